@@ -1,0 +1,32 @@
+# Two commands do all the set-up: `make demo` and `make test`.  PYTHON may name any Python >= 3.11.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/base
+	$(BIN)/dpbandits demo
+
+test: .venv/test
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+lint: .venv/lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/test
+	$(BIN)/python -m benchmarks
+
+# A file of the environment's folder marks what has been installed into it.
+.venv/base: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/%: .venv/base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,180 @@
+"""Optimism on privately released episode sums: AdaC-UCB (Azize & Basu 2024, Algorithm 4), AdaP-UCB and AdaP-KLUCB (2022).
+
+An arm is played for an episode as long as all its rounds before; the first episode of each arm is one round.
+
+What crosses the wall: when an episode ends, the sum of its rewards.  One person contributes one reward to one episode, so a record
+moves one sum by at most ``hi - lo``, and episodes are disjoint sets of records: each sum may spend the whole budget.  Which episode
+a record falls into, and how long it is, depends on sums released before it only (Azize & Basu 2024, Theorem 12).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Unpack
+
+import numpy as np
+
+from ..kernel import kernel
+from ..policies import Card, Kernels, Options, Policy, register
+from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget
+from ..privacy.channels import Gaussian
+from ..validation import flag, real
+
+T, ARM, SIZE, DONE = range(4)
+
+
+class DoublingParams(NamedTuple):
+    n_arms: int
+    optimism: float  # beta of AdaC-UCB, alpha of the AdaP family
+    forget: bool  # estimate from the last episode of an arm only
+    width: float  # hi - lo
+    low: float
+    noise_scale: float  # of the noise on a sum: standard deviation (Gaussian) or scale (Laplace)
+
+
+class DoublingRaw(NamedTuple):
+    total: np.ndarray  # (1,) sum of the rewards of the running episode
+
+
+class DoublingPublic(NamedTuple):
+    estimate: np.ndarray  # (K,) released mean
+    weight: np.ndarray  # (K,) one over its variance proxy
+    length: np.ndarray  # (K,) rounds in the arm's last finished episode
+    pulls: np.ndarray  # (K,) rounds in all its finished episodes
+    clock: np.ndarray  # (4,) rounds booked; arm, size and booked rounds of the running episode
+
+
+@kernel
+def init(params):
+    k = params.n_arms
+    public = DoublingPublic(np.zeros(k), np.zeros(k), np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(4, np.int64))
+    return DoublingRaw(np.zeros(1)), public
+
+
+@kernel
+def choose_gaussian(params, public, view, rng):
+    """The arm of highest index; arms that were never played come first.
+
+    The index is estimate + sqrt(2 v beta log t) with the variance proxy v of the estimate, t the number of the coming round.  With
+    n the true length of the arm's last episode and s the noise on a sum, v = w^2 / 4n + s^2 / n^2, which is eq. (14) of the paper for
+    rewards in [0, 1].  (The paper writes N/2 for n, which is wrong in the first two episodes of an arm.)
+    """
+    pressure = 2.0 * params.optimism * np.log(public.clock[T] + 1.0)
+    best, arm = -np.inf, 0
+    for a in range(params.n_arms):
+        if public.pulls[a] == 0:
+            return a, 1.0
+        index = public.estimate[a] + np.sqrt(pressure / public.weight[a])
+        if index > best:
+            best, arm = index, a
+    return arm, 1.0
+
+
+@kernel
+def hold(params, public, arm):
+    return max(public.pulls[arm], 1)
+
+
+@kernel
+def note(params, public, arm, x, n):
+    clock = public.clock
+    if clock[DONE] == 0:
+        clock[ARM], clock[SIZE] = arm, max(public.pulls[arm], 1)
+    clock[T] += n
+    clock[DONE] += n
+
+
+@kernel
+def collect(params, raw, public, arm, x, reward, n):
+    raw.total[0] += reward
+
+
+@kernel
+def due(params, public):
+    return public.clock[DONE] >= public.clock[SIZE] > 0
+
+
+@kernel
+def sensitivity(params, public, norm):
+    return params.width
+
+
+@kernel
+def summarise(params, raw, public, statistic):
+    statistic[0] = raw.total[0]
+    raw.total[0] = 0.0
+
+
+@kernel
+def publish(params, public, release):
+    clock = public.clock
+    arm, n = clock[ARM], clock[SIZE]
+    mean = release[0] / n
+    weight = 1.0 / (params.width**2 / (4.0 * n) + (params.noise_scale / n) ** 2)
+    if params.forget:
+        public.estimate[arm], public.weight[arm] = mean, weight
+    else:
+        # Inverse-variance average of all episodes: post-processing, and never worse than the last one alone.
+        public.weight[arm] += weight
+        public.estimate[arm] += (mean - public.estimate[arm]) * weight / public.weight[arm]
+    public.length[arm] = n
+    public.pulls[arm] += n
+    clock[DONE] = clock[SIZE] = 0
+
+
+KERNELS = Kernels(init, choose_gaussian, note, collect, due, sensitivity, summarise, publish, hold)
+
+
+class _Doubling(Policy):
+    """What the policies of this file share."""
+
+    def _params(self) -> DoublingParams:
+        lo, hi = self.reward_range
+        return DoublingParams(
+            n_arms=self.n_arms,
+            optimism=self._optimism,
+            forget=self._forget,
+            width=hi - lo,
+            low=lo,
+            noise_scale=self.noise_scale,
+        )
+
+    _optimism: float
+    _forget: bool = True
+
+
+@register(n_arms=3)
+class AdaCUCB(_Doubling):
+    """UCB on the noisy mean of each arm's last episode (Azize & Basu 2024, Algorithm 4).
+
+    Plays arg max of ``mean + noise + sqrt((w^2 / 2n + 2 s^2 / n^2) beta log t)``, with ``n`` the length of the arm's last episode,
+    ``w`` the width of the reward range and ``s`` the standard deviation of the noise on its sum.
+
+    Args:
+        n_arms: number of arms.
+        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        beta: optimism.  The regret theorem needs more than 3; the paper's experiments, and practice, do better with 1.
+        forget: True as published.  False estimates from all released episodes, weighted by inverse variance, at no privacy cost.
+        **options: see ``Options``.
+
+    When to choose: the default for private finite-armed bandits under zCDP or (epsilon, delta)-DP.
+
+    Example:
+        >>> policy = AdaCUCB(3, budget=ZCDP(0.5), seed=1)
+        >>> decision = policy.pull()
+        >>> policy.update(1.0)
+        True
+    """
+
+    card = Card(
+        title="UCB on noisy episode sums (zCDP)",
+        source="Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12",
+        channels={ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+    )
+    kernels = KERNELS
+
+    def __init__(
+        self, n_arms: int, *, budget: Budget | None, beta: float = 1.0, forget: bool = True, **options: Unpack[Options]
+    ) -> None:
+        self._optimism = real("beta", beta, 0.0, strict=True)
+        self._forget = flag("forget", forget)
+        super().__init__({"n_arms": n_arms, "beta": beta, "forget": forget}, budget=budget, **options)

@@ -1,0 +1,126 @@
+"""Stationary arms with textbook distributions: Bernoulli, Gaussian, Beta."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from ..kernel import kernel
+from ..validation import real
+from .base import ArmsEnvironment, ArmsKernels, stationary, stationary_regret, vector
+
+
+@kernel
+def _draw_bernoulli(state, arm, start, n, rng):
+    if n == 1:
+        return 1.0 if rng.random() < state.first[arm] else 0.0
+    return float(rng.binomial(n, state.first[arm]))
+
+
+class Bernoulli(ArmsEnvironment):
+    """Rewards 0 or 1; the sum of n rounds is one binomial draw.
+
+    >>> Bernoulli([0.75, 0.5]).n_arms
+    2
+    """
+
+    kernels = ArmsKernels(_draw_bernoulli, stationary_regret)
+
+    def __init__(self, means: Any) -> None:
+        self._means = vector("means", means, 0.0, 1.0)
+        self.n_arms, self.support = self._means.size, (0.0, 1.0)
+        self.state = stationary(self._means, np.zeros(self.n_arms), self._means)
+
+    def means(self) -> np.ndarray:
+        return self._means
+
+
+@kernel
+def _draw_gaussian(state, arm, start, n, rng):
+    return n * state.first[arm] + np.sqrt(float(n)) * state.second[arm] * rng.standard_normal()
+
+
+@kernel
+def _draw_clipped_gaussian(state, arm, start, n, rng):
+    total = 0.0
+    for _ in range(n):
+        reward = state.first[arm] + state.second[arm] * rng.standard_normal()
+        total += min(max(reward, 0.0), 1.0)
+    return total
+
+
+class Gaussian(ArmsEnvironment):
+    """Normal rewards without bounds, as many papers simulate; the sum of n rounds is one normal draw.
+
+    A policy clips them to its reward range, round by round, unless it was made with ``clip=False``.
+    """
+
+    kernels = ArmsKernels(_draw_gaussian, stationary_regret)
+
+    def __init__(self, means: Any, *, std: float = 1.0) -> None:
+        self._means, self.std = vector("means", means), real("std", std, 0.0, strict=True)
+        self.n_arms, self.support = self._means.size, (-np.inf, np.inf)
+        self.state = stationary(self._means, np.full(self.n_arms, self.std), self._means)
+
+    def means(self) -> np.ndarray:
+        return self._means
+
+    def _arguments(self) -> str:
+        return f"{super()._arguments()}; std={self.std:g}"
+
+
+class BoundedGaussian(ArmsEnvironment):
+    """Normal rewards clipped to [0, 1]; ``centres`` and ``std`` are those before clipping, ``means()`` those after it."""
+
+    kernels = ArmsKernels(_draw_clipped_gaussian, stationary_regret)
+
+    def __init__(self, centres: Any, *, std: float = 0.1) -> None:
+        self.centres, self.std = vector("centres", centres), real("std", std, 0.0, strict=True)
+        self.n_arms, self.support = self.centres.size, (0.0, 1.0)
+        self._means = _clipped_mean(self.centres, self.std)
+        self.state = stationary(self.centres, np.full(self.n_arms, self.std), self._means)
+
+    def means(self) -> np.ndarray:
+        return self._means
+
+    def _arguments(self) -> str:
+        return f"{', '.join(f'{c:g}' for c in self.centres)}; std={self.std:g}"
+
+
+def _clipped_mean(centre: np.ndarray, std: float) -> np.ndarray:
+    """E[min(max(X, 0), 1)] of a normal X: the integral of P(X > u) over [0, 1]."""
+
+    def tail(bound: float) -> np.ndarray:  # the integral of P(X > u) over u > bound
+        z = (bound - centre) / std
+        return np.asarray(std * (norm.pdf(z) - z * norm.sf(z)))
+
+    return tail(0.0) - tail(1.0)
+
+
+@kernel
+def _draw_beta(state, arm, start, n, rng):
+    total = 0.0
+    for _ in range(n):
+        total += rng.beta(state.first[arm], state.second[arm])
+    return total
+
+
+class Beta(ArmsEnvironment):
+    """Rewards in (0, 1) with the given means and a common concentration a + b; sums are drawn round by round."""
+
+    kernels = ArmsKernels(_draw_beta, stationary_regret)
+
+    def __init__(self, means: Any, *, concentration: float = 4.0) -> None:
+        self._means = vector("means", means, 1e-9, 1.0 - 1e-9)
+        self.concentration = real("concentration", concentration, 0.0, strict=True)
+        self.n_arms, self.support = self._means.size, (0.0, 1.0)
+        a = self._means * self.concentration
+        self.state = stationary(a, self.concentration - a, self._means)
+
+    def means(self) -> np.ndarray:
+        return self._means
+
+    def _arguments(self) -> str:
+        return f"{super()._arguments()}; concentration={self.concentration:g}"

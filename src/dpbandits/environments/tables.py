@@ -1,0 +1,55 @@
+"""Rewards fixed in advance: one row per person, one column per arm.  For tests, audits and adversarial sequences."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..kernel import kernel
+from .base import ArmsEnvironment, ArmsKernels
+
+
+class TableState(NamedTuple):
+    """Prefix sums, so that the rewards of any window of rounds cost one subtraction."""
+
+    prefix: np.ndarray  # (T + 1, K): sums of the rows before
+    best: np.ndarray  # (1,): the arm of the largest column sum
+
+
+@kernel
+def _draw_table(state, arm, start, n, rng):
+    return state.prefix[start + n, arm] - state.prefix[start, arm]
+
+
+@kernel
+def _table_regret(state, arm, start, n):
+    best = state.best[0]
+    return (state.prefix[start + n, best] - state.prefix[start, best]) - (state.prefix[start + n, arm] - state.prefix[start, arm])
+
+
+class RewardTable(ArmsEnvironment):
+    """A fixed table of potential rewards, shape (T, K); regret is against the best column.
+
+    >>> RewardTable([[0, 1], [1, 1]]).horizon
+    2
+    """
+
+    kernels = ArmsKernels(_draw_table, _table_regret)
+
+    def __init__(self, rewards: Any) -> None:
+        table = np.asarray(rewards, dtype=np.float64)
+        if table.ndim != 2 or 0 in table.shape or not np.all(np.isfinite(table)):
+            raise ArgumentError(f"rewards must be a table (rounds, arms) of finite numbers, got shape {table.shape}")
+        self.horizon, self.n_arms = table.shape
+        self.support = (float(table.min()), float(table.max()))
+        prefix = np.vstack([np.zeros(self.n_arms), np.cumsum(table, axis=0)])
+        self.state = TableState(prefix, np.array([int(prefix[-1].argmax())]))
+        self._means = table.mean(axis=0)
+
+    def means(self) -> np.ndarray:
+        return self._means
+
+    def _arguments(self) -> str:
+        return f"{self.horizon} rounds, {self.n_arms} arms"

@@ -1,0 +1,31 @@
+"""What can go wrong, under one base class."""
+
+from __future__ import annotations
+
+
+class DPBanditsError(Exception):
+    """The base of every error that this package raises on purpose."""
+
+
+class ArgumentError(DPBanditsError, ValueError):
+    """An argument is outside its allowed range; the message names it, its value and the range."""
+
+
+class UpdateError(DPBanditsError, ValueError):
+    """A reward does not fit the pulls so far: no pull, an answered one, another policy's.  Nothing has changed."""
+
+
+class BudgetExhausted(DPBanditsError):
+    """The next release would spend more than the budget.  It was not made; the policy serves on from what is public."""
+
+
+class StateFileError(DPBanditsError):
+    """A file is not a saved policy, is damaged, or comes from a newer version.  Nothing of it was used."""
+
+
+class ClaimError(DPBanditsError):
+    """The saved state has been loaded before, or is older than one that was: a second copy would release raw data twice."""
+
+
+class MissingExtra(DPBanditsError, ImportError):
+    """A feature needs an optional dependency that is not installed."""

@@ -1,0 +1,194 @@
+"""The one decorator for compiled code, and its cache.
+
+``@kernel`` compiles a function with numba; ``bind`` compiles one copy of a template with other kernels as its globals, so that
+a loop over any algorithm is compiled once per algorithm and found again by the next process.
+
+The cache is ours because numba's own goes stale when a callee in another file changes, and never hits when functions travel as
+arguments.  An entry is addressed by a digest of the function's bytecode, its constants and every kernel it calls, so whatever
+changes, changes the address: there is nothing to invalidate.  An entry that cannot be read is a miss; a folder that cannot be
+written means that nothing is cached.  All that this package needs of numba's private attributes stands in this file.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import hashlib
+import os
+import pickle
+import sys
+import tempfile
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import platformdirs
+from numba import njit
+from numba.core import caching, compiler, config, serialize
+
+_FORMAT = "dpbandits-kernel-1"
+_CHECKSUM_BYTES = 32
+
+Kernel = Callable[..., Any]
+
+
+def kernel(function: Kernel) -> Kernel:
+    """Compile ``function``; with ``NUMBA_DISABLE_JIT=1`` leave it as plain Python.
+
+    A kernel may use other kernels, constants, NumPy and named tuples, all defined above it, and no closure.
+
+    >>> @kernel
+    ... def twice(x):
+    ...     return 2 * x
+    >>> twice(21)
+    42
+    """
+    return _build(function, {})
+
+
+def bind(template: Kernel, **kernels: Kernel) -> Kernel:
+    """Compile a copy of ``template`` in which the global names ``kernels`` stand for the given kernels.
+
+    Raises:
+        ValueError: ``template`` does not use one of the names.
+    """
+    source = plain(template)
+    unknown = set(kernels) - set(_global_names(source.__code__))
+    if unknown:
+        raise ValueError(f"{source.__name__} has no place for {', '.join(sorted(unknown))}")
+    return _build(source, kernels)
+
+
+def unbound(*_: Any) -> Any:
+    """What the places of a template hold until ``bind`` fills them."""
+    raise TypeError("this kernel is a template: bind it first")
+
+
+unbound._digest = "unbound"  # type: ignore[attr-defined]
+
+
+def plain(function: Kernel) -> Any:
+    """The Python function behind a kernel."""
+    return getattr(function, "py_func", function)
+
+
+def digest_of(function: Kernel) -> str:
+    """The digest of a kernel and of all that it calls."""
+    return function._digest  # type: ignore[attr-defined]
+
+
+def cache_folder() -> Path:
+    """Where compiled kernels are kept: ``$DPBANDITS_CACHE_DIR``, else the user's cache folder."""
+    chosen = os.environ.get("DPBANDITS_CACHE_DIR")
+    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("dpbandits", appauthor=False)) / "kernels"
+
+
+def _build(function: Any, kernels: dict[str, Kernel]) -> Kernel:
+    scope = {**function.__globals__, **kernels} if kernels else function.__globals__
+    digest = _digest(function, scope)
+    if config.DISABLE_JIT:
+        return _copy(function, scope, function.__qualname__, digest)
+    # The digest in the name keeps apart the machine-code symbols of equally named functions that different processes cached.
+    source = _copy(function, scope, f"{function.__qualname__}_{digest[:16]}", digest)
+    compiled = njit(nogil=True)(source)
+    compiled._set_uuid(digest)
+    compiled._cache = _KernelCache(cache_folder(), digest)
+    compiled._digest = digest
+    return compiled
+
+
+def _copy(function: Any, scope: dict[str, Any], qualname: str, digest: str) -> Any:
+    copy = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__)
+    copy.__module__, copy.__qualname__, copy.__doc__ = function.__module__, qualname, function.__doc__
+    copy._digest = digest
+    return copy
+
+
+def _digest(function: Any, scope: dict[str, Any]) -> str:
+    if function.__closure__:
+        raise TypeError(f"{function.__qualname__} closes over variables; a kernel uses globals and arguments only")
+    parts = [_FORMAT, numba.__version__, np.__version__, sys.version, function.__module__, function.__qualname__]
+    parts += _describe_code(function.__code__)
+    for name in sorted(set(_global_names(function.__code__))):
+        if name not in scope and not hasattr(builtins, name):
+            raise NameError(f"{function.__qualname__} uses {name}, which is not defined above it")
+        parts.append(f"{name}={_describe(scope.get(name, getattr(builtins, name, None)), function)}")
+    return hashlib.sha256("|".join(parts).encode()).hexdigest()
+
+
+def _describe_code(code: types.CodeType) -> list[str]:
+    constants = [_describe_code(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
+    return [code.co_code.hex(), str(constants), str(code.co_names), str(code.co_varnames), str(code.co_freevars)]
+
+
+def _global_names(code: types.CodeType) -> Iterator[str]:
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "LOAD_GLOBAL":
+            yield str(instruction.argval)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _global_names(constant)
+
+
+def _describe(value: Any, function: Any) -> str:
+    if hasattr(value, "_digest"):
+        return str(value._digest)
+    if isinstance(value, types.ModuleType):
+        return f"{value.__name__} {getattr(value, '__version__', '')}"
+    if isinstance(value, bool | int | float | str | tuple | type(None)):
+        return repr(value)
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
+        return f"{value.__module__}.{value.__qualname__}{value._fields}"
+    if getattr(builtins, getattr(value, "__name__", ""), None) is value or getattr(value, "__module__", "") == "numpy":
+        return str(value.__name__)
+    raise TypeError(f"{function.__qualname__} uses {value!r}, whose changes the kernel cache could not see; make it a kernel")
+
+
+class _KernelCache(caching._Cache):  # type: ignore[misc]
+    """Compiled code under ``folder/digest/``, one checksummed file per signature."""
+
+    def __init__(self, folder: Path, digest: str) -> None:
+        self._folder = folder / digest[:2] / digest
+
+    @property
+    def cache_path(self) -> str:
+        return str(self._folder)
+
+    def enable(self) -> None: ...
+    def disable(self) -> None: ...
+    def flush(self) -> None: ...
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        target_context.refresh()
+        try:
+            content = self._file(sig, target_context.codegen()).read_bytes()
+            checksum, payload = content[:_CHECKSUM_BYTES], content[_CHECKSUM_BYTES:]
+            if hashlib.sha256(payload).digest() != checksum:
+                return None
+            result = compiler.CompileResult._rebuild(target_context, *pickle.loads(payload))
+        except Exception:  # whatever is wrong with an entry, compiling anew is right
+            return None
+        # A named tuple that was defined in a notebook comes back as another class, and would match no call.
+        return result if result.signature.args == tuple(sig) else None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        if data.library.has_dynamic_globals or any(not lifted.can_cache for lifted in data.lifted):
+            return
+        payload = serialize.dumps(data._reduce())
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self._folder)
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(payload).digest() + payload)
+            os.replace(name, self._file(sig, data.codegen))
+        except OSError:
+            return
+
+    def _file(self, sig: Any, codegen: Any) -> Path:
+        key = repr((sig, codegen.magic_tuple()))
+        return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()}.kernel"

@@ -1,0 +1,493 @@
+"""Policy: an algorithm bound to a budget and its state, ready to ``pull`` and ``update``.
+
+When a release happens is public.  Most private algorithms release at the end of an episode; the policy does so at the first pull
+after the episode's last round plus ``patience`` rounds, whether or not all rewards have come, because waiting for the last one would
+show when it came, and good news may come sooner than bad.  Algorithms that learn from every answer take records in order of arrival.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, TypedDict, cast
+
+import numpy as np
+
+from ..errors import ArgumentError, BudgetExhausted, UpdateError
+from ..privacy import accounting
+from ..privacy.budgets import ApproxDP, Budget
+from ..privacy.channels import Calibration, Channel, Gaussian, Open
+from ..privacy.guarantees import Guarantee
+from ..privacy.ledger import WHOLE, Ledger, Meter, empty_arrays, grown, is_full, write
+from ..privacy.noise import NoiseSource, noise_source
+from ..validation import choice, flag, integer, interval, real
+from .protocol import Card, Kernels, Wall
+from .steps import Steps, steps_of
+
+_SHARED: dict[str, Any] = {
+    "reward_range": (0.0, 1.0),
+    "calibration": "exact",
+    "clip": True,
+    "noise": "simulation",
+    "grid": 2.0**-20,
+    "seed": None,
+    "patience": 0,
+    "default_reward": None,
+    "choices_public": False,
+}
+
+
+class Options(TypedDict, total=False):
+    """Constructor arguments that every policy takes, beside its own.
+
+    reward_range: (lo, hi); rewards outside are clipped to it.  Default (0, 1).
+    calibration: "exact" (default) or "paper", the published constants.
+    clip: False leaves rewards as they are, to reproduce papers that do; it voids the guarantee.
+    noise: "simulation" (default; seeded, fast, protects nobody) or "secure" (needs the extra ``secure``; takes no seed).
+    grid: rewards are rounded to multiples of this power of two under secure noise.  Default 2**-20.
+    seed: of the policy's own random numbers and of simulated noise; an integer or None.
+    patience: rounds to wait for late rewards after an episode's end; None waits for all of them.  Default 0.
+    default_reward: what an answer that never came counts as.  Default: the lower end of the range.
+    choices_public: True if it is public when a person did something else than was recommended.  Default False.
+    """
+
+    reward_range: tuple[float, float]
+    calibration: Calibration
+    clip: bool
+    noise: str
+    grid: float
+    seed: int | None
+    patience: int | None
+    default_reward: float | None
+    choices_public: bool
+
+
+class Decision:
+    """One pull: the arm, and what is needed to answer it.  It works as an index: ``outcomes[decision]``.
+
+    Attributes:
+        arm: which arm to play, from 0.
+        propensity: the probability with which it was chosen; None where it has no closed form.
+        recorded: False if the policy will not learn from this round.
+        number: the running number of the pull, from 0.
+    """
+
+    __slots__ = ("_owner", "arm", "number", "propensity", "recorded")
+
+    def __init__(self, arm: int, propensity: float | None, number: int, recorded: bool, owner: str) -> None:
+        self.arm, self.propensity, self.number, self.recorded, self._owner = arm, propensity, number, recorded, owner
+
+    def __index__(self) -> int:
+        return self.arm
+
+    def __repr__(self) -> str:
+        return f"Decision(arm={self.arm}, propensity={self.propensity}, number={self.number}, recorded={self.recorded})"
+
+
+@dataclass
+class Progress:
+    """Where a policy stands between two calls; all of it is public."""
+
+    rounds: int = 0  # recorded so far
+    pulls: int = 0  # recorded or not
+    closed: int = 0  # answers to pulls before this one come too late
+    dropped: int = 0  # answers that were not used
+    left: int = 0  # rounds for which the standing choice still stands
+    waited: int = 0  # pulls since the episode ended
+    due: bool = False  # a release is
+    exhausted: bool = False  # the budget is
+    standing: tuple[int, float] = (0, 1.0)  # arm and propensity
+    pending: dict[int, int] = field(default_factory=dict)  # pull -> arm, for answers to come
+
+
+class Policy:
+    """The base of all policies.  A subclass gives ``card`` and ``kernels``, a constructor, ``_params`` and ``_parts``.
+
+    Subclasses register themselves with ``@register(...)``, which also sets ``example``.
+    """
+
+    card: ClassVar[Card]
+    kernels: ClassVar[Kernels]
+    example: ClassVar[dict[str, Any]] = {}
+
+    _steps: Steps
+    _raw: Any
+    _public: Any
+    _wall: Wall
+    _progress: Progress
+    _last: Decision | None
+
+    def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
+        unknown = set(options) - set(_SHARED)
+        if unknown:
+            raise TypeError(f"{type(self).__name__} takes no argument {', '.join(sorted(unknown))}")
+        chosen = {**_SHARED, **options}
+        self.n_arms: int = integer("n_arms", config["n_arms"], 1, 10**6)
+        self.budget = budget
+        self.reward_range = interval("reward_range", chosen["reward_range"])
+        lo, hi = self.reward_range
+        self.calibration = cast(Calibration, choice("calibration", chosen["calibration"], ("exact", "paper")))
+        self.clip = flag("clip", chosen["clip"])
+        self.choices_public = flag("choices_public", chosen["choices_public"])
+        self.patience = None if chosen["patience"] is None else integer("patience", chosen["patience"], 0)
+        default = chosen["default_reward"]
+        self.default_reward = lo if default is None else real("default_reward", default, lo, hi)
+        self._noise: NoiseSource = noise_source(
+            chosen["noise"], chosen["seed"], grid=chosen["grid"], reward_range=self.reward_range
+        )
+        if self._noise.secure and not self.clip:
+            raise ArgumentError("clip must be True with noise='secure', got False")
+        self._config = {**config, "budget": budget, **{name: chosen[name] for name in _SHARED}}
+        self.channel = self._calibrated()
+        self._meter = None if budget is None else Meter.of(budget, discrete=self._noise.secure)
+        if self.calibration == "paper" and isinstance(budget, ApproxDP):
+            self._meter = Meter.of(cast(Budget, self._holds()), discrete=self._noise.secure)
+        self.params = self._params()
+        self._start()
+
+    # What a subclass provides ---------------------------------------------------------------------------------------------
+
+    def _params(self) -> Any:
+        """The algorithm's ``params``, once the channel is calibrated."""
+        raise TypeError(f"{type(self).__name__} does not say what its parameters are")
+
+    def _sizes(self) -> tuple[int, int]:
+        """How long the statistic is, and into how many parts records fall."""
+        return 1, 0
+
+    @property
+    def horizon(self) -> int | None:
+        """The number of rounds that the policy is planned for; None for any."""
+        return None
+
+    # What users call ------------------------------------------------------------------------------------------------------
+
+    def pull(self) -> Decision:
+        """The arm for the next person.
+
+        Raises:
+            BudgetExhausted: a release is due that the budget does not allow.  Later pulls answer from what is public.
+        """
+        with self._lock:
+            return self._pull_at_once() if self.card.learns_at_once else self._pull_in_episode()
+
+    def update(self, reward: float, decision: Decision | None = None, *, arm: int | None = None) -> bool:
+        """Take in a reward.
+
+        Args:
+            reward: a finite number; clipped to ``reward_range``.
+            decision: what ``pull`` returned; by default the last pull.
+            arm: what the person did, if not what was recommended.
+
+        Returns:
+            Whether the policy learns from it.  False for a round that was not recorded, or an answer past its deadline.
+
+        Raises:
+            UpdateError: nothing was pulled, the decision is another policy's, or it has been answered.
+            ArgumentError: the reward is not a finite number, or there is no such arm.
+        """
+        value = self._checked_reward(reward)
+        done = None if arm is None else integer("arm", arm, 0, self.n_arms - 1)
+        with self._lock:
+            number, recommended = self._answered(decision)
+            if recommended is None:
+                self._progress.dropped += 1
+                return False
+            del self._progress.pending[number]
+            deviates = done is not None and done != recommended
+            if self.card.learns_at_once:
+                return self._learn(cast(int, done) if deviates and self.choices_public else recommended, deviates, value)
+            if deviates and self.choices_public:
+                self._take_back(recommended)
+                return False
+            self._steps.answer(self.params, self._raw, self._public, recommended, self.default_reward if deviates else value)
+            return True
+
+    def expire(self, decision: Decision | None = None) -> bool:
+        """No reward will come: it counts as ``default_reward``.  Returns and raises as ``update`` does."""
+        return self.update(self.default_reward, decision)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What has crossed the wall so far, and what it has cost."""
+        return Ledger(self._wall.ledger, self._meter)
+
+    @property
+    def dropped(self) -> int:
+        """How many answers came too late, or to rounds that were not recorded."""
+        return self._progress.dropped
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds have been recorded."""
+        return self._progress.rounds
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised, to whom, and what has to be true for it."""
+        return describe(self)
+
+    @property
+    def meter(self) -> Meter | None:
+        """How costs are counted; None without a budget."""
+        return self._meter
+
+    @property
+    def label(self) -> str:
+        """The class and what was configured about it, apart from budget and seed: the name of a line in a figure."""
+        return self._written("budget", "seed")
+
+    @property
+    def stream_key(self) -> str:
+        """What identifies the policy's random numbers in a study: everything but its seed."""
+        return self._written("seed")
+
+    def save(self, path: str | Path) -> Path:
+        """Write the whole state, pending decisions included, to a file that ``dpbandits.load`` can claim once."""
+        from .persistence import save
+
+        with self._lock:
+            return save(self, path)
+
+    def __repr__(self) -> str:
+        return self._written()
+
+    def _written(self, *without: str) -> str:
+        given = {k: v for k, v in self._config.items() if k not in without and (k not in _SHARED or v != _SHARED[k])}
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in given.items())})"
+
+    @classmethod
+    def example_budgets(cls) -> list[Budget]:
+        """One small budget of every notion that the class accepts."""
+        from ..privacy.budgets import RDP, ZCDP, PureDP
+
+        examples: list[Budget] = [PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, 1e-5), RDP(4.0, 1.0)]
+        return [budget for budget in examples if type(budget) in cls.card.channels]
+
+    # Pulls ----------------------------------------------------------------------------------------------------------------
+
+    def _pull_at_once(self) -> Decision:
+        arm, propensity, _ = self._steps.decide(self.params, self._public, self._choice_rng)
+        return self._decision(arm, propensity, not self._progress.exhausted)
+
+    def _pull_in_episode(self) -> Decision:
+        if self._progress.due and not self._progress.exhausted:
+            if self._is_waiting():
+                return self._decision(*self._progress.standing, False)
+            self._close_episode()
+        if self._progress.exhausted:
+            return self._decision(*self._progress.standing, False)
+        if self._progress.left == 0:
+            arm, propensity, self._progress.left = self._steps.decide(self.params, self._public, self._choice_rng)
+            self._progress.standing = (arm, propensity)
+        self._progress.left -= 1
+        self._progress.due = self._steps.advance(self.params, self._public, self._progress.standing[0], 1)
+        self._progress.rounds += 1
+        return self._decision(*self._progress.standing, True)
+
+    def _decision(self, arm: int, propensity: float, recorded: bool) -> Decision:
+        decision = Decision(arm, propensity if propensity == propensity else None, self._progress.pulls, recorded, self._id)
+        if recorded:
+            self._progress.pending[self._progress.pulls] = arm
+        self._last = decision
+        self._progress.pulls += 1
+        return decision
+
+    def _is_waiting(self) -> bool:
+        if self.patience is None:
+            return bool(self._progress.pending)
+        self._progress.waited += 1
+        return self._progress.waited <= self.patience
+
+    def _close_episode(self) -> None:
+        for arm in self._progress.pending.values():
+            self._steps.answer(self.params, self._raw, self._public, arm, self.default_reward)
+        self._progress.pending.clear()
+        self._progress.closed, self._progress.waited = self._progress.pulls, 0
+        self._release()
+        self._progress.due = False
+
+    # Answers --------------------------------------------------------------------------------------------------------------
+
+    def _checked_reward(self, reward: float) -> float:
+        try:
+            value = float(reward)
+        except (TypeError, ValueError):
+            value = math.nan
+        if not math.isfinite(value):
+            raise ArgumentError(f"reward must be a finite number, got {reward!r}")
+        if self.clip:
+            lo, hi = self.reward_range
+            value = min(max(value, lo), hi)
+        return self._noise.to_grid(value)
+
+    def _answered(self, decision: Decision | None) -> tuple[int, int | None]:
+        """The number of the decision and its arm, or None if the answer is to be dropped."""
+        if decision is None:
+            decision = self._last
+        if decision is None:
+            raise UpdateError("update needs a pull before it")
+        if not isinstance(decision, Decision) or decision._owner != self._id:
+            raise UpdateError(f"decision must come from this policy's pull(), got {decision!r}")
+        if not decision.recorded or decision.number < self._progress.closed:
+            return decision.number, None
+        if decision.number not in self._progress.pending:
+            raise UpdateError(f"{decision!r} has been answered")
+        return decision.number, self._progress.pending[decision.number]
+
+    def _learn(self, arm: int, deviates: bool, value: float) -> bool:
+        if self._progress.exhausted:
+            return False
+        if deviates and not self.choices_public:
+            value = self.default_reward
+        self._progress.rounds += 1
+        if self._noise.secure or self._meter is not None:
+            if self._steps.absorb(self.params, self._raw, self._public, arm, value):
+                self._release()
+            return True
+        self._make_room()
+        self._steps.absorb_and_cross(
+            self.params, self._raw, self._public, self._wall, arm, value, self._progress.rounds, self._privacy_rng
+        )
+        return True
+
+    def _take_back(self, arm: int) -> None:
+        """The person publicly did something else: the episode lasts one round longer."""
+        self._progress.due = self._steps.advance(self.params, self._public, arm, -1)
+        if self._progress.standing[0] == arm:
+            self._progress.left += 1
+
+    # The wall -------------------------------------------------------------------------------------------------------------
+
+    def _release(self) -> None:
+        self._refuse_overspending()
+        self._make_room()
+        if self._noise.secure:
+            self._cross_securely()
+        elif not self._steps.cross(self.params, self._raw, self._public, self._wall, self._progress.rounds, self._privacy_rng):
+            raise ArgumentError("sensitivity must be a number in [0, inf): the algorithm has a bug")
+
+    def _cross_securely(self) -> None:
+        """The same release as ``steps.cross``, around a noise source that compiled code cannot call."""
+        kernels, wall = self.kernels, self._wall
+        bound = kernels.sensitivity(self.params, self._public, wall.norm)
+        scale = self.channel.scale(bound)
+        which = kernels.part(self.params, self._public)
+        kernels.summarise(self.params, self._raw, self._public, wall.statistic)
+        draws = wall.statistic.size if wall.family > 0 else 0
+        write(wall.ledger, wall.opened[which], self._progress.rounds - 1, which, wall.family, bound, wall.multiplier, draws)
+        wall.opened[which] = self._progress.rounds
+        self._noise.perturb(self.channel, scale, wall.statistic, wall.release)
+        kernels.publish(self.params, self._public, wall.release)
+
+    def _refuse_overspending(self) -> None:
+        if self._meter is None:
+            return
+        wall = self._wall
+        which = int(self.kernels.part(self.params, self._public))
+        first = int(wall.opened[which])
+        # Spans of one part never overlap; only mixing parts with whole spans could make lines meet.
+        alone = first >= (wall.opened[WHOLE] if which != WHOLE else wall.opened.max())
+        if alone and self._one_release_fits:
+            return
+        if not self.ledger.allows(first, self._progress.rounds - 1, which, wall.family, wall.multiplier):
+            self._progress.exhausted = True
+            raise BudgetExhausted(
+                f"a release over rounds {first} to {self._progress.rounds - 1} would exceed {self._meter.budget}; "
+                f"spent so far: {self.ledger.spent() or 'nothing'}"
+            )
+
+    def _make_room(self) -> None:
+        if is_full(self._wall.ledger):
+            self._wall = self._wall._replace(ledger=grown(self._wall.ledger))
+
+    # Construction ---------------------------------------------------------------------------------------------------------
+
+    def _calibrated(self) -> Channel:
+        if self.budget is None:
+            return Open()
+        channels = self.card.channels
+        if type(self.budget) not in channels:
+            allowed = ", ".join(sorted(kind.__name__ for kind in channels)) or "nothing else"
+            raise ArgumentError(f"budget must be None or {allowed} for {type(self).__name__}, got {self.budget!r}")
+        kind = cast(Any, channels[type(self.budget)])
+        return cast(Channel, kind.calibrated(self.budget, calibration=self.calibration, discrete=self._noise.secure))
+
+    def _holds(self) -> Budget | None:
+        """The budget that one release, and by parallel composition the whole run, really spends."""
+        if self.calibration == "paper" and isinstance(self.budget, ApproxDP) and isinstance(self.channel, Gaussian):
+            mu, rho = 1.0 / self.channel.multiplier, 0.5 / self.channel.multiplier**2
+            real_delta = accounting.zcdp_delta if self._noise.secure else accounting.gaussian_delta
+            delta = real_delta(self.budget.epsilon, rho if self._noise.secure else mu)
+            return ApproxDP(self.budget.epsilon, max(delta, math.ulp(0.0))) if delta < 1.0 else None
+        return self.budget
+
+    @property
+    def noise_scale(self) -> float:
+        """The scale of the noise on a sum of rewards."""
+        lo, hi = self.reward_range
+        return self.channel.scale(hi - lo)
+
+    def new_state(self) -> tuple[Any, Any, Wall]:
+        """Empty raw and public state, and a wall with an empty ledger."""
+        raw, public = self.kernels.init(self.params)
+        length, parts = self._sizes()
+        channel = self.channel
+        wall = Wall(
+            channel.family,
+            channel.multiplier,
+            channel.norm,
+            np.zeros(length),
+            np.zeros(length),
+            np.zeros(parts + 1, np.int64),
+            empty_arrays(),
+        )
+        return raw, public, wall
+
+    def _start(self) -> None:
+        self._steps = steps_of(self.kernels)
+        self._raw, self._public, self._wall = self.new_state()
+        self._choice_rng = self._noise.stream("policy") if self.card.randomised else None
+        self._privacy_rng = None if self._noise.secure or self.budget is None else self._noise.stream("privacy")
+        self._one_release_fits = self._meter is None or self._meter.allows(
+            self._meter.cost(self.channel.family, self.channel.multiplier)
+        )
+        self._id = uuid.uuid4().hex
+        self._lock = threading.RLock()
+        self._progress = Progress()
+        self._last = None
+
+
+def describe(policy: Policy) -> Guarantee:
+    """The guarantee of a policy, put together from its card and its options."""
+    card, holds = policy.card, policy._holds() if policy.clip else None
+    lo, hi = policy.reward_range
+    private = policy.budget is not None
+    assumptions = []
+    if private and policy.clip:
+        assumptions.append(f"a person contributes one round, and rewards lie in [{lo:g}, {hi:g}], which clipping enforces")
+        if card.learns_at_once or policy.patience is None:
+            assumptions.append("the time at which an answer arrives carries no private information")
+    if private and policy.choices_public:
+        assumptions.append("it is public when a person does something else than was recommended")
+    caveats = list(policy._noise.caveats) if private else []
+    if private and not policy.clip:
+        caveats.append("Rewards are not clipped, so that no sensitivity bound is true: the guarantee is void")
+    if private and holds is None and policy.clip:
+        caveats.append("The published calibration gives no (epsilon, delta) guarantee with delta below 1")
+    if private and holds is not None and holds != policy.budget:
+        caveats.append(f"The published calibration was asked for {policy.budget} and really gives what is stated here")
+    return Guarantee(
+        holds=holds if private else None,
+        asked=policy.budget,
+        trust_model=card.trust_model if private else "none",
+        protects="rewards",
+        view=card.view,
+        unit="one round",
+        assumptions=tuple(assumptions),
+        source=card.source,
+        caveats=tuple(caveats),
+    )

@@ -1,0 +1,136 @@
+"""The kernel protocol: what an algorithm consists of.
+
+An algorithm is a handful of compiled functions over three named tuples: ``params`` (public, frozen scalars), ``raw`` (the private
+side, arrays only) and ``public`` (the public side, arrays only).  A function that decides or publishes has no ``raw`` argument, so
+that it cannot leak by accident.  No kernel adds noise, and none raises.
+
+======================================================  =======================================================================
+``init(params) -> (raw, public)``                       the empty state
+``choose(params, public, view, rng) -> (arm, p)``       the arm, and the probability with which it was drawn (nan: unknown);
+                                                        ``view`` is what is seen before choosing: nothing, contexts or advice
+``hold(params, public, arm) -> rounds``                 for how many rounds that choice stands
+``note(params, public, arm, x, n)``                     public bookkeeping of n rounds of the arm; linear in n, and n = -1 takes
+                                                        one round back
+``collect(params, raw, public, arm, x, reward, n)``     add the (sum of the) rewards of n rounds; the order of calls is irrelevant
+``due(params, public) -> bool``                         whether a release is due, from public quantities only
+``part(params, public) -> int``                         whose records that release covers: ``WHOLE``, or those of one arm
+``sensitivity(params, public, norm) -> float``          the most one record moves the statistic, in the L1 or L2 norm
+``summarise(params, raw, public, statistic)``           fill in the statistic, and forget what it was made of
+``publish(params, public, release)``                    take in the noisy statistic
+======================================================  =======================================================================
+
+``choose``, ``hold``, ``due``, ``part`` and ``sensitivity`` change nothing.  ``note`` runs when an arm is pulled, ``collect`` when its
+reward is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from ..kernel import Kernel, kernel
+from ..privacy.budgets import Budget
+from ..privacy.channels import Channel
+from ..privacy.guarantees import TrustModel, View
+from ..privacy.ledger import WHOLE, LedgerArrays
+
+if TYPE_CHECKING:
+    from .policy import Policy
+
+
+@kernel
+def one_round(params, public, arm):
+    """``hold`` of an algorithm that chooses anew in every round."""
+    return 1
+
+
+@kernel
+def whole(params, public):
+    """``part`` of an algorithm whose release covers every record of its span."""
+    return WHOLE
+
+
+class Kernels(NamedTuple):
+    """One algorithm's functions, by their names in the protocol."""
+
+    init: Kernel
+    choose: Kernel
+    note: Kernel
+    collect: Kernel
+    due: Kernel
+    sensitivity: Kernel
+    summarise: Kernel
+    publish: Kernel
+    hold: Kernel = one_round
+    part: Kernel = whole
+
+
+class Wall(NamedTuple):
+    """The opening in the wall, as compiled code sees it."""
+
+    family: int
+    multiplier: float
+    norm: int  # of the sensitivity: 1 or 2
+    statistic: np.ndarray  # (n,) float64: exact, private; overwritten by every release
+    release: np.ndarray  # (n,) float64
+    opened: np.ndarray  # (parts + 1,) int64: first round that the next release of a part covers; the last entry is WHOLE's
+    ledger: LedgerArrays
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a reader of a list of policies wants to know about one.
+
+    Attributes:
+        title: one line.
+        source: paper, algorithm, and the theorem of the privacy claim.
+        channels: the noise of each kind of budget; empty where only the open channel fits.
+        trust_model: who has to be trusted with raw rewards; "none" for policies without privacy.
+        view: from which view the guarantee holds.
+        learns_at_once: whether each answer is released when it arrives, instead of at the end of an episode.
+        randomised: whether ``choose`` draws random numbers.
+    """
+
+    title: str
+    source: str
+    channels: dict[type[Budget], type[Channel]]
+    trust_model: TrustModel = "central"
+    view: View = "interactive"
+    learns_at_once: bool = False
+    randomised: bool = False
+
+
+_REGISTRY: dict[str, type[Policy]] = {}
+P = TypeVar("P", bound="type[Policy]")
+
+
+def register(**example: Any) -> Callable[[P], P]:
+    """Make a policy class known to ``dpbandits list``, to study files and to the conformance suite.
+
+    ``example`` are constructor arguments, apart from the budget, of a small instance with three arms that the suite can run.
+    """
+
+    def enter(policy: P) -> P:
+        policy.example = example
+        _REGISTRY[policy.__name__] = policy
+        return policy
+
+    return enter
+
+
+def registered() -> dict[str, type[Policy]]:
+    """Every policy class by name, in alphabetical order."""
+    return dict(sorted(_REGISTRY.items()))
+
+
+def example_policies(**options: Any) -> Iterator[Policy]:
+    """One small instance of every registered class and kind of budget, and its open counterpart.
+
+    ``options`` go to every constructor.
+    """
+    for cls in registered().values():
+        for budget in (*cls.example_budgets(), None):
+            yield cls(**cls.example, budget=budget, **options)

@@ -1,0 +1,105 @@
+"""The compiled steps between a policy and its algorithm: templates that ``bind`` fills with one algorithm's kernels.
+
+The simulation loops are made of the same steps, so that what was measured is what is deployed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernel import Kernel, bind, kernel, unbound
+from ..privacy.channels import perturb
+from ..privacy.ledger import write
+from .protocol import Kernels
+
+choose = hold = note = collect = due = part = sensitivity = summarise = publish = cross = unbound
+
+
+@kernel
+def _decide(params, public, rng):
+    """The next arm, its propensity, and for how many rounds it stands."""
+    arm, propensity = choose(params, public, 0, rng)
+    return arm, propensity, hold(params, public, arm)
+
+
+@kernel
+def _advance(params, public, arm, n):
+    """Book n rounds of an arm; tell whether a release is due."""
+    note(params, public, arm, 0, n)
+    return due(params, public)
+
+
+@kernel
+def _cross(params, raw, public, wall, rounds, rng):
+    """One release through a simulated channel, after ``rounds`` rounds; False, and no release, if its sensitivity is no bound."""
+    bound = sensitivity(params, public, wall.norm)
+    if not 0.0 <= bound < np.inf:
+        return False
+    which = part(params, public)
+    summarise(params, raw, public, wall.statistic)
+    perturb(wall.family, wall.multiplier * bound, wall.statistic, wall.release, rng)
+    draws = wall.statistic.size if wall.family > 0 else 0
+    write(wall.ledger, wall.opened[which], rounds - 1, which, wall.family, bound, wall.multiplier, draws)
+    wall.opened[which] = rounds
+    publish(params, public, wall.release)
+    return True
+
+
+@kernel
+def _answer(params, raw, public, arm, reward):
+    """Take in the reward of one booked round."""
+    collect(params, raw, public, arm, 0, reward, 1)
+
+
+@kernel
+def _absorb(params, raw, public, arm, reward):
+    """Book one round and take in its reward at once; tell whether a release is due."""
+    note(params, public, arm, 0, 1)
+    collect(params, raw, public, arm, 0, reward, 1)
+    return due(params, public)
+
+
+@kernel
+def _absorb_and_cross(params, raw, public, wall, arm, reward, rounds, rng):
+    """``absorb``, and the release where one is due; False if its sensitivity is no bound."""
+    note(params, public, arm, 0, 1)
+    collect(params, raw, public, arm, 0, reward, 1)
+    if due(params, public):
+        return cross(params, raw, public, wall, rounds, rng)
+    return True
+
+
+class Steps(NamedTuple):
+    """The steps of one algorithm."""
+
+    decide: Kernel
+    advance: Kernel
+    answer: Kernel
+    absorb: Kernel
+    cross: Kernel
+    absorb_and_cross: Kernel
+
+
+_bound: dict[Kernels, Steps] = {}
+
+
+def steps_of(kernels: Kernels) -> Steps:
+    """The steps bound to an algorithm; compiled at their first call, once per algorithm."""
+    if kernels not in _bound:
+        k = kernels._asdict()
+
+        def fill(template: Kernel, *names: str) -> Kernel:
+            return bind(template, **{name: k[name] for name in names})
+
+        cross_step = fill(_cross, "sensitivity", "part", "summarise", "publish")
+        _bound[kernels] = Steps(
+            decide=fill(_decide, "choose", "hold"),
+            advance=fill(_advance, "note", "due"),
+            answer=fill(_answer, "collect"),
+            absorb=fill(_absorb, "note", "collect", "due"),
+            cross=cross_step,
+            absorb_and_cross=bind(_absorb_and_cross, note=k["note"], collect=k["collect"], due=k["due"], cross=cross_step),
+        )
+    return _bound[kernels]

@@ -1,0 +1,279 @@
+"""The ledger: one line per release, and what the worst-placed person has lost.
+
+A line covers the records of the rounds ``first..last``.  Its ``part`` says which of them: ``WHOLE`` for all, otherwise only the
+records of that part (one arm, say).  Parts are disjoint sets of records, so sums over arms that take turns compose in parallel
+although their spans interleave.  ``repeats`` adjacent equal lines of equal length are folded into one; a record is in one of them.
+
+What has been spent is the largest total, over all records, of the costs of the lines that cover it: lines of disjoint records
+compose in parallel, overlapping ones add up.  This is valid under adaptive choice of lines because each currency (see
+``budgets``) composes adaptively; the parallel part is the argument of Azize & Basu (2024, Lemma 1 and Appendix D): which line a
+record falls into depends only on what was released before that record arrived.
+
+The arrays live in compiled loops and behind ``pull``/``update`` alike, and ``write`` is the only way into them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..kernel import kernel
+from . import accounting
+from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
+from .channels import GAUSSIAN, LAPLACE, OPEN, unit_cost
+
+if TYPE_CHECKING:
+    import dp_accounting
+
+WHOLE = -1
+
+FIRST, LAST, PART, REPEATS, FAMILY = range(5)
+SENSITIVITY, MULTIPLIER = range(2)
+LINES, RELEASES, DRAWS = range(3)
+
+FAMILY_NAMES = {OPEN: "open", GAUSSIAN: "Gaussian", LAPLACE: "Laplace"}
+_SLACK = 1e-9  # relative; sums of floating-point costs of an exactly spent budget exceed it by rounding only
+
+
+class LedgerArrays(NamedTuple):
+    """The ledger's storage."""
+
+    span: np.ndarray  # (capacity, 5) int64: first round, last round, part, repeats, family
+    noise: np.ndarray  # (capacity, 2) float64: sensitivity, multiplier
+    head: np.ndarray  # (3,) int64: lines used, releases, scalar noise draws
+
+
+def empty_arrays(capacity: int = 64) -> LedgerArrays:
+    """A ledger without lines."""
+    return LedgerArrays(np.zeros((capacity, 5), np.int64), np.zeros((capacity, 2)), np.zeros(3, np.int64))
+
+
+def grown(arrays: LedgerArrays) -> LedgerArrays:
+    """The same ledger with room for twice as many lines."""
+    larger = empty_arrays(2 * arrays.span.shape[0])
+    used = int(arrays.head[LINES])
+    larger.span[:used], larger.noise[:used], larger.head[:] = arrays.span[:used], arrays.noise[:used], arrays.head
+    return larger
+
+
+@kernel
+def is_full(ledger):
+    """Whether the next line may find no room."""
+    return ledger.head[LINES] >= ledger.span.shape[0]
+
+
+@kernel
+def write(ledger, first, last, part, family, sensitivity, multiplier, draws):
+    """Add a line, or fold it into the one before; the caller has made sure that there is room."""
+    ledger.head[RELEASES] += 1
+    ledger.head[DRAWS] += draws
+    used = ledger.head[LINES]
+    if used > 0:
+        line, noise = ledger.span[used - 1], ledger.noise[used - 1]
+        alike = line[PART] == part and line[FAMILY] == family
+        alike = alike and noise[SENSITIVITY] == sensitivity and noise[MULTIPLIER] == multiplier
+        if alike and line[LAST] + 1 == first and (line[LAST] - line[FIRST] + 1) == line[REPEATS] * (last - first + 1):
+            line[LAST] = last
+            line[REPEATS] += 1
+            return
+    line, noise = ledger.span[used], ledger.noise[used]
+    line[FIRST], line[LAST], line[PART], line[REPEATS], line[FAMILY] = first, last, part, 1, family
+    noise[SENSITIVITY], noise[MULTIPLIER] = sensitivity, multiplier
+    ledger.head[LINES] = used + 1
+
+
+@kernel
+def worst_total(span, costs):
+    """The largest sum of ``costs`` over the lines that cover one record.  ``span`` has shape (n, 5), ``costs`` (n,)."""
+    n = span.shape[0]
+    parts = 1
+    for i in range(n):
+        parts = max(parts, span[i, PART] + 1)
+    # One event when a line opens and one when it closes; at equal rounds closing comes first.
+    rounds = np.empty(2 * n, np.int64)
+    for i in range(n):
+        rounds[i] = 2 * span[i, FIRST] + 1
+        rounds[n + i] = 2 * (span[i, LAST] + 1)
+    order = np.argsort(rounds, kind="mergesort")
+    open_lines = np.zeros(parts + 1, np.int64)  # the last entry stands for WHOLE
+    totals = np.zeros(parts + 1)
+    worst = 0.0
+    for event in order:
+        line = event if event < n else event - n
+        part = span[line, PART] if span[line, PART] >= 0 else parts
+        if event < n:
+            open_lines[part] += 1
+            totals[part] += costs[line]
+        else:
+            open_lines[part] -= 1
+            totals[part] = totals[part] - costs[line] if open_lines[part] > 0 else 0.0
+        largest = 0.0
+        for p in range(parts):
+            largest = max(largest, totals[p])
+        worst = max(worst, largest + totals[parts])
+    return worst
+
+
+@dataclass(frozen=True)
+class Meter:
+    """How costs are counted: in which currency, up to which limit, and how a total reads as a budget."""
+
+    currency: Currency
+    limit: float
+    budget: Budget
+
+    @classmethod
+    def of(cls, budget: Budget, *, discrete: bool = False) -> Meter:
+        """The meter of a budget; with discrete noise an (epsilon, delta) budget is kept in zCDP instead of GDP."""
+        if isinstance(budget, PureDP):
+            return cls("pure", budget.epsilon, budget)
+        if isinstance(budget, ZCDP):
+            return cls("zcdp", budget.rho, budget)
+        if isinstance(budget, RDP):
+            return cls("rdp", budget.epsilon, budget)
+        if isinstance(budget, ApproxDP):
+            return cls("zcdp", budget.rho, budget) if discrete else cls("gdp", budget.mu**2, budget)
+        raise TypeError(f"unknown budget {budget!r}")
+
+    def cost(self, family: int, multiplier: float) -> float:
+        """The cost of one release."""
+        alpha = self.budget.alpha if isinstance(self.budget, RDP) else math.nan
+        return unit_cost(family, multiplier, self.currency, alpha)
+
+    def allows(self, total: float) -> bool:
+        """Whether a total is within the limit."""
+        return total <= self.limit * (1.0 + _SLACK)
+
+    def describe(self, total: float) -> Budget | None:
+        """A total as a budget of the same notion; None for nothing spent.
+
+        For an (epsilon, delta) budget it is the epsilon at the budget's delta.
+        """
+        if total <= 0.0:
+            return None
+        if isinstance(self.budget, PureDP):
+            return PureDP(total)
+        if isinstance(self.budget, ZCDP):
+            return ZCDP(total)
+        if isinstance(self.budget, RDP):
+            return RDP(self.budget.alpha, total)
+        assert isinstance(self.budget, ApproxDP)
+        if self.currency == "zcdp":
+            return ZCDP(total).to_approx(self.budget.delta)
+        epsilon = accounting.gaussian_epsilon(math.sqrt(total), self.budget.delta)
+        return ApproxDP(max(epsilon, math.ulp(0.0)), self.budget.delta)
+
+
+class Ledger:
+    """A reader's view of a ledger under a budget; ``None`` is the open channel, where nothing is counted.
+
+    Lines are added by policies and loops only.
+    """
+
+    def __init__(self, arrays: LedgerArrays, meter: Meter | None) -> None:
+        self._arrays = arrays
+        self._meter = meter
+
+    def __len__(self) -> int:
+        return int(self._arrays.head[LINES])
+
+    def __repr__(self) -> str:
+        return f"<Ledger: {len(self)} lines, {self.releases} releases, spent {self.spent() or 'nothing'}>"
+
+    @property
+    def releases(self) -> int:
+        """How many statistics have crossed the wall."""
+        return int(self._arrays.head[RELEASES])
+
+    @property
+    def draws(self) -> int:
+        """How many scalar noise variables were drawn: one per coordinate of each release."""
+        return int(self._arrays.head[DRAWS])
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The lines: rounds (from 0), part (-1: all), repeats, family, sensitivity, multiplier, scale of the noise, cost."""
+        used = len(self)
+        span, noise = self._arrays.span[:used], self._arrays.noise[:used]
+        table = pd.DataFrame(span[:, :4], columns=["first", "last", "part", "repeats"])
+        table["family"] = [FAMILY_NAMES[code] for code in span[:, FAMILY]]
+        table["sensitivity"], table["multiplier"] = noise[:, SENSITIVITY], noise[:, MULTIPLIER]
+        table["noise_scale"] = table["sensitivity"] * table["multiplier"]
+        table["cost"] = self._costs() if self._meter else np.inf
+        return table
+
+    def total(self) -> float:
+        """The cost to the worst-placed record, in the budget's currency; infinite once anything crossed an open channel."""
+        used = len(self)
+        if used == 0:
+            return 0.0
+        return float(worst_total(self._arrays.span[:used], self._costs())) if self._meter else math.inf
+
+    def spent(self) -> Budget | None:
+        """What the worst-placed record has lost so far, in the budget's own notion; None for nothing, or without a budget."""
+        return self._meter.describe(self.total()) if self._meter else None
+
+    def allows(self, first: int, last: int, part: int, family: int, multiplier: float) -> bool:
+        """Whether one more line would stay within the budget, for every record."""
+        if self._meter is None:
+            return True
+        cost = self._meter.cost(family, multiplier)
+        span = self._arrays.span[: len(self)]
+        covering = (span[:, LAST] >= first) & (span[:, FIRST] <= last)
+        if part != WHOLE:
+            covering &= (span[:, PART] == part) | (span[:, PART] == WHOLE)
+        if not covering.any():
+            return self._meter.allows(cost)
+        # Only lines that meet the new one can raise the total of a record that it covers.
+        met = np.vstack([span[covering], [[first, last, part, 1, family]]])
+        return self._meter.allows(float(worst_total(met, np.append(self._costs()[covering], cost))))
+
+    def to_dp_event(self) -> dp_accounting.DpEvent:
+        """The releases that touch the worst-placed record, as an event for the accountants of ``dp_accounting``.
+
+        Events of that library know no parallel composition, so that the other lines are left out.
+        """
+        import dp_accounting
+
+        makers: dict[int, Any] = {
+            OPEN: lambda _: dp_accounting.NonPrivateDpEvent(),
+            GAUSSIAN: dp_accounting.GaussianDpEvent,
+            LAPLACE: dp_accounting.LaplaceDpEvent,
+        }
+        lines = self._worst_lines()
+        span, noise = self._arrays.span[lines], self._arrays.noise[lines]
+        return dp_accounting.ComposedDpEvent(
+            [makers[int(s[FAMILY])](float(n[MULTIPLIER])) for s, n in zip(span, noise, strict=True)]
+        )
+
+    def _costs(self) -> np.ndarray:
+        assert self._meter is not None
+        used = len(self)
+        pairs = zip(self._arrays.span[:used, FAMILY], self._arrays.noise[:used, MULTIPLIER], strict=True)
+        known: dict[tuple[int, float], float] = {}
+        costs = np.empty(used)
+        for i, (family, multiplier) in enumerate(pairs):
+            key = (int(family), float(multiplier))
+            if key not in known:
+                known[key] = self._meter.cost(*key)
+            costs[i] = known[key]
+        return costs
+
+    def _worst_lines(self) -> np.ndarray:
+        used = len(self)
+        span = self._arrays.span[:used]
+        costs = self._costs() if self._meter else np.ones(used)
+        best, chosen = -1.0, np.zeros(0, np.int64)
+        for start, part in {(int(s[FIRST]), int(s[PART])) for s in span}:
+            mine = (span[:, FIRST] <= start) & (span[:, LAST] >= start)
+            if part != WHOLE:
+                mine &= (span[:, PART] == part) | (span[:, PART] == WHOLE)
+            else:
+                mine &= span[:, PART] == WHOLE
+            if costs[mine].sum() > best:
+                best, chosen = float(costs[mine].sum()), np.flatnonzero(mine)
+        return chosen

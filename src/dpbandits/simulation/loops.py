@@ -1,0 +1,101 @@
+"""The compiled loop over arms: one source, one compiled copy per algorithm and kind of environment.
+
+The arm is chosen once and stands for ``hold`` rounds; the environment answers with the sum of their rewards.  The cost is that of
+the releases, not of the rounds.  A hold is never split, because two smaller binomial draws would not be the same random numbers;
+only the horizon cuts the last one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..environments.base import ArmsKernels
+from ..kernel import Kernel, bind, kernel, unbound
+from ..policies.protocol import Kernels
+from ..policies.steps import steps_of
+from ..privacy.ledger import is_full
+
+choose = hold = note = collect = due = cross = draw = regret = clipped = unbound
+
+DONE, PAUSED, LEDGER_FULL, BAD_SENSITIVITY = range(4)
+ROUND, MARK = range(2)
+
+
+class Tally(NamedTuple):
+    """Where a run stands and what has been seen of it; the loop continues from here when it is called again."""
+
+    cursor: np.ndarray  # (2,) int64: rounds played, next mark
+    marks: np.ndarray  # (M,) int64: rounds after which regret is recorded, increasing
+    curve: np.ndarray  # (M,) cumulative expected regret at the marks
+    sums: np.ndarray  # (2,) regret and reward so far
+    counts: np.ndarray  # (K,) int64: rounds of each arm
+
+
+def new_tally(marks: np.ndarray, n_arms: int) -> Tally:
+    """The start of a run."""
+    return Tally(np.zeros(2, np.int64), marks, np.zeros(marks.size), np.zeros(2), np.zeros(n_arms, np.int64))
+
+
+@kernel
+def _clipped(environment, arm, start, n, clip, lo, hi, rng):
+    """The sum of n rewards, each clipped to [lo, hi] where ``clip`` says that some may lie outside."""
+    if not clip:
+        return draw(environment, arm, start, n, rng)
+    total = 0.0
+    for i in range(n):
+        total += min(max(draw(environment, arm, start + i, 1, rng), lo), hi)
+    return total
+
+
+@kernel
+def _arms(params, raw, public, wall, environment, tally, bounds, horizon, until, max_hold, world_rng, choice_rng, privacy_rng):
+    """Play until the horizon, or the first decision at or after round ``until``; see ``DONE`` and its neighbours."""
+    clip, lo, hi = bounds
+    cursor, marks, counts = tally.cursor, tally.marks, tally.counts
+    t, mark = cursor[ROUND], cursor[MARK]
+    status = DONE
+    while t < horizon:
+        if t >= until:
+            status = PAUSED
+            break
+        if is_full(wall.ledger):
+            status = LEDGER_FULL
+            break
+        arm = choose(params, public, 0, choice_rng)[0]
+        n = min(hold(params, public, arm), horizon - t, max_hold)
+        total = clipped(environment, arm, t, n, clip, lo, hi, world_rng)
+        while mark < marks.size and marks[mark] <= t + n:
+            tally.curve[mark] = tally.sums[0] + regret(environment, arm, t, marks[mark] - t)
+            mark += 1
+        tally.sums[0] += regret(environment, arm, t, n)
+        tally.sums[1] += total
+        counts[arm] += n
+        note(params, public, arm, 0, n)
+        collect(params, raw, public, arm, 0, total, n)
+        t += n
+        if due(params, public) and not cross(params, raw, public, wall, t, privacy_rng):
+            status = BAD_SENSITIVITY
+            break
+    cursor[ROUND], cursor[MARK] = t, mark
+    return status
+
+
+_bound: dict[tuple[Kernels, ArmsKernels], Kernel] = {}
+
+
+def arms_loop(kernels: Kernels, environment: ArmsKernels) -> Kernel:
+    """The loop of one algorithm in one kind of environment; compiled at its first call."""
+    key = (kernels, environment)
+    if key not in _bound:
+        algorithm: dict[str, Any] = kernels._asdict()
+        own = {name: algorithm[name] for name in ("choose", "hold", "note", "collect", "due")}
+        _bound[key] = bind(
+            _arms,
+            **own,
+            cross=steps_of(kernels).cross,
+            clipped=bind(_clipped, draw=environment.draw),
+            regret=environment.regret,
+        )
+    return _bound[key]

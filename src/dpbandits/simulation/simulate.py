@@ -1,0 +1,215 @@
+"""``simulate``: many runs of several policies in one environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+
+from ..environments.base import ArmsEnvironment
+from ..errors import ArgumentError, DPBanditsError
+from ..policies import Policy
+from ..privacy.ledger import DRAWS, RELEASES, Ledger, grown
+from ..validation import flag, integer
+from .loops import BAD_SENSITIVITY, DONE, LEDGER_FULL, Tally, arms_loop, new_tally
+from .results import Result
+from .seeding import identity, stream
+
+_CHUNK = 1 << 22  # rounds between two chances to be interrupted
+_EVERY_ROUND = 1
+_UNBROKEN = 1 << 62
+
+
+class _Run(NamedTuple):
+    tally: Tally
+    releases: int
+    draws: int
+    spent: float
+
+
+def simulate(
+    policies: Policy | Sequence[Policy],
+    environment: ArmsEnvironment,
+    *,
+    horizon: int,
+    runs: int = 1,
+    seed: int = 0,
+    record: int | Sequence[int] = 200,
+    n_jobs: int = 1,
+    round_by_round: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Result:
+    """Play every policy ``runs`` times for ``horizon`` rounds.
+
+    Policies are templates: each run starts from an empty state, and the given objects are not changed.  Simulated noise is used
+    throughout.  The result is the same for any ``n_jobs``.
+
+    Args:
+        policies: one or more; two that are configured alike (apart from their seed) are refused.
+        environment: answers the pulls.
+        horizon: rounds per run.
+        runs: independent repetitions.
+        seed: of everything, see ``dpbandits.simulation.seeding``.
+        record: about how many log-spaced rounds to record regret at, or the rounds themselves; the horizon is always among them.
+        n_jobs: threads; -1 for one per core.  Pays when a run takes more than some milliseconds.
+        round_by_round: draw every reward by itself instead of exact sums: the same law, slower; for checks.
+        progress: called with (runs done, runs in all) now and then.
+
+    Returns:
+        A ``Result`` with ``frame``, ``runs``, ``summary()``, ``plot()`` and ``save()``.
+
+    Raises:
+        ArgumentError: an argument is out of range, or policy and environment do not fit.
+
+    Example:
+        >>> from dpbandits import ZCDP, AdaCUCB
+        >>> from dpbandits.environments import Bernoulli
+        >>> result = simulate(AdaCUCB(2, budget=ZCDP(1.0)), Bernoulli([0.9, 0.1]), horizon=1000, runs=3, seed=7)
+        >>> bool(result.runs["regret"].mean() < 400)
+        True
+    """
+    chosen = [policies] if isinstance(policies, Policy) else list(policies)
+    horizon, runs = integer("horizon", horizon, 1), integer("runs", runs, 1)
+    seed, n_jobs = integer("seed", seed, 0), integer("n_jobs", n_jobs, -1)
+    flag("round_by_round", round_by_round)
+    for policy in chosen:
+        _check_fit(policy, environment, horizon)
+    names = _distinct_names(chosen)
+    marks = recorded_rounds(horizon, record)
+    tasks = list(_tasks(chosen, runs))
+    done = 0
+    finished: dict[int, list[_Run]] = {i: [] for i in range(len(chosen))}
+    work = (delayed(_play_batch)(chosen[i], environment, horizon, batch, seed, marks, round_by_round) for i, batch in tasks)
+    results = Parallel(n_jobs=n_jobs if n_jobs else 1, backend="threading", return_as="generator")(work)
+    for (i, batch), played in zip(tasks, results, strict=True):
+        finished[i] += played
+        done += len(batch)
+        if progress is not None:
+            progress(done, len(chosen) * runs)
+    info = {
+        "horizon": horizon,
+        "runs": runs,
+        "seed": seed,
+        "environment": repr(environment),
+        "best_arm": int(environment.means().argmax()),
+    }
+    info["means"] = environment.means().tolist()
+    info["policies"] = {name: _describe(policy) for name, policy in zip(names, chosen, strict=True)}
+    return _result(chosen, environment, marks, [finished[i] for i in range(len(chosen))], info)
+
+
+def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
+    """The rounds at which regret is recorded: increasing, ending with the horizon."""
+    if isinstance(record, int | np.integer):
+        spaced = np.geomspace(1, horizon, integer("record", record, 1))
+        return np.unique(np.append(np.round(spaced).astype(np.int64), horizon))
+    rounds = np.unique([integer("record", r, 1, horizon) for r in record]).astype(np.int64)
+    return np.unique(np.append(rounds, horizon))
+
+
+def _check_fit(policy: Policy, environment: ArmsEnvironment, horizon: int) -> None:
+    if not isinstance(policy, Policy):
+        raise ArgumentError(f"policies must hold policies, got {policy!r}")
+    if policy.n_arms != environment.n_arms:
+        raise ArgumentError(f"n_arms of {policy!r} must be {environment.n_arms}, the environment's number of arms")
+    for limit in (policy.horizon, environment.horizon):
+        if limit is not None and horizon > limit:
+            raise ArgumentError(f"horizon must be at most {limit} here, got {horizon}")
+
+
+def _distinct_names(policies: list[Policy]) -> list[str]:
+    names = [repr(policy) for policy in policies]
+    if not names or len(set(names)) < len(names):
+        raise ArgumentError(f"policies must be one or more different ones, got {names}")
+    return names
+
+
+def _tasks(policies: list[Policy], runs: int) -> Iterator[tuple[int, range]]:
+    """Batches of runs: large enough to keep a thread busy, small enough to show progress."""
+    size = max(1, min(25, runs // 4))
+    for i in range(len(policies)):
+        for start in range(0, runs, size):
+            yield i, range(start, min(start + size, runs))
+
+
+def _play_batch(
+    policy: Policy, environment: ArmsEnvironment, horizon: int, batch: range, seed: int, marks: np.ndarray, round_by_round: bool
+) -> list[_Run]:
+    return [play(policy, environment, horizon, run, seed, marks, round_by_round) for run in batch]
+
+
+def play(
+    policy: Policy,
+    environment: ArmsEnvironment,
+    horizon: int,
+    run: int,
+    seed: int,
+    marks: np.ndarray,
+    round_by_round: bool = False,
+) -> _Run:
+    """One run of one policy."""
+    loop = arms_loop(policy.kernels, environment.kernels)
+    owner = identity(policy.stream_key)
+    world = stream(seed, "environment", identity(repr(environment)), run)
+    choices = stream(seed, "policy", owner, run)
+    privacy = stream(seed, "privacy", owner, run)
+    raw, public, wall = policy.new_state()
+    tally = new_tally(marks, policy.n_arms)
+    (lo, hi), (low, high) = policy.reward_range, environment.support
+    bounds = (bool(policy.clip and (low < lo or high > hi)), lo, hi)
+    max_hold = _EVERY_ROUND if round_by_round else _UNBROKEN
+    status, until = -1, _CHUNK
+    while status != DONE:
+        status = loop(
+            policy.params, raw, public, wall, environment.state, tally, bounds, horizon, until, max_hold, world, choices, privacy
+        )
+        if status == BAD_SENSITIVITY:
+            raise DPBanditsError(f"{policy!r} declared a sensitivity that is no bound; this is a bug of the algorithm")
+        if status == LEDGER_FULL:
+            wall = wall._replace(ledger=grown(wall.ledger))
+        else:
+            until = int(tally.cursor[0]) + _CHUNK
+    ledger = Ledger(wall.ledger, policy.meter)
+    return _Run(tally, int(wall.ledger.head[RELEASES]), int(wall.ledger.head[DRAWS]), ledger.total())
+
+
+def _describe(policy: Policy) -> dict[str, Any]:
+    guarantee = policy.guarantee
+    return {"class": type(policy).__name__, "guarantee": guarantee.to_dict(), "sentence": str(guarantee)}
+
+
+def _result(
+    policies: list[Policy], environment: ArmsEnvironment, marks: np.ndarray, finished: list[list[_Run]], info: dict[str, Any]
+) -> Result:
+    curves, rows = [], []
+    for policy, played in zip(policies, finished, strict=True):
+        keys = {"environment": repr(environment), "policy": policy.label, "budget": str(policy.budget or "none")}
+        curves.append(
+            pd.DataFrame(
+                {
+                    **keys,
+                    "run": np.repeat(np.arange(len(played)), marks.size),
+                    "round": np.tile(marks, len(played)),
+                    "regret": np.concatenate([run.tally.curve for run in played]),
+                }
+            )
+        )
+        counts = np.array([run.tally.counts for run in played])
+        rows.append(
+            pd.DataFrame(
+                {
+                    **keys,
+                    "run": np.arange(len(played)),
+                    "regret": [run.tally.sums[0] for run in played],
+                    "reward": [run.tally.sums[1] for run in played],
+                    "releases": [run.releases for run in played],
+                    "draws": [run.draws for run in played],
+                    "spent": [run.spent for run in played],
+                    **{f"pulls_{a}": counts[:, a] for a in range(counts.shape[1])},
+                }
+            )
+        )
+    return Result(pd.concat(curves, ignore_index=True), pd.concat(rows, ignore_index=True), info)

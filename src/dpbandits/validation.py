@@ -1,0 +1,58 @@
+"""The door: arguments are checked here once, so that everything behind it is free of checks."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Collection
+from typing import Any
+
+from .errors import ArgumentError
+
+
+def integer(name: str, value: Any, low: int, high: int = 2**62) -> int:
+    """``value`` as an int in [low, high], or an ``ArgumentError`` that names it."""
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool) and low <= int(value) <= high:
+        return int(value)
+    reach = f"at least {low}" if high == 2**62 else f"between {low} and {high}"
+    raise ArgumentError(f"{name} must be an integer {reach}, got {value!r}")
+
+
+def real(name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, strict: bool = False) -> float:
+    """``value`` as a finite float in [low, high], or in (low, high) when ``strict``."""
+    good = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    good = good and (low < value < high if strict else low <= value <= high)
+    if not good:
+        raise ArgumentError(f"{name} must be a number in {_interval(low, high, strict)}, got {value!r}")
+    return float(value)
+
+
+def interval(name: str, value: Any) -> tuple[float, float]:
+    """``value`` as a pair lo < hi of finite floats."""
+    try:
+        lo, hi = value
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must be a pair (lo, hi) with lo < hi, got {value!r}") from None
+    lo, hi = real(f"{name}[0]", lo), real(f"{name}[1]", hi)
+    if not lo < hi or not math.isfinite(hi - lo):
+        raise ArgumentError(f"{name} must be a pair (lo, hi) with lo < hi, got {value!r}")
+    return lo, hi
+
+
+def choice(name: str, value: Any, allowed: Collection[str]) -> str:
+    """``value``, which must be one of ``allowed``."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ArgumentError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+    return value
+
+
+def flag(name: str, value: Any) -> bool:
+    """``value``, which must be True or False."""
+    if not isinstance(value, bool):
+        raise ArgumentError(f"{name} must be True or False, got {value!r}")
+    return value
+
+
+def _interval(low: float, high: float, strict: bool) -> str:
+    left, right = ("(" if strict or low == -math.inf else "["), (")" if strict or high == math.inf else "]")
+    return f"{left}{low:g}, {high:g}{right}"
