@@ -103,7 +103,7 @@ def _build(function: Any, kernels: dict[str, Kernel]) -> Kernel:
 def _copy(function: Any, scope: dict[str, Any], qualname: str, digest: str) -> Any:
     copy = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__)
     copy.__module__, copy.__qualname__, copy.__doc__ = function.__module__, qualname, function.__doc__
-    copy._digest = digest
+    copy._digest = digest  # type: ignore[attr-defined]
     return copy
 
 
