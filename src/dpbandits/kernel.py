@@ -149,7 +149,7 @@ def _describe(value: Any, function: Any) -> str:
     raise TypeError(f"{function.__qualname__} uses {value!r}, whose changes the kernel cache could not see; make it a kernel")
 
 
-class _KernelCache(caching._Cache):  # type: ignore[misc]
+class _KernelCache(caching._Cache):
     """Compiled code under ``folder/digest/``, one checksummed file per signature."""
 
     def __init__(self, folder: Path, digest: str) -> None:

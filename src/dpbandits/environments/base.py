@@ -33,6 +33,8 @@ class ArmsEnvironment:
         state: what the kernels see.
         support: (lo, hi), which holds every reward; infinite where rewards are not bounded.
         horizon: how many rounds there are; None for any number.
+        arm_names: what the arms are called in tables and figures.
+        reference: a name and the shares of arms, shape (K,), of an allocation to compare with; None where there is none.
     """
 
     kernels: ClassVar[ArmsKernels]
@@ -40,6 +42,11 @@ class ArmsEnvironment:
     n_arms: int
     support: tuple[float, float]
     horizon: int | None = None
+    reference: tuple[str, np.ndarray] | None = None
+
+    @property
+    def arm_names(self) -> list[str]:
+        return [f"arm {a}" for a in range(self.n_arms)]
 
     def means(self) -> np.ndarray:
         """The mean reward of every arm, shape (K,); over the whole table for tables."""

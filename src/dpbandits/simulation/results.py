@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,21 @@ class Result:
         frame: one row per (environment, policy, budget, run, round) with the cumulative expected ``regret``.
         runs: one row per (environment, policy, budget, run): final ``regret``, ``reward``, ``releases``, ``draws``, ``spent`` (in
             the currency of the budget) and ``pulls_0``, ``pulls_1``, ... .
-        info: horizon, runs, seed, guarantees and whatever a caller adds; JSON data.
+        info: ``horizon``, ``runs``, ``seed``; ``environments``: name -> facts (``means``, ``arm_names``, ``reference``); ``policies``: one
+            entry per policy and budget (``policy``, ``budget``, ``class``, ``currency``, ``limit`` of what ``spent`` counts, ``guarantee`` as
+            data, ``sentence``).  JSON data.
     """
 
     frame: pd.DataFrame
     runs: pd.DataFrame
     info: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def combined(cls, results: Sequence[Result]) -> Result:
+        """Results of the same policies in several environments as one."""
+        info = {**results[0].info, "environments": {k: v for result in results for k, v in result.info["environments"].items()}}
+        frame = pd.concat([result.frame for result in results], ignore_index=True)
+        return cls(frame, pd.concat([result.runs for result in results], ignore_index=True), info)
 
     def summary(self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0) -> pd.DataFrame:
         """Mean regret with a bootstrap confidence band, per policy and recorded round.

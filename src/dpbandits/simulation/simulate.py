@@ -77,7 +77,7 @@ def simulate(
     flag("round_by_round", round_by_round)
     for policy in chosen:
         _check_fit(policy, environment, horizon)
-    names = _distinct_names(chosen)
+    _check_distinct(chosen)
     marks = recorded_rounds(horizon, record)
     tasks = list(_tasks(chosen, runs))
     done = 0
@@ -93,11 +93,9 @@ def simulate(
         "horizon": horizon,
         "runs": runs,
         "seed": seed,
-        "environment": repr(environment),
-        "best_arm": int(environment.means().argmax()),
+        "environments": {repr(environment): _describe_environment(environment)},
+        "policies": [_describe_policy(policy) for policy in chosen],
     }
-    info["means"] = environment.means().tolist()
-    info["policies"] = {name: _describe(policy) for name, policy in zip(names, chosen, strict=True)}
     return _result(chosen, environment, marks, [finished[i] for i in range(len(chosen))], info)
 
 
@@ -120,11 +118,10 @@ def _check_fit(policy: Policy, environment: ArmsEnvironment, horizon: int) -> No
             raise ArgumentError(f"horizon must be at most {limit} here, got {horizon}")
 
 
-def _distinct_names(policies: list[Policy]) -> list[str]:
-    names = [repr(policy) for policy in policies]
+def _check_distinct(policies: list[Policy]) -> None:
+    names = [policy.stream_key for policy in policies]
     if not names or len(set(names)) < len(names):
-        raise ArgumentError(f"policies must be one or more different ones, got {names}")
-    return names
+        raise ArgumentError(f"policies must be one or more that differ in more than their seed, got {names}")
 
 
 def _tasks(policies: list[Policy], runs: int) -> Iterator[tuple[int, range]]:
@@ -176,9 +173,26 @@ def play(
     return _Run(tally, int(wall.ledger.head[RELEASES]), int(wall.ledger.head[DRAWS]), ledger.total())
 
 
-def _describe(policy: Policy) -> dict[str, Any]:
-    guarantee = policy.guarantee
-    return {"class": type(policy).__name__, "guarantee": guarantee.to_dict(), "sentence": str(guarantee)}
+def _describe_environment(environment: ArmsEnvironment) -> dict[str, Any]:
+    reference = environment.reference
+    return {
+        "means": environment.means().tolist(),
+        "arm_names": environment.arm_names,
+        "reference": None if reference is None else {"name": reference[0], "shares": reference[1].tolist()},
+    }
+
+
+def _describe_policy(policy: Policy) -> dict[str, Any]:
+    guarantee, meter = policy.guarantee, policy.meter
+    return {
+        "policy": policy.label,
+        "budget": str(policy.budget or "none"),
+        "class": type(policy).__name__,
+        "currency": None if meter is None else meter.currency,
+        "limit": None if meter is None else meter.limit,  # of what the column ``spent`` counts
+        "guarantee": guarantee.to_dict(),
+        "sentence": str(guarantee),
+    }
 
 
 def _result(
