@@ -1,7 +1,7 @@
 """Bandits that keep the people behind the rewards private."""
 
 from . import environments
-from .algorithms import AdaCUCB
+from .algorithms import DPSE, KLUCB, LDPUCB, UCB1, AdaCUCB, AdaPKLUCB, AdaPUCB, LazyDPTS, ThompsonSampling
 from .errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError, MissingExtra, StateFileError, UpdateError
 from .policies import Decision, Policy
 from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
@@ -10,9 +10,15 @@ from .simulation import Result, simulate
 __version__ = "0.1.0"
 
 __all__ = [
+    "DPSE",
+    "KLUCB",
+    "LDPUCB",
     "RDP",
+    "UCB1",
     "ZCDP",
     "AdaCUCB",
+    "AdaPKLUCB",
+    "AdaPUCB",
     "ApproxDP",
     "ArgumentError",
     "BudgetExhausted",
@@ -20,12 +26,14 @@ __all__ = [
     "DPBanditsError",
     "Decision",
     "Guarantee",
+    "LazyDPTS",
     "Ledger",
     "MissingExtra",
     "Policy",
     "PureDP",
     "Result",
     "StateFileError",
+    "ThompsonSampling",
     "UpdateError",
     "environments",
     "simulate",

@@ -1,5 +1,8 @@
 """One file per family of algorithms; each registers its policies."""
 
-from .doubling import AdaCUCB
+from .doubling import AdaCUCB, AdaPKLUCB, AdaPUCB
+from .elimination import DPSE
+from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
+from .thompson import LazyDPTS
 
-__all__ = ["AdaCUCB"]
+__all__ = ["DPSE", "KLUCB", "LDPUCB", "UCB1", "AdaCUCB", "AdaPKLUCB", "AdaPUCB", "LazyDPTS", "ThompsonSampling"]

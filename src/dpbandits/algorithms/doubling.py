@@ -13,11 +13,12 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import kernel
+from ..kernel import Kernel, kernel
 from ..policies import Card, Kernels, Options, Policy, register
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget
-from ..privacy.channels import Gaussian
+from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.channels import Gaussian, Laplace
 from ..validation import flag, real
+from .learners.divergences import kl_upper_bound
 
 T, ARM, SIZE, DONE = range(4)
 
@@ -64,6 +65,37 @@ def choose_gaussian(params, public, view, rng):
         if public.pulls[a] == 0:
             return a, 1.0
         index = public.estimate[a] + np.sqrt(pressure / public.weight[a])
+        if index > best:
+            best, arm = index, a
+    return arm, 1.0
+
+
+@kernel
+def choose_laplace(params, public, view, rng):
+    """The arm of highest index mean + w sqrt(alpha ln t / 2n) + alpha s ln t / n, with s the scale of the noise on a sum."""
+    pressure = params.optimism * np.log(public.clock[T] + 1.0)
+    best, arm = -np.inf, 0
+    for a in range(params.n_arms):
+        n = public.length[a]
+        if n == 0:
+            return a, 1.0
+        index = public.estimate[a] + params.width * np.sqrt(0.5 * pressure / n) + params.noise_scale * pressure / n
+        if index > best:
+            best, arm = index, a
+    return arm, 1.0
+
+
+@kernel
+def choose_kl(params, public, view, rng):
+    """The arm of highest q with n kl(m, q) <= alpha ln t, where m is the mean plus alpha s ln t / n, scaled and clipped to [0, 1]."""
+    pressure = params.optimism * np.log(public.clock[T] + 1.0)
+    best, arm = -np.inf, 0
+    for a in range(params.n_arms):
+        n = public.length[a]
+        if n == 0:
+            return a, 1.0
+        raised = (public.estimate[a] + params.noise_scale * pressure / n - params.low) / params.width
+        index = kl_upper_bound(min(max(raised, 0.0), 1.0), pressure / n)
         if index > best:
             best, arm = index, a
     return arm, 1.0
@@ -121,7 +153,8 @@ def publish(params, public, release):
     clock[DONE] = clock[SIZE] = 0
 
 
-KERNELS = Kernels(init, choose_gaussian, note, collect, due, sensitivity, summarise, publish, hold)
+def _kernels(choose: Kernel) -> Kernels:
+    return Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, hold)
 
 
 class _Doubling(Policy):
@@ -170,7 +203,7 @@ class AdaCUCB(_Doubling):
         source="Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12",
         channels={ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
     )
-    kernels = KERNELS
+    kernels = _kernels(choose_gaussian)
 
     def __init__(
         self, n_arms: int, *, budget: Budget | None, beta: float = 1.0, forget: bool = True, **options: Unpack[Options]
@@ -178,3 +211,67 @@ class AdaCUCB(_Doubling):
         self._optimism = real("beta", beta, 0.0, strict=True)
         self._forget = flag("forget", forget)
         super().__init__({"n_arms": n_arms, "beta": beta, "forget": forget}, budget=budget, **options)
+
+
+@register(n_arms=3)
+class AdaPUCB(_Doubling):
+    """UCB on the mean of each arm's last episode with Laplace noise (Azize & Basu 2022, AdaP-UCB).
+
+    Plays arg max of ``mean + noise + w sqrt(alpha ln t / 2n) + alpha s ln t / n``, with ``n`` the length of the arm's last episode,
+    ``w`` the width of the reward range and ``s`` the scale of the noise on its sum.
+
+    Args:
+        n_arms: number of arms.
+        budget: ``PureDP``; None for the non-private counterpart.
+        alpha: optimism.  The regret theorem needs more than 3.
+        **options: see ``Options``.
+
+    When to choose: pure differential privacy with a regret theorem of textbook form; ``AdaPKLUCB`` has lower regret.
+
+    Example:
+        >>> AdaPUCB(3, budget=PureDP(1.0), seed=1).pull().arm
+        0
+    """
+
+    card = Card(
+        title="UCB on noisy episode sums (pure DP)",
+        source="Azize & Basu (2022), When Privacy Meets Partial Information, Theorem 8",
+        channels={PureDP: Laplace},
+    )
+    kernels = _kernels(choose_laplace)
+
+    def __init__(self, n_arms: int, *, budget: Budget | None, alpha: float = 3.1, **options: Unpack[Options]) -> None:
+        self._optimism = real("alpha", alpha, 0.0, strict=True)
+        super().__init__({"n_arms": n_arms, "alpha": alpha}, budget=budget, **options)
+
+
+@register(n_arms=3)
+class AdaPKLUCB(_Doubling):
+    """KL-UCB on the mean of each arm's last episode with Laplace noise (Azize & Basu 2022, AdaP-KLUCB).
+
+    Plays arg max of the largest q with ``n kl(m, q) <= alpha ln t``, where ``m`` is the noisy mean plus ``alpha s ln t / n``, scaled and
+    clipped to [0, 1].
+
+    Args:
+        n_arms: number of arms.
+        budget: ``PureDP``; None for the non-private counterpart.
+        alpha: optimism.  The regret theorem needs more than 3.
+        **options: see ``Options``.
+
+    When to choose: pure differential privacy, rewards 0 or 1 or nearly so.
+
+    Example:
+        >>> AdaPKLUCB(3, budget=PureDP(1.0), seed=1).pull().arm
+        0
+    """
+
+    card = Card(
+        title="KL-UCB on noisy episode sums (pure DP)",
+        source="Azize & Basu (2022), When Privacy Meets Partial Information, Theorem 8",
+        channels={PureDP: Laplace},
+    )
+    kernels = _kernels(choose_kl)
+
+    def __init__(self, n_arms: int, *, budget: Budget | None, alpha: float = 3.1, **options: Unpack[Options]) -> None:
+        self._optimism = real("alpha", alpha, 0.0, strict=True)
+        super().__init__({"n_arms": n_arms, "alpha": alpha}, budget=budget, **options)

@@ -21,7 +21,7 @@ from ..privacy import accounting
 from ..privacy.budgets import ApproxDP, Budget
 from ..privacy.channels import Calibration, Channel, Gaussian, Open
 from ..privacy.guarantees import Guarantee
-from ..privacy.ledger import WHOLE, Ledger, Meter, empty_arrays, grown, is_full, write
+from ..privacy.ledger import LINES, WHOLE, Ledger, Meter, empty_arrays, grown, write
 from ..privacy.noise import NoiseSource, noise_source
 from ..validation import choice, flag, integer, interval, real
 from .protocol import Card, Kernels, Wall
@@ -298,15 +298,20 @@ class Policy:
 
     def _is_waiting(self) -> bool:
         if self.patience is None:
-            return bool(self._progress.pending)
+            return bool(self._awaited())
         self._progress.waited += 1
         return self._progress.waited <= self.patience
 
+    def _awaited(self) -> list[int]:
+        """The unanswered pulls that the coming release covers."""
+        which = int(self.kernels.part(self.params, self._public))
+        return [number for number, arm in self._progress.pending.items() if which in (WHOLE, arm)]
+
     def _close_episode(self) -> None:
-        for arm in self._progress.pending.values():
-            self._steps.answer(self.params, self._raw, self._public, arm, self.default_reward)
-        self._progress.pending.clear()
-        self._progress.closed, self._progress.waited = self._progress.pulls, 0
+        progress, pending = self._progress, self._progress.pending
+        for number in self._awaited():
+            self._steps.answer(self.params, self._raw, self._public, pending.pop(number), self.default_reward)
+        progress.closed, progress.waited = progress.pulls, 0
         self._release()
         self._progress.due = False
 
@@ -332,11 +337,11 @@ class Policy:
             raise UpdateError("update needs a pull before it")
         if not isinstance(decision, Decision) or decision._owner != self._id:
             raise UpdateError(f"decision must come from this policy's pull(), got {decision!r}")
+        if decision.recorded and decision.number in self._progress.pending:
+            return decision.number, self._progress.pending[decision.number]
         if not decision.recorded or decision.number < self._progress.closed:
             return decision.number, None
-        if decision.number not in self._progress.pending:
-            raise UpdateError(f"{decision!r} has been answered")
-        return decision.number, self._progress.pending[decision.number]
+        raise UpdateError(f"{decision!r} has been answered")
 
     def _learn(self, arm: int, deviates: bool, value: float) -> bool:
         if self._progress.exhausted:
@@ -344,7 +349,7 @@ class Policy:
         if deviates and not self.choices_public:
             value = self.default_reward
         self._progress.rounds += 1
-        if self._noise.secure or self._meter is not None:
+        if self._noise.secure or not self._always_fits:
             if self._steps.absorb(self.params, self._raw, self._public, arm, value):
                 self._release()
             return True
@@ -384,15 +389,11 @@ class Policy:
         kernels.publish(self.params, self._public, wall.release)
 
     def _refuse_overspending(self) -> None:
-        if self._meter is None:
+        if self._always_fits or self._meter is None:
             return
         wall = self._wall
         which = int(self.kernels.part(self.params, self._public))
         first = int(wall.opened[which])
-        # Spans of one part never overlap; only mixing parts with whole spans could make lines meet.
-        alone = first >= (wall.opened[WHOLE] if which != WHOLE else wall.opened.max())
-        if alone and self._one_release_fits:
-            return
         if not self.ledger.allows(first, self._progress.rounds - 1, which, wall.family, wall.multiplier):
             self._progress.exhausted = True
             raise BudgetExhausted(
@@ -401,8 +402,9 @@ class Policy:
             )
 
     def _make_room(self) -> None:
-        if is_full(self._wall.ledger):
-            self._wall = self._wall._replace(ledger=grown(self._wall.ledger))
+        ledger = self._wall.ledger
+        if ledger.head[LINES] >= len(ledger.span):
+            self._wall = self._wall._replace(ledger=grown(ledger))
 
     # Construction ---------------------------------------------------------------------------------------------------------
 
@@ -451,9 +453,10 @@ class Policy:
         self._steps = steps_of(self.kernels)
         self._raw, self._public, self._wall = self.new_state()
         self._choice_rng = self._noise.stream("policy") if self.card.randomised else None
-        self._privacy_rng = None if self._noise.secure or self.budget is None else self._noise.stream("privacy")
-        self._one_release_fits = self._meter is None or self._meter.allows(
-            self._meter.cost(self.channel.family, self.channel.multiplier)
+        self._privacy_rng = None if self._noise.secure else self._noise.stream("privacy")
+        # Without parts, each release covers the rounds since the last one: no two lines meet, and one alone decides.
+        self._always_fits = self._meter is None or (
+            self._sizes()[1] == 0 and self._meter.allows(self._meter.cost(self.channel.family, self.channel.multiplier))
         )
         self._id = uuid.uuid4().hex
         self._lock = threading.RLock()

@@ -20,13 +20,13 @@ from ..privacy.ledger import is_full
 choose = hold = note = collect = due = cross = draw = regret = clipped = unbound
 
 DONE, PAUSED, LEDGER_FULL, BAD_SENSITIVITY = range(4)
-ROUND, MARK = range(2)
+ROUND, MARK, ARM, LEFT = range(4)
 
 
 class Tally(NamedTuple):
     """Where a run stands and what has been seen of it; the loop continues from here when it is called again."""
 
-    cursor: np.ndarray  # (2,) int64: rounds played, next mark
+    cursor: np.ndarray  # (4,) int64: rounds played, next mark, standing arm, rounds left for it
     marks: np.ndarray  # (M,) int64: rounds after which regret is recorded, increasing
     curve: np.ndarray  # (M,) cumulative expected regret at the marks
     sums: np.ndarray  # (2,) regret and reward so far
@@ -35,7 +35,7 @@ class Tally(NamedTuple):
 
 def new_tally(marks: np.ndarray, n_arms: int) -> Tally:
     """The start of a run."""
-    return Tally(np.zeros(2, np.int64), marks, np.zeros(marks.size), np.zeros(2), np.zeros(n_arms, np.int64))
+    return Tally(np.zeros(4, np.int64), marks, np.zeros(marks.size), np.zeros(2), np.zeros(n_arms, np.int64))
 
 
 @kernel
@@ -51,7 +51,10 @@ def _clipped(environment, arm, start, n, clip, lo, hi, rng):
 
 @kernel
 def _arms(params, raw, public, wall, environment, tally, bounds, horizon, until, max_hold, world_rng, choice_rng, privacy_rng):
-    """Play until the horizon, or the first decision at or after round ``until``; see ``DONE`` and its neighbours."""
+    """Play until the horizon, or pause at the first step at or after round ``until``; see ``DONE`` and its neighbours.
+
+    ``max_hold`` = 1 takes every round of a hold by itself, for checks.
+    """
     clip, lo, hi = bounds
     cursor, marks, counts = tally.cursor, tally.marks, tally.counts
     t, mark = cursor[ROUND], cursor[MARK]
@@ -63,8 +66,12 @@ def _arms(params, raw, public, wall, environment, tally, bounds, horizon, until,
         if is_full(wall.ledger):
             status = LEDGER_FULL
             break
-        arm = choose(params, public, 0, choice_rng)[0]
-        n = min(hold(params, public, arm), horizon - t, max_hold)
+        if cursor[LEFT] == 0:
+            cursor[ARM] = choose(params, public, 0, choice_rng)[0]
+            cursor[LEFT] = hold(params, public, cursor[ARM])
+        arm = cursor[ARM]
+        n = min(cursor[LEFT], horizon - t, max_hold)
+        cursor[LEFT] -= n
         total = clipped(environment, arm, t, n, clip, lo, hi, world_rng)
         while mark < marks.size and marks[mark] <= t + n:
             tally.curve[mark] = tally.sums[0] + regret(environment, arm, t, marks[mark] - t)

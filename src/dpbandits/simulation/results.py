@@ -29,9 +29,9 @@ class Result:
         frame: one row per (environment, policy, budget, run, round) with the cumulative expected ``regret``.
         runs: one row per (environment, policy, budget, run): final ``regret``, ``reward``, ``releases``, ``draws``, ``spent`` (in
             the currency of the budget) and ``pulls_0``, ``pulls_1``, ... .
-        info: ``horizon``, ``runs``, ``seed``; ``environments``: name -> facts (``means``, ``arm_names``, ``reference``); ``policies``: one
-            entry per policy and budget (``policy``, ``budget``, ``class``, ``currency``, ``limit`` of what ``spent`` counts, ``guarantee`` as
-            data, ``sentence``).  JSON data.
+        info: JSON data: ``horizon``, ``runs``, ``seed``; ``environments``: name -> ``means``, ``arm_names``, ``reference``;
+            ``policies``: one entry per policy and budget with ``policy``, ``budget``, ``class``, ``currency``, ``limit`` of what
+            ``spent`` counts, ``guarantee`` and ``sentence``.
     """
 
     frame: pd.DataFrame

@@ -151,7 +151,7 @@ def play(
     loop = arms_loop(policy.kernels, environment.kernels)
     owner = identity(policy.stream_key)
     world = stream(seed, "environment", identity(repr(environment)), run)
-    choices = stream(seed, "policy", owner, run)
+    choices = stream(seed, "policy", owner, run) if policy.card.randomised else None
     privacy = stream(seed, "privacy", owner, run)
     raw, public, wall = policy.new_state()
     tally = new_tally(marks, policy.n_arms)

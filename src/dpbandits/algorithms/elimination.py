@@ -1,0 +1,177 @@
+"""DP-SE: successive elimination on privately released sums (Sajed & Sheffet 2019).
+
+In epoch e every surviving arm is played equally often, long enough to tell arms apart that differ by 2^-e; then those that are
+clearly worse are dropped.
+
+What crosses the wall: when an epoch ends, the vector of the arms' reward sums, with independent noise in every coordinate.  (Public code
+draws one scalar for all arms, which cancels in every comparison and protects nothing.)  One person contributes one reward to one
+coordinate of one epoch's vector, so a record moves it by at most ``hi - lo`` in the L1 norm, and epochs are disjoint sets of records.
+The length of an epoch depends on which arms survived, hence on earlier releases only.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Unpack
+
+import numpy as np
+
+from ..kernel import kernel
+from ..policies import Card, Kernels, Options, Policy, register
+from ..privacy.budgets import Budget, PureDP
+from ..privacy.channels import Laplace
+from ..validation import integer, real
+
+EPOCH, ROUNDS, LEFT = range(3)
+_FOREVER = 1 << 60
+
+
+class EliminationParams(NamedTuple):
+    n_arms: int
+    failure_probability: float
+    width: float  # hi - lo
+    noise_scale: float  # of the Laplace noise on a sum
+
+
+class EliminationRaw(NamedTuple):
+    total: np.ndarray  # (K,) reward sums of the running epoch
+
+
+class EliminationPublic(NamedTuple):
+    alive: np.ndarray  # (K,) bool
+    mean: np.ndarray  # (K,) released in the last epoch in which the arm was alive
+    played: np.ndarray  # (K,) rounds in the running epoch
+    clock: np.ndarray  # (3,) epoch from 1; rounds of each arm in it; rounds of all arms left in it
+
+
+@kernel
+def _plan_epoch(params, public):
+    """Lay out the next epoch: ceil(1 + max(32 ln(8 |S| e^2 / b) / D^2, 8 s ln(4 |S| e^2 / b) / (w D))) rounds per arm, D = 2^-e."""
+    clock, alive = public.clock, 0
+    clock[EPOCH] += 1
+    for a in range(params.n_arms):
+        public.played[a] = 0
+        alive += public.alive[a]
+    if alive == 1:
+        clock[ROUNDS] = clock[LEFT] = _FOREVER
+        return
+    gap = 2.0 ** -clock[EPOCH]
+    crowd = alive * clock[EPOCH] ** 2 / params.failure_probability
+    sampling = 32.0 * np.log(8.0 * crowd) / gap**2
+    privacy = 8.0 * np.log(4.0 * crowd) * params.noise_scale / (params.width * gap)
+    clock[ROUNDS] = np.int64(min(np.ceil(1.0 + max(sampling, privacy)), float(_FOREVER // params.n_arms)))
+    clock[LEFT] = alive * clock[ROUNDS]
+
+
+@kernel
+def init(params):
+    k = params.n_arms
+    public = EliminationPublic(np.ones(k, np.bool_), np.zeros(k), np.zeros(k, np.int64), np.zeros(3, np.int64))
+    _plan_epoch(params, public)
+    return EliminationRaw(np.zeros(k)), public
+
+
+@kernel
+def choose(params, public, view, rng):
+    for a in range(params.n_arms):
+        if public.alive[a] and public.played[a] < public.clock[ROUNDS]:
+            return a, 1.0
+    return 0, 1.0
+
+
+@kernel
+def hold(params, public, arm):
+    return public.clock[ROUNDS] - public.played[arm]
+
+
+@kernel
+def note(params, public, arm, x, n):
+    public.played[arm] += n
+    public.clock[LEFT] -= n
+
+
+@kernel
+def collect(params, raw, public, arm, x, reward, n):
+    raw.total[arm] += reward
+
+
+@kernel
+def due(params, public):
+    return public.clock[LEFT] == 0
+
+
+@kernel
+def sensitivity(params, public, norm):
+    return params.width
+
+
+@kernel
+def summarise(params, raw, public, statistic):
+    statistic[:] = raw.total
+    raw.total[:] = 0.0
+
+
+@kernel
+def publish(params, public, release):
+    """Drop the arms that trail the best by more than 2 h + 2 c, the widths of the sampling and of the Laplace error."""
+    n, alive, best = public.clock[ROUNDS], 0, -np.inf
+    for a in range(params.n_arms):
+        if public.alive[a]:
+            alive += 1
+            public.mean[a] = release[a] / n
+            best = max(best, public.mean[a])
+    crowd = alive * public.clock[EPOCH] ** 2 / params.failure_probability
+    sampling = params.width * np.sqrt(np.log(8.0 * crowd) / (2.0 * n))
+    privacy = params.noise_scale * np.log(4.0 * crowd) / n
+    for a in range(params.n_arms):
+        if best - public.mean[a] > 2.0 * (sampling + privacy):
+            public.alive[a] = False
+    _plan_epoch(params, public)
+
+
+@register(n_arms=3, horizon=10_000)
+class DPSE(Policy):
+    """Successive elimination with Laplace noise on each arm's sum (Sajed & Sheffet 2019).
+
+    Args:
+        n_arms: number of arms.
+        horizon: planned number of rounds; sets the failure probability, nothing else: it may be exceeded.
+        budget: ``PureDP``; None for the non-private counterpart.
+        failure_probability: of dropping the best arm; 1 / horizon unless given.
+        **options: see ``Options``.
+
+    When to choose: few decisions to switch arms matter more than regret; its epochs are long.
+
+    Example:
+        >>> policy = DPSE(3, horizon=10_000, budget=PureDP(1.0), seed=1)
+        >>> policy.pull().arm
+        0
+    """
+
+    card = Card(
+        title="Successive elimination on noisy sums",
+        source="Sajed & Sheffet (2019), An Optimal Private Stochastic-MAB Algorithm Based on Optimal Private Stopping Rule, Theorem 4.2",
+        channels={PureDP: Laplace},
+    )
+    kernels = Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, hold)
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        horizon: int,
+        budget: Budget | None,
+        failure_probability: float | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        horizon = integer("horizon", horizon, 2)
+        given = 1.0 / horizon if failure_probability is None else failure_probability
+        self._failure_probability = real("failure_probability", given, 0.0, 1.0, strict=True)
+        config = {"n_arms": n_arms, "horizon": horizon, "failure_probability": failure_probability}
+        super().__init__(config, budget=budget, **options)
+
+    def _params(self) -> EliminationParams:
+        lo, hi = self.reward_range
+        return EliminationParams(self.n_arms, self._failure_probability, hi - lo, self.noise_scale)
+
+    def _sizes(self) -> tuple[int, int]:
+        return self.n_arms, 0

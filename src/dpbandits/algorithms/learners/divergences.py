@@ -1,0 +1,42 @@
+"""The Bernoulli divergence and the upper confidence bound that it gives."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...kernel import kernel
+
+_NEWTON_STEPS = 60
+_TOLERANCE = 1e-13
+
+
+@kernel
+def bernoulli_kl(p, q):
+    """KL(Bernoulli(p) || Bernoulli(q)) in nats, with 0 log 0 = 0."""
+    total = 0.0
+    if p > 0.0:
+        total += np.inf if q <= 0.0 else p * np.log(p / q)
+    if p < 1.0:
+        total += np.inf if q >= 1.0 else (1.0 - p) * np.log((1.0 - p) / (1.0 - q))
+    return total
+
+
+@kernel
+def kl_upper_bound(p, level):
+    """The largest q in [p, 1] with KL(p || q) <= level.
+
+    The divergence is convex and increasing in q >= p, and at least 2 (q - p)^2: Newton's method from Pinsker's bound comes down
+    to the root without passing it, so that the answer errs upwards only.
+    """
+    if p >= 1.0 or level <= 0.0:
+        return min(p, 1.0) if level <= 0.0 else 1.0
+    q = min(p + np.sqrt(0.5 * level), 1.0 - 1e-16)
+    for _ in range(_NEWTON_STEPS):
+        excess = bernoulli_kl(p, q) - level
+        if excess <= 0.0:
+            break
+        step = excess * q * (1.0 - q) / (q - p)
+        q -= step
+        if step <= _TOLERANCE * q:
+            break
+    return q

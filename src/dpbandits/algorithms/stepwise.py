@@ -1,0 +1,293 @@
+"""Policies that learn from every reward as it comes: locally private UCB, and UCB1, KL-UCB and Thompson sampling without privacy.
+
+What crosses the wall: each reward by itself.  For locally private UCB (Ren, Zhou, Liu & Shroff 2020, LDP-UCB-L) the wall stands
+around the person: noise is added to the reward before anyone sees it, a record is one reward and moves it by at most ``hi - lo``, and
+every reward may spend the whole budget.  The other three use the open channel and promise nothing; they are the honest references.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Unpack
+
+import numpy as np
+
+from ..kernel import Kernel, kernel
+from ..policies import Card, Kernels, Options, Policy, register
+from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.channels import Gaussian, Laplace
+from ..validation import real
+from .learners.divergences import kl_upper_bound
+
+T, ARM, FRESH = range(3)
+
+
+class StepwiseParams(NamedTuple):
+    n_arms: int
+    optimism: float
+    width: float  # hi - lo
+    low: float
+    noise_scale: float  # of the noise on a reward: standard deviation (Gaussian) or scale (Laplace)
+    heavy: bool  # whether that noise is Laplace
+
+
+class StepwiseRaw(NamedTuple):
+    reward: np.ndarray  # (1,)
+
+
+class StepwisePublic(NamedTuple):
+    mean: np.ndarray  # (K,) of the released rewards
+    plays: np.ndarray  # (K,) float64: rewards learned from
+    clock: np.ndarray  # (3,) rounds learned from; arm of the last; whether its reward is to be released
+
+
+@kernel
+def init(params):
+    return StepwiseRaw(np.zeros(1)), StepwisePublic(np.zeros(params.n_arms), np.zeros(params.n_arms), np.zeros(3, np.int64))
+
+
+@kernel
+def choose_ucb1(params, public, view, rng):
+    """Arg max of mean + w sqrt(alpha ln t / N), t rounds after N of the arm; unplayed arms first."""
+    t = public.clock[T]
+    if t < params.n_arms:
+        return t, 1.0
+    pressure = params.width * params.width * params.optimism * np.log(float(t))
+    best, arm = -np.inf, 0
+    for a in range(params.n_arms):
+        index = public.mean[a] + np.sqrt(pressure / public.plays[a])
+        if index > best:
+            best, arm = index, a
+    return arm, 1.0
+
+
+@kernel
+def choose_kl(params, public, view, rng):
+    """Arg max of the largest q with N kl(mean, q) <= ln t + c ln ln t, the mean scaled to [0, 1]; unplayed arms first."""
+    t = public.clock[T]
+    if t < params.n_arms:
+        return t, 1.0
+    pressure = np.log(float(t))
+    pressure += params.optimism * np.log(max(pressure, 1.0))
+    best, arm = -np.inf, 0
+    for a in range(params.n_arms):
+        mean = min(max((public.mean[a] - params.low) / params.width, 0.0), 1.0)
+        index = kl_upper_bound(mean, pressure / public.plays[a])
+        if index > best:
+            best, arm = index, a
+    return arm, 1.0
+
+
+@kernel
+def choose_thompson(params, public, view, rng):
+    """Arg max of a draw from every arm's Beta posterior, for means scaled to [0, 1] and a uniform prior."""
+    best, arm = -np.inf, 0
+    for a in range(params.n_arms):
+        mean = min(max((public.mean[a] - params.low) / params.width, 0.0), 1.0)
+        n = public.plays[a]
+        draw = rng.beta(1.0 + mean * n, 1.0 + (1.0 - mean) * n)
+        if draw > best:
+            best, arm = draw, a
+    return arm, np.nan
+
+
+@kernel
+def choose_local(params, public, view, rng):
+    """Arg max of mean + w sqrt(2 ln t / N) + the noise's own width, where an arm with N <= 4 ln(t + 1) goes first.
+
+    For Laplace noise of scale s the width is s sqrt(32 ln t / N), as published: a mean of N > 4 ln t such variables exceeds that
+    with probability at most t^-4.  Gaussian noise of standard deviation s widens the variance proxy: sqrt((2 w^2 + 8 s^2) ln t / N).
+    """
+    t = public.clock[T]
+    pressure = np.log(max(float(t), 1.0))
+    forced = 4.0 * np.log(t + 1.0) if params.heavy else 0.0
+    w, s = params.width, params.noise_scale
+    best, arm = -np.inf, 0
+    for a in range(params.n_arms):
+        n = public.plays[a]
+        if n == 0.0 or n <= forced:
+            return a, 1.0
+        if params.heavy:
+            bonus = (w * np.sqrt(2.0) + s * np.sqrt(32.0)) * np.sqrt(pressure / n)
+        else:
+            bonus = np.sqrt((2.0 * w * w + 8.0 * s * s) * pressure / n)
+        index = public.mean[a] + bonus
+        if index > best:
+            best, arm = index, a
+    return arm, 1.0
+
+
+@kernel
+def note(params, public, arm, x, n):
+    public.clock[T] += n
+    public.clock[ARM] = arm
+    public.clock[FRESH] = 1
+
+
+@kernel
+def collect(params, raw, public, arm, x, reward, n):
+    raw.reward[0] = reward
+
+
+@kernel
+def due(params, public):
+    return public.clock[FRESH] == 1
+
+
+@kernel
+def sensitivity(params, public, norm):
+    return params.width
+
+
+@kernel
+def summarise(params, raw, public, statistic):
+    statistic[0] = raw.reward[0]
+    raw.reward[0] = 0.0
+
+
+@kernel
+def publish(params, public, release):
+    arm = public.clock[ARM]
+    public.plays[arm] += 1.0
+    public.mean[arm] += (release[0] - public.mean[arm]) / public.plays[arm]
+    public.clock[FRESH] = 0
+
+
+def _kernels(choose: Kernel) -> Kernels:
+    return Kernels(init, choose, note, collect, due, sensitivity, summarise, publish)
+
+
+class _Stepwise(Policy):
+    """What the policies of this file share."""
+
+    _optimism: float = 0.0
+
+    def _params(self) -> StepwiseParams:
+        lo, hi = self.reward_range
+        return StepwiseParams(
+            n_arms=self.n_arms,
+            optimism=self._optimism,
+            width=hi - lo,
+            low=lo,
+            noise_scale=self.noise_scale,
+            heavy=isinstance(self.channel, Laplace),
+        )
+
+
+@register(n_arms=3)
+class LDPUCB(_Stepwise):
+    """UCB on rewards that were randomised before anyone saw them (Ren et al. 2020, LDP-UCB-L).
+
+    Args:
+        n_arms: number of arms.
+        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP``, ``ApproxDP`` or ``RDP`` (Gaussian noise); None for UCB1.
+        **options: see ``Options``.
+
+    When to choose: nobody may be trusted with raw rewards.  Regret grows like 1 / epsilon^2, far above the central model's.
+
+    Example:
+        >>> policy = LDPUCB(3, budget=PureDP(1.0), seed=1)
+        >>> policy.pull().arm
+        0
+        >>> policy.update(1.0)
+        True
+    """
+
+    card = Card(
+        title="UCB on locally randomised rewards",
+        source="Ren, Zhou, Liu & Shroff (2020), Multi-Armed Bandits with Local Differential Privacy, Algorithm LDP-UCB-L",
+        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        trust_model="local",
+        learns_at_once=True,
+    )
+    kernels = _kernels(choose_local)
+
+    def __init__(self, n_arms: int, *, budget: Budget | None, **options: Unpack[Options]) -> None:
+        super().__init__({"n_arms": n_arms}, budget=budget, **options)
+
+
+@register(n_arms=3)
+class UCB1(_Stepwise):
+    """UCB1, without privacy (Auer, Cesa-Bianchi & Fischer 2002): arg max of mean + w sqrt(alpha ln t / N).
+
+    Args:
+        n_arms: number of arms.
+        alpha: optimism; 2 as published.
+        budget: None; private relatives are ``AdaCUCB`` and ``LDPUCB``.
+        **options: see ``Options``.
+
+    Example:
+        >>> UCB1(3).guarantee.holds is None
+        True
+    """
+
+    card = Card(
+        title="UCB1, not private",
+        source="Auer, Cesa-Bianchi & Fischer (2002), Finite-time Analysis of the Multiarmed Bandit Problem",
+        channels={},
+        trust_model="none",
+        learns_at_once=True,
+    )
+    kernels = _kernels(choose_ucb1)
+
+    def __init__(self, n_arms: int, *, alpha: float = 2.0, budget: None = None, **options: Unpack[Options]) -> None:
+        self._optimism = real("alpha", alpha, 0.0, strict=True)
+        super().__init__({"n_arms": n_arms, "alpha": alpha}, budget=budget, **options)
+
+
+@register(n_arms=3)
+class KLUCB(_Stepwise):
+    """KL-UCB, without privacy (Garivier & Cappé 2011): arg max of the largest q with N kl(mean, q) <= ln t + c ln ln t.
+
+    Args:
+        n_arms: number of arms.
+        c: weight of ln ln t; 0 as recommended in practice, the regret theorem uses 3.
+        budget: None; the private relative is ``AdaPKLUCB``.
+        **options: see ``Options``.
+
+    Example:
+        >>> KLUCB(3).pull().arm
+        0
+    """
+
+    card = Card(
+        title="KL-UCB, not private",
+        source="Garivier & Cappé (2011), The KL-UCB Algorithm for Bounded Stochastic Bandits and Beyond",
+        channels={},
+        trust_model="none",
+        learns_at_once=True,
+    )
+    kernels = _kernels(choose_kl)
+
+    def __init__(self, n_arms: int, *, c: float = 0.0, budget: None = None, **options: Unpack[Options]) -> None:
+        self._optimism = real("c", c, 0.0)
+        super().__init__({"n_arms": n_arms, "c": c}, budget=budget, **options)
+
+
+@register(n_arms=3)
+class ThompsonSampling(_Stepwise):
+    """Thompson sampling with Beta posteriors and a uniform prior, without privacy (Agrawal & Goyal 2012).
+
+    A reward between the ends of the range counts as a fraction of a success.
+
+    Args:
+        n_arms: number of arms.
+        budget: None; the private relative is ``LazyDPTS``.
+        **options: see ``Options``.
+
+    Example:
+        >>> ThompsonSampling(3, seed=1).pull().propensity is None
+        True
+    """
+
+    card = Card(
+        title="Thompson sampling, not private",
+        source="Agrawal & Goyal (2012), Analysis of Thompson Sampling for the Multi-armed Bandit Problem",
+        channels={},
+        trust_model="none",
+        learns_at_once=True,
+        randomised=True,
+    )
+    kernels = _kernels(choose_thompson)
+
+    def __init__(self, n_arms: int, *, budget: None = None, **options: Unpack[Options]) -> None:
+        super().__init__({"n_arms": n_arms}, budget=budget, **options)
