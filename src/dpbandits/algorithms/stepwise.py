@@ -11,7 +11,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import Kernel, kernel
+from ..kernel import Kernel, entry, kernel
 from ..policies import Card, Kernels, Options, Policy, register
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
@@ -40,7 +40,7 @@ class StepwisePublic(NamedTuple):
     clock: np.ndarray  # (3,) rounds learned from; arm of the last; whether its reward is to be released
 
 
-@kernel
+@entry
 def init(params):
     return StepwiseRaw(np.zeros(1)), StepwisePublic(np.zeros(params.n_arms), np.zeros(params.n_arms), np.zeros(3, np.int64))
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import kernel
+from ..kernel import entry, kernel
 from ..policies import Card, Kernels, Options, Policy, register
 from ..privacy.budgets import Budget, PureDP
 from ..privacy.channels import Laplace
@@ -41,7 +41,7 @@ class LazyThompsonPublic(NamedTuple):
     clock: np.ndarray  # (2,) rounds; arm of the last
 
 
-@kernel
+@entry
 def init(params):
     k = params.n_arms
     public = LazyThompsonPublic(np.zeros(k), np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(2, np.int64))

@@ -450,10 +450,11 @@ class Policy:
         return raw, public, wall
 
     def _start(self) -> None:
-        self._steps = steps_of(self.kernels)
+        noisy = self.budget is not None
+        self._steps = steps_of(self.kernels, noisy=noisy)
         self._raw, self._public, self._wall = self.new_state()
         self._choice_rng = self._noise.stream("policy") if self.card.randomised else None
-        self._privacy_rng = None if self._noise.secure else self._noise.stream("privacy")
+        self._privacy_rng = self._noise.stream("privacy") if noisy and not self._noise.secure else None
         # Without parts, each release covers the rounds since the last one: no two lines meet, and one alone decides.
         self._always_fits = self._meter is None or (
             self._sizes()[1] == 0 and self._meter.allows(self._meter.cost(self.channel.family, self.channel.multiplier))
