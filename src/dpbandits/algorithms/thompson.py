@@ -51,12 +51,13 @@ def init(params):
 @kernel
 def choose(params, public, view, rng):
     """Arg max of Beta(m n + 1, (1 - m) n + 1) draws; m is the released mean plus 3 s ln t / (w n), clipped to [0, 1]."""
+    for a in range(params.n_arms):
+        if public.batch[a] == 0:
+            return a, 1.0
     best, arm = -np.inf, 0
-    pressure = 3.0 * params.noise_scale / params.width * np.log(max(float(public.clock[T]), 1.0))
+    pressure = 3.0 * params.noise_scale / params.width * np.log(float(public.clock[T]))
     for a in range(params.n_arms):
         n = public.batch[a]
-        if n == 0:
-            return a, 1.0
         mean = min(max(public.mean[a] + pressure / n, 0.0), 1.0)
         draw = rng.beta(mean * n + 1.0, (1.0 - mean) * n + 1.0)
         if draw > best:
