@@ -133,13 +133,13 @@ class Policy:
         self.clip = flag("clip", chosen["clip"])
         self.choices_public = flag("choices_public", chosen["choices_public"])
         self.patience = None if chosen["patience"] is None else integer("patience", chosen["patience"], 0)
-        default = chosen["default_reward"]
-        self.default_reward = lo if default is None else real("default_reward", default, lo, hi)
         self._noise: NoiseSource = noise_source(
             chosen["noise"], chosen["seed"], grid=chosen["grid"], reward_range=self.reward_range
         )
         if self._noise.secure and not self.clip:
             raise ArgumentError("clip must be True with noise='secure', got False")
+        default = chosen["default_reward"]
+        self.default_reward = self._noise.to_grid(lo if default is None else real("default_reward", default, lo, hi))
         self._config = {**config, "budget": budget, **{name: chosen[name] for name in _SHARED}}
         self.channel = self._calibrated()
         self._meter = None if budget is None else Meter.of(budget, discrete=self._noise.secure)
@@ -170,6 +170,7 @@ class Policy:
 
         Raises:
             BudgetExhausted: a release is due that the budget does not allow.  Later pulls answer from what is public.
+            ArgumentError: a release is due whose sum could be too large for exact secure noise.  Later pulls do the same.
         """
         with self._lock:
             return self._pull_at_once() if self.card.learns_at_once else self._pull_in_episode()
@@ -364,6 +365,7 @@ class Policy:
 
     def _release(self) -> None:
         self._refuse_overspending()
+        self._refuse_inexact_sums()
         self._make_room()
         if self._noise.secure:
             self._cross_securely()
@@ -398,6 +400,15 @@ class Policy:
             raise BudgetExhausted(
                 f"a release over rounds {first} to {self._progress.rounds - 1} would exceed {self._meter.budget}; "
                 f"spent so far: {self.ledger.spent() or 'nothing'}"
+            )
+
+    def _refuse_inexact_sums(self) -> None:
+        records = self._progress.rounds - int(self._wall.opened[self.kernels.part(self.params, self._public)])
+        if records > self._noise.most_records:
+            self._progress.exhausted = True
+            raise ArgumentError(
+                f"grid must be coarser than {self._config['grid']!r} for a release over {records} rounds: "
+                f"sums are exact for at most {self._noise.most_records} rewards of this range"
             )
 
     def _make_room(self) -> None:
@@ -451,7 +462,7 @@ class Policy:
         self._steps = steps_of(self.kernels)
         self._raw, self._public, self._wall = self.new_state()
         self._choice_rng = self._noise.stream("policy") if self.card.randomised else None
-        self._privacy_rng = None if self._noise.secure or self.budget is None else self._noise.stream("privacy")
+        self._privacy_rng = None if self._noise.secure else self._noise.stream("privacy")
         self._one_release_fits = self._meter is None or self._meter.allows(
             self._meter.cost(self.channel.family, self.channel.multiplier)
         )
