@@ -3,7 +3,7 @@
 from . import environments
 from .algorithms import AdaCUCB
 from .errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError, MissingExtra, StateFileError, UpdateError
-from .policies import Decision, Policy
+from .policies import Decision, Policy, load
 from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
 from .simulation import Result, simulate
 
@@ -28,5 +28,6 @@ __all__ = [
     "StateFileError",
     "UpdateError",
     "environments",
+    "load",
     "simulate",
 ]

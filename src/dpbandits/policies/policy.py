@@ -12,7 +12,7 @@ import threading
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from ..privacy.noise import NoiseSource, noise_source
 from ..validation import choice, flag, integer, interval, real
 from .protocol import Card, Kernels, Wall
 from .steps import Steps, steps_of
+
+if TYPE_CHECKING:
+    from .persistence import Journal
 
 _SHARED: dict[str, Any] = {
     "reward_range": (0.0, 1.0),
@@ -119,6 +122,7 @@ class Policy:
     _wall: Wall
     _progress: Progress
     _last: Decision | None
+    _journal: Journal | None  # once it has been saved under a budget
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
         unknown = set(options) - set(_SHARED)
@@ -309,7 +313,6 @@ class Policy:
         self._progress.pending.clear()
         self._progress.closed, self._progress.waited = self._progress.pulls, 0
         self._release()
-        self._progress.due = False
 
     # Answers --------------------------------------------------------------------------------------------------------------
 
@@ -331,13 +334,17 @@ class Policy:
             decision = self._last
         if decision is None:
             raise UpdateError("update needs a pull before it")
-        if not isinstance(decision, Decision) or decision._owner != self._id:
+        if not isinstance(decision, Decision) or not self._made(decision):
             raise UpdateError(f"decision must come from this policy's pull(), got {decision!r}")
         if not decision.recorded or decision.number < self._progress.closed:
             return decision.number, None
         if decision.number not in self._progress.pending:
             raise UpdateError(f"{decision!r} has been answered")
         return decision.number, self._progress.pending[decision.number]
+
+    def _made(self, decision: Decision) -> bool:
+        """Whether the decision is this policy's own, or was already made when the policy was saved."""
+        return decision._owner == self._id or decision.number < self._former.get(decision._owner, 0)
 
     def _learn(self, arm: int, deviates: bool, value: float) -> bool:
         if self._progress.exhausted:
@@ -367,20 +374,31 @@ class Policy:
         self._refuse_overspending()
         self._refuse_inexact_sums()
         self._make_room()
+        if self._journal is not None:
+            self._journal.begin(self._next_line())
         if self._noise.secure:
             self._cross_securely()
         elif not self._steps.cross(self.params, self._raw, self._public, self._wall, self._progress.rounds, self._privacy_rng):
             raise ArgumentError("sensitivity must be a number in [0, inf): the algorithm has a bug")
+        self._progress.due = False
+        if self._journal is not None:
+            self._journal.done(self._wall.release)
+
+    def _next_line(self) -> tuple[int, int, int, int, float, float, int]:
+        """The ledger line of the coming release, as ``write`` takes it."""
+        wall = self._wall
+        bound = float(self.kernels.sensitivity(self.params, self._public, wall.norm))
+        which = int(self.kernels.part(self.params, self._public))
+        draws = wall.statistic.size if wall.family > 0 else 0
+        return int(wall.opened[which]), self._progress.rounds - 1, which, wall.family, bound, wall.multiplier, draws
 
     def _cross_securely(self) -> None:
         """The same release as ``steps.cross``, around a noise source that compiled code cannot call."""
         kernels, wall = self.kernels, self._wall
-        bound = kernels.sensitivity(self.params, self._public, wall.norm)
+        _, _, which, _, bound, _, _ = line = self._next_line()
         scale = self.channel.scale(bound)
-        which = kernels.part(self.params, self._public)
         kernels.summarise(self.params, self._raw, self._public, wall.statistic)
-        draws = wall.statistic.size if wall.family > 0 else 0
-        write(wall.ledger, wall.opened[which], self._progress.rounds - 1, which, wall.family, bound, wall.multiplier, draws)
+        write(wall.ledger, *line)
         wall.opened[which] = self._progress.rounds
         self._noise.perturb(self.channel, scale, wall.statistic, wall.release)
         kernels.publish(self.params, self._public, wall.release)
@@ -470,6 +488,9 @@ class Policy:
         self._lock = threading.RLock()
         self._progress = Progress()
         self._last = None
+        self._former: dict[str, int] = {}  # lives of the policy before it was saved and loaded: how many pulls they knew
+        self._serial = 0  # of its last save
+        self._journal = None
 
 
 def describe(policy: Policy) -> Guarantee:
