@@ -83,12 +83,11 @@ def load(path: str | Path, *, simulation: bool = False) -> Policy:
     path = Path(path)
     header, arrays = _decode(path)
     try:
-        policy = _rebuilt(header, arrays)
+        policy, holder, serial = _rebuilt(header, arrays), str(header["holder"]), int(header["serial"])
     except MissingExtra:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise StateFileError(f"{path} does not hold a policy of this version: {error!r}") from error
-    holder, serial = header["holder"], header["serial"]
     if simulation and policy._noise.secure:
         raise ClaimError(f"{path} holds a policy with secure noise, which is never copied for a simulation: {_WHY}")
     released = not simulation and _refuse_old(path, holder, serial)
