@@ -274,7 +274,7 @@ def test_a_policy_releases_on_the_grid_once_per_episode(reward_range, monkeypatc
         decision = policy.pull()
         if i % 7:  # the others are never answered: the default counts, rounded as well
             policy.update(rng.uniform(*reward_range), decision)
-    assert len(released) > 10
+    assert len(released) >= 8
     assert policy.ledger.draws == policy.ledger.releases == len(released)
     assert all((value * 2.0**8).is_integer() for value in released)
     assert policy.ledger.total() == pytest.approx(0.5)
