@@ -72,7 +72,8 @@ class Clinic:
 
 def state_of(policy):
     arrays = {name: array.tolist() for name, array in persistence._arrays(policy)}
-    return arrays, repr(policy._progress), policy.ledger.spent()  # repr, because a propensity may be nan
+    progress = json.dumps(vars(policy._progress), default=persistence._as_json)  # as text, because a propensity may be nan
+    return arrays, progress, policy.ledger.spent()
 
 
 def claims(folder):
@@ -534,6 +535,36 @@ def test_a_save_that_fails_changes_nothing(tmp_path, monkeypatch):
     assert path.read_bytes() == content
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "a.journal", "state"]
     assert dpb.load(path).ledger.frame.equals(clinic.policy.ledger.frame)
+
+
+@pytest.mark.parametrize("step", ["_sync_folder", "_note"])
+def test_a_save_that_fails_after_the_file_appeared_still_journals_for_that_file(step, tmp_path, monkeypatch):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    clinic.until_release()
+
+    def broken(*_, **__):
+        raise OSError("state folder is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(persistence, step, broken)
+        with pytest.raises(OSError, match="is gone"):
+            clinic.policy.save(path)
+    before = state_of(clinic.policy)
+    assert state_of(dpb.load(path, simulation=True)) == before
+    clinic.until_release()
+    assert dpb.load(path).ledger.frame.equals(clinic.policy.ledger.frame)
+
+
+def test_a_process_that_was_killed_before_its_save_was_noted_can_be_loaded(tmp_path, monkeypatch):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    clinic.until_release()
+    before = state_of(clinic.policy)
+    monkeypatch.setattr(persistence, "_note", lambda *_, **__: None)
+    clinic.policy.save(path)
+    journal(path).unlink()
+    assert state_of(dpb.load(path)) == before
 
 
 def test_the_file_is_private_to_its_owner(tmp_path):

@@ -54,10 +54,11 @@ def save(policy: Policy, path: str | Path) -> Path:
     if _claim_file(policy._id).exists():
         raise ClaimError(f"{path} was not written: an earlier save of this policy has been loaded and carries on; {_WHY}")
     _replace(path, _encode(policy, policy._serial + 1))
-    policy._serial += 1
-    _replace(_latest_file(policy._id), json.dumps([policy._serial, False]).encode())
+    policy._serial += 1  # from here on the new file counts, whatever else fails
     if policy.budget is not None:
         policy._journal = Journal(path, policy._id, policy._serial)
+    _sync_folder(path.parent)
+    _note(policy._id, policy._serial, released=False)
     return path
 
 
@@ -127,7 +128,8 @@ class Journal:
         if self._end == 0:
             self._path.write_bytes(b"")
             self._append({"holder": self._holder, "serial": self._serial})
-            _replace(_latest_file(self._holder), json.dumps([self._serial, True]).encode())
+            _sync_folder(self._path.parent)
+            _note(self._holder, self._serial, released=True)
         self._append({"begin": line})
 
     def done(self, release: np.ndarray) -> None:
@@ -199,8 +201,13 @@ def _claim_file(holder: str) -> Path:
 
 
 def _latest_file(holder: str) -> Path:
-    """The serial number of the last save of one life, and whether anything was released since."""
     return _claims() / f"{holder}.latest"
+
+
+def _note(holder: str, serial: int, *, released: bool) -> None:
+    """Remember the last save of one life, and whether anything was released since."""
+    _replace(_latest_file(holder), json.dumps([serial, released]).encode())
+    _sync_folder(_claims())
 
 
 def _refuse_old(path: Path, holder: str, serial: int) -> bool:
@@ -215,7 +222,7 @@ def _refuse_old(path: Path, holder: str, serial: int) -> bool:
         raise ClaimError(
             f"{path} is save {serial} of a policy that was saved {latest} times; only the last one can be loaded; {_WHY}"
         )
-    return bool(released)
+    return bool(released and serial == latest)
 
 
 def _claim(path: Path, holder: str) -> None:
@@ -331,7 +338,7 @@ def _from_json(value: Any) -> Any:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file that appears complete, and stays after a loss of power, or not at all."""
+    """Write a file that appears complete or not at all."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -342,10 +349,10 @@ def _replace(path: Path, content: bytes) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
-    _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:
+    """Make new names in a folder outlast a loss of power."""
     if os.name == "posix":  # elsewhere folders cannot be opened
         handle = os.open(folder, os.O_RDONLY)
         try:
