@@ -289,6 +289,7 @@ def test_what_was_released_after_a_save_counts_as_spent_and_is_not_released_agai
     assert is_empty(survivor._raw, survivor)
     last = int(lost.frame["last"].max())
     assert survivor.rounds > last + 1
+    assert not survivor._progress.pending
     assert not survivor.update(1.0, waiting[-1][1])  # its record may have been released
     after = Clinic(survivor).until_release().until_release()
     span = survivor._wall.ledger.span[: len(survivor.ledger)]
