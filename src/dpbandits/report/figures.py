@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.transforms import blended_transform_factory
 
 from .labels import Level, Look, level, looks, number, short
 from .scenes import Scene
@@ -31,7 +32,7 @@ _ROW = 0.24  # inches of a row in charts that have one per policy and budget
 _POINTS = 60  # of a drawn curve; more would only make files larger
 
 # DejaVu Sans comes with matplotlib: the figures are the same on every machine, whatever fonts it has.
-_STYLE: dict[str, Any] = {
+_STYLE: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 8.5,
     "axes.titlesize": 9,
@@ -87,7 +88,8 @@ def regret_curves(
         chosen = summary[(summary["environment"] == environment) & (summary["budget"] == kind.text)]
         for place, (policy, curve) in enumerate(chosen.groupby("policy", sort=False)):
             _curve(ax, curve, looks_of[str(policy)], place)
-        ax.set_title(kind.shown if len(environments) == 1 else f"{kind.shown}\n{environment}")
+        title = kind.shown if len(environments) == 1 else f"{kind.shown}\n{environment}"
+        ax.set_title(_plain(title, (60 if width < 6 else 40)))
         ax.set_xscale("log")
         ax.xaxis.set_major_locator(LogLocator(numticks=6))
         ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: short(x)))
@@ -143,7 +145,7 @@ def arm_shares(scene: Scene, looks_of: Mapping[str, Look], width: float = WIDE) 
                 ax.text(left + share / 2, y, f"{100 * share:.0f}", ha="center", va="center", fontsize=7.5)
             left += share
     if scene.reference is not None:
-        _header(ax, -3.0, scene.reference[0], _INK)
+        _header(ax, -3.0, scene.reference[0], _INK, width)
         ax.set_ylim(ax.get_ylim()[0], -3.6)
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:.0f} %"))
@@ -167,7 +169,7 @@ def people_helped(scene: Scene, looks_of: Mapping[str, Look], width: float = WID
     span = max(most, np.nanmax(ends)) - min(0.0, np.nanmin(ends)) or 1.0
     ax.set_xlim(min(0.0, np.nanmin(ends)) - 0.06 * span, max(most, np.nanmax(ends)) + 0.06 * span)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:+,.0f}".replace("-", "−") if x else "0"))
-    ax.set_xlabel(f"{'successes' if scene.reference else 'reward'} per 1,000 people, compared with {name}" if width > 6 else "per 1,000 people")
+    ax.set_xlabel(f"{scene.gained} per 1,000 people, more or fewer" if width > 6 else f"{scene.gained} per 1,000 people")
     handles = {
         f"{name}: {baseline:,.1f}": Line2D([], [], color=_INK, linewidth=1.2),
         f"always the best arm: {baseline + most:,.1f}": Line2D([], [], color=_SOFT, linewidth=1.2, linestyle=(0, (1, 2))),
@@ -177,9 +179,7 @@ def people_helped(scene: Scene, looks_of: Mapping[str, Look], width: float = WID
 
 
 @matplotlib.rc_context(_STYLE)
-def replay_rates(
-    table: pd.DataFrame, looks_of: Mapping[str, Look], own: tuple[str, float] | None, width: float = WIDE
-) -> Figure:
+def replay_rates(table: pd.DataFrame, looks_of: Mapping[str, Look], own: tuple[str, float] | None, width: float = WIDE) -> Figure:
     """Success rates in the replay of a logged trial.
 
     Args:
@@ -295,15 +295,16 @@ def _table_chart(
     ax.spines["left"].set_visible(False)
     ax.set_ylim(y - 0.4, -0.6)
     for at, look in headers:
-        _header(ax, at, look.label, look.colour)
+        _header(ax, at, look.label, look.colour, width)
     return figure, ax, lines
 
 
-_PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}  # so that no line runs through a header
-
-
-def _header(ax: Axes, y: float, text: str, colour: str) -> None:
-    ax.text(0.0, y + 0.08, text, transform=ax.get_yaxis_transform(), color=colour, fontweight="bold", va="center", bbox=_PAPER)
+def _header(ax: Axes, y: float, text: str, colour: str, width: float) -> None:
+    """A line of its own, from the left edge of the figure; on paper, so that no rule runs through it."""
+    edge = blended_transform_factory(ax.figure.transFigure, ax.transData)
+    paper = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    drawn = ax.text(0.04 / width, y + 0.08, _plain(text, int(width / 0.082)), transform=edge, color=colour, bbox=paper)
+    drawn.set(fontweight="bold", va="center", in_layout=False)
 
 
 def _dots(ax: Axes, table: pd.DataFrame, lines: list[tuple[float, int]], looks_of: Mapping[str, Look], name: str) -> None:
@@ -339,6 +340,13 @@ def _policy_legend(figure: Figure, shown: list[Look], width: float, extra: Mappi
 
 def _legend(figure: Figure, handles: Mapping[str, Any], width: float) -> None:
     """Above the axes, in as many columns as fit."""
-    widest = max(len(label) for label in handles) * 0.085 + 0.55
+    labels = [_plain(label, int((width - 0.55) / 0.082)) for label in handles]
+    widest = max(len(label) for label in labels) * 0.082 + 0.55
     columns = max(1, min(len(handles), int(width / widest)))
-    figure.legend(list(handles.values()), list(handles), loc="outside upper left", ncols=columns, borderaxespad=0.2)
+    figure.legend(list(handles.values()), labels, loc="outside upper left", ncols=columns, borderaxespad=0.2)
+
+
+def _plain(text: str, length: int) -> str:
+    """Users' text as it is: no mathematics between dollar signs, and no longer than there is room for."""
+    text = text if len(text) <= length else text[: length - 1] + "…"
+    return text.replace("$", r"\$")

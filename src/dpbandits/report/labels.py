@@ -31,6 +31,7 @@ class Level(NamedTuple):
     value: float
     symbol: str
     text: str
+    fixed: float = math.nan  # delta or the order, where the notion has one
 
     @property
     def private(self) -> bool:
@@ -54,7 +55,7 @@ def level(budget: str) -> Level:
         if match:
             fixed = match.groupdict().get("fixed")
             value = match[match.re.groups] if "Rényi" in notion else match[1]
-            return Level(rank, notion.format(fixed), float(value), symbol, budget)
+            return Level(rank, notion.format(fixed), float(value), symbol, budget, float(fixed or "nan"))
     return Level(len(_NOTIONS), budget, math.nan, "", budget)
 
 

@@ -54,6 +54,11 @@ class Scene(NamedTuple):
         return name, 1000 * float(shares @ self.means)
 
     @property
+    def gained(self) -> str:
+        """What a mean counts: the rewards of a trial with an allocation of its own are successes."""
+        return "successes" if self.reference else "reward"
+
+    @property
     def best(self) -> int | None:
         """The arm of the highest mean."""
         return None if self.means is None else int(self.means.argmax())
@@ -85,7 +90,8 @@ def scenes(result: Result) -> list[Scene]:
     """Every environment of a result."""
     summary = result.summary(CONFIDENCE, _RESAMPLES)
     return [
-        _scene(result, str(name), summary[summary["environment"] == name]) for name in result.runs["environment"].drop_duplicates()
+        _scene(result, str(name), summary[summary["environment"] == name])
+        for name in result.runs["environment"].drop_duplicates()
     ]
 
 

@@ -1,0 +1,164 @@
+"""The main findings of a study in sentences that stand on its numbers, with their uncertainty, and say no more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+import pandas as pd
+
+from ..privacy.budgets import RDP, ZCDP
+from .labels import Level, Look, number, per_thousand
+from .scenes import Estimate, Scene
+
+_DELTA = 1e-6  # at which notions without a delta are translated
+
+
+def findings(scene: Scene, looks_of: Mapping[str, Look]) -> list[str]:
+    """What a reader with one minute should know about one environment."""
+    private = scene.table[[kind.private for kind in scene.table["level"]]]
+    sentences = [*_setting(scene)]
+    for place, rows in _ends(private):
+        sentences.append(_lowest(scene, place, rows, looks_of))
+    return [*sentences, *_helped(scene, private, looks_of), *_price(scene, private, looks_of), *_spending(private)]
+
+
+def interval(value: Estimate, show: Callable[[float], str] = number) -> str:
+    """The interval alone, in brackets; empty where one run gives none."""
+    return "" if math.isnan(value.low) else f" (95 % interval {show(value.low)} to {show(value.high)})"
+
+
+def of_row(row: pd.Series, name: str) -> Estimate:
+    """A mean of the table with its interval."""
+    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
+
+
+def meaning(kind: Level) -> str:
+    """A budget in words."""
+    if not kind.private:
+        return "The policy learns from the true rewards; its decisions may reveal them."
+    if math.isnan(kind.value):
+        return "A notion of which this page has no description."
+    epsilon, delta = kind.value, kind.fixed
+    if kind.notion == "Pure DP":
+        return _odds(epsilon)
+    translated = ""
+    if not kind.notion.startswith("Approximate"):
+        budget = ZCDP(kind.value) if kind.notion == "zCDP" else RDP(kind.fixed, kind.value)
+        epsilon, delta = budget.to_approx(_DELTA).epsilon, _DELTA
+        translated = f"Implies ({number(epsilon)}, {delta:g})-DP. "
+    return f"{translated}Up to failures of probability about {delta:g}: {_odds(epsilon)[0].lower()}{_odds(epsilon)[1:]}"
+
+
+def _odds(epsilon: float) -> str:
+    factor = math.exp(min(epsilon, 700.0))
+    belief = 100 * factor / (1 + factor)
+    suspicion = "more than 99.9 %" if belief > 99.9 else f"{belief:.1f} %"
+    times = f"{number(factor)} times" if factor < 1e6 else f"e^{number(epsilon)} times"
+    return (
+        f"One person's answer makes any outcome at most {times} as likely; a suspicion of 50 % can rise to {suspicion} at most."
+    )
+
+
+def _setting(scene: Scene) -> Iterator[str]:
+    if scene.baseline is None or scene.means is None or scene.best is None:
+        return
+    name, baseline = scene.baseline
+    best = 1000 * float(scene.means[scene.best])
+    yield (
+        f"The best arm, {scene.arms[scene.best]}, brings {per_thousand(best)} {scene.gained} per 1,000 people on average; "
+        f"{name} would bring {per_thousand(baseline)}."
+    )
+
+
+def _ends(private: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The strictest and the loosest budget of every notion."""
+    notions = dict.fromkeys(kind.notion for kind in sorted(private["level"], key=lambda kind: kind[:3]))
+    for notion in notions:
+        rows = private[[kind.notion == notion for kind in private["level"]]]
+        values = sorted({kind.value for kind in rows["level"]})
+        ends = [("", values[0])] if len(values) == 1 else [(", the strictest budget", values[0]), (", the loosest", values[-1])]
+        for place, value in ends:
+            chosen = rows[[kind.value == value for kind in rows["level"]]]
+            if len(chosen):
+                yield place, chosen
+
+
+def _lowest(scene: Scene, place: str, rows: pd.DataFrame, looks_of: Mapping[str, Look]) -> str:
+    """Which policies had the lowest mean regret at one budget, and from which the runs do not separate it."""
+    ranked = rows.sort_values("regret", kind="stable")
+    best = ranked.iloc[0]
+    regret = f"{number(best['regret'])}{interval(of_row(best, 'regret'))}"
+    label, at = looks_of[best["policy"]].label, f"At {best['budget']}{place}, "
+    if len(ranked) == 1:
+        return f"{at}{label} had a mean regret of {regret} after {scene.horizon:,} rounds."
+    sentence = f"{at}{label} had the lowest mean regret, {regret}, of {len(ranked)} policies. "
+    if best["runs"] < 2:
+        return sentence + "One run does not tell them apart."
+    gaps = [(looks_of[row["policy"]].label, scene.paired("regret", row, best)) for _, row in ranked.iloc[1:].iterrows()]
+    close = [name for name, gap in gaps if not gap.low > 0]
+    if close:
+        return sentence + f"The runs do not separate it from {_listed(close)}."
+    name, gap = gaps[0]
+    return sentence + f"The next, {name}, lost {number(gap.mean)} more{interval(gap)}."
+
+
+def _helped(scene: Scene, private: pd.DataFrame, looks_of: Mapping[str, Look]) -> Iterator[str]:
+    if scene.baseline is None or private.empty:
+        return
+    if private["runs"].min() >= 2:
+        more, fewer = int((private["gain_low"] > 0).sum()), int((private["gain_high"] < 0).sum())
+        unclear = len(private) - more - fewer
+        counts = [
+            f"{more} would have brought more",
+            f"{fewer} fewer" if fewer else "",
+            f"{unclear} cannot be told from it" if unclear else "",
+        ]
+        yield (
+            f"Compared with {scene.baseline[0]}, of the {len(private)} private settings (policy and budget) "
+            f"{_listed([count for count in counts if count])}."
+        )
+    least, most = private.loc[private["gain"].idxmin()], private.loc[private["gain"].idxmax()]
+
+    def told(row: pd.Series) -> str:
+        value = of_row(row, "gain")
+        side = "more" if value.mean >= 0 else "fewer"
+        size = value if value.mean >= 0 else Estimate(-value.mean, -value.high, -value.low)
+        return f"{per_thousand(size.mean)} {side} per 1,000 people{interval(size, per_thousand)} with {looks_of[row['policy']].label} at {row['budget']}"
+
+    reach = told(most) if len(private) == 1 else f"from {told(least)} to {told(most)}"
+    yield (
+        f"In {scene.gained}, the difference is {reach}."
+        if len(private) == 1
+        else f"In {scene.gained}, the differences range {reach}."
+    )
+
+
+def _price(scene: Scene, private: pd.DataFrame, looks_of: Mapping[str, Look]) -> Iterator[str]:
+    """What privacy costs at the strictest budget of every notion, for the policy of lowest regret there."""
+    if scene.means is None:
+        return
+    for place, rows in _ends(private):
+        row = rows.loc[rows["regret"].idxmin()]
+        without = scene.open_row(row)
+        if "loosest" in place or without is None or row["runs"] < 2:
+            continue
+        cost = scene.paired("helped", without, row)
+        who = f"{looks_of[row['policy']].label} at {row['budget']}"
+        if cost.low > 0:
+            yield f"Privacy cost {who} {per_thousand(cost.mean)} {scene.gained} per 1,000 people{interval(cost, per_thousand)}, against the same policy without privacy."
+        else:
+            yield f"For {who}, the runs show no cost of privacy in {scene.gained}: {per_thousand(cost.mean)} per 1,000 people{interval(cost, per_thousand)}."
+
+
+def _spending(private: pd.DataFrame) -> Iterator[str]:
+    limited = private[private["limit"].notna()]
+    runs, over = int(limited["runs"].sum()), int(limited["over"].sum())
+    if over:
+        yield f"{over:,} of {runs:,} private runs spent more than their budget. Their guarantee does not hold."
+    elif runs:
+        yield f"None of the {runs:,} private runs spent more than its budget."
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
