@@ -212,6 +212,7 @@ def png(figure: Figure) -> bytes:
 def _saved(figure: Figure, **options: Any) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, **options)
+    figure.set_layout_engine("none")  # it is laid out now: not again, the same, for the next format
     return buffer.getvalue()
 
 

@@ -8,19 +8,23 @@ from collections.abc import Callable, Iterator, Mapping
 import pandas as pd
 
 from ..privacy.budgets import RDP, ZCDP
-from .labels import Level, Look, number, per_thousand
+from .labels import Level, Look, amount, more_or_fewer, number, per_thousand
 from .scenes import Estimate, Scene
 
+_STRICTEST, _LOOSEST = ", the strictest budget", ", the loosest"
 _DELTA = 1e-6  # at which notions without a delta are translated
 
 
 def findings(scene: Scene, looks_of: Mapping[str, Look]) -> list[str]:
     """What a reader with one minute should know about one environment."""
     private = scene.table[[kind.private for kind in scene.table["level"]]]
-    sentences = [*_setting(scene)]
-    for place, rows in _ends(private):
-        sentences.append(_lowest(scene, place, rows, looks_of))
-    return [*sentences, *_helped(scene, private, looks_of), *_price(scene, private, looks_of), *_spending(private)]
+    return [
+        *_setting(scene),
+        *_helped(scene, private, looks_of),
+        *_price(scene, private, looks_of),
+        *(_lowest(scene, place, rows, looks_of) for place, rows in _ends(private)),
+        *_spending(private),
+    ]
 
 
 def interval(value: Estimate, show: Callable[[float], str] = number) -> str:
@@ -77,7 +81,7 @@ def _ends(private: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     for notion in notions:
         rows = private[[kind.notion == notion for kind in private["level"]]]
         values = sorted({kind.value for kind in rows["level"]})
-        ends = [("", values[0])] if len(values) == 1 else [(", the strictest budget", values[0]), (", the loosest", values[-1])]
+        ends = [("", values[0])] if len(values) == 1 else [(_STRICTEST, values[0]), (_LOOSEST, values[-1])]
         for place, value in ends:
             chosen = rows[[kind.value == value for kind in rows["level"]]]
             if len(chosen):
@@ -85,14 +89,14 @@ def _ends(private: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def _lowest(scene: Scene, place: str, rows: pd.DataFrame, looks_of: Mapping[str, Look]) -> str:
-    """Which policies had the lowest mean regret at one budget, and from which the runs do not separate it."""
+    """Which policy had the lowest mean regret at one budget, and from which others the runs do not separate it."""
     ranked = rows.sort_values("regret", kind="stable")
     best = ranked.iloc[0]
-    regret = f"{number(best['regret'])}{interval(of_row(best, 'regret'))}"
+    regret = f"{amount(best['regret'])}{interval(of_row(best, 'regret'), amount)}"
     label, at = looks_of[best["policy"]].label, f"At {best['budget']}{place}, "
     if len(ranked) == 1:
         return f"{at}{label} had a mean regret of {regret} after {scene.horizon:,} rounds."
-    sentence = f"{at}{label} had the lowest mean regret, {regret}, of {len(ranked)} policies. "
+    sentence = f"{at}{label} had the lowest mean regret of {len(ranked)} policies: {regret}. "
     if best["runs"] < 2:
         return sentence + "One run does not tell them apart."
     gaps = [(looks_of[row["policy"]].label, scene.paired("regret", row, best)) for _, row in ranked.iloc[1:].iterrows()]
@@ -100,37 +104,33 @@ def _lowest(scene: Scene, place: str, rows: pd.DataFrame, looks_of: Mapping[str,
     if close:
         return sentence + f"The runs do not separate it from {_listed(close)}."
     name, gap = gaps[0]
-    return sentence + f"The next, {name}, lost {number(gap.mean)} more{interval(gap)}."
+    return sentence + f"The next, {name}, lost {amount(gap.mean)} more{interval(gap, amount)}."
 
 
 def _helped(scene: Scene, private: pd.DataFrame, looks_of: Mapping[str, Look]) -> Iterator[str]:
     if scene.baseline is None or private.empty:
         return
-    if private["runs"].min() >= 2:
-        more, fewer = int((private["gain_low"] > 0).sum()), int((private["gain_high"] < 0).sum())
-        unclear = len(private) - more - fewer
-        counts = [
-            f"{more} would have brought more",
-            f"{fewer} fewer" if fewer else "",
-            f"{unclear} cannot be told from it" if unclear else "",
-        ]
-        yield (
-            f"Compared with {scene.baseline[0]}, of the {len(private)} private settings (policy and budget) "
-            f"{_listed([count for count in counts if count])}."
-        )
-    least, most = private.loc[private["gain"].idxmin()], private.loc[private["gain"].idxmax()]
 
     def told(row: pd.Series) -> str:
-        value = of_row(row, "gain")
-        side = "more" if value.mean >= 0 else "fewer"
-        size = value if value.mean >= 0 else Estimate(-value.mean, -value.high, -value.low)
-        return f"{per_thousand(size.mean)} {side} per 1,000 people{interval(size, per_thousand)} with {looks_of[row['policy']].label} at {row['budget']}"
+        gain = of_row(row, "gain")
+        return f"{more_or_fewer(gain.mean)}{interval(gain, more_or_fewer)} for {_setting_of(row, looks_of)}"
 
+    least, most = private.loc[private["gain"].idxmin()], private.loc[private["gain"].idxmax()]
     reach = told(most) if len(private) == 1 else f"from {told(least)} to {told(most)}"
-    yield (
-        f"In {scene.gained}, the difference is {reach}."
-        if len(private) == 1
-        else f"In {scene.gained}, the differences range {reach}."
+    counted = ""
+    if private["runs"].min() >= 2:
+        more, fewer = int((private["gain_low"] > 0).sum()), int((private["gain_high"] < 0).sum())
+        counted = f" Of the {len(private)} private settings (policy and budget), {_split(more, fewer, len(private))}."
+    yield f"Compared with {scene.baseline[0]}, {scene.gained} per 1,000 people: {reach}.{counted}"
+
+
+def _split(more: int, fewer: int, total: int) -> str:
+    """How many of all settings lie above, below or around what they are compared with, by their intervals."""
+    if total in (more, fewer):
+        return f"all bring {'more' if more else 'fewer'}"
+    parts = [f"{more} bring more" if more else "", f"{fewer} bring fewer" if fewer else ""]
+    return _listed(
+        [part for part in [*parts, f"{total - more - fewer} cannot be told from it" if total - more - fewer else ""] if part]
     )
 
 
@@ -141,14 +141,19 @@ def _price(scene: Scene, private: pd.DataFrame, looks_of: Mapping[str, Look]) ->
     for place, rows in _ends(private):
         row = rows.loc[rows["regret"].idxmin()]
         without = scene.open_row(row)
-        if "loosest" in place or without is None or row["runs"] < 2:
+        if place == _LOOSEST or without is None or row["runs"] < 2:
             continue
         cost = scene.paired("helped", without, row)
-        who = f"{looks_of[row['policy']].label} at {row['budget']}"
+        size = f"{per_thousand(cost.mean)} {scene.gained} per 1,000 people{interval(cost, per_thousand)}"
+        who = _setting_of(row, looks_of)
         if cost.low > 0:
-            yield f"Privacy cost {who} {per_thousand(cost.mean)} {scene.gained} per 1,000 people{interval(cost, per_thousand)}, against the same policy without privacy."
+            yield f"The price of privacy for {who}: {size} fewer than the same policy without privacy."
         else:
-            yield f"For {who}, the runs show no cost of privacy in {scene.gained}: {per_thousand(cost.mean)} per 1,000 people{interval(cost, per_thousand)}."
+            yield f"For {who}, the runs show no price of privacy: {size} against the same policy without privacy."
+
+
+def _setting_of(row: pd.Series, looks_of: Mapping[str, Look]) -> str:
+    return f"{looks_of[row['policy']].label} at {row['budget']}"
 
 
 def _spending(private: pd.DataFrame) -> Iterator[str]:

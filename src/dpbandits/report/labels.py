@@ -134,14 +134,19 @@ def short(value: float) -> str:
     return f"{value:g}"
 
 
-def signed(value: float, digits: int = 3) -> str:
-    """A difference with its sign."""
-    return ("+" if value > 0 else "") + number(value, digits)
-
-
 def per_thousand(value: float) -> str:
     """A count of people out of 1,000, to one decimal."""
     return f"{value:,.1f}".replace("-", "−")
+
+
+def amount(value: float) -> str:
+    """A sum of rewards, such as a regret: whole from ten on."""
+    return number(value, 2) if abs(value) < 10 else f"{value:,.0f}".replace("-", "−")
+
+
+def more_or_fewer(value: float) -> str:
+    """A difference in people out of 1,000, with its sign."""
+    return ("+" if value > 0 else "") + per_thousand(value)
 
 
 def percent(share: float, places: int = 0) -> str:

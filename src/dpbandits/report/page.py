@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from . import figures
 from .findings import findings, interval, meaning, of_row
 from .html import Html, items, picture, table, tag, text
-from .labels import level, looks, number, per_thousand, percent, seconds, signed
+from .labels import amount, level, looks, more_or_fewer, number, per_thousand, percent, seconds
 from .record import Replay, StudyRecord
 from .scenes import Estimate, Scene, scenes
 
@@ -65,7 +65,7 @@ class _Page:
             "Policies": str(len({look.label for look in self.looks.values()})),
             "Budgets": str(self.result.runs["budget"].drop_duplicates().map(lambda b: level(b).private).sum()),
             "Runs of each": _span(int(runs.min()), int(runs.max())),
-            "Rounds (people) per run": _span(horizons[0], horizons[-1]),
+            "People per run": _span(horizons[0], horizons[-1]),
             "Seed": str(self.record.seed),
         }
         parts = [tag("h1", self.record.title)]
@@ -81,7 +81,7 @@ class _Page:
         if self.record.replay is not None:
             links["replay"] = "Replay of the real trial"
         links |= {"guarantees": "Guarantees", "reading": "How to read this page"}
-        return tag("nav", *(tag("a", name, Html(" "), href=f"#{key}") for key, name in links.items()), aria_label="Contents")
+        return tag("nav", *(tag("a", name, href=f"#{key}") + Html(" ") for key, name in links.items()), aria_label="Contents")
 
     def _heading(self, scene: Scene) -> str:
         return "Results" if len(self.scenes) == 1 else f"Results: {scene.name}"
@@ -148,8 +148,8 @@ class _Page:
         best = scene.table.loc[scene.table["regret"].idxmin()]
         worst = scene.table.loc[scene.table["regret"].idxmax()]
         reach = (
-            f"After {scene.horizon:,} rounds the mean regret lies between {number(best['regret'])} ({self._setting_of(best)}) "
-            f"and {number(worst['regret'])} ({self._setting_of(worst)})."
+            f"After {scene.horizon:,} rounds the mean regret lies between {amount(best['regret'])} ({self._setting_of(best)}) "
+            f"and {amount(worst['regret'])} ({self._setting_of(worst)})."
         )
         yield tag("h3", "Regret as people come in")
         yield self._figure(
@@ -173,7 +173,7 @@ class _Page:
             )
 
     def _shares(self, index: int, scene: Scene) -> Iterator[Html]:
-        beside = f" beside {scene.reference[0]}" if scene.reference else ""
+        beside = f", beside {scene.reference[0]}" if scene.reference else ""
         best = "" if scene.best is None else f" {self._best_shares(scene)}"
         yield tag("h3", "Who gets which arm")
         yield self._figure(
@@ -181,7 +181,7 @@ class _Page:
             "arm-shares",
             lambda width: figures.arm_shares(scene, self.looks, width),
             f"Stacked bars of the share of rounds per arm, for each policy and budget{beside}.{best}",
-            f"Shares in percent, mean over runs{beside}.{best}",
+            f"Mean over runs, in percent{beside}.{best}",
         )
 
     def _best_shares(self, scene: Scene) -> str:
@@ -197,7 +197,7 @@ class _Page:
             index,
             "people-helped",
             lambda width: figures.people_helped(scene, self.looks, width),
-            f"Expected {scene.gained} per 1,000 people compared with {name}, per policy and budget: from {signed(low)} to {signed(high)}.",
+            f"Expected {scene.gained} per 1,000 people compared with {name}, per policy and budget: from {more_or_fewer(low)} to {more_or_fewer(high)}.",
             f"Expected {scene.gained} per 1,000 people, more (right) or fewer (left) than with {name}: the share of people each arm got, "
             "times that arm's mean. Lines are 95 % intervals of the mean over runs, often hidden behind the marks; open marks have no privacy.",
         )
@@ -209,11 +209,11 @@ class _Page:
             heads += [f"{unit} per 1,000", f"Compared with {scene.baseline[0]}", f"Share of {scene.arms[scene.best or 0]}"]
 
         def cells(row: pd.Series) -> list[str]:
-            found = [row["level"].shown, _ranged(of_row(row, "regret"))]
+            found = [row["level"].shown, _ranged(of_row(row, "regret"), amount)]
             if scene.baseline is not None:
                 found += [
                     _ranged(of_row(row, "helped"), per_thousand),
-                    _ranged(of_row(row, "gain"), lambda v: signed(round(v, 1))),
+                    _ranged(of_row(row, "gain"), more_or_fewer),
                 ]
                 found.append(percent(row[f"share_{scene.best}"], 1))
             return found
@@ -222,7 +222,7 @@ class _Page:
 
     def _spent(self, scene: Scene) -> Html:
         def cells(row: pd.Series) -> list[str]:
-            counts = [number(row["releases"], 4), number(row["draws"], 4)]
+            counts = [_mean_count(row["releases"]), _mean_count(row["draws"])]
             if not row["level"].private or pd.isna(row["limit"]):
                 return [row["level"].shown, "no limit", "not counted", "–", *counts]
             unit = _CURRENCIES.get(row["currency"], "")
@@ -284,13 +284,12 @@ class _Page:
         def told(row: pd.Series) -> str:
             return f"{percent(row['rate'], 1)}{interval(of_row(row, 'rate'), _rate)} for {self._setting_of(row)}"
 
-        sentence = f"Success rates run from {told(low)}, to {told(high)}."
-        if own is None:
-            return sentence
-        above, below = int((rates["rate_low"] > own[1]).sum()), int((rates["rate_high"] < own[1]).sum())
+        people = float(rates["rounds"].mean())
+        chance = 1.96 * (float(rates["rate"].mean()) * (1 - float(rates["rate"].mean())) / people) ** 0.5
+        trial = "" if own is None else f" {own[0]} had {percent(own[1], 1)}."
         return (
-            f"{sentence} {own[0]} had {percent(own[1], 1)}: of {len(rates)} settings, {above} lie above it with their whole interval, "
-            f"{below} below, and {len(rates) - above - below} cannot be told from it."
+            f"Success rates run from {told(low)} to {told(high)}.{trial} The intervals cover the order of the people and the policies' "
+            f"chance only: with some {people:,.0f} people counted, who happened to take part moves a rate by {100 * chance:.1f} points either way."
         )
 
     def _replay(self, replay: Replay) -> Iterator[Html]:
@@ -319,13 +318,13 @@ class _Page:
             heads = ["Policy", "Budget", "Success rate", "Compared with the trial", "People counted", "Releases"]
 
             def cells(row: pd.Series, own: tuple[str, float] | None = own) -> list[str]:
-                gap = "–" if own is None else f"{signed(round(100 * (row['rate'] - own[1]), 1))} points"
+                gap = "–" if own is None else f"{more_or_fewer(100 * (row['rate'] - own[1]))} points"
                 return [
                     row["level"].shown,
                     _ranged(of_row(row, "rate"), _rate),
                     gap,
-                    number(row["rounds"], 4),
-                    number(row["releases"], 4),
+                    _mean_count(row["rounds"]),
+                    _mean_count(row["releases"]),
                 ]
 
             yield table("Means over replays, with 95 % intervals.", heads, self._grouped(rates, cells))
@@ -353,7 +352,7 @@ class _Page:
                 lines.append(tag("p", promise) if open_ else tag("p", who, promise))
             yield tag("div", title, *lines, *([tag("p", rest)] if rest else []), class_="card open" if open_ else "card")
         yield tag("h3", "The budgets in words")
-        kinds = sorted({level(budget) for budget in self.result.runs["budget"]}, key=lambda kind: kind[:3])
+        kinds = sorted(map(level, self.result.runs["budget"].drop_duplicates()), key=lambda kind: kind[:3])
         rows = [(kind.shown, [[kind.notion, meaning(kind)]]) for kind in kinds]
         yield table(
             "What each budget of this study allows to be learnt about one person.", ["Budget", "Notion", "In words"], rows, [2]
@@ -415,10 +414,14 @@ def _trust(entry: Mapping[str, Any]) -> str:
     return str(entry.get("guarantee", {}).get("trust_model", ""))
 
 
-def _ranged(value: Estimate, show: Callable[[float], str] = number) -> Html:
+def _ranged(value: Estimate, show: Callable[[float], str]) -> Html:
     """A mean in a cell, its interval below."""
     inner = "" if pd.isna(value.low) else tag("span", f"{show(value.low)} to {show(value.high)}", class_="range")
     return Html(text(show(value.mean)) + inner)
+
+
+def _mean_count(value: float) -> str:
+    return f"{value:,.1f}"
 
 
 def _rate(value: float) -> str:
