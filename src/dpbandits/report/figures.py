@@ -95,6 +95,10 @@ def regret_curves(
         ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: short(x)))
         ax.xaxis.set_minor_locator(NullLocator())
     _regret_axis(axes, summary.loc[summary["round"] == summary["round"].max(), "mean"], yscale)
+    lowest = axes[0].get_ylim()[0]
+    if axes[0].get_yscale() == "log":  # where everything lies below the axis would be an empty stretch
+        for ax in axes:
+            ax.set_xlim(left=summary.loc[summary["high"] > lowest, "round"].min())
     figure.supxlabel("rounds (people), logarithmic", fontsize=8.5, color=_SOFT)
     figure.supylabel("mean regret so far", fontsize=8.5, color=_SOFT)
     _policy_legend(figure, [looks_of[p] for p in summary["policy"].drop_duplicates()], width)
@@ -133,7 +137,7 @@ def regret_by_budget(scene: Scene, looks_of: Mapping[str, Look], width: float = 
 def arm_shares(scene: Scene, looks_of: Mapping[str, Look], width: float = WIDE) -> Figure:
     """Which share of the people each arm got, per policy and budget, beside the reference allocation."""
     names, shares, reference = _merged_arms(scene)
-    figure, ax, lines = _row_chart(scene, looks_of, width, extra=0 if reference is None else 2)
+    figure, ax, lines = _row_chart(scene.table, looks_of, width, extra=0 if reference is None else 2)
     bars = [(-2.0, reference)] if reference is not None else []
     bars += [(y, shares[i]) for y, i in lines]
     least = 0.075 if width > 6 else 0.13
@@ -145,7 +149,7 @@ def arm_shares(scene: Scene, looks_of: Mapping[str, Look], width: float = WIDE) 
                 ax.text(left + share / 2, y, f"{100 * share:.0f}", ha="center", va="center", fontsize=7.5)
             left += share
     if scene.reference is not None:
-        _header(ax, -3.0, scene.reference[0], _INK, width)
+        _header(ax, -3.0, scene.reference[0], width)
         ax.set_ylim(ax.get_ylim()[0], -3.6)
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:.0f} %"))
@@ -158,9 +162,10 @@ def arm_shares(scene: Scene, looks_of: Mapping[str, Look], width: float = WIDE) 
 @matplotlib.rc_context(_STYLE)
 def people_helped(scene: Scene, looks_of: Mapping[str, Look], width: float = WIDE) -> Figure:
     """Expected successes per 1,000 people, more or fewer than under the baseline's allocation, with intervals."""
-    assert scene.baseline is not None and scene.means is not None
+    assert scene.baseline is not None
+    assert scene.means is not None
     name, baseline = scene.baseline
-    figure, ax, lines = _row_chart(scene, looks_of, width)
+    figure, ax, lines = _row_chart(scene.table, looks_of, width)
     _dots(ax, scene.table, lines, looks_of, "gain")
     most = 1000 * float(scene.means.max()) - baseline
     ax.axvline(0, color=_INK, linewidth=1.2)
@@ -188,7 +193,7 @@ def replay_rates(table: pd.DataFrame, looks_of: Mapping[str, Look], own: tuple[s
         own: name and success rate of the trial itself; None where it is not known.
         width: in inches.
     """
-    figure, ax, lines = _table_chart(table, looks_of, width)
+    figure, ax, lines = _row_chart(table, looks_of, width)
     _dots(ax, table, lines, looks_of, "rate")
     if own is not None:
         ax.axvline(own[1], color=_INK, linewidth=1.2)
@@ -272,12 +277,6 @@ def _regret_axis(axes: list[Axes], finals: pd.Series, yscale: str | None) -> Non
 
 
 def _row_chart(
-    scene: Scene, looks_of: Mapping[str, Look], width: float, extra: int = 0
-) -> tuple[Figure, Axes, list[tuple[float, int]]]:
-    return _table_chart(scene.table, looks_of, width, extra)
-
-
-def _table_chart(
     table: pd.DataFrame, looks_of: Mapping[str, Look], width: float, extra: int = 0
 ) -> tuple[Figure, Axes, list[tuple[float, int]]]:
     """Empty axes with a header per policy and a row per budget; the last value says where the rows of the table are."""
@@ -296,16 +295,19 @@ def _table_chart(
     ax.spines["left"].set_visible(False)
     ax.set_ylim(y - 0.4, -0.6)
     for at, look in headers:
-        _header(ax, at, look.label, look.colour, width)
+        _header(ax, at, look.label, width, look)
     return figure, ax, lines
 
 
-def _header(ax: Axes, y: float, text: str, colour: str, width: float) -> None:
+def _header(ax: Axes, y: float, text: str, width: float, look: Look | None = None) -> None:
     """A line of its own, from the left edge of the figure; on paper, so that no rule runs through it."""
     edge = blended_transform_factory(ax.figure.transFigure, ax.transData)
     paper = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-    drawn = ax.text(0.04 / width, y + 0.08, _plain(text, int(width / 0.082)), transform=edge, color=colour, bbox=paper)
+    drawn = ax.text((0.2 if look else 0.04) / width, y + 0.08, _plain(text, int(width / 0.085)), transform=edge, bbox=paper)
     drawn.set(fontweight="bold", va="center", in_layout=False)
+    if look:
+        (mark,) = ax.plot([0.1 / width], [y], look.marker, color=look.colour, transform=edge, clip_on=False, markersize=5.5)
+        mark.set_in_layout(False)
 
 
 def _dots(ax: Axes, table: pd.DataFrame, lines: list[tuple[float, int]], looks_of: Mapping[str, Look], name: str) -> None:

@@ -120,18 +120,17 @@ def _helped(scene: Scene, private: pd.DataFrame, looks_of: Mapping[str, Look]) -
     counted = ""
     if private["runs"].min() >= 2:
         more, fewer = int((private["gain_low"] > 0).sum()), int((private["gain_high"] < 0).sum())
-        counted = f" Of the {len(private)} private settings (policy and budget), {_split(more, fewer, len(private))}."
+        counted = f" {_split(more, fewer, len(private))}"
     yield f"Compared with {scene.baseline[0]}, {scene.gained} per 1,000 people: {reach}.{counted}"
 
 
 def _split(more: int, fewer: int, total: int) -> str:
     """How many of all settings lie above, below or around what they are compared with, by their intervals."""
+    settings = f"{total} private settings (policy and budget)"
     if total in (more, fewer):
-        return f"all bring {'more' if more else 'fewer'}"
-    parts = [f"{more} bring more" if more else "", f"{fewer} bring fewer" if fewer else ""]
-    return _listed(
-        [part for part in [*parts, f"{total - more - fewer} cannot be told from it" if total - more - fewer else ""] if part]
-    )
+        return f"All {settings} bring {'more' if more else 'fewer'}."
+    counts = ((more, "bring more"), (fewer, "bring fewer"), (total - more - fewer, "cannot be told from it"))
+    return f"Of the {settings}, {_listed([f'{count} {what}' for count, what in counts if count])}."
 
 
 def _price(scene: Scene, private: pd.DataFrame, looks_of: Mapping[str, Look]) -> Iterator[str]:
@@ -162,7 +161,7 @@ def _spending(private: pd.DataFrame) -> Iterator[str]:
     if over:
         yield f"{over:,} of {runs:,} private runs spent more than their budget. Their guarantee does not hold."
     elif runs:
-        yield f"None of the {runs:,} private runs spent more than its budget."
+        yield f"No private run spent more than its budget ({runs:,} checked)."
 
 
 def _listed(names: list[str]) -> str:

@@ -12,8 +12,8 @@ class Html(str):
 
 
 def text(value: str) -> Html:
-    """Any text as HTML."""
-    return value if isinstance(value, Html) else Html(escape(value))
+    """Any text as HTML; a number and its percent sign stay on one line."""
+    return value if isinstance(value, Html) else Html(escape(value).replace(" %", "&nbsp;%"))
 
 
 def tag(name: str, *content: str, **attributes: str) -> Html:
@@ -48,7 +48,7 @@ def table(
             cells = [tag("td", cell, class_=kind) for cell, kind in zip(row, kinds[1:], strict=True)]
             lead = [tag("th", first, scope="rowgroup", rowspan=str(len(rows)))] if i == 0 else []
             body.append(tag("tr", *lead, *cells, class_="" if i else "first"))
-    inner = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", *body))
+    inner = tag("table", tag("caption", tag("span", caption)), tag("thead", head), tag("tbody", *body))
     return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 

@@ -76,7 +76,7 @@ def looks(policies: Iterable[str], local: Collection[str] = ()) -> dict[str, Loo
     ['A (c=True)', 'A (c=False)', 'B']
     """
     parsed = {policy: _parsed(policy) for policy in policies}
-    labels = {policy: _compact(policy, parsed) + (", local" if policy in local else "") for policy in parsed}
+    labels = {policy: _compact(policy, parsed, policy in local) for policy in parsed}
     places = {label: i for i, label in enumerate(dict.fromkeys(labels.values()))}
     return {
         policy: Look(label, _COLOURS[places[label] % len(_COLOURS)], _MARKERS[places[label] % len(_MARKERS)])
@@ -96,11 +96,12 @@ def _parsed(policy: str) -> tuple[str, dict[str, str]]:
     return call.func.id, arguments
 
 
-def _compact(policy: str, parsed: dict[str, tuple[str, dict[str, str]]]) -> str:
+def _compact(policy: str, parsed: dict[str, tuple[str, dict[str, str]]], local: bool) -> str:
     name, arguments = parsed[policy]
     family = [others for other, others in parsed.values() if other == name]
     varying = [key for key in arguments if any(others.get(key) != arguments[key] for others in family)]
-    return f"{name} ({', '.join(f'{key}={arguments[key]}' for key in varying)})" if varying else name
+    said = [f"{key}={arguments[key]}" for key in varying] + (["local"] if local else [])
+    return f"{name} ({', '.join(said)})" if said else name
 
 
 def number(value: float, digits: int = 3) -> str:

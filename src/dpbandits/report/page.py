@@ -81,7 +81,8 @@ class _Page:
         if self.record.replay is not None:
             links["replay"] = "Replay of the real trial"
         links |= {"guarantees": "Guarantees", "reading": "How to read this page"}
-        return tag("nav", *(tag("a", name, href=f"#{key}") + Html(" ") for key, name in links.items()), aria_label="Contents")
+        written = Html("\n".join(tag("a", name, href=f"#{key}") for key, name in links.items()))
+        return tag("nav", written, aria_label="Contents")
 
     def _heading(self, scene: Scene) -> str:
         return "Results" if len(self.scenes) == 1 else f"Results: {scene.name}"
@@ -141,7 +142,7 @@ class _Page:
         what = f"{scene.name}: {len(scene.arms)} arms"
         if scene.means is None:
             return f"{what}. Each run has {scene.horizon:,} rounds."
-        rates = ", ".join(f"{arm} {number(mean)}" for arm, mean in zip(scene.arms, scene.means, strict=True))
+        rates = ", ".join(f"{arm}: {number(mean)}" for arm, mean in zip(scene.arms, scene.means, strict=True))
         return f"{what}, with these mean rewards: {rates}. Each run has {scene.horizon:,} rounds."
 
     def _regret(self, index: int, scene: Scene) -> Iterator[Html]:
@@ -197,9 +198,11 @@ class _Page:
             index,
             "people-helped",
             lambda width: figures.people_helped(scene, self.looks, width),
-            f"Expected {scene.gained} per 1,000 people compared with {name}, per policy and budget: from {more_or_fewer(low)} to {more_or_fewer(high)}.",
+            f"Expected {scene.gained} per 1,000 people compared with {name}, per policy and budget: "
+            f"from {more_or_fewer(low)} to {more_or_fewer(high)}.",
             f"Expected {scene.gained} per 1,000 people, more (right) or fewer (left) than with {name}: the share of people each arm got, "
-            "times that arm's mean. Lines are 95 % intervals of the mean over runs, often hidden behind the marks; open marks have no privacy.",
+            "times that arm's mean. Lines are 95 % intervals of the mean over runs, often hidden behind the marks; "
+            "open marks have no privacy.",
         )
 
     def _numbers(self, scene: Scene) -> Html:
@@ -289,7 +292,8 @@ class _Page:
         trial = "" if own is None else f" {own[0]} had {percent(own[1], 1)}."
         return (
             f"Success rates run from {told(low)} to {told(high)}.{trial} The intervals cover the order of the people and the policies' "
-            f"chance only: with some {people:,.0f} people counted, who happened to take part moves a rate by {100 * chance:.1f} points either way."
+            f"chance only: with some {people:,.0f} people counted, who happened to take part moves a rate by {100 * chance:.1f} points "
+            "either way."
         )
 
     def _replay(self, replay: Replay) -> Iterator[Html]:
@@ -312,8 +316,8 @@ class _Page:
                 name,
                 draw,
                 f"Success rates in the replay. {self._replayed(environment, rates, own)}",
-                "Mean success rate over replays with 95 % intervals; open marks have no privacy. The replays shuffle the same people, so the "
-                "intervals do not say how another trial, with other people, would have come out.",
+                "Mean success rate over replays with 95 % intervals; open marks have no privacy. The replays shuffle the same people, "
+                "so the intervals do not say how another trial, with other people, would have come out.",
             )
             heads = ["Policy", "Budget", "Success rate", "Compared with the trial", "People counted", "Releases"]
 
@@ -353,10 +357,8 @@ class _Page:
             yield tag("div", title, *lines, *([tag("p", rest)] if rest else []), class_="card open" if open_ else "card")
         yield tag("h3", "The budgets in words")
         kinds = sorted(map(level, self.result.runs["budget"].drop_duplicates()), key=lambda kind: kind[:3])
-        rows = [(kind.shown, [[kind.notion, meaning(kind)]]) for kind in kinds]
-        yield table(
-            "What each budget of this study allows to be learnt about one person.", ["Budget", "Notion", "In words"], rows, [2]
-        )
+        rows = [(Html(text(kind.shown) + tag("span", kind.notion, class_="range")), [[meaning(kind)]]) for kind in kinds]
+        yield table("Every budget of this study, translated.", ["Budget", "What may be learnt about one person"], rows, [1])
 
     def _label(self, entry: Mapping[str, Any]) -> str:
         look = self.looks.get(entry["policy"])
@@ -366,17 +368,17 @@ class _Page:
         yield tag("h2", "How to read this page, and how it was computed")
         words = {
             "Round": "One person: the policy picks an arm, the person's answer is the reward.",
-            "Regret": "The expected reward of always playing the best arm, minus that of the arms that were played. It counts expectations, "
-            "not luck: two runs that play the same arms have the same regret.",
-            "Bands and intervals": "95 % percentile bootstrap of the mean over runs, 2,000 resamples. Differences between policies are paired: "
-            "run by run, where both met the same people. No correction was made for looking at many numbers.",
-            "Privacy budget": "What all that a policy releases may reveal about one person's reward, at most. Smaller is stricter. The numbers of "
-            "different notions (zCDP ρ, pure ε, approximate ε with δ) must not be compared as they stand; the table above translates them.",
-            "Local": "Rewards are randomised before anyone sees them. Policies marked local promise more at the same number than the others, "
-            "whose operator is trusted with the true rewards.",
+            "Regret": "The expected reward of always playing the best arm, minus that of the arms that were played. It counts "
+            "expectations, not luck: two runs that play the same arms have the same regret.",
+            "Bands and intervals": "95 % percentile bootstrap of the mean over runs, 2,000 resamples. Differences between policies are "
+            "paired run by run, as both then meet the same random numbers of the environment. No correction was made for looking at many numbers.",
+            "Privacy budget": "What all that a policy releases may reveal about one person's reward, at most. Smaller is stricter. "
+            "The numbers of different notions (zCDP ρ, pure ε, approximate ε with δ) must not be compared as they stand; the table above translates them.",
+            "Local": "Rewards are randomised before anyone sees them. Policies marked local promise more at the same number than the "
+            "others, whose operator is trusted with the true rewards.",
             "No privacy": "The same policy through an open channel, without noise; the difference to it is the price of privacy.",
-            "Releases and noise draws": "How many times something left the private side, and how many random numbers were added to it; both are "
-            "means over runs.",
+            "Releases and noise draws": "How many times something left the private side, and how many random numbers were added to it; "
+            "both are means over runs.",
             "Seed": f"{self.record.seed}. The same seed and versions give the same page.",
         }
         yield tag("dl", *(part for name, meant in words.items() for part in (tag("dt", name), tag("dd", meant))))
@@ -400,8 +402,8 @@ def _stamp() -> Html:
     return tag(
         "p",
         tag("strong", "Simulated noise protects nobody. "),
-        "The noise in this study comes from a seeded generator that anyone can rerun and subtract. What follows shows how the policies would "
-        "perform; it is no evidence that the data of real people were protected. With real people, policies have to run on secure noise.",
+        "The noise in this study comes from a seeded generator that anyone can rerun and subtract. What follows shows how the policies "
+        "would perform; it is no evidence that the data of real people were protected. With real people, policies have to run on secure noise.",
         class_="stamp",
     )
 

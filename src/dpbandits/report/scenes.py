@@ -135,7 +135,6 @@ def _table(scene: Scene, policies: dict[tuple[str, str], dict[str, Any]]) -> pd.
             "budget": budget,
             "level": level(budget),
             "runs": len(group),
-            "trust": entry.get("guarantee", {}).get("trust_model", ""),
             "currency": entry.get("currency"),
             "limit": entry.get("limit"),
             "regret": at_end["mean"],
