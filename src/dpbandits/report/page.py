@@ -371,9 +371,11 @@ class _Page:
             "Regret": "The expected reward of always playing the best arm, minus that of the arms that were played. It counts "
             "expectations, not luck: two runs that play the same arms have the same regret.",
             "Bands and intervals": "95 % percentile bootstrap of the mean over runs, 2,000 resamples. Differences between policies are "
-            "paired run by run, as both then meet the same random numbers of the environment. No correction was made for looking at many numbers.",
+            "paired run by run, as both then meet the same random numbers of the environment. No correction was made "
+            "for looking at many numbers.",
             "Privacy budget": "What all that a policy releases may reveal about one person's reward, at most. Smaller is stricter. "
-            "The numbers of different notions (zCDP ρ, pure ε, approximate ε with δ) must not be compared as they stand; the table above translates them.",
+            "The numbers of different notions (zCDP ρ, pure ε, approximate ε with δ) must not be compared as they stand; "
+            "the table above translates them.",
             "Local": "Rewards are randomised before anyone sees them. Policies marked local promise more at the same number than the "
             "others, whose operator is trusted with the true rewards.",
             "No privacy": "The same policy through an open channel, without noise; the difference to it is the price of privacy.",
@@ -403,7 +405,8 @@ def _stamp() -> Html:
         "p",
         tag("strong", "Simulated noise protects nobody. "),
         "The noise in this study comes from a seeded generator that anyone can rerun and subtract. What follows shows how the policies "
-        "would perform; it is no evidence that the data of real people were protected. With real people, policies have to run on secure noise.",
+        "would perform; it is no evidence that the data of real people were protected. "
+        "With real people, policies have to run on secure noise.",
         class_="stamp",
     )
 
