@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from dpbandits import RDP, ZCDP, AdaCUCB, ApproxDP, PureDP, Result, simulate
-from dpbandits.environments import Bernoulli
+from dpbandits.environments import Bernoulli, RewardTable
 from dpbandits.report import StudyRecord, figures, write
 from dpbandits.report.findings import findings, meaning
 from dpbandits.report.labels import level, looks
@@ -288,6 +288,20 @@ def test_study_without_extras(tmp_path):
     assert len(list((tmp_path / "figures").glob("2-bernoulli-0-4-0-5-0-3-*.svg"))) == 4
 
 
+def test_tables_can_be_beaten_and_budgets_be_unknown(tmp_path):
+    rewards = np.zeros((400, 2))
+    rewards[:200, 0], rewards[200:, 1] = 1.0, 1.0
+    result = simulate(AdaCUCB(2, budget=ZCDP(1.0)), RewardTable(rewards), horizon=400, runs=2, record=20)
+    curves = result.frame.assign(regret=-result.frame["regret"].abs() - 1.0, budget="homemade")
+    runs = result.runs.assign(budget="homemade")
+    (scene,) = scenes(Result(curves, runs, result.info))
+    figure = figures.regret_curves(scene.curves)
+    assert figure.axes[0].get_ylim()[0] <= curves["regret"].min()
+    page = Reader(write(tmp_path, StudyRecord("t", "", Result(curves, runs, result.info))))
+    assert "no description" in page.all
+    assert "What privacy costs" not in page.texts["h3"]
+
+
 def test_study_that_says_nothing_of_itself(tmp_path):
     result = simulate(AdaCUCB(2, budget=None), Bernoulli([0.9, 0.1]), horizon=100, runs=1)
     page = Reader(write(tmp_path, StudyRecord("Bare", "", replace(result, info={}))))
@@ -380,7 +394,7 @@ def test_budgets_are_read_back_from_their_strings(budget):
 
 def test_meaning_of_pure_privacy():
     assert "2.72 times" in meaning(level("1-DP"))
-    assert "73.1 %" in meaning(level("1-DP"))  # e / (1 + e)
+    assert "73.2 %" in meaning(level("1-DP"))  # e / (1 + e) = 0.7311, rounded up
     assert "(0.9, 1e-06)-DP" in meaning(level("0.02-zCDP"))
 
 

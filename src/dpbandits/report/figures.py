@@ -108,7 +108,7 @@ def regret_curves(
 @matplotlib.rc_context(_STYLE)
 def regret_by_budget(scene: Scene, looks_of: Mapping[str, Look], width: float = WIDE) -> Figure:
     """Final regret against the budget; one panel per privacy notion, because their numbers cannot be compared."""
-    table = scene.table[[kind.private for kind in scene.table["level"]]]
+    table = scene.table[[kind.comparable for kind in scene.table["level"]]]
     notions = list(dict.fromkeys(kind.notion for kind in sorted(table["level"], key=_order)))
     figure, axes = _panels(len(notions), width, height=3.2, columns=min(3, len(notions)))
     shown = []
@@ -269,9 +269,10 @@ def _regret_axis(axes: list[Axes], finals: pd.Series, yscale: str | None) -> Non
         yscale = "log" if finals.min() > 0 and finals.max() > 20 * finals.min() else "linear"
     for ax in axes:
         ax.set_yscale(yscale)
+    lowest = min(0.0, *(ax.dataLim.y0 for ax in axes))  # against a fixed table a policy may beat the best column
     tops, bottoms = [ax.get_ylim()[1] for ax in axes], [ax.get_ylim()[0] for ax in axes]
     for ax in axes:
-        ax.set_ylim(max(min(bottoms), finals.min() / 10) if yscale == "log" else 0, max(tops))
+        ax.set_ylim(max(min(bottoms), finals.min() / 10) if yscale == "log" else lowest, max(tops))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: number(y, 4)))
         ax.yaxis.set_minor_formatter(NullFormatter())
 

@@ -50,18 +50,24 @@ def meaning(kind: Level) -> str:
     if not kind.notion.startswith("Approximate"):
         budget = ZCDP(kind.value) if kind.notion == "zCDP" else RDP(kind.fixed, kind.value)
         epsilon, delta = budget.to_approx(_DELTA).epsilon, _DELTA
-        translated = f"Implies ({number(epsilon)}, {delta:g})-DP. "
+        translated = f"Implies ({number(_up(epsilon))}, {delta:g})-DP. "
     return f"{translated}Up to failures of probability about {delta:g}: {_odds(epsilon)[0].lower()}{_odds(epsilon)[1:]}"
 
 
 def _odds(epsilon: float) -> str:
     factor = math.exp(min(epsilon, 700.0))
-    belief = 100 * factor / (1 + factor)
+    belief = _up(100 * factor / (1 + factor))
     suspicion = "more than 99.9 %" if belief > 99.9 else f"{belief:.1f} %"
-    times = f"{number(factor)} times" if factor < 1e6 else f"e^{number(epsilon)} times"
+    times = f"{number(_up(factor))} times" if factor < 1e6 else f"e^{number(_up(epsilon))} times"
     return (
         f"One person's answer makes any outcome at most {times} as likely; a suspicion of 50 % can rise to {suspicion} at most."
     )
+
+
+def _up(value: float) -> float:
+    """Three digits, rounded up: an upper bound stays one."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return math.ceil(value / unit - 1e-9) * unit
 
 
 def _setting(scene: Scene) -> Iterator[str]:

@@ -38,6 +38,11 @@ class Level(NamedTuple):
         return self.text != NO_PRIVACY
 
     @property
+    def comparable(self) -> bool:
+        """Whether it has a place among the budgets of its notion."""
+        return self.private and not math.isnan(self.value)
+
+    @property
     def shown(self) -> str:
         return self.text if self.private else "no privacy"
 

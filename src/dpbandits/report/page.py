@@ -161,7 +161,7 @@ class _Page:
             "Regret is what was lost, in expected rewards, against always playing the best arm: lower is better, and a curve that "
             "flattens has found it. Shades are 95 % bootstrap bands of the mean over runs. All panels have the same scale.",
         )
-        if any(kind.private for kind in scene.table["level"]):
+        if any(kind.comparable for kind in scene.table["level"]):
             yield tag("h3", "What privacy costs")
             yield self._figure(
                 index,
@@ -357,7 +357,7 @@ class _Page:
             yield tag("div", title, *lines, *([tag("p", rest)] if rest else []), class_="card open" if open_ else "card")
         yield tag("h3", "The budgets in words")
         kinds = sorted(map(level, self.result.runs["budget"].drop_duplicates()), key=lambda kind: kind[:3])
-        rows = [(Html(text(kind.shown) + tag("span", kind.notion, class_="range")), [[meaning(kind)]]) for kind in kinds]
+        rows = [(kind.shown, [[meaning(kind)]]) for kind in kinds]
         yield table("Every budget of this study, translated.", ["Budget", "What may be learnt about one person"], rows, [1])
 
     def _label(self, entry: Mapping[str, Any]) -> str:
