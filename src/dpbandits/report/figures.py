@@ -18,7 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 from matplotlib.transforms import blended_transform_factory
 
 from .labels import Level, Look, level, looks, number, short
@@ -173,6 +173,7 @@ def people_helped(scene: Scene, looks_of: Mapping[str, Look], width: float = WID
     ends = scene.table[["gain", "gain_low", "gain_high"]].to_numpy(float)
     span = max(most, np.nanmax(ends)) - min(0.0, np.nanmin(ends)) or 1.0
     ax.set_xlim(min(0.0, np.nanmin(ends)) - 0.06 * span, max(most, np.nanmax(ends)) + 0.06 * span)
+    ax.xaxis.set_major_locator(MaxNLocator(5 if width < 6 else 9))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:+,.0f}".replace("-", "−") if x else "0"))
     ax.set_xlabel(f"{scene.gained} per 1,000 people, more or fewer" if width > 6 else f"{scene.gained} per 1,000 people")
     handles = {
@@ -198,6 +199,7 @@ def replay_rates(table: pd.DataFrame, looks_of: Mapping[str, Look], own: tuple[s
     if own is not None:
         ax.axvline(own[1], color=_INK, linewidth=1.2)
         _legend(figure, {f"{own[0]}: {100 * own[1]:.1f} %": Line2D([], [], color=_INK, linewidth=1.2)}, width)
+    ax.xaxis.set_major_locator(MaxNLocator(5 if width < 6 else 9))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:.0f} %"))
     ax.set_xlabel("success rate among the counted people")
     return figure
@@ -272,7 +274,7 @@ def _regret_axis(axes: list[Axes], finals: pd.Series, yscale: str | None) -> Non
     lowest = min(0.0, *(ax.dataLim.y0 for ax in axes))  # against a fixed table a policy may beat the best column
     tops, bottoms = [ax.get_ylim()[1] for ax in axes], [ax.get_ylim()[0] for ax in axes]
     for ax in axes:
-        ax.set_ylim(max(min(bottoms), finals.min() / 10) if yscale == "log" else lowest, max(tops))
+        ax.set_ylim(max(min(bottoms), finals.min() / 10) if yscale == "log" else lowest, 1.04 * max(tops))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: number(y, 4)))
         ax.yaxis.set_minor_formatter(NullFormatter())
 

@@ -381,7 +381,7 @@ class _Page:
             "No privacy": "The same policy through an open channel, without noise; the difference to it is the price of privacy.",
             "Releases and noise draws": "How many times something left the private side, and how many random numbers were added to it; "
             "both are means over runs.",
-            "Seed": f"{self.record.seed}. The same seed and versions give the same page.",
+            "Seed": f"{self.record.seed}. The same seed and versions give the same numbers.",
         }
         yield tag("dl", *(part for name, meant in words.items() for part in (tag("dt", name), tag("dd", meant))))
         yield tag("h3", "Policies as they were configured")
