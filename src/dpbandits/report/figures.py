@@ -18,7 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import blended_transform_factory
 
 from .labels import Level, Look, level, looks, number, short
@@ -276,7 +276,9 @@ def _regret_axis(axes: list[Axes], finals: pd.Series, yscale: str | None) -> Non
     for ax in axes:
         ax.set_ylim(max(min(bottoms), finals.min() / 10) if yscale == "log" else lowest, 1.04 * max(tops))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: number(y, 4)))
-        ax.yaxis.set_minor_formatter(NullFormatter())
+        ax.yaxis.set_minor_locator(NullLocator())
+        spec = ax.get_subplotspec()
+        ax.tick_params(labelleft=spec is None or spec.is_first_col())
 
 
 def _row_chart(
