@@ -5,7 +5,7 @@ from .algorithms import AdaCUCB
 from .errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError, MissingExtra, StateFileError, UpdateError
 from .policies import Decision, Policy
 from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
-from .simulation import Result, simulate
+from .simulation import ReplayResult, Result, replay, simulate
 
 __version__ = "0.1.0"
 
@@ -24,9 +24,11 @@ __all__ = [
     "MissingExtra",
     "Policy",
     "PureDP",
+    "ReplayResult",
     "Result",
     "StateFileError",
     "UpdateError",
     "environments",
+    "replay",
     "simulate",
 ]
