@@ -70,8 +70,8 @@ class ReplayResult:
     """What ``replay`` returns.
 
     Attributes:
-        runs: one row per (environment, policy, budget, run): ``rounds`` that counted, their ``reward`` (the successes, where rewards are 0
-            or 1), ``rate`` = reward / rounds, ``releases``, ``draws``, ``spent`` (in the currency of the budget), ``pulls_0``, ... .
+        runs: one row per (environment, policy, budget, run): ``rounds`` that counted, ``successes`` (the sum of their rewards), ``rate`` =
+            successes / rounds, ``releases``, ``draws``, ``spent`` (in the currency of the budget), ``pulls_0``, ... .
         info: ``horizon``, ``runs``, ``seed``; ``environments``: name -> facts of the trial itself (``people``, ``mean``, ``means`` of the
             arms, ``counts``, ``arm_names``); ``policies`` as in ``Result``.  JSON data.
     """
@@ -82,7 +82,7 @@ class ReplayResult:
     def summary(self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0) -> pd.DataFrame:
         """The mean rate of every policy with a bootstrap confidence interval, beside what the trial itself reached.
 
-        Columns: environment, policy, budget, runs; ``rounds``, ``reward``, ``releases`` and ``spent`` (means over runs); ``rate`` with
+        Columns: environment, policy, budget, runs; ``rounds``, ``successes``, ``releases`` and ``spent`` (means over runs); ``rate`` with
         ``low`` and ``high``; ``trial`` (the mean reward under the trial's own allocation) and ``best`` (under its best arm).
 
         The interval covers the order of the people and the noise.  It does not cover that other people would have been other people:
@@ -101,7 +101,7 @@ class ReplayResult:
                     "policy": policy,
                     "budget": budget,
                     "runs": len(group),
-                    **group[["rounds", "reward", "releases", "spent", "rate"]].mean(),
+                    **group[["rounds", "successes", "releases", "spent", "rate"]].mean(),
                     "low": low[0],
                     "high": high[0],
                     "trial": trial["mean"],
@@ -113,7 +113,7 @@ class ReplayResult:
 
 class _Run(NamedTuple):
     rounds: int
-    reward: float
+    successes: float
     releases: int
     draws: int
     spent: float
@@ -175,9 +175,8 @@ def replay(
     finished: dict[int, list[_Run]] = {i: [] for i in range(len(chosen))}
     work = (delayed(_play_batch)(chosen[i], log, horizon, batch, seed) for i, batch in tasks)
     done = 0
-    for (i, batch), played in zip(
-        tasks, Parallel(n_jobs=n_jobs if n_jobs else 1, backend="threading", return_as="generator")(work), strict=True
-    ):
+    results = Parallel(n_jobs=n_jobs if n_jobs else 1, backend="threading", return_as="generator")(work)
+    for (i, batch), played in zip(tasks, results, strict=True):
         finished[i] += played
         done += len(batch)
         if progress is not None:
@@ -208,7 +207,8 @@ def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed:
     loop = replay_loop(policy.kernels)
     owner = identity(policy.stream_key)
     order = stream(seed, "environment", identity(repr(log)), run).permutation(len(log))
-    choices, privacy = stream(seed, "policy", owner, run), stream(seed, "privacy", owner, run)
+    choices = stream(seed, "policy", owner, run) if policy.card.randomised else None
+    privacy = stream(seed, "privacy", owner, run)
     arms, rewards = log.arms[order], log.rewards[order]
     seen = np.clip(rewards, *policy.reward_range) if policy.clip else rewards
     limit = min(limit for limit in (horizon, policy.horizon, len(log)) if limit is not None)
@@ -221,7 +221,7 @@ def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed:
     met, ledger = counted[: cursor[COUNTED]], Ledger(wall.ledger, policy.meter)
     return _Run(
         rounds=met.size,
-        reward=float(rewards[met].sum()),
+        successes=float(rewards[met].sum()),
         releases=ledger.releases,
         draws=ledger.draws,
         spent=ledger.total(),
@@ -241,7 +241,7 @@ def _describe_log(log: LoggedTrial) -> dict[str, Any]:
 
 def _table(policy: Policy, log: LoggedTrial, played: list[_Run]) -> pd.DataFrame:
     table = pd.DataFrame(played, columns=_Run._fields).drop(columns="pulls")
-    table.insert(2, "rate", table["reward"] / table["rounds"])
+    table.insert(2, "rate", table["successes"] / table["rounds"])
     pulls = np.array([run.pulls for run in played])
     keys = {"environment": repr(log), "policy": policy.label, "budget": str(policy.budget or "none"), "run": range(len(played))}
     return pd.concat([pd.DataFrame(keys), table, pd.DataFrame({f"pulls_{a}": pulls[:, a] for a in range(log.n_arms)})], axis=1)
