@@ -176,7 +176,7 @@ def _clear_errors() -> Iterator[None]:
     """A mistake of the user's ends in a sentence, not in a traceback."""
     try:
         yield
-    except (DPBanditsError, PermissionError) as error:
+    except DPBanditsError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(WRONG_INPUT) from None
     except KeyboardInterrupt:

@@ -135,5 +135,6 @@ def _sentence(detail: Any) -> str:
         return f"{place}{own[1]}: {own[2]}" if own else f"{place}: {message}"
     if kind.startswith("model_"):
         return f"{place}: must be a table, got {detail['input']!r}"
-    message = re.sub(r"^(Input|\w+) should (be|have) ", r"must \2 ", detail["msg"])
-    return f"{place}: {message.replace('valid integer', 'integer').replace('valid string', 'string')}, got {detail['input']!r}"
+    message = re.sub(r"^\w+ should (be|have) ", r"must \1 ", detail["msg"])
+    message = message.replace("a valid integer", "an integer").replace("a valid ", "a ")
+    return f"{place}: {message}, got {detail['input']!r}"

@@ -42,7 +42,6 @@ def result_folder(target: Path, *, force: bool = False) -> Iterator[Path]:
     """
     target = target.resolve()
     _check_free(target, force)
-    target.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(target.parent)
     with _locked_folder(target.parent) as folder:
         yield folder
@@ -114,7 +113,10 @@ def _check_free(target: Path, force: bool) -> None:
 def _locked_folder(parent: Path) -> Iterator[Path]:
     while True:
         folder = parent / f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
-        folder.mkdir()
+        try:
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise ArgumentError(f"output must be a folder that can be written, got one in {parent}: {error.strerror}") from None
         lock = _lock(folder)
         if lock is not None or fcntl is None:
             break  # else another run took it for a dead one's before it was locked

@@ -36,6 +36,7 @@ from .. import environments
 from ..environments import ArmsEnvironment, RewardTable
 from ..errors import ArgumentError, DPBanditsError, StudyError
 from ..policies import Options, Policy, registered
+from ..privacy import Budget
 from .form import Budgets, Entry, Horizon, PolicyEntry, StudyForm, close_name, form_problems, notions_of
 
 DEMO = Path(__file__).with_name("demo.toml")
@@ -174,8 +175,9 @@ def _entries(form: type[M], data: dict[str, Any], section: str) -> list[tuple[st
 
 
 def _kinds(folder: Path) -> dict[str, Callable[..., Any]]:
-    known = {name: getattr(environments, name) for name in environments.__all__ if name != ArmsEnvironment.__name__}
-    return {**known, RewardTable.__name__: _table_reader(folder)}
+    public = {name: getattr(environments, name) for name in environments.__all__}
+    kinds = {name: kind for name, kind in public.items() if isinstance(kind, type) and kind is not ArmsEnvironment}
+    return {**kinds, RewardTable.__name__: _table_reader(folder)}
 
 
 def _table_reader(folder: Path) -> Callable[[Any], RewardTable]:
@@ -190,6 +192,10 @@ def _table_reader(folder: Path) -> Callable[[Any], RewardTable]:
             raise ArgumentError(f"path must hold rows of numbers, one column per arm; {path}: {error}") from None
 
     return read
+
+
+def _is_log(kind: Any) -> bool:
+    return isinstance(kind, type) and not issubclass(kind, ArmsEnvironment)
 
 
 def _environments(
@@ -221,7 +227,7 @@ def _environments(
         if horizon is not None and built.horizon is not None and horizon > built.horizon:
             problems.add("horizon", f"must be at most {built.horizon}, the length of {place}, got {horizon}")
         worlds.append(built)
-    if log is not None and len(entries) == 1:
+    if entries and all(_is_log(kinds.get(entry.kind)) for _, entry in entries):
         problems.add("environments", "must hold one that is simulated, beside the log that is replayed")
     return worlds, log
 
@@ -267,7 +273,7 @@ def _policy_arguments(cls: type[Policy]) -> set[str]:
 
 def _budgets_for(
     place: str, entry: PolicyEntry, cls: type[Policy], study: Budgets | None, problems: _Problems
-) -> list[Budgets | None] | list[Any]:
+) -> list[Budget | None]:
     accepted = notions_of(cls.card.channels)
     own = entry.budgets
     if own is not None:
