@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .algorithms import AdaCUCB
@@ -38,18 +39,15 @@ __all__ = [
 ]
 
 # These bring pandas, pyarrow and scipy.stats with them, which would more than double the time that the import takes.
-_LATE = {"environments": ("environments", ""), "Result": ("simulation", "Result"), "simulate": ("simulation", "simulate")}
+_SIMULATION = ("Result", "simulate")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    module, attribute = _LATE[name]
-    found = import_module(f"{__name__}.{module}")
-    value = globals()[name] = getattr(found, attribute) if attribute else found
-    return value
+    if name == "environments":
+        return import_module(".environments", __name__)
+    if name in _SIMULATION:
+        return getattr(import_module(".simulation", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
