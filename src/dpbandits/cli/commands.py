@@ -116,6 +116,7 @@ def run(
     from ..studies import load_study
 
     with _clear_errors():
+        _announce_compilation()
         study = load_study(study_file)
         if quick:
             study = study.quick()
@@ -129,6 +130,7 @@ def demo(output: Output = None, jobs: Jobs = -1, force: Force = False) -> None:
     from ..studies import DEMO, load_study
 
     with _clear_errors():
+        _announce_compilation()
         _run(load_study(DEMO), output, jobs, force)
 
 
@@ -141,8 +143,6 @@ def _run(study: Study, output: Path | None, jobs: int, force: bool) -> None:
     target = output or Path(f"{_slug(study.title)}-{datetime.now():%Y%m%d-%H%M%S}")
     with result_folder(target, force=force) as folder:
         talk.print(f"{study.title}: {_size(study)}.", markup=False, highlight=False)
-        if _cache_is_cold():
-            talk.print("This first run compiles the algorithms, once on this machine; that takes up to a minute.")
         with StudyProgress(talk) as progress:
             record = run_study(study, n_jobs=jobs, progress=progress)
         talk.print("Writing the report.")
@@ -258,8 +258,10 @@ def _slug(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40].strip("-") or "study"
 
 
-def _cache_is_cold() -> bool:
+def _announce_compilation() -> None:
+    """Before anything is built, because building policies already compiles parts of them."""
     from ..kernel import cache_folder
 
     folder = cache_folder()
-    return not folder.is_dir() or not any(folder.iterdir())
+    if not folder.is_dir() or not any(folder.iterdir()):
+        typer.echo("The first run compiles the algorithms, which takes half a minute or so; later runs start at once.", err=True)
