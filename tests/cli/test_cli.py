@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -12,11 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+from rich.text import Text
 from typer.testing import CliRunner, Result
 
 import dpbandits.report
 from dpbandits import __version__
 from dpbandits.cli import app
+from dpbandits.cli.progress import StudyProgress
 from dpbandits.policies import registered
 
 SOURCE = Path(dpbandits.report.__path__[0]).parents[1]
@@ -200,6 +204,18 @@ def test_run_writes_a_folder_and_says_where(study: Path) -> None:
     assert f"Report: {Path('out') / 'report.html'}" in result.stdout
     assert "AdaCUCB(beta=1.0, forget=True)" in result.stdout
     assert "Bernoulli(0.9, 0.1): 3 of 3 runs" in result.stderr  # lines, because this is no terminal
+
+
+def test_progress_is_bars_on_a_terminal_and_lines_elsewhere() -> None:
+    terminal, file = io.StringIO(), io.StringIO()
+    for console in (Console(file=terminal, force_terminal=True, width=100), Console(file=file, width=100)):
+        with StudyProgress(console, {"Beta(0.5)": 8, "[Log]": 4}) as progress:
+            for done in range(1, 9):
+                progress("Beta(0.5)", done, 8)
+            progress("[Log]", 4, 4)
+    shown = Text.from_ansi(terminal.getvalue()).plain
+    assert all(words in shown for words in ("Beta(0.5)", "8/8 runs", "[Log]", "4/4 runs"))
+    assert file.getvalue().splitlines() == ["Beta(0.5): 8 of 8 runs", "[Log]: 4 of 4 runs"]
 
 
 def test_run_names_the_folder_after_the_title(study: Path) -> None:

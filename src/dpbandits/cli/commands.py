@@ -143,7 +143,8 @@ def _run(study: Study, output: Path | None, jobs: int, force: bool) -> None:
     target = output or Path(f"{_slug(study.title)}-{datetime.now():%Y%m%d-%H%M%S}")
     with result_folder(target, force=force) as folder:
         talk.print(f"{study.title}: {_size(study)}.", markup=False, highlight=False)
-        with StudyProgress(talk) as progress:
+        worlds = [*study.environments, *([study.log] if study.log is not None else [])]
+        with StudyProgress(talk, {repr(world): len(study.policies) * study.runs for world in worlds}) as progress:
             record = run_study(study, n_jobs=jobs, progress=progress)
         talk.print("Writing the report.")
         write_results(folder, record, started=started, n_jobs=jobs, command=["dpbandits", *sys.argv[1:]])
