@@ -26,11 +26,6 @@ def run_study(study: Study, *, n_jobs: int = -1, progress: Progress | None = Non
 
     Returns:
         What a report is written from.
-
-    Example:
-        >>> from dpbandits.studies import DEMO, load_study
-        >>> record = run_study(load_study(DEMO).quick())  # doctest: +SKIP
-        >>> record.result.summary()                       # doctest: +SKIP
     """
 
     def tell(what: object) -> Callable[[int, int], None] | None:
