@@ -1,11 +1,18 @@
 """Bandits that keep the people behind the rewards private."""
 
-from . import environments
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .algorithms import DPSE, KLUCB, LDPUCB, UCB1, AdaCUCB, AdaPKLUCB, AdaPUCB, LazyDPTS, ThompsonSampling
 from .errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError, MissingExtra, StateFileError, UpdateError
 from .policies import Decision, Policy, load
 from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
-from .simulation import ReplayResult, Result, replay, simulate
+
+if TYPE_CHECKING:
+    from . import environments
+    from .simulation import ReplayResult, Result, replay, simulate
 
 __version__ = "0.1.0"
 
@@ -41,3 +48,18 @@ __all__ = [
     "replay",
     "simulate",
 ]
+
+# These bring pandas, pyarrow and scipy.stats with them, which would more than double the time that the import takes.
+_SIMULATION = ("ReplayResult", "Result", "replay", "simulate")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "environments":
+        return import_module(".environments", __name__)
+    if name in _SIMULATION:
+        return getattr(import_module(".simulation", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

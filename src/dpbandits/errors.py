@@ -29,3 +29,12 @@ class ClaimError(DPBanditsError):
 
 class MissingExtra(DPBanditsError, ImportError):
     """A feature needs an optional dependency that is not installed."""
+
+
+class StudyError(ArgumentError):
+    """A study file is wrong; ``problems`` lists everything that is, each with its place in the file."""
+
+    def __init__(self, source: str, problems: list[str]) -> None:
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        super().__init__("\n  ".join([f"{source} has {count}:", *problems]))
+        self.problems = problems

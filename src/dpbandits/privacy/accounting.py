@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtri
 
 _TOLERANCE = 1e-13
@@ -58,7 +57,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
     if slope(low) >= 0.0:
         return 1.0
-    alpha = high if slope(high) < 0 else float(brentq(slope, low, high, xtol=1e-12))
+    alpha = high if slope(high) < 0 else _root(slope, low, high, xtol=1e-12)
     log_delta = (alpha - 1.0) * (alpha * rho - epsilon) + alpha * math.log1p(-1.0 / alpha) - math.log(alpha - 1.0)
     return math.exp(min(0.0, log_delta))
 
@@ -106,7 +105,13 @@ def _solve_up(excess: Callable[[float], float], low: float, high: float) -> floa
         low, high = high, 2.0 * high
         if high > 1e300:
             return math.inf
-    root = float(brentq(excess, low, high, xtol=1e-300, rtol=4 * _TOLERANCE))
+    root = _root(excess, low, high, xtol=1e-300, rtol=4 * _TOLERANCE)
     while excess(root) < 0.0:
         root *= 1.0 + _TOLERANCE
     return root
+
+
+def _root(function: Callable[[float], float], low: float, high: float, *, xtol: float, rtol: float = 1e-15) -> float:
+    from scipy.optimize import brentq  # takes as long to import as numba
+
+    return float(brentq(function, low, high, xtol=xtol, rtol=rtol))

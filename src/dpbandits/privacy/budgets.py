@@ -148,3 +148,7 @@ class RDP(Budget):
 
     def __str__(self) -> str:
         return f"({self.alpha:.6g}, {self.epsilon:.6g})-RDP"
+
+
+# What the notions are called in study files and on the command line.
+NOTIONS: dict[str, type[Budget]] = {"pure": PureDP, "zcdp": ZCDP, "approx": ApproxDP, "rdp": RDP}

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from ..kernel import entry, kernel
 from . import accounting
@@ -28,6 +27,7 @@ from .channels import GAUSSIAN, LAPLACE, OPEN, unit_cost
 
 if TYPE_CHECKING:
     import dp_accounting
+    import pandas as pd
 
 WHOLE = -1
 
@@ -203,6 +203,8 @@ class Ledger:
     @property
     def frame(self) -> pd.DataFrame:
         """The lines: rounds (from 0), part (-1: all), repeats, family, sensitivity, multiplier, scale of the noise, cost."""
+        import pandas as pd  # takes longer to import than all else here
+
         used = len(self)
         span, noise = self._arrays.span[:used], self._arrays.noise[:used]
         table = pd.DataFrame(span[:, :4], columns=["first", "last", "part", "repeats"])

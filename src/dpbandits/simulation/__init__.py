@@ -1,7 +1,7 @@
 """Simulation: compiled loops, seeding, parallel runs and their results."""
 
-from .replay import ReplayResult, replay
+from .replaying import ReplayResult, replay
 from .results import Result
-from .simulate import simulate
+from .running import simulate
 
 __all__ = ["ReplayResult", "Result", "replay", "simulate"]

@@ -82,7 +82,8 @@ class ReplayResult:
         """The mean rate of every policy with a bootstrap confidence interval, beside what the trial itself reached.
 
         Columns: environment, policy, budget, runs; ``rounds``, ``successes``, ``releases`` and ``spent`` (means over runs);
-        ``mean``, ``low`` and ``high`` of the rate; ``trial`` (the mean reward under the trial's own allocation) and ``best`` (under its best arm).
+        ``mean``, ``low`` and ``high`` of the rate; ``trial`` (the mean reward under the trial's own allocation) and ``best`` (under
+        its best arm).
 
         The interval covers the order of the people and the noise.  It does not cover that other people would have been other people:
         all runs meet the same ones, and ``trial`` and ``best`` are facts about them.

@@ -1,0 +1,5 @@
+"""``python -m dpbandits`` is the command ``dpbandits``."""
+
+from .cli import main
+
+main()

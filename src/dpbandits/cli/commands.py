@@ -1,0 +1,268 @@
+"""The commands.  What takes long to import is imported inside them, so that ``dpbandits list`` answers at once."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .. import __version__
+from ..errors import ArgumentError, DPBanditsError
+from ..policies import Policy, registered
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..privacy import Budget
+    from ..report.record import StudyRecord
+    from ..studies import Study
+
+WRONG_INPUT, INTERRUPTED = 2, 130
+_ROWS = 40
+_PIPED_WIDTH = 240
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+StudyFile = Annotated[Path, typer.Argument(metavar="STUDY.toml", help="A study file.", show_default=False)]
+Output = Annotated[Path | None, typer.Option(help="Folder to write; by default named after the title and the time.")]
+Jobs = Annotated[int, typer.Option(min=-1, help="Threads; -1 for one per core.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace earlier results in the output folder.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dpbandits {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Bandits that keep the people behind the rewards private."""
+
+
+@app.command("list")
+def list_policies(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Show every policy: what it takes, what it protects, and who published it."""
+    rows = [_card(name, cls) for name, cls in registered().items()]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    from rich.table import Table
+
+    table = Table("policy", "budgets", "trust", "protects", "view", "source", box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(
+            row["policy"],
+            ", ".join(row["budgets"]) or "-",
+            row["trust_model"],
+            row["protects"] or "nothing",
+            row["view"] or "-",
+            f"{row['title']}. {row['source']}",
+        )
+    _console().print(table)
+
+
+@app.command()
+def explain(
+    policy: Annotated[str, typer.Argument(help="A policy of `dpbandits list`.", show_default=False)],
+    budget: Annotated[
+        str | None, typer.Option(help="Such as zcdp=0.1, pure=1, approx=1,1e-5 or rdp=4,1; by default one of each that fits.")
+    ] = None,
+) -> None:
+    """Say what a policy promises, in words, for a budget."""
+    with _clear_errors():
+        cls = _policy_class(policy)
+        budgets: list[Any] = [_budget(budget)] if budget else cls.example_budgets() or [None]
+        policies = [cls(**cls.example, budget=chosen) for chosen in budgets]
+    console = _console()
+    console.print(f"[bold]{policy}[/bold]: {cls.card.title}", highlight=False)
+    console.print(f"Source: {cls.card.source}", highlight=False, markup=False, soft_wrap=True)
+    for one in policies:
+        console.print(f"\n{one.budget or 'no budget'}: {one.guarantee}", highlight=False, markup=False, soft_wrap=True)
+
+
+@app.command()
+def check(study_file: StudyFile) -> None:
+    """Check a study file and say everything that is wrong with it."""
+    from ..studies import load_study
+
+    with _clear_errors():
+        study = load_study(study_file)
+    typer.echo(f"{study_file} is in order: {_size(study)}.")
+
+
+@app.command()
+def run(
+    study_file: StudyFile,
+    output: Output = None,
+    jobs: Jobs = -1,
+    seed: Annotated[int | None, typer.Option(help="Instead of the study's.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Instead of the study's.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="5 runs of at most 10,000 rounds, to try a study out.")] = False,
+    force: Force = False,
+) -> None:
+    """Run a study and write a folder with report, figures and data."""
+    from ..studies import load_study
+
+    with _clear_errors():
+        _announce_compilation()
+        study = load_study(study_file)
+        if quick:
+            study = study.quick()
+        changes = {name: value for name, value in (("seed", seed), ("runs", runs)) if value is not None}
+        _run(study.altered(**changes) if changes else study, output, jobs, force)
+
+
+@app.command()
+def demo(output: Output = None, jobs: Jobs = -1, force: Force = False) -> None:
+    """Run the shipped study: treatments for the patients of a real HIV trial, chosen in private."""
+    from ..studies import DEMO, load_study
+
+    with _clear_errors():
+        _announce_compilation()
+        _run(load_study(DEMO), output, jobs, force)
+
+
+def _run(study: Study, output: Path | None, jobs: int, force: bool) -> None:
+    from ..studies.output import final_table, result_folder, write_results
+    from ..studies.run import run_study
+    from .progress import StudyProgress
+
+    started, talk = datetime.now(UTC), _console(stderr=True)
+    target = output or Path(f"{_slug(study.title)}-{datetime.now():%Y%m%d-%H%M%S}")
+    with result_folder(target, force=force) as folder:
+        talk.print(f"{study.title}: {_size(study)}.", markup=False, highlight=False)
+        worlds = [*study.environments, *([study.log] if study.log is not None else [])]
+        with StudyProgress(talk, {repr(world): len(study.policies) * study.runs for world in worlds}) as progress:
+            record = run_study(study, n_jobs=jobs, progress=progress)
+        talk.print("Writing the report.")
+        write_results(folder, record, started=started, n_jobs=jobs, command=["dpbandits", *sys.argv[1:]])
+    _print_results(record, final_table(record))
+    typer.echo(f"Report: {target / 'report.html'}")
+
+
+def _print_results(record: StudyRecord, table: Any) -> None:
+    from rich.table import Table
+
+    console = _console()
+    for environment, rows in table.groupby("environment", sort=False):
+        title = f"{environment}: mean regret after {rows['rounds'].iloc[0]:,} rounds, {rows['runs'].iloc[0]} runs"
+        shown = Table("policy", "budget", title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+        shown.add_column("regret", justify="right")
+        shown.add_column("95 % band", justify="right")
+        for row in rows.head(_ROWS).itertuples():
+            shown.add_row(_short(row.policy), row.budget, f"{row.regret:,.0f}", f"{row.low:,.0f} to {row.high:,.0f}")
+        console.print(shown)
+        if len(rows) > _ROWS:
+            console.print(f"... and {len(rows) - _ROWS} more in summary.csv")
+        console.print()
+
+
+# Small things -------------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _clear_errors() -> Iterator[None]:
+    """A mistake of the user's ends in a sentence, not in a traceback."""
+    try:
+        yield
+    except DPBanditsError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(WRONG_INPUT) from None
+    except KeyboardInterrupt:
+        typer.echo("Interrupted: nothing was written.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _console(*, stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    console = Console(stderr=stderr)
+    if not console.is_terminal:
+        console.width = _PIPED_WIDTH  # a file has no edge to wrap at
+    return console
+
+
+def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
+    from ..privacy.budgets import NOTIONS
+
+    card, private = cls.card, bool(cls.card.channels)
+    return {
+        "policy": name,
+        "title": card.title,
+        "budgets": [notion for notion, kind in NOTIONS.items() if kind in card.channels],
+        "trust_model": card.trust_model,
+        "protects": "rewards" if private else None,
+        "view": card.view if private else None,
+        "source": card.source,
+    }
+
+
+def _policy_class(name: str) -> type[Policy]:
+    from ..studies.form import close_name
+
+    known = registered()
+    if name not in known:
+        raise ArgumentError(f"there is no policy {name!r}; {close_name(name, known)}")
+    return known[name]
+
+
+def _budget(text: str) -> Budget:
+    """A budget as the option ``--budget`` takes it: notion=number[,number]."""
+    from pydantic import ValidationError
+
+    from ..privacy.budgets import NOTIONS
+    from ..studies.form import Budgets
+
+    notion, _, written = text.partition("=")
+    try:
+        numbers = [float(part) for part in written.split(",")]
+    except ValueError:
+        numbers = []
+    if notion not in NOTIONS or not numbers:
+        raise ArgumentError(f"--budget must be one of {', '.join(NOTIONS)}, = and numbers, as in zcdp=0.1, got {text!r}")
+    try:
+        given = Budgets.model_validate({notion: [numbers[0] if len(numbers) == 1 else numbers]})
+    except ValidationError as error:
+        raise ArgumentError(f"--budget {text}: {error.errors()[0]['ctx']['error']}") from None
+    return getattr(given, notion)[0]
+
+
+def _size(study: Study) -> str:
+    worlds = len(study.environments) + (study.log is not None)
+    counts = [(worlds, "environment"), (len(study.policies), "policy"), (study.runs, "run")]
+    words = [f"{n} {_plural(word) if n != 1 else word}" for n, word in counts]
+    return f"{' x '.join(words)} of {study.horizon:,} rounds"
+
+
+def _plural(word: str) -> str:
+    return "policies" if word == "policy" else f"{word}s"
+
+
+def _short(policy: str) -> str:
+    """A policy's label without what all of a study have in common."""
+    return re.sub(r"n_arms=\d+(, )?", "", policy).removesuffix("()")
+
+
+def _slug(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40].strip("-") or "study"
+
+
+def _announce_compilation() -> None:
+    """Before anything is built, because building policies already compiles parts of them."""
+    from ..kernel import cache_folder
+
+    folder = cache_folder()
+    if not folder.is_dir() or not any(folder.iterdir()):
+        typer.echo("The first run compiles the algorithms, which takes half a minute or so; later runs start at once.", err=True)

@@ -1,0 +1,41 @@
+"""Showing how far a study is: bars on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+
+class StudyProgress:
+    """To be called with (what, runs done, runs in all), inside a ``with`` block.
+
+    Args:
+        console: where to show it.
+        stages: what will be simulated -> how many runs, in order.
+    """
+
+    def __init__(self, console: Console, stages: dict[str, int]) -> None:
+        self._console = console
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("runs"), TimeElapsedColumn())
+        self._bars = Progress(*columns, console=console, disable=not console.is_terminal)
+        self._tasks = {what: self._bars.add_task(escape(what), total=total) for what, total in stages.items()}
+        self._spoken = time.monotonic()
+
+    def __enter__(self) -> StudyProgress:
+        self._bars.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bars.stop()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        self._bars.update(self._tasks[what], completed=done)
+        if self._bars.disable and (done == total or time.monotonic() - self._spoken >= _SECONDS_BETWEEN_LINES):
+            self._spoken = time.monotonic()
+            self._console.print(f"{what}: {done} of {total} runs", markup=False, highlight=False, soft_wrap=True)

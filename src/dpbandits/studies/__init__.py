@@ -1,0 +1,6 @@
+"""Studies: declared comparisons of policies, from a file to a folder of results."""
+
+from .run import run_study
+from .study import DEMO, Study, load_study
+
+__all__ = ["DEMO", "Study", "load_study", "run_study"]

@@ -1,0 +1,157 @@
+"""The folder that a study leaves behind: complete, or not there at all.
+
+Everything is written into a hidden folder beside the target, which gets its name at the very end.  The process holds a lock on
+the hidden folder, which the system releases however the process ends: a hidden folder without a lock is a dead run's, and the
+next run removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pandas as pd
+
+from ..errors import ArgumentError
+from ..report.record import StudyRecord
+
+try:
+    import fcntl
+except ImportError:  # Windows, where dead runs' folders stay
+    fcntl = None  # type: ignore[assignment]
+
+MANIFEST = "manifest.json"
+_PREFIX, _SUFFIX = ".dpbandits-", ".partial"
+
+
+@contextlib.contextmanager
+def result_folder(target: Path, *, force: bool = False) -> Iterator[Path]:
+    """A hidden folder to write into, which becomes ``target`` if the block ends well and vanishes if not.
+
+    With ``force``, ``target`` may hold earlier results, which are replaced.
+
+    Raises:
+        ArgumentError: ``target`` is in the way.
+    """
+    target = target.resolve()
+    _check_free(target, force)
+    _remove_abandoned(target.parent)
+    with _locked_folder(target.parent) as folder:
+        yield folder
+        _check_free(target, force)
+        with _locked_folder(target.parent) as aside:
+            if target.exists():
+                target.rename(aside / target.name)
+            folder.rename(target)
+
+
+def write_results(folder: Path, record: StudyRecord, *, started: datetime, n_jobs: int, command: Sequence[str]) -> None:
+    """Write report, figures, tables and manifest into ``folder``."""
+    from ..report import write
+
+    record.result.save(folder / "results.parquet")
+    final_table(record).to_csv(folder / "summary.csv", index=False)
+    if record.replay is not None:
+        record.replay.summary().to_csv(folder / "replay.csv", index=False)
+    write(folder, record)
+    ended = datetime.now(UTC)
+    manifest = {
+        "title": record.title,
+        "study": dict(record.config),
+        "seed": record.seed,
+        "versions": dict(record.versions),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "started": started.isoformat(timespec="seconds"),
+        "ended": ended.isoformat(timespec="seconds"),
+        "elapsed_seconds": round((ended - started).total_seconds(), 3),
+        "simulation_seconds": round(record.elapsed, 3),
+        "n_jobs": n_jobs,
+        "command": list(command),
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False, default=str) + "\n", encoding="utf-8")
+
+
+def final_table(record: StudyRecord) -> pd.DataFrame:
+    """One row per environment, policy and budget, at the horizon.
+
+    Columns: environment, policy, budget, rounds, runs, mean ``regret`` with its 95 % band ``low`` and ``high``, mean ``reward``,
+    ``releases`` and ``spent``, which is the largest of all runs.
+    """
+    keys = ["environment", "policy", "budget"]
+    result, horizon = record.result, record.result.frame["round"].max()
+    # The bands of the other rounds cost most of the time of a summary; leaving them out does not change this one.
+    summary = replace(result, frame=result.frame[result.frame["round"] == horizon]).summary()
+    last = summary.rename(columns={"mean": "regret", "round": "rounds"})
+    runs = result.runs.groupby(keys, sort=False)
+    extra = runs.agg(reward=("reward", "mean"), releases=("releases", "mean"), spent=("spent", "max")).reset_index()
+    table = last.merge(extra, on=keys, how="left")
+    return table[[*keys, "rounds", "runs", "regret", "low", "high", "reward", "releases", "spent"]]
+
+
+def _check_free(target: Path, force: bool) -> None:
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise ArgumentError(f"output must be a folder, got the file {target}")
+    if Path.cwd().is_relative_to(target):
+        raise ArgumentError(f"output must not be the folder that the command runs in, got {target}")
+    if not any(target.iterdir()):
+        return
+    if not force:
+        raise ArgumentError(f"output must be a new or empty folder, got {target}; --force replaces earlier results")
+    if not (target / MANIFEST).is_file():
+        raise ArgumentError(f"output must hold earlier results to be replaced, got {target}, which has no {MANIFEST}")
+
+
+@contextlib.contextmanager
+def _locked_folder(parent: Path) -> Iterator[Path]:
+    while True:
+        folder = parent / f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
+        try:
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise ArgumentError(f"output must be a folder that can be written, got one in {parent}: {error.strerror}") from None
+        lock = _lock(folder)
+        if lock is not None or fcntl is None:
+            break  # else another run took it for a dead one's before it was locked
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def _remove_abandoned(parent: Path) -> None:
+    for folder in parent.glob(f"{_PREFIX}*{_SUFFIX}"):
+        lock = _lock(folder)
+        if lock is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(lock)
+
+
+def _lock(folder: Path) -> int | None:
+    """A descriptor that holds the lock of the folder; None where someone else does, or there is none."""
+    if fcntl is None:
+        return None
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if folder.exists():
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None

@@ -1,0 +1,300 @@
+"""The command ``dpbandits``, in this process and in others that are interrupted and killed."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+from typer.testing import CliRunner, Result
+
+import dpbandits.report
+from dpbandits import __version__
+from dpbandits.cli import app
+from dpbandits.cli.progress import StudyProgress
+from dpbandits.policies import registered
+
+SOURCE = Path(dpbandits.report.__path__[0]).parents[1]
+
+STUDY = """
+title = "Two arms"
+runs = 4
+horizon = 300
+budgets.zcdp = [0.5]
+
+[[environments]]
+kind = "Bernoulli"
+means = [0.9, 0.1]
+
+[[policies]]
+kind = "AdaCUCB"
+"""
+
+# In place of the true report, which would make these tests slow; {} is what happens while it is written.
+PROGRAM = """
+import sys, time
+import dpbandits.report
+def write(folder, record):
+    (folder / "report.html").write_text("half")
+    {}
+dpbandits.report.write = write
+from dpbandits.cli import main
+main()
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(dpbandits.report, "write", lambda folder, _: (folder / "report.html").write_text("x"), raising=False)
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY)
+    return path
+
+
+def call(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(SOURCE)}
+
+
+def started(during: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", PROGRAM.format(during), *arguments]
+    return subprocess.Popen(
+        command, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def wait_for(folder: Path, pattern: str) -> Path:
+    for _ in range(600):
+        found = list(folder.glob(pattern))
+        if found:
+            return found[0]
+        time.sleep(0.1)
+    raise AssertionError(f"no {pattern} in {list(folder.iterdir())}")
+
+
+# What there is ------------------------------------------------------------------------------------------------------------
+
+
+def test_list_shows_every_policy() -> None:
+    rows = json.loads(call("list", "--json").stdout)
+    assert [row["policy"] for row in rows] == list(registered())
+    ada = next(row for row in rows if row["policy"] == "AdaCUCB")
+    assert ada["budgets"] == ["zcdp", "approx", "rdp"]
+    assert (ada["trust_model"], ada["protects"], ada["view"]) == ("central", "rewards", "interactive")
+    assert "Azize & Basu (2024)" in ada["source"]
+    table = call("list")
+    assert table.exit_code == 0
+    assert all(f"\n{row['policy']} " in table.stdout and row["source"] in table.stdout for row in rows)
+
+
+def test_list_brings_in_nothing_slow() -> None:
+    """What takes ``list`` under a second is what it does not import; a clock would depend on the machine's other work."""
+    program = (
+        "import sys; from dpbandits.cli import app; app(['list'], standalone_mode=False); print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=True)
+    modules = set(done.stderr.split())
+    assert "numba" in modules
+    assert not modules & {
+        "pandas",
+        "pyarrow",
+        "matplotlib",
+        "scipy.stats",
+        "scipy.optimize",
+        "dp_accounting",
+        "joblib",
+    }
+
+
+def test_late_names_are_there() -> None:
+    program = (
+        "import sys, dpbandits as dpb\n"
+        "assert 'pandas' not in sys.modules\n"
+        "assert set(dpb.__all__) <= set(dir(dpb))\n"
+        "from dpbandits import *\n"
+        "assert simulate is dpb.simulation.simulate and environments.Bernoulli([0.5]) and Result\n"
+        "try:\n    dpb.nothing\nexcept AttributeError as error:\n    assert 'nothing' in str(error)\nelse:\n    raise SystemExit(1)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], env=environment(), check=True)
+
+
+def test_python_m_and_version() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "dpbandits", "--version"], env=environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"dpbandits {__version__}\n"
+
+
+def test_explain_says_the_guarantee() -> None:
+    told = call("explain", "AdaCUCB", "--budget", "zcdp=0.1")
+    assert told.exit_code == 0
+    assert "The rewards of one round are protected with 0.1-zCDP" in told.stdout
+    assert "(1, 1e-05)-DP" in call("explain", "AdaCUCB", "--budget", "approx=1,1e-5").stdout
+    every = call("explain", "AdaCUCB").stdout
+    assert all(notion in every for notion in ("0.5-zCDP: ", "(1, 1e-05)-DP: ", "(4, 1)-RDP: "))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["explain", "AdaCUB"], "there is no policy 'AdaCUB'; did you mean AdaCUCB?"),
+        (["explain", "AdaCUCB", "--budget", "zcdp=-1"], "rho must be a number in (0, inf), got -1.0"),
+        (["explain", "AdaCUCB", "--budget", "zcdp=1,2"], "rho must be a number in (0, inf), got [1.0, 2.0]"),
+        (["explain", "AdaCUCB", "--budget", "zcdp"], "--budget must be one of pure, zcdp, approx, rdp"),
+        (["explain", "AdaCUCB", "--budget", "zcdp=x"], "--budget must be one of pure, zcdp, approx, rdp"),
+        (["explain", "AdaCUCB", "--budget", "dp=1"], "--budget must be one of pure, zcdp, approx, rdp"),
+        (["explain", "AdaCUCB", "--budget", "approx=1"], "must be a pair [epsilon, delta], got 1.0"),
+        (["explain", "AdaCUCB", "--budget", "pure=1"], "budget must be None or ApproxDP, RDP, ZCDP for AdaCUCB"),
+        (["explain"], "Missing argument"),
+        (["lst"], "No such command"),
+        (["run", "none.toml"], "there is no such file"),
+        (["check", "none.toml"], "there is no such file"),
+        (["run", "study.toml", "--runs", "0"], "runs: must be greater than or equal to 1, got 0"),
+        (["run", "study.toml", "--seed", "-1"], "seed: must be greater than or equal to 0, got -1"),
+        (["run", "study.toml", "--jobs", "-2"], "--jobs"),
+        (["run", "study.toml", "--runs", "many"], "--runs"),
+        (["run", "study.toml", "--output", "study.toml"], "output must be a folder, got the file"),
+        (["run", "study.toml", "--output", "."], "output must not be the folder that the command runs in"),
+        (["run", "study.toml", "--output", "study.toml/out"], "output must be a folder that can be written"),
+    ],
+)
+@pytest.mark.usefixtures("study")
+def test_wrong_input_ends_in_a_sentence_and_2(arguments: list[str], message: str, tmp_path: Path) -> None:
+    result = call(*arguments)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert "Traceback" not in result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
+
+
+def test_check_finds_every_mistake(study: Path) -> None:
+    good = call("check", study)
+    assert good.exit_code == 0
+    assert "is in order: 1 environment x 1 policy x 4 runs of 300 rounds." in good.stdout
+    study.write_text(STUDY.replace("0.9", "1.9").replace("runs = 4", "runs = 0").replace('"AdaCUCB"', '"AdaCUCB"\nbeta = -1'))
+    bad = call("check", study)
+    assert bad.exit_code == 2
+    assert "has 3 problems:" in bad.stderr
+    assert all(f"\n  {place}: " in bad.stderr for place in ("runs", "environments[0].means", "policies[0].beta"))
+
+
+# Runs ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_run_writes_a_folder_and_says_where(study: Path) -> None:
+    result = call("run", study, "--output", "out", "--jobs", "1", "--seed", "5", "--runs", "3")
+    assert result.exit_code == 0, result.output
+    out = study.parent / "out"
+    assert {path.name for path in out.iterdir()} == {"report.html", "results.parquet", "summary.csv", "manifest.json"}
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert (manifest["seed"], manifest["study"]["runs"], manifest["n_jobs"]) == (5, 3, 1)
+    assert f"Report: {Path('out') / 'report.html'}" in result.stdout
+    assert "AdaCUCB(beta=1.0, forget=True)" in result.stdout
+    assert "Bernoulli(0.9, 0.1): 3 of 3 runs" in result.stderr  # lines, because this is no terminal
+
+
+def test_progress_is_bars_on_a_terminal_and_lines_elsewhere() -> None:
+    terminal, file = io.StringIO(), io.StringIO()
+    for console in (Console(file=terminal, force_terminal=True, width=100), Console(file=file, width=100)):
+        with StudyProgress(console, {"Beta(0.5)": 8, "[Log]": 4}) as progress:
+            for done in range(1, 9):
+                progress("Beta(0.5)", done, 8)
+            progress("[Log]", 4, 4)
+    shown = Text.from_ansi(terminal.getvalue()).plain
+    assert all(words in shown for words in ("Beta(0.5)", "8/8 runs", "[Log]", "4/4 runs"))
+    assert file.getvalue().splitlines() == ["Beta(0.5): 8 of 8 runs", "[Log]: 4 of 4 runs"]
+
+
+def test_run_names_the_folder_after_the_title(study: Path) -> None:
+    assert call("run", study, "--quick").exit_code == 0
+    assert [path.name[:9] for path in study.parent.iterdir() if path.is_dir()] == ["two-arms-"]
+
+
+def test_run_replaces_results_only_when_forced(study: Path) -> None:
+    assert call("run", study, "--output", "out").exit_code == 0
+    before = (study.parent / "out" / "results.parquet").read_bytes()
+    refused = call("run", study, "--output", "out", "--seed", "9")
+    assert refused.exit_code == 2
+    assert "--force replaces earlier results" in refused.stderr
+    assert (study.parent / "out" / "results.parquet").read_bytes() == before
+    assert call("run", study, "--output", "out", "--seed", "9", "--force").exit_code == 0
+    assert (study.parent / "out" / "results.parquet").read_bytes() != before
+
+
+def test_a_cold_cache_is_announced(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "compiles the algorithms" not in call("run", study, "--output", "warm").stderr
+    monkeypatch.setenv("DPBANDITS_CACHE_DIR", str(tmp_path / "cache"))
+    assert "compiles the algorithms" in call("run", study, "--output", "cold").stderr
+
+
+# Interrupted and killed ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def writing(study: Path) -> Iterator[subprocess.Popen[str]]:
+    """A run that has begun to write its results."""
+    process = started("time.sleep(600)", study.parent, "run", "study.toml", "--output", "out")
+    try:
+        wait_for(study.parent, ".dpbandits-*.partial/report.html")
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_killed_run_leaves_no_results_and_the_next_one_sweeps_up(writing: subprocess.Popen[str], study: Path) -> None:
+    os.kill(writing.pid, signal.SIGKILL)
+    assert writing.wait(timeout=60) == -signal.SIGKILL
+    assert not (study.parent / "out").exists()
+    assert len(list(study.parent.glob(".dpbandits-*"))) == 1
+    assert call("run", study, "--output", "out").exit_code == 0
+    assert {path.name for path in study.parent.iterdir()} == {"study.toml", "out"}
+
+
+def test_an_interrupted_run_leaves_nothing_and_ends_with_130(writing: subprocess.Popen[str], study: Path) -> None:
+    os.kill(writing.pid, signal.SIGINT)
+    _, told = writing.communicate(timeout=60)
+    assert writing.returncode == 130
+    assert "Interrupted: nothing was written." in told
+    assert "Traceback" not in told
+    assert [path.name for path in study.parent.iterdir()] == ["study.toml"]
+
+
+def test_an_interrupted_simulation_ends_soon(study: Path) -> None:
+    study.write_text(STUDY.replace("Bernoulli", "Beta").replace("horizon = 300", "horizon = 1_000_000_000"))
+    process = started("pass", study.parent, "run", "study.toml", "--output", "out")
+    try:
+        wait_for(study.parent, ".dpbandits-*.partial")
+        time.sleep(3.0)  # into the simulation, which would take minutes
+        os.kill(process.pid, signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "Traceback" not in told
+    assert [path.name for path in study.parent.iterdir()] == ["study.toml"]
+
+
+def test_a_failing_report_leaves_nothing(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(folder: Path, _: object) -> None:
+        (folder / "report.html").write_text("half")
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr(dpbandits.report, "write", fail, raising=False)
+    result = call("run", study, "--output", "out")
+    assert result.exit_code == 1
+    assert str(result.exception) == "no ink"
+    assert [path.name for path in study.parent.iterdir()] == ["study.toml"]

@@ -1,0 +1,395 @@
+"""Study files: what is read, what is refused, and what a run leaves behind."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpbandits.report
+from dpbandits import ZCDP, AdaCUCB, environments
+from dpbandits.errors import ArgumentError, StudyError
+from dpbandits.simulation import Result
+from dpbandits.studies import DEMO, load_study, run_study
+from dpbandits.studies.output import final_table, result_folder, write_results
+
+GOOD = """
+title = "Two arms"
+description = "For the tests."
+seed = 3
+runs = 4
+horizon = 300
+record = 5
+
+[budgets]
+zcdp = [0.5, 1]
+approx = [[1.0, 1e-5]]
+pure = [1.0]
+
+[[environments]]
+kind = "Bernoulli"
+means = [0.9, 0.1]
+
+[[environments]]
+kind = "RewardTable"
+path = "table.csv"
+
+[[policies]]
+kind = "AdaCUCB"
+
+[[policies]]
+kind = "AdaCUCB"
+forget = false
+budgets = { rdp = [[4.0, 1.0]], open = true }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    np.savetxt(tmp_path / "table.csv", np.tile([1.0, 0.0], (400, 1)), delimiter=",", header="a,b", comments="")
+    return tmp_path
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "study.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def problems_of(folder: Path, text: str) -> list[str]:
+    with pytest.raises(StudyError) as caught:
+        load_study(written(folder, text))
+    return caught.value.problems
+
+
+def changed(old: str, new: str) -> str:
+    assert old in GOOD
+    return GOOD.replace(old, new, 1)
+
+
+def test_a_study_is_environments_times_policies_times_fitting_budgets(folder: Path) -> None:
+    study = load_study(written(folder, GOOD))
+    assert (study.title, study.seed, study.runs, study.horizon, study.record) == ("Two arms", 3, 4, 300, 5)
+    assert [repr(world) for world in study.environments] == ["Bernoulli(0.9, 0.1)", "RewardTable(400 rounds, 2 arms)"]
+    assert [(str(policy.budget), "forget=True" in policy.label) for policy in study.policies] == [
+        ("0.5-zCDP", True),
+        ("1-zCDP", True),
+        ("(1, 1e-05)-DP", True),  # pure budgets do not fit, and are left out
+        ("(4, 1)-RDP", False),  # the policy's own budgets instead of the study's
+        ("None", False),
+    ]
+    assert json.loads(json.dumps(study.config)) == study.config
+
+
+def test_run_is_what_simulate_gives_and_does_not_depend_on_the_workers(folder: Path) -> None:
+    study = load_study(written(folder, GOOD))
+    steps: list[tuple[str, int, int]] = []
+    record = run_study(study, n_jobs=1, progress=lambda *step: steps.append(step))
+    again = run_study(study, n_jobs=2)
+    pd.testing.assert_frame_equal(record.result.frame, again.result.frame)
+    pd.testing.assert_frame_equal(record.result.runs, again.result.runs)
+    assert set(record.result.runs["environment"]) == {repr(world) for world in study.environments}
+    assert len(record.result.runs) == 2 * 5 * 4
+    assert record.replay is None
+    assert record.config == study.config
+    assert record.seed == 3
+    assert record.versions["numba"]
+    assert record.elapsed > 0
+    assert {step[0] for step in steps} == set(record.result.info["environments"])
+    assert [step[1:] for step in steps][-1] == (20, 20)
+
+
+def test_altered_and_quick(folder: Path) -> None:
+    study = load_study(written(folder, changed("horizon = 300", "horizon = 390").replace("record = 5", "record = [10, 390]")))
+    assert study.altered(seed=9).seed == 9
+    assert study.altered(seed=9).environments[1].n_arms == 2  # the table is found again
+    assert (study.quick().runs, study.quick().horizon) == (4, 390)
+    long = written(
+        folder,
+        changed("horizon = 300", "horizon = 20_000")
+        .replace('kind = "RewardTable"\npath = "table.csv"', 'kind = "Beta"\nmeans = [0.3, 0.2]')
+        .replace("record = 5", "record = [10, 15000]"),
+    )
+    assert (load_study(long).quick().horizon, load_study(long).quick().record) == (10_000, [10])
+    with pytest.raises(StudyError, match="runs: must be greater than or equal to 1, got 0"):
+        study.altered(runs=0)
+
+
+# What is refused ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('title = "Two arms"\n', "", "title: is missing"),
+        ('title = "Two arms"', 'title = " "', "title: must have at least 1 character, got ' '"),
+        ('title = "Two arms"', "title = 3", "title: must be a string, got 3"),
+        ("runs = 4", "runs = 0", "runs: must be greater than or equal to 1, got 0"),
+        ("runs = 4", "runs = 2.5", "runs: must be an integer, got 2.5"),
+        ("runs = 4", "runs = true", "runs: must be an integer, got True"),
+        ("seed = 3", "seed = -1", "seed: must be greater than or equal to 0, got -1"),
+        ("horizon = 300", "horizn = 300", "horizn: unknown key; did you mean horizon?"),
+        ("horizon = 300", "horizn = 300", "horizon: is missing"),
+        ("horizon = 300", "horizon = 0", "horizon: must be greater than or equal to 1, got 0"),
+        ("horizon = 300", "horizon = 401", "horizon: must be at most 400, the length of environments[1], got 401"),
+        ("record = 5", "record = 0", "record: must be an integer at least 1, got 0"),
+        ("record = 5", "record = [5, 'x']", "record[1]: must be an integer at least 1, got 'x'"),
+        ("record = 5", "record = [5, 301]", "record: must hold rounds up to the horizon 300, got [301]"),
+        ("zcdp = [0.5, 1]", "zcdp = [0.5, -1]", "budgets.zcdp[1]: rho must be a number in (0, inf), got -1"),
+        ("zcdp = [0.5, 1]", "zcdp = 0.5", "budgets.zcdp: must be a list, got 0.5"),
+        ("zcdp = [0.5, 1]", "zdcp = [0.5]", "budgets.zdcp: unknown key; did you mean zcdp?"),
+        ("zcdp = [0.5, 1]", "zcdp = [inf]", "budgets.zcdp[0]: rho must be a number in (0, inf), got inf"),
+        ("approx = [[1.0, 1e-5]]", "approx = [1.0]", "budgets.approx[0]: must be a pair [epsilon, delta], got 1.0"),
+        ("approx = [[1.0, 1e-5]]", "approx = [[1.0, 2]]", "budgets.approx[0]: delta must be a number in (0, 1), got 2"),
+        ("zcdp = [0.5, 1]", "zcdp = [1, 1.0]", "policies[0]: is the same as policies[0]: AdaCUCB("),
+        ('"Bernoulli"', '"Bernouli"', "environments[0].kind: there is no environment 'Bernouli'; did you mean Bernoulli?"),
+        ('kind = "Bernoulli"', "", "environments[0].kind: is missing"),
+        ("means = [0.9, 0.1]", "means = [0.9, 1.1]", "environments[0].means: must hold finite numbers in [0, 1], got [0.9, 1.1]"),
+        ("means = [0.9, 0.1]", "means = 'high'", "environments[0].means: must be a list of numbers, got 'high'"),
+        ("means = [0.9, 0.1]", "", "environments[0].means: is missing"),
+        ("means = [0.9, 0.1]", "means = [0.9, 0.1]\nstd = 1", "environments[0].std: unknown argument; known: means"),
+        ("means = [0.9, 0.1]", "means = [0.9, 0.1, 0.2]", "environments[1]: has 2 arms where environments[0] has 3; "),
+        ('"table.csv"', '"tables.csv"', "environments[1].path: must be a file beside the study, got 'tables.csv'"),
+        ('"table.csv"', '"study.toml"', "environments[1].path: must hold rows of numbers, one column per arm; study.toml: "),
+        ('"table.csv"', "3", "environments[1].path: must be a file beside the study, got 3"),
+        ('kind = "AdaCUCB"', 'kind = "adacucb"', "policies[0].kind: there is no policy 'adacucb'; did you mean AdaCUCB?"),
+        ('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nbeta = -1', "policies[0].beta: must be a number in (0, inf), got -1"),
+        ('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nbet = 1', "policies[0].bet: unknown argument; did you mean beta?"),
+        ('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nseed = 1', "policies[0].seed: a study sets this itself"),
+        ('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nnoise = "secure"', "policies[0].noise: a study sets this itself"),
+        ('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nreward_range = [1, 0]', "policies[0].reward_range: must be a pair (lo, hi)"),
+        ('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nbudgets.pure = [1]', "policies[0].budgets.pure: not a notion of AdaCUCB; it takes zcdp"),
+        ('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nbudgets = {}', "policies[0]: none of its own budgets fits AdaCUCB, which takes zcdp"),
+        ("forget = false\nbudgets =", "forget = true\nbudgets.zcdp = [1]\n#", "policies[1]: is the same as policies[0]: AdaCUCB("),
+        ('title = "Two arms"', "title = ", "is not TOML: "),
+    ],
+)  # fmt: skip
+def test_one_mistake_is_one_clear_problem(folder: Path, old: str, new: str, problem: str) -> None:
+    found = problems_of(folder, changed(old, new))
+    assert any(line.startswith(problem) for line in found), found
+    assert not any("dpbandits." in line or "pydantic" in line for line in found)
+
+
+def test_all_mistakes_come_at_once(folder: Path) -> None:
+    found = problems_of(
+        folder,
+        """
+        runs = -4
+        colour = "red"
+        horizon = 100
+        [budgets]
+        zcdp = [0, 1]
+        [[environments]]
+        kind = "Gaussian"
+        means = []
+        std = -1
+        [[environments]]
+        kind = "Gausian"
+        [[policies]]
+        kind = "AdaCUCB"
+        beta = -1
+        forget = 3
+        patience = -2
+        gamma = 1
+        [[policies]]
+        kind = "AdaKUCB"
+        """,
+    )
+    places = {line.split(":")[0] for line in found}  # of environments[0], means: without them nothing more can be tried
+    assert places == {
+        *("title", "runs", "colour", "budgets.zcdp[0]", "environments[0].means", "environments[1].kind"),
+        *("policies[0].beta", "policies[0].forget", "policies[0].patience", "policies[0].gamma", "policies[1].kind"),
+    }  # fmt: skip
+    assert len(found) == len(set(found))
+
+
+def test_sections_of_the_wrong_form(folder: Path) -> None:
+    found = problems_of(folder, 'title = "x"\nhorizon = 10\nenvironments = 3\npolicies = ["UCB1"]\nbudgets = [1]')
+    assert {line.split(":")[0] for line in found} == {"environments", "policies[0]", "budgets"}
+    found = problems_of(folder, 'title = "x"\nhorizon = 10\nenvironments = []\npolicies = []')
+    assert {line.split(":")[0] for line in found} == {"environments", "policies"}
+
+
+def test_files_that_are_no_studies(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="there is no such file"):
+        load_study(tmp_path / "none.toml")
+    with pytest.raises(StudyError, match="cannot be read"):
+        load_study(tmp_path)
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(StudyError, match="is not UTF-8"):
+        load_study(tmp_path / "binary.toml")
+
+
+def test_a_policy_that_none_of_the_budgets_fits_is_reported(folder: Path) -> None:
+    found = problems_of(folder, changed("zcdp = [0.5, 1]\napprox = [[1.0, 1e-5]]", ""))
+    assert found == ["policies[0]: none of the study's budgets fits AdaCUCB, which takes zcdp, approx, rdp"]
+
+
+# Horizons and replays -----------------------------------------------------------------------------------------------------
+
+
+class Planned(AdaCUCB):
+    """A policy that has to know the horizon, as elimination does."""
+
+    def __init__(self, n_arms: int, *, horizon: int, budget: ZCDP | None) -> None:
+        super().__init__(n_arms, budget=budget)
+        self._config["horizon"] = self._horizon = horizon
+
+    @property
+    def horizon(self) -> int:
+        return self._horizon
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpbandits.studies.study.registered", lambda: {"AdaCUCB": AdaCUCB, "Planned": Planned})
+
+
+@pytest.mark.usefixtures("planned")
+def test_the_study_passes_its_horizon_where_one_is_needed(folder: Path) -> None:
+    study = load_study(written(folder, changed('kind = "AdaCUCB"', 'kind = "Planned"')))
+    assert [policy.horizon for policy in study.policies[:2]] == [300, 300]
+    study = load_study(written(folder, changed('kind = "AdaCUCB"', 'kind = "Planned"\nhorizon = 500')))
+    assert [policy.horizon for policy in study.policies[:2]] == [500, 500]
+    found = problems_of(folder, changed('kind = "AdaCUCB"', 'kind = "Planned"\nhorizon = 200'))
+    assert found == ["policies[0].horizon: must be at least 300, the study's, got 200"]
+
+
+class Log:
+    """A logged trial with two arms."""
+
+    n_arms = 2
+
+    def __repr__(self) -> str:
+        return "Log()"
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
+    """Makes ``Log`` a kind of environment; returns the calls of a stand-in for ``replay``."""
+    calls: list[dict[str, object]] = []
+
+    def replay(policies: object, log: object, **arguments: object) -> SimpleNamespace:
+        calls.append({"policies": policies, "log": log, **arguments})
+        return SimpleNamespace(runs=pd.DataFrame(), summary=lambda: pd.DataFrame({"rate": [0.5]}))
+
+    module = ModuleType("dpbandits.simulation.replaying")
+    module.replay = replay  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(environments, "Log", Log, raising=False)
+    monkeypatch.setattr(environments, "__all__", [*environments.__all__, "Log"])
+    return calls
+
+
+WITH_LOG = GOOD.replace('kind = "RewardTable"\npath = "table.csv"', 'kind = "Log"')
+
+
+def test_a_log_is_replayed_with_the_same_policies(folder: Path, log: list[dict[str, object]]) -> None:
+    study = load_study(written(folder, WITH_LOG))
+    record = run_study(study, n_jobs=1)
+    assert len(study.environments) == 1
+    assert record.replay is not None
+    assert len(log) == 1
+    assert log[0]["policies"] == study.policies
+    assert log[0]["log"] is study.log
+    assert (log[0]["runs"], log[0]["seed"], log[0]["n_jobs"]) == (4, 3, 1)
+
+
+@pytest.mark.usefixtures("log")
+def test_logs_that_a_study_cannot_take(folder: Path) -> None:
+    assert problems_of(folder, WITH_LOG.replace('kind = "Bernoulli"\nmeans = [0.9, 0.1]', 'kind = "Log"')) == [
+        "environments[1]: a study replays one log only",
+        "environments: must hold one that is simulated, beside the log that is replayed",
+    ]
+
+
+# What a run leaves behind -------------------------------------------------------------------------------------------------
+
+
+def test_the_folder_holds_report_data_and_manifest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        dpbandits.report, "write", lambda into, record: (into / "report.html").write_text(record.title), raising=False
+    )
+    record = run_study(load_study(written(folder, GOOD)), n_jobs=1)
+    with result_folder(folder / "out") as hidden:
+        write_results(hidden, record, started=datetime.now(UTC), n_jobs=1, command=["dpbandits", "run", "study.toml"])
+        assert not (folder / "out").exists()
+    out = folder / "out"
+    assert {path.name for path in out.iterdir()} == {"report.html", "results.parquet", "summary.csv", "manifest.json"}
+    pd.testing.assert_frame_equal(Result.load(out / "results.parquet").frame, record.result.frame)
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["study"] == record.config
+    assert manifest["seed"] == 3
+    assert manifest["command"] == ["dpbandits", "run", "study.toml"]
+    assert set(manifest) >= {"versions", "python", "platform", "started", "ended", "elapsed_seconds", "n_jobs"}
+    summary = pd.read_csv(out / "summary.csv")
+    runs = record.result.runs.groupby(["environment", "policy", "budget"], sort=False)["regret"].mean()
+    np.testing.assert_allclose(summary["regret"], runs.to_numpy())
+    assert ((summary["low"] <= summary["regret"]) & (summary["regret"] <= summary["high"])).all()
+    full = record.result.summary()
+    at_the_end = full[full["round"] == 300].reset_index(drop=True)
+    pd.testing.assert_frame_equal(final_table(record)[["low", "high"]], at_the_end[["low", "high"]])
+    assert not list(folder.glob(".dpbandits-*"))
+
+
+def test_a_failed_block_leaves_nothing(tmp_path: Path) -> None:
+    def fail() -> None:
+        with result_folder(tmp_path / "out") as hidden:
+            (hidden / "half").write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_in_the_way_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def attempt(target: Path, **options: bool) -> None:
+        with result_folder(target, **options) as hidden:
+            (hidden / "manifest.json").write_text("new")
+
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ArgumentError, match="output must be a folder"):
+        attempt(tmp_path / "file", force=True)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    attempt(mine)  # an empty folder is free
+    with pytest.raises(ArgumentError, match="output must be a new or empty folder"):
+        attempt(mine)
+    (mine / "manifest.json").write_text("old")
+    attempt(mine, force=True)
+    assert [path.name for path in mine.iterdir()] == ["manifest.json"]
+    assert (mine / "manifest.json").read_text() == "new"
+    (mine / "manifest.json").rename(mine / "letters.txt")
+    with pytest.raises(ArgumentError, match=r"no manifest\.json"):
+        attempt(mine, force=True)  # forcing replaces earlier results, not just anything
+    monkeypatch.chdir(mine)
+    with pytest.raises(ArgumentError, match="the folder that the command runs in"):
+        attempt(tmp_path, force=True)
+    assert (mine / "letters.txt").read_text() == "new"
+    assert not list(tmp_path.glob(".dpbandits-*"))
+
+
+def test_hidden_folders_of_live_runs_stay_and_those_of_dead_ones_go(tmp_path: Path) -> None:
+    dead = tmp_path / ".dpbandits-0123.partial"
+    dead.mkdir()
+    (dead / "half").write_text("half")
+    with result_folder(tmp_path / "a") as live:
+        assert not dead.exists()
+        (live / "x").write_text("x")
+        with result_folder(tmp_path / "b"):
+            assert (live / "x").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "b"}
+
+
+@pytest.mark.skipif(not hasattr(environments, "DoctorBandit"), reason="the demo needs the patients")
+def test_the_shipped_study_is_in_order() -> None:
+    study = load_study(DEMO)
+    assert study.log is not None
+    assert {type(policy).__name__ for policy in study.policies} >= {"AdaCUCB", "AdaPUCB", "DPSE", "LDPUCB", "UCB1"}
