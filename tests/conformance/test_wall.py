@@ -126,7 +126,11 @@ def _imports(node: ast.AST, module: list[str]) -> list[tuple[list[str], list[str
 def _sideways(module: list[str], target: list[str], names: list[str]) -> list[str]:
     """Algorithm files share the learners' room only, and take classes and constants from the wall, never what adds noise."""
     complaints = []
-    if target[0] == "algorithms" and module[1] not in ("__init__", target[1] if len(target) > 1 else "") and target[1:2] != ["learners"]:
+    if (
+        target[0] == "algorithms"
+        and module[1] not in ("__init__", target[1] if len(target) > 1 else "")
+        and target[1:2] != ["learners"]
+    ):
         complaints.append(f"imports its neighbour {'.'.join(target)}")
     if target[0] == "privacy":
         complaints += [f"takes {name} from the wall" for name in names if not name[0].isupper()]
@@ -147,7 +151,12 @@ def _draws(tree: ast.AST) -> list[str]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr in SAMPLERS and id(node.func) not in allowed:
                 complaints.append(f"draws {node.func.attr}")
-        if isinstance(node, ast.Attribute) and node.attr == "random" and isinstance(node.value, ast.Name) and node.value.id == "np":
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr == "random"
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "np"
+        ):
             complaints.append("uses np.random")
         if isinstance(node, ast.Import | ast.ImportFrom):
             imported = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
@@ -191,7 +200,10 @@ def test_a_planted_import_across_the_wall_is_caught(path: str, source: str, comp
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("algorithms/new.py", "from .learners.ridge import update\nfrom ..policies import Policy\nfrom ..privacy.ledger import WHOLE"),
+        (
+            "algorithms/new.py",
+            "from .learners.ridge import update\nfrom ..policies import Policy\nfrom ..privacy.ledger import WHOLE",
+        ),
         ("algorithms/new.py", "def choose_beta(params, public, view, rng):\n    return rng.beta(1.0, 1.0)"),
         ("algorithms/__init__.py", "from .doubling import AdaCUCB"),
         ("simulation/results.py", "def plot(self):\n    from ..report.figures import regret_curves"),
