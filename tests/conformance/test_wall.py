@@ -148,9 +148,8 @@ def _draws(tree: ast.AST) -> list[str]:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "rng"
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in SAMPLERS and id(node.func) not in allowed:
-                complaints.append(f"draws {node.func.attr}")
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in SAMPLERS and id(node.func) not in allowed:
+            complaints.append(f"draws {node.func.attr}")
         if (
             isinstance(node, ast.Attribute)
             and node.attr == "random"
