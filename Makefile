@@ -15,7 +15,7 @@ lint: .venv/lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: .venv/test
+bench: .venv/bench
 	$(BIN)/python -m benchmarks
 
 # A file of the environment's folder marks what has been installed into it.

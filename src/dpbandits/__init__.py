@@ -3,7 +3,7 @@
 from . import environments
 from .algorithms import DPSE, KLUCB, LDPUCB, UCB1, AdaCUCB, AdaPKLUCB, AdaPUCB, LazyDPTS, ThompsonSampling
 from .errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError, MissingExtra, StateFileError, UpdateError
-from .policies import Decision, Policy
+from .policies import Decision, Policy, load
 from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
 from .simulation import Result, simulate
 
@@ -36,5 +36,6 @@ __all__ = [
     "ThompsonSampling",
     "UpdateError",
     "environments",
+    "load",
     "simulate",
 ]

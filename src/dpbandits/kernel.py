@@ -1,7 +1,9 @@
-"""The one decorator for compiled code, and its cache.
+"""The decorators for compiled code, and their cache.
 
-``@kernel`` compiles a function with numba; ``bind`` compiles one copy of a template with other kernels as its globals, so that
-a loop over any algorithm is compiled once per algorithm and found again by the next process.
+``@kernel`` compiles a function with numba for use by other compiled code.  It works on the arrays that it is given and keeps no
+count of references to them, which is worth a factor of two in a loop of small kernels; so it allocates nothing.  ``@entry``
+compiles what Python calls with a random generator, or what allocates arrays.  ``bind`` compiles one copy of a template with other
+kernels as its globals, so that a loop over any algorithm is compiled once per algorithm and found again by the next process.
 
 The cache is ours because numba's own goes stale when a callee in another file changes, and never hits when functions travel as
 arguments.  An entry is addressed by a digest of the function's bytecode, its constants and every kernel it calls, so whatever
@@ -36,9 +38,10 @@ Kernel = Callable[..., Any]
 
 
 def kernel(function: Kernel) -> Kernel:
-    """Compile ``function``; with ``NUMBA_DISABLE_JIT=1`` leave it as plain Python.
+    """Compile ``function`` for use by other kernels; with ``NUMBA_DISABLE_JIT=1`` leave it as plain Python.
 
-    A kernel may use other kernels, constants, NumPy and named tuples, all defined above it, and no closure.
+    A kernel may use other kernels, constants, NumPy and named tuples, all defined above it, and no closure.  It does not allocate
+    arrays.  Python may call it with numbers and arrays; a generator that Python passed to it would never be freed.
 
     >>> @kernel
     ... def twice(x):
@@ -46,7 +49,12 @@ def kernel(function: Kernel) -> Kernel:
     >>> twice(21)
     42
     """
-    return _build(function, {})
+    return _build(function, {}, owns_memory=False)
+
+
+def entry(function: Kernel) -> Kernel:
+    """Compile ``function`` as ``kernel`` does; it may allocate arrays, and Python may call it with a random generator."""
+    return _build(function, {}, owns_memory=True)
 
 
 def bind(template: Kernel, **kernels: Kernel) -> Kernel:
@@ -59,7 +67,7 @@ def bind(template: Kernel, **kernels: Kernel) -> Kernel:
     unknown = set(kernels) - set(_global_names(source.__code__))
     if unknown:
         raise ValueError(f"{source.__name__} has no place for {', '.join(sorted(unknown))}")
-    return _build(source, kernels)
+    return _build(source, kernels, owns_memory=template._owns_memory)  # type: ignore[attr-defined]
 
 
 def unbound(*_: Any) -> Any:
@@ -86,17 +94,19 @@ def cache_folder() -> Path:
     return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("dpbandits", appauthor=False)) / "kernels"
 
 
-def _build(function: Any, kernels: dict[str, Kernel]) -> Kernel:
+def _build(function: Any, kernels: dict[str, Kernel], *, owns_memory: bool) -> Kernel:
     scope = {**function.__globals__, **kernels} if kernels else function.__globals__
-    digest = _digest(function, scope)
+    digest = _digest(function, scope, owns_memory)
     if config.DISABLE_JIT:
-        return _copy(function, scope, function.__qualname__, digest)
+        copy = _copy(function, scope, function.__qualname__, digest)
+        copy._owns_memory = owns_memory
+        return copy
     # The digest in the name keeps apart the machine-code symbols of equally named functions that different processes cached.
     source = _copy(function, scope, f"{function.__qualname__}_{digest[:16]}", digest)
-    compiled = njit(nogil=True)(source)
+    compiled = njit(nogil=True, _nrt=owns_memory)(source)
     compiled._set_uuid(digest)
     compiled._cache = _KernelCache(cache_folder(), digest)
-    compiled._digest = digest
+    compiled._digest, compiled._owns_memory = digest, owns_memory
     return compiled
 
 
@@ -107,11 +117,11 @@ def _copy(function: Any, scope: dict[str, Any], qualname: str, digest: str) -> A
     return copy
 
 
-def _digest(function: Any, scope: dict[str, Any]) -> str:
+def _digest(function: Any, scope: dict[str, Any], owns_memory: bool) -> str:
     if function.__closure__:
         raise TypeError(f"{function.__qualname__} closes over variables; a kernel uses globals and arguments only")
     parts = [_FORMAT, numba.__version__, np.__version__, sys.version, function.__module__, function.__qualname__]
-    parts += _describe_code(function.__code__)
+    parts += [str(owns_memory), *_describe_code(function.__code__)]
     for name in sorted(set(_global_names(function.__code__))):
         if name not in scope and not hasattr(builtins, name):
             raise NameError(f"{function.__qualname__} uses {name}, which is not defined above it")

@@ -13,7 +13,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import Kernel, kernel
+from ..kernel import Kernel, entry, kernel
 from ..policies import Card, Kernels, Options, Policy, register
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
@@ -44,7 +44,7 @@ class DoublingPublic(NamedTuple):
     clock: np.ndarray  # (4,) rounds booked; arm, size and booked rounds of the running episode
 
 
-@kernel
+@entry
 def init(params):
     k = params.n_arms
     public = DoublingPublic(np.zeros(k), np.zeros(k), np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(4, np.int64))

@@ -15,7 +15,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import kernel
+from ..kernel import entry, kernel
 from ..policies import Card, Kernels, Options, Policy, register
 from ..privacy.budgets import Budget, PureDP
 from ..privacy.channels import Laplace
@@ -62,7 +62,7 @@ def _plan_epoch(params, public):
     clock[LEFT] = alive * clock[ROUNDS]
 
 
-@kernel
+@entry
 def init(params):
     k = params.n_arms
     public = EliminationPublic(np.ones(k, np.bool_), np.zeros(k), np.zeros(k, np.int64), np.zeros(3, np.int64))
@@ -106,8 +106,9 @@ def sensitivity(params, public, norm):
 
 @kernel
 def summarise(params, raw, public, statistic):
-    statistic[:] = raw.total
-    raw.total[:] = 0.0
+    for a in range(params.n_arms):
+        statistic[a] = raw.total[a]
+        raw.total[a] = 0.0
 
 
 @kernel

@@ -11,7 +11,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import Kernel, kernel
+from ..kernel import Kernel, entry, kernel
 from ..policies import Card, Kernels, Options, Policy, register
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
@@ -40,7 +40,7 @@ class StepwisePublic(NamedTuple):
     clock: np.ndarray  # (3,) rounds learned from; arm of the last; whether its reward is to be released
 
 
-@kernel
+@entry
 def init(params):
     return StepwiseRaw(np.zeros(1)), StepwisePublic(np.zeros(params.n_arms), np.zeros(params.n_arms), np.zeros(3, np.int64))
 
@@ -48,12 +48,11 @@ def init(params):
 @kernel
 def choose_ucb1(params, public, view, rng):
     """Arg max of mean + w sqrt(alpha ln t / N), t rounds after N of the arm; unplayed arms first."""
-    t = public.clock[T]
-    if t < params.n_arms:
-        return t, 1.0
-    pressure = params.width * params.width * params.optimism * np.log(float(t))
+    pressure = params.width * params.width * params.optimism * np.log(max(float(public.clock[T]), 1.0))
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
+        if public.plays[a] == 0.0:
+            return a, 1.0
         index = public.mean[a] + np.sqrt(pressure / public.plays[a])
         if index > best:
             best, arm = index, a
@@ -63,13 +62,12 @@ def choose_ucb1(params, public, view, rng):
 @kernel
 def choose_kl(params, public, view, rng):
     """Arg max of the largest q with N kl(mean, q) <= ln t + c ln ln t, the mean scaled to [0, 1]; unplayed arms first."""
-    t = public.clock[T]
-    if t < params.n_arms:
-        return t, 1.0
-    pressure = np.log(float(t))
+    pressure = np.log(max(float(public.clock[T]), 1.0))
     pressure += params.optimism * np.log(max(pressure, 1.0))
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
+        if public.plays[a] == 0.0:
+            return a, 1.0
         mean = min(max((public.mean[a] - params.low) / params.width, 0.0), 1.0)
         index = kl_upper_bound(mean, pressure / public.plays[a])
         if index > best:

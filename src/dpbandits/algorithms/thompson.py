@@ -15,7 +15,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import kernel
+from ..kernel import entry, kernel
 from ..policies import Card, Kernels, Options, Policy, register
 from ..privacy.budgets import Budget, PureDP
 from ..privacy.channels import Laplace
@@ -41,7 +41,7 @@ class LazyThompsonPublic(NamedTuple):
     clock: np.ndarray  # (2,) rounds; arm of the last
 
 
-@kernel
+@entry
 def init(params):
     k = params.n_arms
     public = LazyThompsonPublic(np.zeros(k), np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(2, np.int64))
@@ -51,12 +51,13 @@ def init(params):
 @kernel
 def choose(params, public, view, rng):
     """Arg max of Beta(m n + 1, (1 - m) n + 1) draws; m is the released mean plus 3 s ln t / (w n), clipped to [0, 1]."""
+    for a in range(params.n_arms):
+        if public.batch[a] == 0:
+            return a, 1.0
     best, arm = -np.inf, 0
-    pressure = 3.0 * params.noise_scale / params.width * np.log(max(float(public.clock[T]), 1.0))
+    pressure = 3.0 * params.noise_scale / params.width * np.log(float(public.clock[T]))
     for a in range(params.n_arms):
         n = public.batch[a]
-        if n == 0:
-            return a, 1.0
         mean = min(max(public.mean[a] + pressure / n, 0.0), 1.0)
         draw = rng.beta(mean * n + 1.0, (1.0 - mean) * n + 1.0)
         if draw > best:

@@ -12,7 +12,7 @@ import threading
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from ..privacy.noise import NoiseSource, noise_source
 from ..validation import choice, flag, integer, interval, real
 from .protocol import Card, Kernels, Wall
 from .steps import Steps, steps_of
+
+if TYPE_CHECKING:
+    from .persistence import Journal
 
 _SHARED: dict[str, Any] = {
     "reward_range": (0.0, 1.0),
@@ -119,6 +122,7 @@ class Policy:
     _wall: Wall
     _progress: Progress
     _last: Decision | None
+    _journal: Journal | None  # once it has been saved under a budget
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
         unknown = set(options) - set(_SHARED)
@@ -133,13 +137,13 @@ class Policy:
         self.clip = flag("clip", chosen["clip"])
         self.choices_public = flag("choices_public", chosen["choices_public"])
         self.patience = None if chosen["patience"] is None else integer("patience", chosen["patience"], 0)
-        default = chosen["default_reward"]
-        self.default_reward = lo if default is None else real("default_reward", default, lo, hi)
         self._noise: NoiseSource = noise_source(
             chosen["noise"], chosen["seed"], grid=chosen["grid"], reward_range=self.reward_range
         )
         if self._noise.secure and not self.clip:
             raise ArgumentError("clip must be True with noise='secure', got False")
+        default = chosen["default_reward"]
+        self.default_reward = self._noise.to_grid(lo if default is None else real("default_reward", default, lo, hi))
         self._config = {**config, "budget": budget, **{name: chosen[name] for name in _SHARED}}
         self.channel = self._calibrated()
         self._meter = None if budget is None else Meter.of(budget, discrete=self._noise.secure)
@@ -170,6 +174,7 @@ class Policy:
 
         Raises:
             BudgetExhausted: a release is due that the budget does not allow.  Later pulls answer from what is public.
+            ArgumentError: a release is due whose sum could be too large for exact secure noise.  Later pulls do the same.
         """
         with self._lock:
             return self._pull_at_once() if self.card.learns_at_once else self._pull_in_episode()
@@ -314,7 +319,6 @@ class Policy:
             self._steps.answer(self.params, self._raw, self._public, pending.pop(number), self.default_reward)
         progress.closed, progress.waited = progress.pulls, 0
         self._release()
-        self._progress.due = False
 
     # Answers --------------------------------------------------------------------------------------------------------------
 
@@ -336,7 +340,7 @@ class Policy:
             decision = self._last
         if decision is None:
             raise UpdateError("update needs a pull before it")
-        if not isinstance(decision, Decision) or decision._owner != self._id:
+        if not isinstance(decision, Decision) or not self._made(decision):
             raise UpdateError(f"decision must come from this policy's pull(), got {decision!r}")
         if decision.recorded and decision.number in self._progress.pending:
             return decision.number, self._progress.pending[decision.number]
@@ -344,13 +348,17 @@ class Policy:
             return decision.number, None
         raise UpdateError(f"{decision!r} has been answered")
 
+    def _made(self, decision: Decision) -> bool:
+        """Whether the decision is this policy's own, or was already made when the policy was saved."""
+        return decision._owner == self._id or decision.number < self._former.get(decision._owner, 0)
+
     def _learn(self, arm: int, deviates: bool, value: float) -> bool:
         if self._progress.exhausted:
             return False
         if deviates and not self.choices_public:
             value = self.default_reward
         self._progress.rounds += 1
-        if self._noise.secure or not self._always_fits:
+        if self._noise.secure or not self._always_fits or self._journal is not None:
             if self._steps.absorb(self.params, self._raw, self._public, arm, value):
                 self._release()
             return True
@@ -372,21 +380,33 @@ class Policy:
 
     def _release(self) -> None:
         self._refuse_overspending()
+        self._refuse_inexact_sums()
         self._make_room()
+        if self._journal is not None:
+            self._journal.begin(self._next_line())
         if self._noise.secure:
             self._cross_securely()
         elif not self._steps.cross(self.params, self._raw, self._public, self._wall, self._progress.rounds, self._privacy_rng):
             raise ArgumentError("sensitivity must be a number in [0, inf): the algorithm has a bug")
+        self._progress.due = False
+        if self._journal is not None:
+            self._journal.done(self._wall.release)
+
+    def _next_line(self) -> tuple[int, int, int, int, float, float, int]:
+        """The ledger line of the coming release, as ``write`` takes it."""
+        wall = self._wall
+        bound = float(self.kernels.sensitivity(self.params, self._public, wall.norm))
+        which = int(self.kernels.part(self.params, self._public))
+        draws = wall.statistic.size if wall.family > 0 else 0
+        return int(wall.opened[which]), self._progress.rounds - 1, which, wall.family, bound, wall.multiplier, draws
 
     def _cross_securely(self) -> None:
         """The same release as ``steps.cross``, around a noise source that compiled code cannot call."""
         kernels, wall = self.kernels, self._wall
-        bound = kernels.sensitivity(self.params, self._public, wall.norm)
+        _, _, which, _, bound, _, _ = line = self._next_line()
         scale = self.channel.scale(bound)
-        which = kernels.part(self.params, self._public)
         kernels.summarise(self.params, self._raw, self._public, wall.statistic)
-        draws = wall.statistic.size if wall.family > 0 else 0
-        write(wall.ledger, wall.opened[which], self._progress.rounds - 1, which, wall.family, bound, wall.multiplier, draws)
+        write(wall.ledger, *line)
         wall.opened[which] = self._progress.rounds
         self._noise.perturb(self.channel, scale, wall.statistic, wall.release)
         kernels.publish(self.params, self._public, wall.release)
@@ -402,6 +422,15 @@ class Policy:
             raise BudgetExhausted(
                 f"a release over rounds {first} to {self._progress.rounds - 1} would exceed {self._meter.budget}; "
                 f"spent so far: {self.ledger.spent() or 'nothing'}"
+            )
+
+    def _refuse_inexact_sums(self) -> None:
+        records = self._progress.rounds - int(self._wall.opened[self.kernels.part(self.params, self._public)])
+        if records > self._noise.most_records:
+            self._progress.exhausted = True
+            raise ArgumentError(
+                f"grid must be coarser than {self._config['grid']!r} for a release over {records} rounds: "
+                f"sums are exact for at most {self._noise.most_records} rewards of this range"
             )
 
     def _make_room(self) -> None:
@@ -453,10 +482,11 @@ class Policy:
         return raw, public, wall
 
     def _start(self) -> None:
-        self._steps = steps_of(self.kernels)
+        noisy = self.budget is not None
+        self._steps = steps_of(self.kernels, noisy=noisy)
         self._raw, self._public, self._wall = self.new_state()
         self._choice_rng = self._noise.stream("policy") if self.card.randomised else None
-        self._privacy_rng = None if self._noise.secure else self._noise.stream("privacy")
+        self._privacy_rng = self._noise.stream("privacy") if noisy and not self._noise.secure else None
         # Without parts, each release covers the rounds since the last one: no two lines meet, and one alone decides.
         self._always_fits = self._meter is None or (
             self._sizes()[1] == 0 and self._meter.allows(self._meter.cost(self.channel.family, self.channel.multiplier))
@@ -465,6 +495,9 @@ class Policy:
         self._lock = threading.RLock()
         self._progress = Progress()
         self._last = None
+        self._former: dict[str, int] = {}  # lives of the policy before it was saved and loaded: how many pulls they knew
+        self._serial = 0  # of its last save
+        self._journal = None
 
 
 def describe(policy: Policy) -> Guarantee:

@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernel import Kernel, bind, kernel, unbound
-from ..privacy.channels import perturb
+from ..kernel import Kernel, bind, entry, kernel, unbound
+from ..privacy.channels import pass_through, perturb
 from ..privacy.ledger import write
 from .protocol import Kernels
 
 choose = hold = note = collect = due = part = sensitivity = summarise = publish = cross = unbound
 
 
-@kernel
+@entry
 def _decide(params, public, rng):
     """The next arm, its propensity, and for how many rounds it stands."""
     arm, propensity = choose(params, public, 0, rng)
@@ -47,6 +47,11 @@ def _cross(params, raw, public, wall, rounds, rng):
     return True
 
 
+@entry
+def _cross_from_python(params, raw, public, wall, rounds, rng):
+    return cross(params, raw, public, wall, rounds, rng)
+
+
 @kernel
 def _answer(params, raw, public, arm, reward):
     """Take in the reward of one booked round."""
@@ -61,7 +66,7 @@ def _absorb(params, raw, public, arm, reward):
     return due(params, public)
 
 
-@kernel
+@entry
 def _absorb_and_cross(params, raw, public, wall, arm, reward, rounds, rng):
     """``absorb``, and the release where one is due; False if its sensitivity is no bound."""
     note(params, public, arm, 0, 1)
@@ -78,28 +83,35 @@ class Steps(NamedTuple):
     advance: Kernel
     answer: Kernel
     absorb: Kernel
-    cross: Kernel
     absorb_and_cross: Kernel
+    cross: Kernel
+    cross_inside: Kernel  # the same, for compiled callers
 
 
-_bound: dict[Kernels, Steps] = {}
+_bound: dict[tuple[Kernels, bool], Steps] = {}
 
 
-def steps_of(kernels: Kernels) -> Steps:
-    """The steps bound to an algorithm; compiled at their first call, once per algorithm."""
-    if kernels not in _bound:
+def steps_of(kernels: Kernels, *, noisy: bool = True) -> Steps:
+    """The steps bound to an algorithm; compiled at their first call, once per algorithm.
+
+    Those that are not ``noisy`` serve the open channel only, and take None for a generator, which spares some microseconds a call.
+    """
+    key = (kernels, noisy)
+    if key not in _bound:
         k = kernels._asdict()
 
-        def fill(template: Kernel, *names: str) -> Kernel:
-            return bind(template, **{name: k[name] for name in names})
+        def fill(template: Kernel, *names: str, **others: Kernel) -> Kernel:
+            return bind(template, **{name: k[name] for name in names}, **others)
 
-        cross_step = fill(_cross, "sensitivity", "part", "summarise", "publish")
-        _bound[kernels] = Steps(
+        channel = perturb if noisy else pass_through
+        inside = fill(_cross, "sensitivity", "part", "summarise", "publish", perturb=channel)
+        _bound[key] = Steps(
             decide=fill(_decide, "choose", "hold"),
             advance=fill(_advance, "note", "due"),
             answer=fill(_answer, "collect"),
             absorb=fill(_absorb, "note", "collect", "due"),
-            cross=cross_step,
-            absorb_and_cross=bind(_absorb_and_cross, note=k["note"], collect=k["collect"], due=k["due"], cross=cross_step),
+            absorb_and_cross=fill(_absorb_and_cross, "note", "collect", "due", cross=inside),
+            cross=bind(_cross_from_python, cross=inside),
+            cross_inside=inside,
         )
-    return _bound[kernels]
+    return _bound[key]

@@ -56,6 +56,8 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     def slope(alpha: float) -> float:
         return (2.0 * alpha - 1.0) * rho - epsilon + math.log1p(-1.0 / alpha)
 
+    if slope(low) >= 0.0:
+        return 1.0
     alpha = high if slope(high) < 0 else float(brentq(slope, low, high, xtol=1e-12))
     log_delta = (alpha - 1.0) * (alpha * rho - epsilon) + alpha * math.log1p(-1.0 / alpha) - math.log(alpha - 1.0)
     return math.exp(min(0.0, log_delta))

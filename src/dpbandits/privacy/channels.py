@@ -21,13 +21,20 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ..errors import ArgumentError
-from ..kernel import kernel
+from ..kernel import entry, kernel
 from . import accounting
 from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
 
 Calibration = Literal["exact", "paper"]
 
 OPEN, GAUSSIAN, LAPLACE = 0, 1, 2
+
+
+@kernel
+def pass_through(family, scale, statistic, release, rng):
+    """The open channel alone, which needs no generator."""
+    for i in range(statistic.size):
+        release[i] = statistic[i]
 
 
 @kernel
@@ -40,8 +47,12 @@ def perturb(family, scale, statistic, release, rng):
         for i in range(statistic.size):
             release[i] = statistic[i] + scale * rng.laplace(0.0, 1.0)
     else:
-        for i in range(statistic.size):
-            release[i] = statistic[i]
+        pass_through(family, scale, statistic, release, rng)
+
+
+@entry
+def _perturb_from_python(family, scale, statistic, release, rng):
+    perturb(family, scale, statistic, release, rng)
 
 
 @dataclass(frozen=True)
@@ -78,7 +89,7 @@ class Channel:
         if statistic.ndim != 1 or not np.all(np.isfinite(statistic)):
             raise ArgumentError(f"statistic must be a vector of finite numbers, got shape {statistic.shape}")
         noisy = np.empty_like(statistic)
-        perturb(self.family, self.scale(sensitivity), statistic, noisy, rng)
+        _perturb_from_python(self.family, self.scale(sensitivity), statistic, noisy, rng)
         return noisy
 
     def cost(self, currency: Currency, alpha: float = math.nan) -> float:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..kernel import kernel
+from ..kernel import entry, kernel
 from . import accounting
 from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
 from .channels import GAUSSIAN, LAPLACE, OPEN, unit_cost
@@ -69,24 +69,30 @@ def is_full(ledger):
 @kernel
 def write(ledger, first, last, part, family, sensitivity, multiplier, draws):
     """Add a line, or fold it into the one before; the caller has made sure that there is room."""
-    ledger.head[RELEASES] += 1
-    ledger.head[DRAWS] += draws
-    used = ledger.head[LINES]
-    if used > 0:
-        line, noise = ledger.span[used - 1], ledger.noise[used - 1]
-        alike = line[PART] == part and line[FAMILY] == family
-        alike = alike and noise[SENSITIVITY] == sensitivity and noise[MULTIPLIER] == multiplier
-        if alike and line[LAST] + 1 == first and (line[LAST] - line[FIRST] + 1) == line[REPEATS] * (last - first + 1):
-            line[LAST] = last
-            line[REPEATS] += 1
-            return
-    line, noise = ledger.span[used], ledger.noise[used]
-    line[FIRST], line[LAST], line[PART], line[REPEATS], line[FAMILY] = first, last, part, 1, family
-    noise[SENSITIVITY], noise[MULTIPLIER] = sensitivity, multiplier
-    ledger.head[LINES] = used + 1
+    span, noise, head = ledger.span, ledger.noise, ledger.head
+    head[RELEASES] += 1
+    head[DRAWS] += draws
+    new = head[LINES]
+    old = new - 1
+    if (
+        old >= 0
+        and span[old, LAST] + 1 == first
+        and span[old, PART] == part
+        and span[old, FAMILY] == family
+        and noise[old, SENSITIVITY] == sensitivity
+        and noise[old, MULTIPLIER] == multiplier
+        and span[old, LAST] - span[old, FIRST] + 1 == span[old, REPEATS] * (last - first + 1)
+    ):
+        span[old, LAST] = last
+        span[old, REPEATS] += 1
+        return
+    span[new, FIRST], span[new, LAST], span[new, PART] = first, last, part
+    span[new, REPEATS], span[new, FAMILY] = 1, family
+    noise[new, SENSITIVITY], noise[new, MULTIPLIER] = sensitivity, multiplier
+    head[LINES] = new + 1
 
 
-@kernel
+@entry
 def worst_total(span, costs):
     """The largest sum of ``costs`` over the lines that cover one record.  ``span`` has shape (n, 5), ``costs`` (n,)."""
     n = span.shape[0]

@@ -6,6 +6,7 @@ because whoever knows or recovers the state of the generator can subtract the no
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,12 @@ class NoiseSource:
     Attributes:
         secure: whether the noise protects anybody.
         caveats: what a guarantee has to say about it.
+        most_records: how many rewards one release may add up.
     """
 
     secure = False
     caveats: tuple[str, ...] = ()
+    most_records: float = math.inf
 
     def stream(self, name: str) -> np.random.Generator:
         """A generator for exploration ("policy") or, in simulations, for noise ("privacy")."""

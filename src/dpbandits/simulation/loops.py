@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..environments.base import ArmsKernels
-from ..kernel import Kernel, bind, kernel, unbound
+from ..kernel import Kernel, bind, entry, kernel, unbound
 from ..policies.protocol import Kernels
 from ..policies.steps import steps_of
 from ..privacy.ledger import is_full
@@ -49,21 +49,22 @@ def _clipped(environment, arm, start, n, clip, lo, hi, rng):
     return total
 
 
-@kernel
+@entry
 def _arms(params, raw, public, wall, environment, tally, bounds, horizon, until, max_hold, world_rng, choice_rng, privacy_rng):
     """Play until the horizon, or pause at the first step at or after round ``until``; see ``DONE`` and its neighbours.
 
     ``max_hold`` = 1 takes every round of a hold by itself, for checks.
     """
     clip, lo, hi = bounds
-    cursor, marks, counts = tally.cursor, tally.marks, tally.counts
+    # Taken out once: in an entry every look into a named tuple counts references.
+    cursor, marks, curve, sums, counts, ledger = tally.cursor, tally.marks, tally.curve, tally.sums, tally.counts, wall.ledger
     t, mark = cursor[ROUND], cursor[MARK]
     status = DONE
     while t < horizon:
         if t >= until:
             status = PAUSED
             break
-        if is_full(wall.ledger):
+        if is_full(ledger):
             status = LEDGER_FULL
             break
         if cursor[LEFT] == 0:
@@ -74,10 +75,10 @@ def _arms(params, raw, public, wall, environment, tally, bounds, horizon, until,
         cursor[LEFT] -= n
         total = clipped(environment, arm, t, n, clip, lo, hi, world_rng)
         while mark < marks.size and marks[mark] <= t + n:
-            tally.curve[mark] = tally.sums[0] + regret(environment, arm, t, marks[mark] - t)
+            curve[mark] = sums[0] + regret(environment, arm, t, marks[mark] - t)
             mark += 1
-        tally.sums[0] += regret(environment, arm, t, n)
-        tally.sums[1] += total
+        sums[0] += regret(environment, arm, t, n)
+        sums[1] += total
         counts[arm] += n
         note(params, public, arm, 0, n)
         collect(params, raw, public, arm, 0, total, n)
@@ -101,7 +102,7 @@ def arms_loop(kernels: Kernels, environment: ArmsKernels) -> Kernel:
         _bound[key] = bind(
             _arms,
             **own,
-            cross=steps_of(kernels).cross,
+            cross=steps_of(kernels).cross_inside,
             clipped=bind(_clipped, draw=environment.draw),
             regret=environment.regret,
         )

@@ -1,0 +1,361 @@
+"""Save and load: one file per state, one living holder per policy, and a journal of what was released since.
+
+The file is an npz archive of the arrays and a JSON header; the archive's comment is the SHA-256 of all bytes before it.  It appears
+complete or not at all, holds nothing that could be executed, and no generator of secure noise.  It does hold raw statistics: guard it.
+
+*One holder.*  Two living copies of a policy would release the same raw data twice with fresh noise, so that each record would lose
+more than the ledgers say.  Every life of a policy, from its construction or loading on, has a name of its own.  ``load`` claims the
+name in the file, by a file in the user's state folder (``$DPBANDITS_STATE_DIR`` replaces it) that only one process can create, and
+the loaded policy starts a new life.  Of all the files that one life saved, only the last can be loaded, and once; whoever goes on
+with the original after that is refused at its next release or save.  What the state folder cannot see is for people to prevent: a
+state loaded on two machines, a process that was forked, and an original that was never saved again and has no budget.
+
+*Written ahead.*  After a ``save`` or ``load``, every release under a budget is announced in ``<path>.journal`` with its ledger line
+before it is made, and its noisy values follow before they are used.  If the process dies, ``load`` counts all announced lines as
+spent, made or not, and drops the raw statistics of the file, because those lines may cover their records.  Dropped rewards count as
+nothing.  Without a ``save`` a policy lives in memory only.  To survive the next crash as well, save again after loading.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import platformdirs
+
+from ..errors import ClaimError, MissingExtra, StateFileError
+from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.ledger import grown, write
+from .policy import Decision, Policy, Progress
+from .protocol import registered
+
+_FORMAT, _VERSION = "dpbandits-state", 1
+_DIGEST = 64  # hexadecimal digits of SHA-256
+_NOTIONS: dict[str, type[Budget]] = {notion.__name__: notion for notion in (PureDP, ApproxDP, ZCDP, RDP)}
+_WHY = "two copies would release the same raw data twice with fresh noise"
+
+
+def save(policy: Policy, path: str | Path) -> Path:
+    """Write the whole state of a policy, pending decisions included; the caller holds its lock.
+
+    Raises:
+        ClaimError: an earlier save of this object has been loaded, so that another object carries on.
+        OSError: the file or the state folder cannot be written.
+    """
+    path = Path(path)
+    if _claim_file(policy._id).exists():
+        raise ClaimError(f"{path} was not written: an earlier save of this policy has been loaded and carries on; {_WHY}")
+    _replace(path, _encode(policy, policy._serial + 1))
+    policy._serial += 1  # from here on the new file counts, whatever else fails
+    if policy.budget is not None:
+        policy._journal = Journal(path, policy._id, policy._serial)
+    _sync_folder(path.parent)
+    _note(policy._id, policy._serial, released=False)
+    return path
+
+
+def load(path: str | Path, *, simulation: bool = False) -> Policy:
+    """Continue a saved policy, exactly where it stood.
+
+    Args:
+        path: what ``Policy.save`` wrote, with its journal beside it.
+        simulation: True to load a copy for an experiment, as often as wanted, without claiming it; simulated noise only.
+
+    Raises:
+        StateFileError: the file or its journal is damaged, not ours, or from a newer version.  Nothing was claimed.
+        ClaimError: the state has been loaded before, or a later one was saved.
+        FileNotFoundError: there is no such file.
+
+    Example:
+        >>> import tempfile, dpbandits as dpb
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), seed=1).save(folder + "/trial.dpb")
+        ...     dpb.load(path, simulation=True)
+        AdaCUCB(n_arms=2, beta=1.0, forget=True, budget=ZCDP(rho=1.0), seed=1)
+    """
+    path = Path(path)
+    header, arrays = _decode(path)
+    try:
+        policy, holder, serial = _rebuilt(header, arrays), str(header["holder"]), int(header["serial"])
+    except MissingExtra:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise StateFileError(f"{path} does not hold a policy of this version: {error!r}") from error
+    if simulation and policy._noise.secure:
+        raise ClaimError(f"{path} holds a policy with secure noise, which is never copied for a simulation: {_WHY}")
+    released = not simulation and _refuse_old(path, holder, serial)
+    begun, end = _journalled(_journal_path(path), holder, serial)
+    if released and not end:
+        raise StateFileError(f"{_journal_path(path)} is missing; it tells what was released since {path} was saved")
+    if begun:
+        _replay(policy, begun)
+    if not simulation:
+        _claim(path, holder)
+        if policy.budget is not None:
+            policy._journal = Journal(path, holder, serial, end, heir=policy._id)
+    return policy
+
+
+# The journal ------------------------------------------------------------------------------------------------------------------
+
+
+class Journal:
+    """The releases since one save: checksummed lines of JSON, each on disk before the next step is taken.
+
+    ``heir`` is the name of the life that writes it, where that is not the one that saved.
+    """
+
+    def __init__(self, path: Path, holder: str, serial: int, end: int = 0, heir: str | None = None) -> None:
+        self._path, self._holder, self._serial, self._end = _journal_path(path), holder, serial, end
+        self._life = heir or holder
+
+    def begin(self, line: tuple[Any, ...]) -> None:
+        """Announce a release by the arguments of its ledger line.
+
+        Raises:
+            ClaimError: the saved state has been loaded, and whoever did may release the same records.
+        """
+        if _claim_file(self._life).exists():
+            raise ClaimError(f"no release is made: a save of this policy has been loaded and carries on; {_WHY}")
+        if self._end == 0:
+            self._path.write_bytes(b"")
+            self._append({"holder": self._holder, "serial": self._serial})
+            _sync_folder(self._path.parent)
+            _note(self._holder, self._serial, released=True)
+        self._append({"begin": line})
+
+    def done(self, release: np.ndarray) -> None:
+        """Record the noisy values of the release that was announced last."""
+        self._append({"done": release.tolist()})
+
+    def _append(self, entry: dict[str, Any]) -> None:
+        text = json.dumps(entry).encode()
+        with open(self._path, "r+b") as file:
+            file.truncate(self._end)  # what an earlier failure, or a crash, left half-written
+            file.seek(self._end)
+            file.write(_line_digest(text) + b" " + text + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+            self._end = file.tell()
+
+
+def _journalled(path: Path, holder: str, serial: int) -> tuple[list[Any], int]:
+    """The ledger lines announced since a save, and where the sound part of the journal ends; 0 if there is none of that save."""
+    content = path.read_bytes() if path.exists() else b""
+    lines = content.split(b"\n")[:-1]  # a last line without its end was never used
+    entries: list[dict[str, Any]] = []
+    for line in lines:
+        digest, _, text = line.partition(b" ")
+        if digest != _line_digest(text):
+            raise StateFileError(f"{path} is damaged in line {len(entries) + 1}")
+        entries.append(json.loads(text))
+    if not entries or (entries[0].get("holder"), entries[0].get("serial")) != (holder, serial):
+        return [], 0
+    return [entry["begin"] for entry in entries if "begin" in entry], sum(len(line) + 1 for line in lines)
+
+
+def _replay(policy: Policy, begun: list[Any]) -> None:
+    """Book the announced lines, and forget every record that they may cover."""
+    for line in begun:
+        policy._make_room()
+        write(policy._wall.ledger, *line)
+    policy._raw, _, _ = policy.new_state()
+    progress, wall = policy._progress, policy._wall
+    past = max(progress.rounds, 1 + max(int(line[1]) for line in begun))
+    # One round that nobody contributes to, so that a release that was due at the save covers a span that is not empty.
+    wall.opened[:], progress.rounds = past, past + 1
+    progress.pending.clear()
+    progress.closed = progress.pulls
+    if policy._privacy_rng is not None:
+        cast(np.random.PCG64, policy._privacy_rng.bit_generator).advance(1 << 64)  # its next numbers have been released
+
+
+def _journal_path(path: Path) -> Path:
+    return path.with_name(path.name + ".journal")
+
+
+def _line_digest(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest()[:16].encode()
+
+
+# Claims -----------------------------------------------------------------------------------------------------------------------
+
+
+def _claims() -> Path:
+    chosen = os.environ.get("DPBANDITS_STATE_DIR")
+    folder = (Path(chosen) if chosen else Path(platformdirs.user_state_dir("dpbandits", appauthor=False))) / "claims"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _claim_file(holder: str) -> Path:
+    return _claims() / f"{holder}.claimed"
+
+
+def _latest_file(holder: str) -> Path:
+    return _claims() / f"{holder}.latest"
+
+
+def _note(holder: str, serial: int, *, released: bool) -> None:
+    """Remember the last save of one life, and whether anything was released since."""
+    _replace(_latest_file(holder), json.dumps([serial, released]).encode())
+    _sync_folder(_claims())
+
+
+def _refuse_old(path: Path, holder: str, serial: int) -> bool:
+    """Refuse a state that was claimed or saved again; tell whether anything was released since it was saved."""
+    if _claim_file(holder).exists():
+        raise ClaimError(f"{path} has been loaded before, or another save of the same policy has; {_WHY}")
+    try:
+        latest, released = json.loads(_latest_file(holder).read_bytes())
+    except FileNotFoundError:  # saved on another machine
+        return False
+    if serial < latest:
+        raise ClaimError(
+            f"{path} is save {serial} of a policy that was saved {latest} times; only the last one can be loaded; {_WHY}"
+        )
+    return bool(released and serial == latest)
+
+
+def _claim(path: Path, holder: str) -> None:
+    try:
+        handle = os.open(_claim_file(holder), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        raise ClaimError(f"{path} is being loaded by another process; {_WHY}") from None
+    with os.fdopen(handle, "w") as file:
+        file.write(f"{path.absolute()}\n")
+        file.flush()
+        os.fsync(handle)
+    _sync_folder(_claims())
+
+
+# The file ---------------------------------------------------------------------------------------------------------------------
+
+
+def _encode(policy: Policy, serial: int) -> bytes:
+    from .. import __version__
+
+    arrays = dict(_arrays(policy))
+    streams = {} if policy._noise.secure else {name: rng for name, rng in _streams(policy) if rng is not None}
+    last = policy._last
+    header = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "dpbandits": __version__,
+        "class": type(policy).__name__,
+        "config": policy._config,
+        "holder": policy._id,
+        "former": policy._former,
+        "serial": serial,
+        "progress": {**vars(policy._progress), "pending": list(policy._progress.pending.items())},
+        "last": None if last is None else [last.arm, last.propensity, last.number, last.recorded, last._owner],
+        "streams": {name: rng.bit_generator.state for name, rng in streams.items()},
+        "arrays": {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()},
+    }
+    text = json.dumps(header, default=_as_json).encode()
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, header=np.frombuffer(text, np.uint8), **arrays)
+    archive = buffer.getvalue()[:-2] + _DIGEST.to_bytes(2, "little")  # the length of the comment that follows
+    return archive + hashlib.sha256(archive).hexdigest().encode()
+
+
+def _decode(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    content = path.read_bytes()
+    archive, digest = content[:-_DIGEST], content[-_DIGEST:]
+    if hashlib.sha256(archive).hexdigest().encode() != digest:
+        raise StateFileError(f"{path} is damaged, cut short, or no saved policy: its checksum does not fit")
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            header = json.loads(file["header"].tobytes())
+            if header["format"] != _FORMAT or header["version"] > _VERSION:
+                raise StateFileError(f"{path} has format {header['format']} {header['version']}; this version reads {_VERSION}")
+            arrays = {name: file[name] for name in file.files if name != "header"}
+    except (KeyError, TypeError, ValueError, OSError, zipfile.BadZipFile) as error:
+        raise StateFileError(f"{path} is no saved policy: {error!r}") from error
+    if {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()} != header.get("arrays"):
+        raise StateFileError(f"{path} does not hold the arrays that its header lists")
+    return header, arrays
+
+
+def _rebuilt(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Policy:
+    config = {name: _from_json(value) for name, value in header["config"].items()}
+    policy = registered()[header["class"]](**config)
+    while len(policy._wall.ledger.span) < len(arrays["ledger.span"]):
+        policy._wall = policy._wall._replace(ledger=grown(policy._wall.ledger))
+    for name, array in _arrays(policy):
+        saved = arrays.pop(name)
+        if saved.shape != array.shape or saved.dtype != array.dtype:
+            raise ValueError(f"{name} is {saved.dtype} {saved.shape} and should be {array.dtype} {array.shape}")
+        array[...] = saved
+    if arrays:
+        raise ValueError(f"unknown arrays {', '.join(arrays)}")
+    progress = header["progress"]
+    pending, standing = dict(map(tuple, progress["pending"])), tuple(progress["standing"])
+    policy._progress = Progress(**{**progress, "pending": pending, "standing": standing})
+    policy._last = None if header["last"] is None else Decision(*header["last"])
+    policy._former = {**header["former"], header["holder"]: policy._progress.pulls}
+    for name, rng in _streams(policy):
+        if name in header["streams"]:
+            rng.bit_generator.state = header["streams"][name]
+    return policy
+
+
+def _arrays(policy: Policy) -> Iterator[tuple[str, np.ndarray]]:
+    """All arrays of the state by name; the wall's statistic and release are overwritten by each release."""
+    sides = {"raw": policy._raw, "public": policy._public, "ledger": policy._wall.ledger}
+    for side, state in sides.items():
+        for name in state._fields:
+            yield f"{side}.{name}", getattr(state, name)
+    yield "wall.opened", policy._wall.opened
+
+
+def _streams(policy: Policy) -> Iterator[tuple[str, Any]]:
+    yield "policy", policy._choice_rng
+    yield "privacy", policy._privacy_rng
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Budget):
+        return {"notion": type(value).__name__, **vars(value)}
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{value!r} cannot be saved")
+
+
+def _from_json(value: Any) -> Any:
+    if isinstance(value, dict) and "notion" in value:
+        numbers = dict(value)
+        return _NOTIONS[numbers.pop("notion")](**numbers)
+    return tuple(map(_from_json, value)) if isinstance(value, list) else value
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file that appears complete or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(handle)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make new names in a folder outlast a loss of power."""
+    if os.name == "posix":  # elsewhere folders cannot be opened
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

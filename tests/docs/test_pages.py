@@ -1,0 +1,45 @@
+"""The Python blocks of every page run, in order, as one script each."""
+
+import re
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+from dpbandits.policies import protocol
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page):
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
+def test_the_examples_run(page, monkeypatch):
+    matplotlib.use("Agg")
+    monkeypatch.setattr(protocol, "_REGISTRY", dict(protocol._REGISTRY))  # an example may register a policy
+    exec(compile("\n".join(blocks(page)), str(page), "exec"), {"__name__": "page"})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?://)([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_contributed_algorithm_is_private_and_learns():
+    import dpbandits as dpb
+
+    scope = {"__name__": "page"}
+    registry = dict(protocol._REGISTRY)
+    try:
+        exec("\n".join(blocks(ROOT / "CONTRIBUTING.md")), scope)
+    finally:
+        protocol._REGISTRY.clear()
+        protocol._REGISTRY.update(registry)
+    policy = scope["ExploreThenCommit"](3, length=50, budget=dpb.ZCDP(1.0))
+    result = dpb.simulate(policy, dpb.environments.Bernoulli([0.9, 0.5, 0.1]), horizon=2000, runs=20)
+    assert result.runs["spent"].to_numpy() == pytest.approx(1.0)
+    assert result.runs["regret"].mean() < 0.1 * 2000

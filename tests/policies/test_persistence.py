@@ -1,0 +1,579 @@
+import hashlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpbandits as dpb
+from dpbandits.policies import persistence
+from dpbandits.policies.protocol import example_policies
+from dpbandits.privacy.ledger import FIRST, LAST, PART
+
+REWARDS = np.random.default_rng(3).random((400, 3))
+LATE = 2  # rounds until an answer comes
+
+
+def makers(**options):
+    """One parameter per registered class and budget; a fresh policy for every test."""
+    options = {"seed": 11, "patience": 3} | options
+    for i, policy in enumerate(example_policies(**options)):
+        yield pytest.param(lambda i=i: list(example_policies(**options))[i], id=f"{type(policy).__name__}-{policy.budget}")
+
+
+EVERY = pytest.mark.parametrize("make", list(makers()))
+EVERY_PRIVATE = pytest.mark.parametrize("make", [p for p in makers() if not p.id.endswith("None")])
+
+
+def ada(**options):
+    return dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5), **({"seed": 11, "patience": 3} | options))
+
+
+@pytest.fixture(autouse=True)
+def state_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+class Clinic:
+    """Plays a policy: answers come late, every seventh never."""
+
+    def __init__(self, policy):
+        self.policy, self.waiting, self.arms, self.t = policy, [], [], 0
+
+    def play(self, rounds):
+        for _ in range(rounds):
+            try:
+                decision = self.policy.pull()
+            except dpb.BudgetExhausted:
+                decision = self.policy.pull()
+            self.arms.append(decision.arm)
+            self.waiting.append((self.t, decision))
+            if len(self.waiting) > LATE:
+                t, due = self.waiting.pop(0)
+                if t % 7:
+                    self.policy.update(REWARDS[t % len(REWARDS), due], due)
+            self.t += 1
+        return self
+
+    def until_release(self):
+        before = self.policy.ledger.releases
+        while self.policy.ledger.releases == before:
+            self.play(1)
+        return self
+
+
+def state_of(policy):
+    arrays = {name: array.tolist() for name, array in persistence._arrays(policy)}
+    progress = json.dumps(vars(policy._progress), default=persistence._as_json)  # as text, because a propensity may be nan
+    return arrays, progress, policy.ledger.spent()
+
+
+def claims(folder):
+    return list(folder.rglob("*.claimed"))
+
+
+def journal(path):
+    return Path(f"{path}.journal")
+
+
+def rewritten(path, change):
+    """The file with another header, and a checksum that fits it."""
+    header, arrays = persistence._decode(path)
+    change(header)
+    buffer = io.BytesIO()
+    np.savez(buffer, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
+    signed(path, buffer.getvalue())
+
+
+def signed(path, archive):
+    archive = archive[:-2] + (64).to_bytes(2, "little")
+    path.write_bytes(archive + hashlib.sha256(archive).hexdigest().encode())
+
+
+# Going on as before -------------------------------------------------------------------------------------------------------------
+
+
+@EVERY
+@pytest.mark.parametrize("rounds", [0, 1, 37, 90])
+def test_a_loaded_policy_goes_on_exactly(make, rounds, tmp_path):
+    unbroken = Clinic(make()).play(rounds + 150)
+    broken = Clinic(make()).play(rounds)
+    before = state_of(broken.policy)
+    assert broken.policy.save(tmp_path / "a") == tmp_path / "a"
+    broken.policy = dpb.load(tmp_path / "a")
+    assert state_of(broken.policy) == before
+    assert repr(broken.policy) == repr(make())
+    broken.play(150)
+    assert broken.arms == unbroken.arms
+    assert state_of(broken.policy) == state_of(unbroken.policy)
+    assert broken.policy.ledger.frame.equals(unbroken.policy.ledger.frame)
+
+
+def test_the_last_pull_can_be_answered_without_its_decision(tmp_path):
+    policy = ada()
+    policy.pull()
+    loaded = dpb.load(policy.save(tmp_path / "a"))
+    assert loaded.update(1.0)
+    with pytest.raises(dpb.UpdateError, match="has been answered"):
+        loaded.update(1.0)
+
+
+def test_a_ledger_that_has_grown_comes_back(tmp_path):
+    policy = ada(choices_public=True, patience=0, grid=2.0**-10, reward_range=(-1, 2))
+    for i in range(20_000):
+        decision = policy.pull()
+        policy.update(float(decision.arm == i % 3), decision)
+    policy._wall = policy._wall._replace(ledger=persistence.grown(policy._wall.ledger))
+    before = state_of(policy)
+    loaded = dpb.load(policy.save(tmp_path / "a"))
+    assert state_of(loaded) == before
+    assert loaded.reward_range == (-1.0, 2.0)
+    assert loaded.label == policy.label
+
+
+def test_decisions_of_other_lives_are_told_apart(tmp_path):
+    original = Clinic(ada()).play(40).policy
+    while original._progress.left < 3:  # so that the next rounds are recorded
+        original.update(0.5, original.pull())
+    early = original.pull()
+    original.save(tmp_path / "a")
+    lost = original.pull()
+    loaded = dpb.load(tmp_path / "a")
+    new = loaded.pull()
+    assert new.number == lost.number
+    with pytest.raises(dpb.UpdateError, match="must come from this policy"):
+        loaded.update(1.0, lost)
+    assert loaded.update(1.0, early)
+    assert loaded.update(1.0, new)
+    third = dpb.load(loaded.save(tmp_path / "b"))
+    for answered in (early, new):
+        with pytest.raises(dpb.UpdateError, match="has been answered"):
+            third.update(1.0, answered)
+
+
+# One holder ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_only_the_first_load_succeeds(tmp_path):
+    path = Clinic(ada()).play(30).policy.save(tmp_path / "a")
+    shutil.copy(path, tmp_path / "copy")
+    dpb.load(path)
+    for again in (path, tmp_path / "copy"):
+        with pytest.raises(dpb.ClaimError, match="same raw data twice with fresh noise"):
+            dpb.load(again)
+
+
+def test_an_older_save_is_refused_before_and_after_the_last_was_loaded(tmp_path):
+    clinic = Clinic(ada()).play(30)
+    clinic.policy.save(tmp_path / "older")
+    clinic.until_release().policy.save(tmp_path / "newer")
+    for _ in range(2):
+        with pytest.raises(dpb.ClaimError):
+            dpb.load(tmp_path / "older")
+        if not claims(tmp_path):
+            clinic.policy = dpb.load(tmp_path / "newer")
+    clinic.policy.save(tmp_path / "newest")
+    for old in ("older", "newer"):
+        with pytest.raises(dpb.ClaimError):
+            dpb.load(tmp_path / old)
+    dpb.load(tmp_path / "newest")
+
+
+def test_the_original_is_refused_once_its_save_was_loaded(tmp_path):
+    clinic = Clinic(ada()).play(30)
+    path = clinic.policy.save(tmp_path / "a")
+    loaded = Clinic(dpb.load(path))
+    spent = len(clinic.policy.ledger)
+    with pytest.raises(dpb.ClaimError, match="no release is made"):
+        clinic.until_release()
+    assert len(clinic.policy.ledger) == spent
+    with pytest.raises(dpb.ClaimError, match="was not written"):
+        clinic.policy.save(tmp_path / "b")
+    assert not (tmp_path / "b").exists()
+    loaded.until_release().policy.save(path)
+
+
+def test_copies_for_simulation_are_free_and_independent(tmp_path):
+    clinic = Clinic(ada()).play(30)
+    path = clinic.policy.save(tmp_path / "a")
+    copies = [dpb.load(path, simulation=True) for _ in range(3)]
+    assert not claims(tmp_path)
+    first, second, _ = (Clinic(copy).play(100) for copy in copies)
+    assert first.arms == second.arms
+    assert not journal(path).exists()
+    clinic.until_release()  # the original is not disturbed
+    dpb.load(copies[2].save(tmp_path / "b"))
+    dpb.load(path)
+    dpb.load(path, simulation=True)
+
+
+def test_two_processes_cannot_both_win(tmp_path):
+    path = Clinic(ada()).play(30).policy.save(tmp_path / "a")
+    script = f"""
+        import sys, time, pathlib
+        import dpbandits as dpb
+        folder = pathlib.Path({str(tmp_path)!r})
+        (folder / f"ready{{sys.argv[1]}}").touch()
+        while not (folder / "go").exists():
+            time.sleep(0.001)
+        try:
+            dpb.load(folder / "a")
+            print("won")
+        except dpb.ClaimError:
+            print("refused")
+    """
+    racers = [start(script, str(i)) for i in range(2)]
+    while all(racer.poll() is None for racer in racers) and len(list(tmp_path.glob("ready*"))) < 2:
+        time.sleep(0.01)
+    (tmp_path / "go").touch()
+    assert sorted(racer.communicate(timeout=60)[0].strip() for racer in racers) == ["refused", "won"]
+    with pytest.raises(dpb.ClaimError):
+        dpb.load(path)
+
+
+def start(script, *arguments):
+    source = str(Path(dpb.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, str(Path(__file__).parent)])}
+    command = [sys.executable, "-c", textwrap.dedent(script), *arguments]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def test_the_claim_itself_decides_a_race(tmp_path, monkeypatch):
+    path = ada().save(tmp_path / "a")
+    # Both racers have looked before either claims.
+    monkeypatch.setattr(persistence, "_refuse_old", lambda *_: False)
+    dpb.load(path)
+    with pytest.raises(dpb.ClaimError, match="by another process"):
+        dpb.load(path)
+
+
+@pytest.mark.parametrize("rounds", [0, 50])
+def test_secure_noise_is_neither_stored_nor_copied(rounds, tmp_path):
+    clinic = Clinic(ada(noise="secure", seed=None)).play(rounds)
+    path = clinic.policy.save(tmp_path / "a")
+    assert persistence._decode(path)[0]["streams"] == {}
+    assert b"PCG64" not in path.read_bytes()
+    with pytest.raises(dpb.ClaimError, match="same raw data twice with fresh noise"):
+        dpb.load(path, simulation=True)
+    before = state_of(clinic.policy)
+    clinic.policy = dpb.load(path)
+    assert state_of(clinic.policy) == before
+    clinic.until_release()
+    assert clinic.policy.ledger.total() == pytest.approx(0.5)
+    with pytest.raises(dpb.ClaimError):
+        dpb.load(path)
+
+
+# Written ahead ------------------------------------------------------------------------------------------------------------------
+
+
+@EVERY_PRIVATE
+def test_what_was_released_after_a_save_counts_as_spent_and_is_not_released_again(make, tmp_path):
+    clinic = Clinic(make()).play(40)
+    waiting, path = list(clinic.waiting), clinic.policy.save(tmp_path / "a")
+    assert not journal(path).exists()
+    clinic.until_release().play(5).until_release()
+    lost = clinic.policy.ledger
+    survivor = dpb.load(path)
+    assert survivor.ledger.frame.equals(lost.frame)
+    assert (survivor.ledger.releases, survivor.ledger.draws) == (lost.releases, lost.draws)
+    assert survivor.ledger.total() == lost.total()
+    assert is_empty(survivor._raw, survivor)
+    last = int(lost.frame["last"].max())
+    assert survivor.rounds > last + 1
+    assert not survivor._progress.pending
+    assert not survivor.update(1.0, waiting[-1][1])  # its record may have been released
+    after = Clinic(survivor).until_release().until_release()
+    span = survivor._wall.ledger.span[: len(survivor.ledger)]
+    assert np.all(span[:, FIRST] <= span[:, LAST])
+    for part in set(span[:, PART]):
+        mine = span[span[:, PART] == part]
+        assert np.all(mine[1:, FIRST] > mine[:-1, LAST])
+    assert after.policy.meter.allows(after.policy.ledger.total())
+
+
+def is_empty(raw, policy):
+    return all(np.array_equal(a, b) for a, b in zip(raw, policy.new_state()[0], strict=True))
+
+
+def test_a_release_that_was_due_at_the_save_does_not_cover_an_empty_span(tmp_path):
+    clinic = Clinic(ada()).until_release()
+    while not clinic.policy._progress.due:
+        clinic.play(1)
+    path = clinic.policy.save(tmp_path / "a")
+    clinic.until_release()
+    survivor = Clinic(dpb.load(path)).until_release().policy
+    frame = survivor.ledger.frame
+    assert (frame["first"] <= frame["last"]).all()
+    assert survivor.ledger.total() == pytest.approx(0.5)
+
+
+def test_the_journal_holds_the_ledger_lines_and_the_noisy_values(tmp_path, monkeypatch):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    clinic.until_release()
+    value = clinic.policy._wall.release.tolist()
+    head, begin, done = (json.loads(line.split(" ", 1)[1]) for line in journal(path).read_text().splitlines())
+    assert head["serial"] == 1
+    assert begin["begin"][1] == clinic.policy.ledger.frame["last"].max()
+    assert done == {"done": value}
+
+
+def test_a_new_save_starts_a_new_journal(tmp_path):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    clinic.until_release().policy.save(path)
+    before = state_of(clinic.policy)
+    assert state_of(dpb.load(path, simulation=True)) == before  # the old journal is not this save's
+    clinic.until_release()
+    assert len(journal(path).read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize("noise", ["simulation", "secure"])
+@pytest.mark.parametrize("moment", ["before begin", "after begin", "before done", "after done"])
+def test_a_process_that_is_killed_in_a_release(moment, noise, tmp_path):
+    when, step = moment.split()
+    script = f"""
+        import os
+        from pathlib import Path
+        from test_persistence import Clinic, ada
+        from dpbandits.policies.persistence import Journal
+        clinic = Clinic(ada(noise={noise!r}, seed=None)).play(40)
+        print(clinic.policy.ledger.releases, flush=True)
+        clinic.policy.save(Path({str(tmp_path)!r}) / "a")
+        step = getattr(Journal, {step!r})
+        def killed(*arguments):
+            if {when!r} == "after":
+                step(*arguments)
+            os._exit(9)
+        setattr(Journal, {step!r}, killed)
+        clinic.until_release()
+    """
+    process = start(script)
+    before = int(process.communicate(timeout=60)[0])
+    assert process.returncode == 9
+    survivor = dpb.load(tmp_path / "a")
+    begun = moment != "before begin"
+    assert survivor.ledger.releases == before + begun
+    assert is_empty(survivor._raw, survivor) or not begun
+    assert survivor.ledger.total() == pytest.approx(0.5)
+    assert Clinic(survivor).until_release().policy.ledger.total() == pytest.approx(0.5)
+    with pytest.raises(dpb.ClaimError):
+        dpb.load(tmp_path / "a")
+
+
+def test_a_journal_cut_anywhere_counts_every_whole_announcement(tmp_path):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    before = clinic.policy.ledger.releases
+    clinic.until_release().until_release()
+    content = journal(path).read_bytes()
+    for cut in range(0, len(content), 3):
+        journal(path).write_bytes(content[:cut])
+        announced = sum(b'"begin"' in line for line in content[:cut].split(b"\n")[:-1])
+        assert dpb.load(path, simulation=True).ledger.releases == before + announced
+
+
+def test_a_torn_line_is_overwritten_by_the_next(tmp_path):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    clinic.until_release()
+    with open(journal(path), "ab") as file:
+        file.write(b"half a li")
+    clinic.policy = dpb.load(path)
+    clinic.waiting.clear()
+    clinic.until_release()
+    holder = persistence._decode(path)[0]["holder"]
+    begun, end = persistence._journalled(journal(path), holder, 1)
+    assert len(begun) == 2
+    assert end == journal(path).stat().st_size
+
+
+def test_a_damaged_or_missing_journal_is_refused(tmp_path):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    clinic.until_release()
+    content = journal(path).read_bytes()
+    for place in range(0, len(content), 11):
+        flipped = bytearray(content)
+        flipped[place] ^= 4
+        journal(path).write_bytes(flipped)
+        with pytest.raises(dpb.StateFileError, match="damaged in line"):
+            dpb.load(path)
+    journal(path).unlink()
+    with pytest.raises(dpb.StateFileError, match=r"\.journal is missing"):
+        dpb.load(path)
+    assert not claims(tmp_path)
+    journal(path).write_bytes(content)
+    dpb.load(path)
+
+
+@pytest.mark.parametrize("step", ["begin", "done"])
+def test_a_full_disk_leaves_policy_and_journal_sound(step, tmp_path, monkeypatch):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    clinic.until_release()
+    releases = clinic.policy.ledger.releases
+    append = persistence.Journal._append
+
+    def full(self, entry):
+        if step in entry:
+            with open(self._path, "ab") as file:
+                file.write(b"half")
+            raise OSError("no space left on device")
+        append(self, entry)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(persistence.Journal, "_append", full)
+        with pytest.raises(OSError, match="no space"):
+            clinic.until_release()
+    assert clinic.policy.ledger.releases == releases + (step == "done")
+    clinic.until_release()
+    frame = clinic.policy.ledger.frame
+    assert (frame["first"] <= frame["last"]).all()
+    assert dpb.load(path).ledger.frame.equals(frame)
+
+
+def test_nothing_is_journalled_without_a_save_or_a_budget(tmp_path):
+    unsaved = Clinic(ada()).play(100).policy
+    assert unsaved._journal is None
+    path = Clinic(dpb.AdaCUCB(3, budget=None, seed=1)).play(10).policy.save(tmp_path / "a")
+    Clinic(dpb.load(path)).play(100)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "state"]
+
+
+# Bad files ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_every_truncation_is_refused_and_nothing_is_claimed(tmp_path):
+    path = Clinic(ada()).play(40).policy.save(tmp_path / "a")
+    content = path.read_bytes()
+    for length in range(0, len(content), 97):
+        path.write_bytes(content[:length])
+        with pytest.raises(dpb.StateFileError, match="checksum"):
+            dpb.load(path)
+    path.write_bytes(content + b"\n")
+    with pytest.raises(dpb.StateFileError):
+        dpb.load(path)
+    assert not claims(tmp_path)
+    path.write_bytes(content)
+    dpb.load(path)
+
+
+def test_every_flipped_bit_is_refused(tmp_path):
+    path = Clinic(ada()).play(40).policy.save(tmp_path / "a")
+    content = path.read_bytes()
+    rng = np.random.default_rng(5)
+    for place in [0, len(content) - 1, len(content) - 65, *rng.integers(len(content), size=200)]:
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << rng.integers(8)
+        path.write_bytes(flipped)
+        with pytest.raises(dpb.StateFileError):
+            dpb.load(path)
+    assert not claims(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda header: header.update(version=2), "this version reads 1"),
+        (lambda header: header.update(format="other"), "has format other"),
+        (lambda header: header.pop("format"), "no saved policy"),
+        (lambda header: header.update({"class": "Policy"}), "does not hold a policy"),
+        (lambda header: header["config"].update(n_arms=0), "does not hold a policy"),
+        (lambda header: header["config"].update(n_arms=4), "should be float64"),
+        (lambda header: header["config"].update(surprise=1), "does not hold a policy"),
+        (lambda header: header["config"]["budget"].update(notion="TrustMe"), "does not hold a policy"),
+        (lambda header: header["arrays"].popitem(), "arrays that its header lists"),
+        (lambda header: header["progress"].update(surprise=1), "does not hold a policy"),
+        (lambda header: header["streams"]["privacy"].update(bit_generator="MT19937"), "does not hold a policy"),
+        (lambda header: header.pop("serial"), "does not hold a policy"),
+    ],
+)
+def test_a_file_with_a_fitting_checksum_and_a_wrong_header_is_refused(change, complaint, tmp_path):
+    path = ada().save(tmp_path / "a")
+    rewritten(path, change)
+    with pytest.raises(dpb.StateFileError, match=complaint):
+        dpb.load(path)
+    assert not claims(tmp_path)
+
+
+def test_foreign_files_are_refused_and_nothing_is_executed(tmp_path):
+    path = tmp_path / "a"
+    buffer = io.BytesIO()
+    np.savez(buffer, header=np.array([{"format": "dpbandits-state"}], dtype=object))
+    signed(path, buffer.getvalue())
+    with pytest.raises(dpb.StateFileError, match="no saved policy"):
+        dpb.load(path)
+    signed(path, b"not even an archive")
+    with pytest.raises(dpb.StateFileError, match="no saved policy"):
+        dpb.load(path)
+    with pytest.raises(FileNotFoundError):
+        dpb.load(tmp_path / "nothing")
+
+
+def test_a_save_that_fails_changes_nothing(tmp_path, monkeypatch):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    content = path.read_bytes()
+    clinic.until_release()
+
+    def broken(*_):
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", broken)
+        with pytest.raises(OSError, match="no space"):
+            clinic.policy.save(path)
+    assert path.read_bytes() == content
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "a.journal", "state"]
+    assert dpb.load(path).ledger.frame.equals(clinic.policy.ledger.frame)
+
+
+@pytest.mark.parametrize("step", ["_sync_folder", "_note"])
+def test_a_save_that_fails_after_the_file_appeared_still_journals_for_that_file(step, tmp_path, monkeypatch):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    clinic.until_release()
+
+    def broken(*_, **__):
+        raise OSError("state folder is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(persistence, step, broken)
+        with pytest.raises(OSError, match="is gone"):
+            clinic.policy.save(path)
+    before = state_of(clinic.policy)
+    assert state_of(dpb.load(path, simulation=True)) == before
+    clinic.until_release()
+    assert dpb.load(path).ledger.frame.equals(clinic.policy.ledger.frame)
+
+
+def test_a_process_that_was_killed_before_its_save_was_noted_can_be_loaded(tmp_path, monkeypatch):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    clinic.until_release()
+    before = state_of(clinic.policy)
+    monkeypatch.setattr(persistence, "_note", lambda *_, **__: None)
+    clinic.policy.save(path)
+    journal(path).unlink()
+    assert state_of(dpb.load(path)) == before
+
+
+def test_the_file_is_private_to_its_owner(tmp_path):
+    assert ada().save(tmp_path / "a").stat().st_mode & 0o077 == 0
+
+
+def test_without_a_setting_claims_go_to_the_users_state_folder(tmp_path, monkeypatch):
+    monkeypatch.delenv("DPBANDITS_STATE_DIR")
+    monkeypatch.setattr(persistence.platformdirs, "user_state_dir", lambda name, appauthor: str(tmp_path / "home" / name))
+    dpb.load(ada().save(tmp_path / "a"))
+    assert len(claims(tmp_path / "home" / "dpbandits")) == 1

@@ -1,0 +1,316 @@
+"""Secure noise has no seed, so the statistical gates here stand at alpha = 1e-6 each."""
+
+import math
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+from scipy import stats
+
+import dpbandits as dpb
+from dpbandits.privacy import secure
+from dpbandits.privacy.channels import LAPLACE, Gaussian, Laplace, Open
+from dpbandits.privacy.secure import SecureNoise
+
+ALPHA = 1e-6
+DRAWS = 40_000
+CHANNELS = {"laplace": Laplace(1.0), "gaussian": Gaussian(1.0)}
+
+
+def draws(channel, scale, grid=1.0, statistic=0.0, n=DRAWS):
+    """``n`` independent noise variables, in grid units."""
+    release = np.empty(n)
+    SecureNoise(grid, (0.0, 4 * grid)).perturb(channel, scale * grid, np.full(n, statistic), release)
+    return (release - statistic) / grid
+
+
+def exact_pmf(channel, scale, reach):
+    k = np.arange(-reach, reach + 1)
+    if isinstance(channel, Laplace):
+        return k, np.tanh(0.5 / scale) * np.exp(-np.abs(k) / scale)
+    weight = np.exp(-(k**2) / (2 * scale**2))
+    return k, weight / weight.sum()
+
+
+def p_value(sample, channel, scale):
+    """Chi-square of integer noise against the exact law, with both tails in one cell each of at least 20 expected draws."""
+    k, pmf = exact_pmf(channel, scale, reach=int(60 * scale) + 10)
+    edge = int(np.max(k[np.array([pmf[k >= i].sum() for i in k]) * sample.size >= 20]))
+    cells = np.clip(sample, -edge, edge).astype(int) + edge
+    observed = np.bincount(cells, minlength=2 * edge + 1)
+    expected = np.bincount(np.clip(k, -edge, edge) + edge, weights=pmf, minlength=2 * edge + 1)
+    return stats.chisquare(observed, expected / expected.sum() * sample.size).pvalue
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+@pytest.mark.parametrize("scale", [0.7, 3.0, 11.25])
+def test_noise_follows_the_exact_discrete_law(name, scale):
+    assert p_value(draws(CHANNELS[name], scale, grid=2.0**-6), CHANNELS[name], scale) > ALPHA
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+@pytest.mark.parametrize("off", [0.9, 1.1])
+def test_ten_percent_less_or_more_noise_would_be_seen(name, off):
+    # The control of the test above: at 40,000 draws the non-centrality of the chi-square is above 400, the threshold below 120.
+    assert p_value(draws(CHANNELS[name], 3.0 * off), CHANNELS[name], 3.0) < ALPHA
+
+
+def test_the_two_families_would_be_told_apart():
+    assert p_value(draws(Laplace(1.0), 3.0), Gaussian(1.0), 3.0 * math.sqrt(2)) < ALPHA
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+def test_coordinates_are_independent(name):
+    left, right = draws(CHANNELS[name], 5.0, n=2 * DRAWS).reshape(-1, 2).T
+    for f in (lambda x: x, np.abs):
+        # Under independence sqrt(n) times the correlation is normal; shared noise would give sqrt(n) = 200.
+        z = math.sqrt(DRAWS) * np.corrcoef(f(left), f(right))[0, 1]
+        assert 2 * stats.norm.sf(abs(z)) > ALPHA
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+@pytest.mark.parametrize("size", [1, 3])
+def test_noise_is_added_to_the_statistic_on_the_grid(name, size):
+    source, release = SecureNoise(2.0**-10, (0.0, 1.0)), np.zeros(size)
+    statistic = np.arange(1, size + 1) * 2.0**30
+    source.perturb(CHANNELS[name], 4.0, statistic, release)
+    assert np.all((release * 2.0**10) % 1 == 0)
+    assert np.all(np.abs(release - statistic) < 4.0 * 60)  # beyond it with probability e^-60
+    assert np.any(release != statistic)  # equal with probability below 1e-3 per coordinate ...
+    again = np.array([_once(source, name, statistic) for _ in range(4)])
+    assert len({tuple(row) for row in again}) > 1  # ... and all alike below 1e-9
+
+
+def _once(source, name, statistic):
+    release = np.zeros(statistic.size)
+    source.perturb(CHANNELS[name], 4.0, statistic, release)
+    return release
+
+
+def test_nothing_is_added_in_an_open_channel_or_to_what_no_record_moves():
+    source, release = SecureNoise(0.5, (0.0, 1.0)), np.zeros(2)
+    source.perturb(Open(), 0.0, np.array([0.3, 7.0]), release)
+    assert release.tolist() == [0.3, 7.0]
+    source.perturb(Gaussian(1.0), 0.0, np.array([0.5, 7.0]), release)
+    assert release.tolist() == [0.5, 7.0]
+
+
+# The door -------------------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def doors(draw):
+    """A grid, and a range of 1.0 to 2**12 grid units whose ends are anywhere."""
+    grid = 2.0 ** draw(st.integers(-40, 20))
+    lo = draw(st.floats(-(2.0**20), 2.0**20)) * grid
+    hi = lo + draw(st.floats(1.0, 2.0**12)) * grid
+    try:
+        return SecureNoise(grid, (lo, hi)), lo, hi
+    except dpb.ArgumentError:  # less than two grid points
+        assume(False)
+
+
+@given(doors(), st.lists(st.floats(0, 1), min_size=2, max_size=2))
+@example((SecureNoise(2.0, (5e-324, 4.0)), 5e-324, 4.0), [0.0, 1.0])
+def test_rounding_at_the_door_costs_no_sensitivity(door, places):
+    source, lo, hi = door
+    grid = source.grid
+    rewards = [min(max(lo + place * (hi - lo), lo), hi) for place in places]
+    one, other = map(source.to_grid, rewards)
+    for reward, rounded in zip(rewards, (one, other), strict=True):
+        assert lo <= rounded <= hi
+        assert (rounded / grid).is_integer()
+        below = math.floor(reward / grid) * grid
+        nearest = min((m for m in (below, below + grid) if lo <= m <= hi), key=lambda m: abs(m - reward))
+        assert abs(Fraction(rounded) - Fraction(reward)) == abs(Fraction(nearest) - Fraction(reward))
+    # hi - lo in floating point is what policies declare.
+    assert abs(Fraction(one) - Fraction(other)) <= Fraction(hi - lo)
+
+
+@given(doors(), st.lists(st.floats(0, 1), min_size=1, max_size=40), st.data())
+def test_a_sum_moves_by_at_most_the_sensitivity_whatever_the_order(door, places, data):
+    source, lo, hi = door
+    rewards = [source.to_grid(min(max(lo + place * (hi - lo), lo), hi)) for place in places]
+    changed = list(rewards)
+    changed[data.draw(st.integers(0, len(rewards) - 1))] = source.to_grid(data.draw(st.floats(lo, hi)))
+    total, neighbour = sum(rewards), sum(reversed(changed))
+    assert Fraction(total) == sum(map(Fraction, rewards))
+    assert abs(Fraction(total) - Fraction(neighbour)) <= Fraction(hi - lo)
+
+
+def test_a_range_whose_ends_are_off_the_grid():
+    source = SecureNoise(2.0**-3, (0.1, 0.7))
+    assert [source.to_grid(r) for r in (0.1, 0.18, 0.19, 0.3, 0.7)] == [0.125, 0.125, 0.25, 0.25, 0.625]
+
+
+@pytest.mark.parametrize("grid", [0.0, -0.5, 0.3, 3, 2.0**-41, 2.0**21, math.nan, math.inf, True, "fine", None])
+def test_a_grid_that_is_no_power_of_two_in_range_is_refused(grid):
+    with pytest.raises(dpb.ArgumentError, match="grid must be a power of two"):
+        SecureNoise(grid, (0.0, 1.0))
+
+
+@pytest.mark.parametrize(("grid", "reward_range"), [(1.0, (0.1, 0.7)), (1.0, (0.1, 1.7)), (0.5, (0.2, 0.9)), (2, (0, 1))])
+def test_a_range_with_less_than_two_grid_points_is_refused(grid, reward_range):
+    with pytest.raises(dpb.ArgumentError, match="grid must have two multiples within"):
+        SecureNoise(grid, reward_range)
+
+
+def test_rewards_too_large_for_exact_sums_are_refused():
+    assert SecureNoise(2.0**-20, (0.0, 2.0**12)).most_records == 2**21 - 1
+    with pytest.raises(dpb.ArgumentError, match="grid must be at least"):
+        SecureNoise(2.0**-20, (-(2.0**12) - 1, 0.0))
+
+
+@pytest.mark.parametrize("value", [0.3, 2.0**54, math.nan, math.inf])
+def test_a_statistic_off_the_grid_is_never_released(value):
+    release = np.zeros(2)
+    with pytest.raises(dpb.DPBanditsError, match="not a sum of rewards on the grid"):
+        SecureNoise(0.5, (0.0, 1.0)).perturb(Laplace(1.0), 1.0, np.array([1.0, value]), release)
+    assert release.tolist() == [0.0, 0.0]
+
+
+# No less than claimed ---------------------------------------------------------------------------------------------------------
+
+RANGES = st.sampled_from([(0.0, 1.0), (0.1, 0.7), (-3.3, 1e3 / 7)])
+
+
+def perturbed_by(policy, monkeypatch):
+    """The mechanism that a release of the policy goes through, and its scale."""
+    seen = []
+    build = secure._mechanism
+
+    def spy(family, scale, scalar):
+        seen.append((build(family, scale, scalar), scale))
+        return seen[-1][0]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(secure, "_mechanism", spy)
+        lo, hi = policy.reward_range
+        policy._noise.perturb(policy.channel, policy.channel.scale(hi - lo), np.zeros(1), np.zeros(1))
+    return seen[0]
+
+
+@given(rho=st.floats(1e-6, 1e3), reward_range=RANGES, power=st.integers(-24, -3))
+def test_gaussian_noise_is_never_smaller_than_claimed(rho, reward_range, power):
+    policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(rho), reward_range=reward_range, noise="secure", grid=2.0**power)
+    with pytest.MonkeyPatch.context() as patch:
+        mechanism, scale = perturbed_by(policy, patch)
+    width = Fraction(reward_range[1] - reward_range[0]) / Fraction(2) ** power
+    assert width**2 <= 2 * Fraction(rho) * Fraction(scale) ** 2
+    assert Fraction(scale) ** 2 * 2 * Fraction(rho) <= width**2 * (1 + Fraction(1, 10**12))
+    assert mechanism.map(float(width)) <= rho  # OpenDP's own bound, rounded up
+
+
+@given(epsilon=st.floats(1e-4, 30.0), reward_range=RANGES, power=st.integers(-24, -3))
+def test_laplace_noise_is_never_smaller_than_claimed(epsilon, reward_range, power):
+    source, grid = SecureNoise(2.0**power, reward_range), 2.0**power
+    width, channel = reward_range[1] - reward_range[0], Laplace.calibrated(dpb.PureDP(epsilon))
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(secure, "_mechanism", lambda family, scale, scalar: seen.append(scale) or (lambda units: units))
+        source.perturb(channel, channel.scale(width), np.zeros(1), np.zeros(1))
+    assert Fraction(width) / Fraction(grid) <= Fraction(epsilon) * Fraction(seen[0])
+    assert Fraction(epsilon) * Fraction(seen[0]) <= Fraction(width) / Fraction(grid) * (1 + Fraction(1, 10**12))
+    bound = int((source.to_grid(reward_range[1]) - source.to_grid(reward_range[0])) / grid)
+    assert secure._mechanism(LAPLACE, seen[0], True).map(bound) <= epsilon
+
+
+def test_an_epsilon_delta_budget_is_kept_in_zcdp():
+    budget = dpb.ApproxDP(1.0, 1e-6)
+    simulated, safe = (dpb.AdaCUCB(2, budget=budget, noise=noise) for noise in ("simulation", "secure"))
+    assert safe.meter.currency == "zcdp"
+    assert 0.5 / safe.channel.multiplier**2 == pytest.approx(budget.rho, rel=1e-9)
+    assert safe.channel.multiplier > simulated.channel.multiplier
+
+
+# What it refuses ----------------------------------------------------------------------------------------------------------------
+
+
+def test_there_is_no_seed():
+    with pytest.raises(dpb.ArgumentError, match="seed must be None"):
+        dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), noise="secure", seed=1)
+
+
+def test_there_is_no_secure_noise_without_clipping():
+    with pytest.raises(dpb.ArgumentError, match="clip must be True"):
+        dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), noise="secure", clip=False)
+
+
+def test_there_is_no_generator_for_noise():
+    source = SecureNoise(0.5, (0.0, 1.0))
+    for name in ("privacy", "environment"):
+        with pytest.raises(dpb.DPBanditsError, match="no generator"):
+            source.stream(name)
+    assert source.stream("policy").random() != source.stream("policy").random()
+
+
+def test_without_opendp_the_way_to_install_it_is_named(monkeypatch):
+    secure._opendp.cache_clear()
+    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    with pytest.raises(dpb.MissingExtra, match=r"pip install 'dpbandits\[secure\]'"):
+        dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), noise="secure")
+
+
+# End to end ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reward_range", [(0.0, 1.0), (0.1, 0.7), (-5.0, 3.3)])
+def test_a_policy_releases_on_the_grid_once_per_episode(reward_range, monkeypatch):
+    policy = dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5), reward_range=reward_range, noise="secure", grid=2.0**-8, patience=2)
+    released = []
+    perturb = policy._noise.perturb
+
+    def watched(channel, scale, statistic, release):
+        perturb(channel, scale, statistic, release)
+        assert scale == policy.noise_scale
+        released.append(float(release[0]))
+
+    monkeypatch.setattr(policy._noise, "perturb", watched)
+    rng = np.random.default_rng(0)
+    for i in range(400):
+        decision = policy.pull()
+        if i % 7:  # the others are never answered: the default counts, rounded as well
+            policy.update(rng.uniform(*reward_range), decision)
+    assert len(released) >= 8
+    assert policy.ledger.draws == policy.ledger.releases == len(released)
+    assert all((value * 2.0**8).is_integer() for value in released)
+    assert policy.ledger.total() == pytest.approx(0.5)
+
+
+def test_an_open_channel_plays_as_in_simulation():
+    policies = [dpb.AdaCUCB(3, budget=None, noise=noise) for noise in ("simulation", "secure")]
+    rewards = np.random.default_rng(1).integers(0, 2, size=(300, 3)).astype(float)
+    arms = [[play(policy, row) for row in rewards] for policy in policies]
+    assert arms[0] == arms[1]
+    assert policies[1].ledger.draws == 0
+
+
+def play(policy, row):
+    decision = policy.pull()
+    policy.update(row[decision], decision)
+    return decision.arm
+
+
+def play_on(policy, rounds):
+    for _ in range(rounds):
+        policy.update(0.5, policy.pull())
+
+
+def test_a_release_over_more_records_than_sum_exactly_is_refused_and_the_policy_serves_on():
+    policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5), noise="secure")
+    policy._noise.most_records = 2
+    with pytest.raises(dpb.ArgumentError, match="grid must be coarser than"):
+        play_on(policy, 50)
+    lines = len(policy.ledger)
+    assert max(policy.ledger.frame["last"] - policy.ledger.frame["first"] + 1) <= 4  # two episodes of two rounds fold into a line
+    assert not policy.pull().recorded
+    assert len(policy.ledger) == lines
+
+
+def test_the_guarantee_speaks_of_timing_and_not_of_simulation():
+    sentence = str(dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5), noise="secure").guarantee)
+    assert "timing" in sentence
+    assert "SIMULATION" not in sentence
