@@ -46,7 +46,8 @@ def looped(policy: Policy, world: RewardTable, max_hold: int = 1 << 62) -> list[
 def by_hand(policy: Policy, world: RewardTable) -> list[int]:
     """The arms of ``pull`` and ``update`` with the loop's random streams."""
     owner = identity(policy.stream_key)
-    policy._privacy_rng = stream(SEED, "privacy", owner, 0)
+    if policy.budget is not None:
+        policy._privacy_rng = stream(SEED, "privacy", owner, 0)
     if policy.card.randomised:
         policy._choice_rng = stream(SEED, "policy", owner, 0)
     rewards = np.diff(world.state.prefix, axis=0)

@@ -1,7 +1,8 @@
 """What the conformance suite runs on: every registered policy, and what an algorithm may add about itself.
 
-A registered class is in the suite by being registered.  Three tables below hold what the registry cannot know; a new class needs an
-entry in ``REFERENCES`` only, of which ``test_open_channel`` reminds.
+A registered class is in the suite by being registered.  What the registry cannot know stands in three tables: ``REFERENCES`` in
+``references.py``, where every class needs a textbook implementation, of which ``test_open_channel`` reminds; ``SMALL``, for classes
+whose example releases late; and ``BOUNDS``, for those with a published regret theorem.
 """
 
 from __future__ import annotations

@@ -72,9 +72,7 @@ def test_only_budgets_that_fit_are_taken(case: Case, budget: Any):
 
 
 @over(CASES)
-@pytest.mark.parametrize(
-    "reward", [math.nan, math.inf, -math.inf, None, "1", b"1", [1.0, 2.0], 1j, np.zeros(2), object()], ids=str
-)
+@pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf, None, "1", b"1", [1.0, 2.0], 1j, np.zeros(2), {}], ids=str)
 def test_a_bad_reward_changes_nothing(case: Case, reward: Any):
     policy = case.make(seed=2)
     play(policy, lambda d: 0.5, until=1)

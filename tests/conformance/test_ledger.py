@@ -33,25 +33,17 @@ def test_the_first_release_spends_the_budget_and_later_ones_nothing_more(case: C
     assert dataclasses.astuple(policy.ledger.spent()) == pytest.approx(dataclasses.astuple(case.budget))
 
 
-@over(CASES)
+@over(PRIVATE)
 def test_every_draw_belongs_to_a_released_coordinate(case: Case):
     policy = case.make(seed=4)
     length, random = policy._wall.statistic.size, policy._privacy_rng.bit_generator
-    state = random.state
-    play(policy, reward, until=2)
-    assert releases(policy) == 2
-    assert draws(policy) == (2 * length if case.budget else 0)
-    assert (random.state == state) == (case.budget is None)
-    fresh = case.make(seed=4)
-    random = fresh._privacy_rng.bit_generator
-    while releases(fresh) < 2:
-        state, before = random.state, releases(fresh)
-        decision = fresh.pull()
-        if releases(fresh) == before:
-            assert random.state == state, "choosing draws noise"
-            before = releases(fresh)
-            fresh.update(reward(decision), decision)
-            assert (random.state == state) == (releases(fresh) == before or case.budget is None)
+    while releases(policy) < 2:
+        calls = [policy.pull, lambda: policy.update(float(REWARDS[policy.rounds]))]
+        for call in calls:
+            state, before = random.state, releases(policy)
+            call()
+            assert (random.state == state) == (releases(policy) == before), "noise is drawn with a release, and only then"
+    assert draws(policy) == releases(policy) * length
 
 
 @over([case for case in CASES if case.budget is None])
@@ -60,6 +52,8 @@ def test_without_a_budget_the_ledger_says_that_everything_left(case: Case):
     play(policy, reward, until=2)
     assert policy.ledger.spent() is None
     assert policy.ledger.total() == math.inf
+    assert draws(policy) == 0
+    assert policy._privacy_rng is None
     assert all(span[FAMILY] == 0 for span in spans(policy))
 
 
