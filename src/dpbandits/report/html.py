@@ -1,0 +1,60 @@
+"""The few pieces of HTML that a page is made of.  Text is escaped where it enters; only ``Html`` goes through as it is."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from html import escape
+
+
+class Html(str):
+    """Text that is HTML already."""
+
+
+def text(value: str) -> Html:
+    """Any text as HTML; a number and its percent sign stay on one line."""
+    return value if isinstance(value, Html) else Html(escape(value).replace(" %", "&nbsp;%"))
+
+
+def tag(name: str, *content: str, **attributes: str) -> Html:
+    """An element; ``class_`` stands for ``class``."""
+    return Html(f"<{name}{_written(attributes)}>{''.join(text(part) for part in content)}</{name}>")
+
+
+def items(sentences: Iterable[str]) -> Html:
+    """A list of points."""
+    return tag("ul", *(tag("li", sentence) for sentence in sentences))
+
+
+def picture(wide: bytes, narrow: bytes, alt: str) -> Html:
+    """An SVG with another one for phones, both within the page."""
+    image = f"<img{_written({'src': _data(wide), 'alt': alt})}>"
+    return tag(
+        "picture", Html(f"<source{_written({'media': 'screen and (max-width: 640px)', 'srcset': _data(narrow)})}>"), Html(image)
+    )
+
+
+def table(
+    caption: str, heads: Sequence[str], groups: Iterable[tuple[str, Sequence[Sequence[str]]]], words: Iterable[int] = ()
+) -> Html:
+    """A table whose rows come in groups under a common first cell; all columns but the first two, and ``words``, are numbers."""
+    kinds = ["", ""] + ["n"] * (len(heads) - 2)
+    for column in words:
+        kinds[column] = "words"
+    head = tag("tr", *(tag("th", name, scope="col", class_=kind) for name, kind in zip(heads, kinds, strict=True)))
+    body = []
+    for first, rows in groups:
+        for i, row in enumerate(rows):
+            cells = [tag("td", cell, class_=kind) for cell, kind in zip(row, kinds[1:], strict=True)]
+            lead = [tag("th", first, scope="rowgroup", rowspan=str(len(rows)))] if i == 0 else []
+            body.append(tag("tr", *lead, *cells, class_="" if i else "first"))
+    inner = tag("table", tag("caption", tag("span", caption)), tag("thead", head), tag("tbody", *body))
+    return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def _data(svg: bytes) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
+
+
+def _written(attributes: dict[str, str]) -> str:
+    return "".join(f' {name.rstrip("_").replace("_", "-")}="{escape(value)}"' for name, value in attributes.items() if value)

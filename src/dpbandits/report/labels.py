@@ -1,0 +1,167 @@
+"""How policies, budgets and numbers are written, and which colour a policy has, in every figure and table of a report."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+# Dark enough on white, and told apart with the common kinds of colour blindness (after Okabe & Ito 2008, and Tol); the markers
+# carry the same distinction once more.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#332288", "#B8860B", "#56B4E9", "#882255", "#555555")
+_MARKERS = "osD^vPX<>*"
+
+_NUMBER = r"([0-9.e+-]+|inf)"
+_NOTIONS = (  # the strings of privacy.budgets; the last group is the number that may be compared within a notion
+    (re.compile(f"^{_NUMBER}-zCDP$"), "zCDP", "ρ"),
+    (re.compile(f"^{_NUMBER}-DP$"), "Pure DP", "ε"),
+    (re.compile(rf"^\({_NUMBER}, (?P<fixed>{_NUMBER})\)-DP$"), "Approximate DP, δ = {}", "ε"),
+    (re.compile(rf"^\((?P<fixed>{_NUMBER}), {_NUMBER}\)-RDP$"), "Rényi DP, order {}", "ε"),
+)
+NO_PRIVACY = "none"
+
+
+class Level(NamedTuple):
+    """A budget as a place on an axis: levels sort from strict to loose within a notion, without privacy last."""
+
+    rank: int
+    notion: str
+    value: float
+    symbol: str
+    text: str
+    fixed: float = math.nan  # delta or the order, where the notion has one
+
+    @property
+    def private(self) -> bool:
+        return self.text != NO_PRIVACY
+
+    @property
+    def comparable(self) -> bool:
+        """Whether it has a place among the budgets of its notion."""
+        return self.private and not math.isnan(self.value)
+
+    @property
+    def shown(self) -> str:
+        return self.text if self.private else "no privacy"
+
+
+def level(budget: str) -> Level:
+    """Read a budget back from its string.
+
+    >>> level("0.1-zCDP").value, level("(1, 1e-06)-DP").notion
+    (0.1, 'Approximate DP, δ = 1e-06')
+    """
+    if budget == NO_PRIVACY:
+        return Level(len(_NOTIONS) + 1, "No privacy", math.inf, "", budget)
+    for rank, (pattern, notion, symbol) in enumerate(_NOTIONS):
+        match = pattern.match(budget)
+        if match:
+            fixed = match.groupdict().get("fixed")
+            value = match[match.re.groups] if "Rényi" in notion else match[1]
+            return Level(rank, notion.format(fixed), float(value), symbol, budget, float(fixed or "nan"))
+    return Level(len(_NOTIONS), budget, math.nan, "", budget)
+
+
+class Look(NamedTuple):
+    """How one policy is written and drawn."""
+
+    label: str
+    colour: str
+    marker: str
+
+
+def looks(policies: Iterable[str], local: Collection[str] = ()) -> dict[str, Look]:
+    """A look for every policy of a study: the class, and of its arguments those that tell it from others of its class.
+
+    Policies in ``local`` trust nobody with raw rewards, which is more than the others promise at the same budget: they say so.
+
+    >>> [look.label for look in looks(["A(n_arms=4, b=1.0, c=True)", "A(n_arms=4, b=1.0, c=False)", "B(n_arms=4)"]).values()]
+    ['A (c=True)', 'A (c=False)', 'B']
+    """
+    parsed = {policy: _parsed(policy) for policy in policies}
+    labels = {policy: _compact(policy, parsed, policy in local) for policy in parsed}
+    places = {label: i for i, label in enumerate(dict.fromkeys(labels.values()))}
+    return {
+        policy: Look(label, _COLOURS[places[label] % len(_COLOURS)], _MARKERS[places[label] % len(_MARKERS)])
+        for policy, label in labels.items()
+    }
+
+
+def _parsed(policy: str) -> tuple[str, dict[str, str]]:
+    try:
+        call = ast.parse(policy, mode="eval").body
+    except (SyntaxError, ValueError):
+        return policy, {}
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+        return policy, {}
+    arguments = {k.arg: re.sub(r"\.0$", "", ast.unparse(k.value)) for k in call.keywords if k.arg}
+    arguments.pop("n_arms", None)  # the environment's, not the policy's
+    return call.func.id, arguments
+
+
+def _compact(policy: str, parsed: dict[str, tuple[str, dict[str, str]]], local: bool) -> str:
+    name, arguments = parsed[policy]
+    family = [others for other, others in parsed.values() if other == name]
+    varying = [key for key in arguments if any(others.get(key) != arguments[key] for others in family)]
+    said = [f"{key}={arguments[key]}" for key in varying] + (["local"] if local else [])
+    return f"{name} ({', '.join(said)})" if said else name
+
+
+def number(value: float, digits: int = 3) -> str:
+    """About ``digits`` significant digits, with thousands separators.
+
+    >>> number(12345.6), number(0.05678), number(-3.0), number(float("nan"))
+    ('12,346', '0.0568', '−3', '–')
+    """
+    if not math.isfinite(value):
+        return "∞" if value == math.inf else "–"
+    if value == 0:
+        return "0"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    if places > 6:
+        return f"{value:.{digits}g}".replace("-", "−")
+    text = f"{value:,.{places}f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return text.replace("-", "−")
+
+
+def short(value: float) -> str:
+    """A round number on an axis.
+
+    >>> short(100), short(20_000), short(1e7)
+    ('100', '20k', '10M')
+    """
+    for unit, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= unit:
+            return f"{value / unit:g}{sign}"
+    return f"{value:g}"
+
+
+def per_thousand(value: float) -> str:
+    """A count of people out of 1,000, to one decimal."""
+    return f"{value:,.1f}".replace("-", "−")
+
+
+def amount(value: float) -> str:
+    """A sum of rewards, such as a regret: whole from ten on."""
+    return number(value, 2) if abs(value) < 10 else f"{value:,.0f}".replace("-", "−")
+
+
+def more_or_fewer(value: float) -> str:
+    """A difference in people out of 1,000, with its sign."""
+    return ("+" if value > 0 else "") + per_thousand(value)
+
+
+def percent(share: float, places: int = 0) -> str:
+    """A share in percent."""
+    return f"{100 * share:.{places}f} %"
+
+
+def seconds(elapsed: float) -> str:
+    """A duration as people say it."""
+    if elapsed < 90:
+        return f"{number(elapsed, 2)} s"
+    return f"{elapsed / 60:.1f} min" if elapsed < 5400 else f"{elapsed / 3600:.1f} h"

@@ -1,0 +1,445 @@
+"""``write``: a study as one HTML page that opens offline, with its figures beside it as files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from . import figures
+from .findings import findings, interval, meaning, of_row
+from .html import Html, items, picture, table, tag, text
+from .labels import amount, level, looks, more_or_fewer, number, per_thousand, percent, seconds
+from .record import Replay, StudyRecord
+from .scenes import Estimate, Scene, scenes
+
+_CURRENCIES = {"pure": "ε", "zcdp": "ρ", "rdp": "ε", "gdp": "μ²"}
+
+
+def write(folder: str | Path, record: StudyRecord) -> Path:
+    """Write ``report.html`` and ``figures/*.svg|png`` into a folder that exists.
+
+    Equal records give equal bytes.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+    """
+    folder = Path(folder)
+    page = _Page(folder / "figures", record)
+    page.gallery.mkdir(exist_ok=True)
+    source = files(__package__)
+    template = Template(source.joinpath("page.html").read_text("utf-8"))
+    style = source.joinpath("style.css").read_text("utf-8")
+    html = template.substitute(title=text(record.title), style=style, head=page.head(), body=page.body(), foot=page.foot())
+    path = folder / "report.html"
+    path.write_text(html, "utf-8")
+    return path
+
+
+class _Page:
+    """One page in the making."""
+
+    def __init__(self, gallery: Path, record: StudyRecord) -> None:
+        self.gallery, self.record, self.result = gallery, record, record.result
+        self.policies: list[dict[str, Any]] = self.result.info.get("policies", [])
+        self.scenes = scenes(self.result)
+        local = {entry["policy"] for entry in self.policies if _trust(entry) == "local"}
+        self.looks = looks(self.result.runs["policy"].drop_duplicates(), local)
+
+    # The frame ------------------------------------------------------------------------------------------------------------
+
+    def head(self) -> Html:
+        runs = self.result.runs.groupby(["environment", "policy", "budget"]).size()
+        horizons = sorted({scene.horizon for scene in self.scenes})
+        facts = {
+            "Policies": str(len({look.label for look in self.looks.values()})),
+            "Budgets": str(self.result.runs["budget"].drop_duplicates().map(lambda b: level(b).private).sum()),
+            "Runs of each": _span(int(runs.min()), int(runs.max())),
+            "People per run": _span(horizons[0], horizons[-1]),
+            "Seed": str(self.record.seed),
+        }
+        parts = [tag("h1", self.record.title)]
+        if self.record.description:
+            parts.append(tag("p", self.record.description, class_="lead"))
+        parts.append(tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items()), class_="facts"))
+        if any(_simulated(entry) for entry in self.policies):
+            parts.append(_stamp())
+        return Html("\n".join([*parts, self._contents()]))
+
+    def _contents(self) -> Html:
+        links = {"findings": "Main findings", **{_anchor(i): self._heading(scene) for i, scene in enumerate(self.scenes)}}
+        if self.record.replay is not None:
+            links["replay"] = "Replay of the real trial"
+        links |= {"guarantees": "Guarantees", "reading": "How to read this page"}
+        written = Html("\n".join(tag("a", name, href=f"#{key}") for key, name in links.items()))
+        return tag("nav", written, aria_label="Contents")
+
+    def _heading(self, scene: Scene) -> str:
+        return "Results" if len(self.scenes) == 1 else f"Results: {scene.name}"
+
+    def body(self) -> Html:
+        sections = [tag("section", *self._findings(), id="findings")]
+        for i, scene in enumerate(self.scenes):
+            sections.append(tag("section", *self._scene(i, scene), id=_anchor(i)))
+        if self.record.replay is not None:
+            sections.append(tag("section", *self._replay(self.record.replay), id="replay"))
+        sections.append(tag("section", *self._guarantees(), id="guarantees"))
+        sections.append(tag("section", *self._reading(), id="reading"))
+        return Html("\n".join(sections))
+
+    def foot(self) -> Html:
+        versions = ", ".join(f"{name} {version}" for name, version in self.record.versions.items())
+        took = f"The simulation took {seconds(self.record.elapsed)}. "
+        return tag("p", f"Written by dpbandits. {took}{f'Versions: {versions}.' if versions else ''}")
+
+    # Findings and results -------------------------------------------------------------------------------------------------
+
+    def _findings(self) -> Iterator[Html]:
+        yield tag("h2", "Main findings")
+        for scene in self.scenes:
+            if len(self.scenes) > 1:
+                yield tag("h3", scene.name)
+            yield items(findings(scene, self.looks))
+        if self.record.replay is not None:
+            yield tag("h3", "In the replay of the real trial")
+            yield items(self._replayed(*part) for part in self._replay_tables(self.record.replay))
+        yield tag(
+            "p",
+            "Intervals hold for one number at a time and describe the chance in the simulated runs, with the mean rewards of the arms "
+            "taken as true. How well those are known is another matter that they do not cover. The policy of lowest mean regret was "
+            "picked after looking, so its lead is flattered a little.",
+            class_="note",
+        )
+
+    def _scene(self, index: int, scene: Scene) -> Iterator[Html]:
+        yield tag("h2", self._heading(scene))
+        yield tag("p", self._setting(scene))
+        yield from self._regret(index, scene)
+        yield from self._shares(index, scene)
+        if scene.baseline is not None:
+            yield from self._helped(index, scene)
+        yield tag("h3", "The numbers")
+        yield self._numbers(scene)
+        yield tag("h3", "Privacy spent")
+        yield tag(
+            "p",
+            "Every noisy number that leaves the private side is written in a ledger. Spent is the worst case over people: the "
+            "most that was paid for any one person's record, in the run that paid most.",
+        )
+        yield self._spent(scene)
+
+    def _setting(self, scene: Scene) -> str:
+        what = f"{scene.name}: {len(scene.arms)} arms"
+        if scene.means is None:
+            return f"{what}. Each run has {scene.horizon:,} rounds."
+        rates = ", ".join(f"{arm}: {number(mean)}" for arm, mean in zip(scene.arms, scene.means, strict=True))
+        return f"{what}, with these mean rewards: {rates}. Each run has {scene.horizon:,} rounds."
+
+    def _regret(self, index: int, scene: Scene) -> Iterator[Html]:
+        best = scene.table.loc[scene.table["regret"].idxmin()]
+        worst = scene.table.loc[scene.table["regret"].idxmax()]
+        reach = (
+            f"After {scene.horizon:,} rounds the mean regret lies between {amount(best['regret'])} ({self._setting_of(best)}) "
+            f"and {amount(worst['regret'])} ({self._setting_of(worst)})."
+        )
+        yield tag("h3", "Regret as people come in")
+        yield self._figure(
+            index,
+            "regret",
+            lambda width: figures.regret_curves(scene.curves, looks_of=self.looks, width=width),
+            f"Curves of mean regret over rounds, one panel per budget. {reach}",
+            "Regret is what was lost, in expected rewards, against always playing the best arm: lower is better, and a curve that "
+            "flattens has found it. Shades are 95 % bootstrap bands of the mean over runs. All panels have the same scale.",
+        )
+        if any(kind.comparable for kind in scene.table["level"]):
+            yield tag("h3", "What privacy costs")
+            yield self._figure(
+                index,
+                "regret-by-budget",
+                lambda width: figures.regret_by_budget(scene, self.looks, width),
+                f"Mean final regret against the privacy budget, one panel per notion of privacy. {reach}",
+                "Bars are 95 % intervals, sometimes smaller than the marks, which are moved sideways a little to stay apart. The notions "
+                "of privacy have panels of their own because their numbers are not comparable: 1-zCDP is not 1-DP. Dashed lines: "
+                "the same policy with an open channel, that is without noise.",
+            )
+
+    def _shares(self, index: int, scene: Scene) -> Iterator[Html]:
+        beside = f", beside {scene.reference[0]}" if scene.reference else ""
+        best = "" if scene.best is None else f" {self._best_shares(scene)}"
+        yield tag("h3", "Who gets which arm")
+        yield self._figure(
+            index,
+            "arm-shares",
+            lambda width: figures.arm_shares(scene, self.looks, width),
+            f"Stacked bars of the share of rounds per arm, for each policy and budget{beside}.{best}",
+            f"Mean over runs, in percent{beside}.{best}",
+        )
+
+    def _best_shares(self, scene: Scene) -> str:
+        shares = scene.table[f"share_{scene.best}"]
+        return f"The best arm, {scene.arms[scene.best or 0]}, got {percent(shares.min())} to {percent(shares.max())}."
+
+    def _helped(self, index: int, scene: Scene) -> Iterator[Html]:
+        assert scene.baseline is not None
+        name = scene.baseline[0]
+        low, high = scene.table["gain"].min(), scene.table["gain"].max()
+        yield tag("h3", "People helped" if scene.reference else "Reward gained")
+        yield self._figure(
+            index,
+            "people-helped",
+            lambda width: figures.people_helped(scene, self.looks, width),
+            f"Expected {scene.gained} per 1,000 people compared with {name}, per policy and budget: "
+            f"from {more_or_fewer(low)} to {more_or_fewer(high)}.",
+            f"Expected {scene.gained} per 1,000 people, more (right) or fewer (left) than with {name}: the share of people each arm got, "
+            "times that arm's mean. Lines are 95 % intervals of the mean over runs, often hidden behind the marks; "
+            "open marks have no privacy.",
+        )
+
+    def _numbers(self, scene: Scene) -> Html:
+        heads = ["Policy", "Budget", f"Regret after {scene.horizon:,} rounds"]
+        if scene.baseline is not None:
+            unit = scene.gained.capitalize()
+            heads += [f"{unit} per 1,000", f"Compared with {scene.baseline[0]}", f"Share of {scene.arms[scene.best or 0]}"]
+
+        def cells(row: pd.Series) -> list[str]:
+            found = [row["level"].shown, _ranged(of_row(row, "regret"), amount)]
+            if scene.baseline is not None:
+                found += [
+                    _ranged(of_row(row, "helped"), per_thousand),
+                    _ranged(of_row(row, "gain"), more_or_fewer),
+                ]
+                found.append(percent(row[f"share_{scene.best}"], 1))
+            return found
+
+        return table("Means over runs, with 95 % bootstrap intervals.", heads, self._grouped(scene.table, cells))
+
+    def _spent(self, scene: Scene) -> Html:
+        def cells(row: pd.Series) -> list[str]:
+            counts = [_mean_count(row["releases"]), _mean_count(row["draws"])]
+            if not row["level"].private or pd.isna(row["limit"]):
+                return [row["level"].shown, "no limit", "not counted", "–", *counts]
+            unit = _CURRENCIES.get(row["currency"], "")
+            share, over = row["spent"] / row["limit"], row["over"] > 0
+            bar = Html(f'<span class="bar{" over" if over else ""}"><i style="width:{min(100 * share, 100):.1f}%"></i></span>')
+            used = bar + text(f"{100 * share:.1f} %" + (f", over in {row['over']:,} runs" if over else ""))
+            return [row["level"].shown, f"{unit} {number(row['limit'])}", f"{unit} {number(row['spent'])}", Html(used), *counts]
+
+        heads = ["Policy", "Budget", "Limit", "Most spent in any run", "Of the limit", "Releases per run", "Noise draws per run"]
+        caption = (
+            "Privacy spent against the budget. (ε, δ) budgets are counted in μ², the currency in which Gaussian noise adds up."
+        )
+        return table(caption, heads, self._grouped(scene.table, cells))
+
+    def _grouped(self, rows: pd.DataFrame, cells: Callable[[pd.Series], list[str]]) -> Iterator[tuple[Html, list[list[str]]]]:
+        for policy, group in rows.groupby("policy", sort=False):
+            look = self.looks[str(policy)]
+            name = Html(f'<span class="swatch" style="background:{look.colour}"></span>') + text(look.label)
+            yield Html(name), [cells(row) for _, row in group.iterrows()]
+
+    def _setting_of(self, row: pd.Series) -> str:
+        return f"{self.looks[row['policy']].label}, {row['level'].shown}"
+
+    def _figure(self, index: int | None, name: str, draw: Callable[[float], Figure], alt: str, caption: str) -> Html:
+        """A figure in the page and, as it is at a desk, in files."""
+        prefix = "" if index is None or len(self.scenes) == 1 else f"{index + 1}-{_slug(self.scenes[index].name)}-"
+        wide = draw(figures.WIDE)
+        drawn = figures.svg(wide)
+        (self.gallery / f"{prefix}{name}.svg").write_bytes(drawn)
+        (self.gallery / f"{prefix}{name}.png").write_bytes(figures.png(wide))
+        narrow = figures.svg(draw(figures.NARROW))
+        return tag("figure", picture(drawn, narrow, alt), tag("figcaption", caption))
+
+    # The replay -----------------------------------------------------------------------------------------------------------
+
+    def _replay_tables(self, replay: Replay) -> Iterator[tuple[str, pd.DataFrame, tuple[str, float] | None]]:
+        """Per replayed trial: its name, a table like that of a scene, and the trial's own name and success rate."""
+        runs, summary = replay.runs, replay.summary()
+        if "environment" not in summary:
+            summary = summary.assign(environment=runs["environment"].iloc[0])
+        for environment, rates in summary.groupby("environment", sort=False):
+            played = runs[runs["environment"] == environment]
+            counts = played.groupby(["policy", "budget"])[["rounds", "releases"]].mean().reset_index()
+            merged = rates.rename(columns={"mean": "rate", "low": "rate_low", "high": "rate_high"})
+            merged = merged[["policy", "budget", "rate", "rate_low", "rate_high"]].merge(counts, on=["policy", "budget"])
+            merged["level"] = merged["budget"].map(level)
+            order = {policy: i for i, policy in enumerate(merged["policy"].drop_duplicates())}
+            merged["order"] = [(order[row.policy], row.level[:3]) for row in merged.itertuples()]
+            yield str(environment), merged.sort_values("order", ignore_index=True), self._own_rate(str(environment))
+
+    def _own_rate(self, environment: str) -> tuple[str, float] | None:
+        known = [scene for scene in self.scenes if scene.reference is not None and scene.baseline is not None]
+        known.sort(key=lambda scene: scene.name != environment)
+        return (known[0].baseline[0], known[0].baseline[1] / 1000) if known and known[0].baseline else None
+
+    def _replayed(self, environment: str, rates: pd.DataFrame, own: tuple[str, float] | None) -> str:
+        low, high = rates.loc[rates["rate"].idxmin()], rates.loc[rates["rate"].idxmax()]
+
+        def told(row: pd.Series) -> str:
+            return f"{percent(row['rate'], 1)}{interval(of_row(row, 'rate'), _rate)} for {self._setting_of(row)}"
+
+        people = float(rates["rounds"].mean())
+        chance = 1.96 * (float(rates["rate"].mean()) * (1 - float(rates["rate"].mean())) / people) ** 0.5
+        trial = "" if own is None else f" {own[0]} had {percent(own[1], 1)}."
+        return (
+            f"Success rates run from {told(low)} to {told(high)}.{trial} The intervals cover the order of the people and the policies' "
+            f"chance only: with some {people:,.0f} people counted, who happened to take part moves a rate by {100 * chance:.1f} points "
+            "either way."
+        )
+
+    def _replay(self, replay: Replay) -> Iterator[Html]:
+        yield tag("h2", "Replay of the real trial")
+        yield tag(
+            "p",
+            "Here nothing is simulated but the noise: real people come in random order, and one counts when the policy picks the arm that "
+            "the person really got. What is counted is then an unbiased sample of what the policy would have met. Few people count, so a "
+            "replay is shorter than the trial, and the policies are still learning through most of it.",
+        )
+        for i, (environment, rates, own) in enumerate(self._replay_tables(replay)):
+
+            def draw(width: float, rates: pd.DataFrame = rates, own: tuple[str, float] | None = own) -> Figure:
+                return figures.replay_rates(rates, self.looks, own, width)
+
+            name = "replay" if i == 0 else f"replay-{i + 1}"
+            yield tag("h3", environment)
+            yield self._figure(
+                None,
+                name,
+                draw,
+                f"Success rates in the replay. {self._replayed(environment, rates, own)}",
+                "Mean success rate over replays with 95 % intervals; open marks have no privacy. The replays shuffle the same people, "
+                "so the intervals do not say how another trial, with other people, would have come out.",
+            )
+            heads = ["Policy", "Budget", "Success rate", "Compared with the trial", "People counted", "Releases"]
+
+            def cells(row: pd.Series, own: tuple[str, float] | None = own) -> list[str]:
+                gap = "–" if own is None else f"{more_or_fewer(100 * (row['rate'] - own[1]))} points"
+                return [
+                    row["level"].shown,
+                    _ranged(of_row(row, "rate"), _rate),
+                    gap,
+                    _mean_count(row["rounds"]),
+                    _mean_count(row["releases"]),
+                ]
+
+            yield table("Means over replays, with 95 % intervals.", heads, self._grouped(rates, cells))
+
+    # Guarantees and reading -----------------------------------------------------------------------------------------------
+
+    def _guarantees(self) -> Iterator[Html]:
+        yield tag("h2", "What is guaranteed")
+        if any(_simulated(entry) for entry in self.policies):
+            yield _stamp()
+        yield tag(
+            "p",
+            "The promise of every policy in full, per budget. What a group of policies has in common stands once, below their promises.",
+        )
+        for rest, promises in _grouped_sentences(self.policies).items():
+            entries = [entry for members in promises.values() for entry in members]
+            names = list(dict.fromkeys(self._label(entry) for entry in entries))
+            open_, simulated = all(entry["budget"] == "none" for entry in entries), any(map(_simulated, entries))
+            badge = "no privacy" if open_ else "simulated noise: protects nobody" if simulated else ""
+            title = tag("h3", ", ".join(names), *([tag("span", badge, class_="badge")] if badge else []))
+            lines = []
+            for promise, members in promises.items():
+                here = list(dict.fromkeys(self._label(entry) for entry in members))
+                who = tag("strong", f"{level(members[0]['budget']).shown}{'' if here == names else f' ({chr(44).join(here)})'}: ")
+                lines.append(tag("p", promise) if open_ else tag("p", who, promise))
+            yield tag("div", title, *lines, *([tag("p", rest)] if rest else []), class_="card open" if open_ else "card")
+        yield tag("h3", "The budgets in words")
+        kinds = sorted(map(level, self.result.runs["budget"].drop_duplicates()), key=lambda kind: kind[:3])
+        rows = [(kind.shown, [[meaning(kind)]]) for kind in kinds]
+        yield table("Every budget of this study, translated.", ["Budget", "What may be learnt about one person"], rows, [1])
+
+    def _label(self, entry: Mapping[str, Any]) -> str:
+        look = self.looks.get(entry["policy"])
+        return str(entry["policy"]) if look is None else look.label
+
+    def _reading(self) -> Iterator[Html]:
+        yield tag("h2", "How to read this page, and how it was computed")
+        words = {
+            "Round": "One person: the policy picks an arm, the person's answer is the reward.",
+            "Regret": "The expected reward of always playing the best arm, minus that of the arms that were played. It counts "
+            "expectations, not luck: two runs that play the same arms have the same regret.",
+            "Bands and intervals": "95 % percentile bootstrap of the mean over runs, 2,000 resamples. Differences between policies are "
+            "paired run by run, as both then meet the same random numbers of the environment. No correction was made "
+            "for looking at many numbers.",
+            "Privacy budget": "What all that a policy releases may reveal about one person's reward, at most. Smaller is stricter. "
+            "The numbers of different notions (zCDP ρ, pure ε, approximate ε with δ) must not be compared as they stand; "
+            "the table above translates them.",
+            "Local": "Rewards are randomised before anyone sees them. Policies marked local promise more at the same number than the "
+            "others, whose operator is trusted with the true rewards.",
+            "No privacy": "The same policy through an open channel, without noise; the difference to it is the price of privacy.",
+            "Releases and noise draws": "How many times something left the private side, and how many random numbers were added to it; "
+            "both are means over runs.",
+            "Seed": f"{self.record.seed}. The same seed and versions give the same numbers.",
+        }
+        yield tag("dl", *(part for name, meant in words.items() for part in (tag("dt", name), tag("dd", meant))))
+        yield tag("h3", "Policies as they were configured")
+        yield items(f"{look.label}: {policy}" for policy, look in self.looks.items())
+        if self.record.config:
+            yield tag("h3", "The study as it was declared")
+            yield tag("pre", json.dumps(self.record.config, indent=2, ensure_ascii=False, default=str))
+
+
+def _grouped_sentences(policies: list[dict[str, Any]]) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """Guarantees by what follows their first sentence, which holds the budget; within it by that sentence."""
+    groups: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for entry in sorted(policies, key=lambda entry: level(entry["budget"])[:3]):
+        first, stop, rest = str(entry.get("sentence", "")).partition(". ")
+        groups.setdefault(rest, {}).setdefault(first + stop.strip(), []).append(entry)
+    return groups
+
+
+def _stamp() -> Html:
+    return tag(
+        "p",
+        tag("strong", "Simulated noise protects nobody. "),
+        "The noise in this study comes from a seeded generator that anyone can rerun and subtract. What follows shows how the policies "
+        "would perform; it is no evidence that the data of real people were protected. "
+        "With real people, policies have to run on secure noise.",
+        class_="stamp",
+    )
+
+
+def _simulated(entry: Mapping[str, Any]) -> bool:
+    return any(str(caveat).startswith("SIMULATION") for caveat in entry.get("guarantee", {}).get("caveats", ()))
+
+
+def _trust(entry: Mapping[str, Any]) -> str:
+    return str(entry.get("guarantee", {}).get("trust_model", ""))
+
+
+def _ranged(value: Estimate, show: Callable[[float], str]) -> Html:
+    """A mean in a cell, its interval below."""
+    inner = "" if pd.isna(value.low) else tag("span", f"{show(value.low)} to {show(value.high)}", class_="range")
+    return Html(text(show(value.mean)) + inner)
+
+
+def _mean_count(value: float) -> str:
+    return f"{value:,.1f}"
+
+
+def _rate(value: float) -> str:
+    return percent(value, 1)
+
+
+def _span(low: int, high: int) -> str:
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _anchor(index: int) -> str:
+    return f"results-{index + 1}"
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40].strip("-")

@@ -1,0 +1,48 @@
+"""What a report is written from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pandas as pd
+
+from ..simulation.results import Result
+
+
+class Replay(Protocol):
+    """The replay of a logged trial: a round counts when the policy picks the arm that the person really got.
+
+    ``runs`` has one row per (environment, policy, budget, run) with ``rounds``, ``successes``, ``rate``, ``releases`` and ``spent``;
+    ``summary()`` the mean rate with ``low`` and ``high`` per environment, policy and budget.
+    """
+
+    @property
+    def runs(self) -> pd.DataFrame: ...
+
+    def summary(self) -> pd.DataFrame: ...
+
+
+@dataclass(frozen=True)
+class StudyRecord:
+    """One finished study.
+
+    Attributes:
+        title, description: in the words of the study's author.
+        result: of the simulation.
+        replay: of a logged trial; None where there is none.
+        seed: of everything.
+        config: the study as it was declared; JSON data.
+        versions: package -> version.
+        elapsed: seconds that the simulation took.
+    """
+
+    title: str
+    description: str
+    result: Result
+    replay: Replay | None = None
+    seed: int = 0
+    config: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    elapsed: float = 0.0

@@ -1,0 +1,152 @@
+"""What a report says in numbers: one table per environment, and paired comparisons, all with bootstrap intervals over runs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..simulation.results import Result, bootstrap_band
+from .labels import level
+
+CONFIDENCE = 0.95
+_RESAMPLES = 2000
+
+
+class Estimate(NamedTuple):
+    """A mean over runs with its interval; both ends are NaN where there is one run only."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class Scene(NamedTuple):
+    """One environment of a study, made ready for figures and tables.
+
+    Attributes:
+        name: as in the result.
+        arms: their names.
+        means: mean reward per arm; None where the environment does not say.
+        reference: name and shares of the allocation to compare with; None where there is none.
+        horizon: rounds of a run.
+        runs: the result's rows of this environment, with ``helped``: the expected successes per 1,000 people, given which arms were played.
+        curves: the result's summary of this environment.
+        table: one row per policy and budget, in the order of the study, budgets from strict to loose.
+    """
+
+    name: str
+    arms: list[str]
+    means: np.ndarray | None
+    reference: tuple[str, np.ndarray] | None
+    horizon: int
+    runs: pd.DataFrame
+    curves: pd.DataFrame
+    table: pd.DataFrame
+
+    @property
+    def baseline(self) -> tuple[str, float] | None:
+        """What ``helped`` is compared with: the reference's, or that of playing all arms equally."""
+        if self.means is None:
+            return None
+        name, shares = self.reference or ("equal shares", np.full(len(self.arms), 1 / len(self.arms)))
+        return name, 1000 * float(shares @ self.means)
+
+    @property
+    def gained(self) -> str:
+        """What a mean counts: the rewards of a trial with an allocation of its own are successes."""
+        return "successes" if self.reference else "reward"
+
+    @property
+    def best(self) -> int | None:
+        """The arm of the highest mean."""
+        return None if self.means is None else int(self.means.argmax())
+
+    def paired(self, column: str, one: pd.Series, other: pd.Series) -> Estimate:
+        """The mean difference in a column between two rows of the table, run by run."""
+        a, b = self._column(column, one), self._column(column, other)
+        return estimate((a - b).dropna().to_numpy())
+
+    def open_row(self, row: pd.Series) -> pd.Series | None:
+        """The same policy without privacy."""
+        found = self.table[(self.table["policy"] == row["policy"]) & (self.table["budget"] == "none")]
+        return None if found.empty else found.iloc[0]
+
+    def _column(self, column: str, row: pd.Series) -> pd.Series:
+        chosen = (self.runs["policy"] == row["policy"]) & (self.runs["budget"] == row["budget"])
+        return self.runs[chosen].set_index("run")[column]
+
+
+def estimate(values: np.ndarray) -> Estimate:
+    """Mean and percentile bootstrap interval of one number per run."""
+    if values.size < 2:
+        return Estimate(float(values.mean()) if values.size else np.nan, np.nan, np.nan)
+    low, high = bootstrap_band(values[:, None], CONFIDENCE, _RESAMPLES, np.random.default_rng(0))
+    return Estimate(float(values.mean()), float(low[0]), float(high[0]))
+
+
+def scenes(result: Result) -> list[Scene]:
+    """Every environment of a result."""
+    summary = result.summary(CONFIDENCE, _RESAMPLES)
+    return [
+        _scene(result, str(name), summary[summary["environment"] == name])
+        for name in result.runs["environment"].drop_duplicates()
+    ]
+
+
+def _scene(result: Result, name: str, curves: pd.DataFrame) -> Scene:
+    facts: dict[str, Any] = result.info.get("environments", {}).get(name) or {}
+    runs = result.runs[result.runs["environment"] == name].reset_index(drop=True)
+    # Environments of one study may have different numbers of arms: the columns of the others are empty here.
+    pulls = runs[[c for c in runs if c.startswith("pulls_") and runs[c].notna().any()]].to_numpy(float)
+    shares = pulls / pulls.sum(axis=1, keepdims=True)
+    means = None if facts.get("means") is None else np.asarray(facts["means"], float)
+    reference = facts.get("reference")
+    runs["helped"] = np.nan if means is None else 1000 * shares @ means
+    for a in range(shares.shape[1]):
+        runs[f"share_{a}"] = shares[:, a]
+    scene = Scene(
+        name=name,
+        arms=[str(arm) for arm in facts.get("arm_names") or [f"arm {a}" for a in range(shares.shape[1])]],
+        means=means,
+        reference=None if reference is None else (str(reference["name"]), np.asarray(reference["shares"], float)),
+        horizon=int(curves["round"].max()),
+        runs=runs,
+        curves=curves,
+        table=pd.DataFrame(),
+    )
+    return scene._replace(table=_table(scene, _policies(result)))
+
+
+def _policies(result: Result) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(entry["policy"], entry["budget"]): entry for entry in result.info.get("policies", [])}
+
+
+def _table(scene: Scene, policies: dict[tuple[str, str], dict[str, Any]]) -> pd.DataFrame:
+    final = scene.curves[scene.curves["round"] == scene.horizon].set_index(["policy", "budget"])
+    order = {policy: i for i, policy in enumerate(scene.runs["policy"].drop_duplicates())}
+    rows = []
+    for (policy, budget), group in scene.runs.groupby(["policy", "budget"], sort=False):
+        at_end, entry = final.loc[(policy, budget)], policies.get((policy, budget), {})
+        single = len(group) < 2
+        row = {
+            "policy": policy,
+            "budget": budget,
+            "level": level(budget),
+            "runs": len(group),
+            "currency": entry.get("currency"),
+            "limit": entry.get("limit"),
+            "regret": at_end["mean"],
+            "regret_low": np.nan if single else at_end["low"],
+            "regret_high": np.nan if single else at_end["high"],
+            "spent": group["spent"].max(),
+            "over": int((group["spent"] > (entry.get("limit") or np.inf) * (1 + 1e-9)).sum()),
+            **{name: group[name].mean() for name in ("releases", "draws")},
+            **{name: group[name].mean() for name in group if name.startswith("share_")},
+        }
+        for name, values in {"helped": group["helped"], "gain": group["helped"] - (scene.baseline or ("", np.nan))[1]}.items():
+            row[name], row[f"{name}_low"], row[f"{name}_high"] = estimate(values.to_numpy())
+        rows.append(row)
+    rows.sort(key=lambda row: (order[row["policy"]], row["level"][:3]))
+    return pd.DataFrame(rows)

@@ -1,0 +1,409 @@
+"""The page of a study: complete, equal to numbers computed here by other means, safe to open, the same every time."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass, replace
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpbandits import RDP, ZCDP, AdaCUCB, ApproxDP, PureDP, Result, simulate
+from dpbandits.environments import Bernoulli, RewardTable
+from dpbandits.report import StudyRecord, figures, write
+from dpbandits.report.findings import findings, meaning
+from dpbandits.report.labels import level, looks
+from dpbandits.report.scenes import scenes
+
+MEANS = np.array([0.436, 0.653, 0.555, 0.556])
+SHARES = np.array([0.249, 0.244, 0.245, 0.262])
+ARMS = ["zidovudine", "both", "with zalcitabine", "didanosine"]
+NAME = "Trial(175)"
+HORIZON, RUNS = 4000, 25
+FIGURES = ["arm-shares", "people-helped", "regret", "regret-by-budget"]
+
+
+class Trial(Bernoulli):
+    arm_names = ARMS
+    reference = ("the trial's own allocation", SHARES)
+
+    def __repr__(self) -> str:
+        return NAME
+
+
+@dataclass(frozen=True)
+class Replayed:
+    runs: pd.DataFrame
+
+    def summary(self) -> pd.DataFrame:
+        rates = self.runs.groupby(["environment", "policy", "budget"], sort=False)["rate"]
+        return pd.DataFrame({"mean": rates.mean(), "low": rates.min(), "high": rates.max()}).reset_index()
+
+
+def replayed(result: Result) -> Replayed:
+    keys = result.runs[["environment", "policy", "budget", "run"]]
+    successes = 300 + np.arange(len(keys)) % 7
+    return Replayed(keys.assign(rounds=530, successes=successes, rate=successes / 530, releases=20, spent=0.1))
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    budgets = [None, ZCDP(0.02), ZCDP(1.0), ApproxDP(1.0, 1e-6)]
+    policies = [AdaCUCB(4, budget=budget, forget=forget) for budget in budgets for forget in (True, False)]
+    return simulate(policies, Trial(MEANS), horizon=HORIZON, runs=RUNS, seed=7, record=40)
+
+
+@pytest.fixture(scope="module")
+def record(result) -> StudyRecord:
+    versions = {"dpbandits": "0.1.0", "numpy": "2.9"}
+    return StudyRecord("A study", "Of four arms.", result, replayed(result), 7, {"horizon": HORIZON}, versions, 12.0)
+
+
+@pytest.fixture(scope="module")
+def folder(record, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    write(folder, record)
+    return folder
+
+
+class Reader(HTMLParser):
+    """Tags with their attributes, tables as rows of cell texts under their captions, and all text."""
+
+    def __init__(self, path) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict]] = []
+        self.tables: dict[str, list[list[str]]] = {}
+        self.texts: dict[str, list[str]] = {"h1": [], "h2": [], "h3": [], "caption": [], "p": [], "li": []}
+        self.open: list[str] = []
+        self.all = ""
+        self.feed(path.read_text("utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag in ("meta", "img", "source"):
+            return
+        self.open.append(tag)
+        if tag in self.texts:
+            self.texts[tag].append("")
+        if tag == "tr":
+            self.rows().append([])
+        if tag in ("td", "th"):
+            self.rows()[-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, "elements nest"
+
+    def handle_data(self, data):
+        if "style" in self.open:
+            return
+        data = data.replace("\u00a0", " ")
+        self.all += data
+        for tag in self.texts:
+            if tag in self.open:
+                self.texts[tag][-1] += data
+        if self.open and {"td", "th"} & set(self.open):
+            ranged = "span" in self.open and self.rows()[-1][-1]
+            self.rows()[-1][-1] += (" | " if ranged else "") + data
+
+    def rows(self) -> list[list[str]]:
+        return self.tables.setdefault(self.texts["caption"][-1], [])
+
+    def table(self, start: str) -> list[list[str]]:
+        (found,) = [rows for caption, rows in self.tables.items() if caption.startswith(start)]
+        return found
+
+
+@pytest.fixture(scope="module")
+def page(folder) -> Reader:
+    return Reader(folder / "report.html")
+
+
+def cells_of(rows: list[list[str]]) -> dict[tuple[str, str], list[str]]:
+    """Rows under (policy, budget): the policy's name stands in the first row of its group only."""
+    found, policy = {}, ""
+    for row in rows[1:]:
+        if len(row) == len(rows[0]):
+            policy, row = row[0], row[1:]
+        found[policy, row[0]] = row[1:]
+    return found
+
+
+def shown(policy: str, budget: str) -> tuple[str, str]:
+    return f"AdaCUCB (forget={'forget=True' in policy})", "no privacy" if budget == "none" else budget
+
+
+def read(text: str) -> list[float]:
+    return [float(part.replace("−", "-")) for part in re.findall(r"[−+]?[\d.]+", text.replace(",", ""))]
+
+
+# The page --------------------------------------------------------------------------------------------------------------------
+
+
+def test_every_section_and_figure_is_there(page, folder):
+    assert page.texts["h1"] == ["A study"]
+    for title in ("Main findings", "Results", "Replay of the real trial", "What is guaranteed"):
+        assert title in page.texts["h2"]
+    for title in ("Regret as people come in", "What privacy costs", "Who gets which arm", "People helped", "Privacy spent"):
+        assert title in page.texts["h3"]
+    names = sorted(path.name for path in (folder / "figures").iterdir())
+    assert names == sorted(f"{name}.{kind}" for name in [*FIGURES, "replay"] for kind in ("png", "svg"))
+    images = [attrs for tag, attrs in page.tags if tag == "img"]
+    assert len(images) == 5
+    assert all(len(image["alt"]) > 40 for image in images)
+
+
+def test_embedded_figures_are_those_of_the_files(page, folder):
+    embedded = [base64.b64decode(attrs["src"].partition(",")[2]) for tag, attrs in page.tags if tag == "img"]
+    assert sorted(embedded) == sorted(path.read_bytes() for path in (folder / "figures").glob("*.svg"))
+    for svg in embedded:
+        root = ElementTree.fromstring(svg)
+        assert not list(root.iter("{http://www.w3.org/2000/svg}text")), "text has to be paths"
+    for path in (folder / "figures").glob("*.png"):
+        assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_nothing_is_loaded_from_elsewhere(page, folder):
+    for _, attrs in page.tags:
+        for name in ("src", "href", "srcset"):
+            assert re.match(r"data:image/svg\+xml;base64,|#", attrs.get(name, "#")), attrs
+    html = (folder / "report.html").read_text("utf-8")
+    assert "url(" not in html
+    assert "<script" not in html
+    targets = {attrs["id"] for _, attrs in page.tags if "id" in attrs}
+    assert {attrs["href"][1:] for tag, attrs in page.tags if tag == "a"} <= targets
+
+
+def test_regret_and_people_helped_equal_the_frames(page, result):
+    rows = cells_of(page.table("Means over runs"))
+    groups = list(result.runs.groupby(["policy", "budget"]))
+    assert len(rows) == len(groups) == 8
+    for (policy, budget), group in groups:
+        regret, helped, gain, best = rows[shown(policy, budget)]
+        final = group["regret"].to_numpy()
+        assert read(regret)[0] == pytest.approx(final.mean(), abs=0.5)
+        # Normal theory as a second opinion on the bootstrap: it would notice a band of one standard deviation, or of single runs.
+        half = 1.96 * final.std(ddof=1) / np.sqrt(RUNS)
+        assert read(regret)[1:] == pytest.approx([final.mean() - half, final.mean() + half], abs=0.25 * half + 1)
+        successes = 1000 * sum(group[f"pulls_{a}"] * MEANS[a] for a in range(4)) / HORIZON
+        assert read(helped)[0] == pytest.approx(successes.mean(), abs=0.051)
+        assert read(gain)[0] == pytest.approx(successes.mean() - 1000 * (SHARES @ MEANS), abs=0.051)
+        assert read(best)[0] == pytest.approx(100 * group["pulls_1"].mean() / HORIZON, abs=0.051)
+
+
+def test_privacy_spent_equals_the_ledgers(page, result):
+    rows = cells_of(page.table("Privacy spent"))
+    limits = {(entry["policy"], entry["budget"]): entry["limit"] for entry in result.info["policies"]}
+    for (policy, budget), group in result.runs.groupby(["policy", "budget"]):
+        limit, spent, share, releases, draws = rows[shown(policy, budget)]
+        assert read(releases)[0] == pytest.approx(group["releases"].mean(), abs=0.051)
+        assert read(draws)[0] == pytest.approx(group["draws"].mean(), abs=0.051)
+        if budget == "none":
+            assert (limit, spent) == ("no limit", "not counted")
+            continue
+        assert read(limit.split()[1])[0] == pytest.approx(limits[policy, budget], rel=0.01)
+        assert read(spent.split()[1])[0] == pytest.approx(group["spent"].max(), rel=0.01)
+        assert share == "100.0 %"
+
+
+def test_overspending_is_called_what_it_is(result, tmp_path):
+    runs = result.runs.copy()
+    runs.loc[runs[runs["budget"] == "1-zCDP"].index[:2], "spent"] = 1.5
+    page = Reader(write(tmp_path, StudyRecord("t", "", replace(result, runs=runs))))
+    assert "2 of 150 private runs spent more than their budget" in page.all
+    assert "150.0 %, over in 2 runs" in page.all
+
+
+def test_replay_stands_beside_the_trial(page, record):
+    rows = cells_of(page.table("Means over replays"))
+    assert len(rows) == 8
+    for (policy, budget), group in record.replay.runs.groupby(["policy", "budget"]):
+        rate, gap, people, _ = rows[shown(policy, budget)]
+        assert read(rate) == pytest.approx(
+            [100 * v for v in (group["rate"].mean(), group["rate"].min(), group["rate"].max())], abs=0.051
+        )
+        assert read(gap)[0] == pytest.approx(100 * (group["rate"].mean() - SHARES @ MEANS), abs=0.051)
+        assert people == "530.0"
+
+
+def test_guarantees_are_complete_and_stamped(page, result):
+    whole = " ".join(page.texts["p"])
+    for entry in result.info["policies"]:
+        promise, _, rest = entry["sentence"].partition(". ")
+        assert promise + "." in whole
+        assert rest in whole
+    assert sum("Simulated noise protects nobody." in text for text in page.texts["p"]) == 2
+    assert page.all.count("simulated noise: protects nobody") == 1
+
+
+def test_page_says_how_it_was_made(page):
+    assert "numpy 2.9" in page.all
+    assert "12 s" in page.all
+    assert '"horizon": 4000' in page.all
+    assert "AdaCUCB(n_arms=4, beta=1.0, forget=False)" in page.all
+
+
+def test_same_record_same_bytes(record, folder, tmp_path):
+    write(tmp_path, record)
+    names = [path.relative_to(folder) for path in folder.rglob("*.*")]
+    assert len(names) == 11
+    for name in names:
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
+
+
+def test_folder_has_to_exist(record, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        write(tmp_path / "nowhere", record)
+
+
+# Other studies ---------------------------------------------------------------------------------------------------------------
+
+
+def test_text_of_users_stays_text(result, tmp_path):
+    evil = '<script>alert("$x$")</script>&'
+    facts = {**result.info["environments"][NAME], "arm_names": [evil, "_b", "$c$ $\\frac$", "d" * 200]}
+    facts["reference"] = {"name": evil, "shares": SHARES.tolist()}
+    policies = [{**entry, "sentence": f"{evil}. {evil}"} for entry in result.info["policies"]]
+    info = {**result.info, "environments": {evil: facts}, "policies": policies}
+    parts = [frame.assign(environment=evil) for frame in (result.frame, result.runs)]
+    path = write(tmp_path, StudyRecord(evil, evil, Result(*parts, info), None, 7, {evil: evil}, {evil: evil}))
+    page = Reader(path)
+    assert "script" not in {tag for tag, _ in page.tags}
+    assert page.texts["h1"] == [evil]
+    assert page.all.count(evil) > 10
+
+
+def test_study_without_extras(tmp_path):
+    policies = [AdaCUCB(3, budget=budget) for budget in (None, PureDP(1.0).to_zcdp())]
+    results = [simulate(policies, Bernoulli(means), horizon=300, runs=3, seed=1) for means in ([0.9, 0.5, 0.1], [0.4, 0.5, 0.3])]
+    page = Reader(write(tmp_path, StudyRecord("Plain", "", Result.combined(results))))
+    assert sum(title.startswith("Results: Bernoulli(") for title in page.texts["h2"]) == 2
+    assert "equal shares" in page.all
+    assert "successes" not in page.all
+    assert "replay" not in page.all.lower()
+    assert sum(tag == "img" for tag, _ in page.tags) == 8
+    assert len(list((tmp_path / "figures").glob("2-bernoulli-0-4-0-5-0-3-*.svg"))) == 4
+
+
+def test_tables_can_be_beaten_and_budgets_be_unknown(tmp_path):
+    rewards = np.zeros((400, 2))
+    rewards[:200, 0], rewards[200:, 1] = 1.0, 1.0
+    result = simulate(AdaCUCB(2, budget=ZCDP(1.0)), RewardTable(rewards), horizon=400, runs=2, record=20)
+    curves = result.frame.assign(regret=-result.frame["regret"].abs() - 1.0, budget="homemade")
+    runs = result.runs.assign(budget="homemade")
+    (scene,) = scenes(Result(curves, runs, result.info))
+    figure = figures.regret_curves(scene.curves)
+    assert figure.axes[0].get_ylim()[0] <= curves["regret"].min()
+    page = Reader(write(tmp_path, StudyRecord("t", "", Result(curves, runs, result.info))))
+    assert "no description" in page.all
+    assert "What privacy costs" not in page.texts["h3"]
+
+
+def test_study_that_says_nothing_of_itself(tmp_path):
+    result = simulate(AdaCUCB(2, budget=None), Bernoulli([0.9, 0.1]), horizon=100, runs=1)
+    page = Reader(write(tmp_path, StudyRecord("Bare", "", replace(result, info={}))))
+    assert sum(tag == "img" for tag, _ in page.tags) == 2  # neither privacy to price nor means to count successes with
+    assert "interval " not in " ".join(page.texts["li"])
+    assert not re.search(r"\bnan\b", page.all)
+
+
+def test_one_run_claims_no_uncertainty_and_no_winner(result):
+    frame, runs = (table[table["run"] == 0] for table in (result.frame, result.runs))
+    (scene,) = scenes(Result(frame, runs, result.info))
+    said = " ".join(findings(scene, looks(runs["policy"].unique())))
+    assert "interval" not in said
+    assert "One run does not tell them apart" in said
+    assert "price of privacy" not in said
+
+
+def test_equal_policies_are_not_told_apart(result):
+    # Both policies get the same runs in another order: a lead of one would be chance.
+    runs, frame = result.runs[result.runs["budget"] == "1-zCDP"], result.frame[result.frame["budget"] == "1-zCDP"]
+    first = runs["policy"].iloc[0]
+    pair = []
+    for table in (frame, runs):
+        mine = table[table["policy"] == first]
+        other = mine.assign(policy="Other(n_arms=4)", run=(mine["run"] + 1) % RUNS)
+        pair.append(pd.concat([mine, other], ignore_index=True))
+    (scene,) = scenes(Result(*pair, result.info))
+    said = " ".join(findings(scene, looks([first, "Other(n_arms=4)"])))
+    assert "do not separate it from" in said
+
+
+def test_many_arms_share_a_colour_for_the_rest(tmp_path):
+    means = np.linspace(0.1, 0.9, 12)
+    result = simulate(AdaCUCB(12, budget=ZCDP(1.0)), Bernoulli(means), horizon=500, runs=2)
+    (scene,) = scenes(result)
+    figure = figures.arm_shares(scene, looks(result.runs["policy"].unique()))
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == [f"arm {a}" for a in range(5, 12)] + ["5 other arms"]
+    widths = [bar.get_width() for bar in figure.axes[0].patches]
+    assert sum(widths) == pytest.approx(1.0)
+
+
+# Figures and words -----------------------------------------------------------------------------------------------------------
+
+
+def test_result_plots_itself(result):
+    figure = result.plot()
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["0.02-zCDP", "1-zCDP", "(1, 1e-06)-DP", "no privacy"]
+    line = figure.axes[3].lines[0]
+    first = result.frame[(result.frame["policy"] == result.frame["policy"].iloc[0]) & (result.frame["round"] == HORIZON)]
+    assert line.get_xdata()[-1] == HORIZON
+    assert line.get_ydata()[-1] == pytest.approx(first.loc[first["budget"] == "none", "regret"].mean())
+
+
+@pytest.mark.parametrize("width", [figures.WIDE, figures.NARROW])
+def test_nothing_overlaps_or_is_cut_off(result, width):
+    (scene,) = scenes(result)
+    looks_of = looks(result.runs["policy"].unique())
+    drawn = [
+        figures.regret_curves(scene.curves, looks_of=looks_of, width=width),
+        figures.regret_by_budget(scene, looks_of, width),
+        figures.arm_shares(scene, looks_of, width),
+        figures.people_helped(scene, looks_of, width),
+    ]
+    for figure in drawn:
+        figures.png(figure)
+        box = figure.get_tightbbox()
+        assert box.x0 >= -0.02
+        assert box.x1 <= width + 0.02
+        renderer = figure.canvas.get_renderer()
+        legend = figure.legends[0].get_window_extent(renderer)
+        for ax in figure.axes:
+            assert not legend.overlaps(ax.get_window_extent(renderer))
+
+
+@pytest.mark.parametrize("budget", [PureDP(0.5), ApproxDP(2.0, 1e-6), ZCDP(1e-5), RDP(8.0, 0.25)])
+def test_budgets_are_read_back_from_their_strings(budget):
+    kind = level(str(budget))
+    value, fixed = {
+        PureDP: lambda b: (b.epsilon, None),
+        ApproxDP: lambda b: (b.epsilon, b.delta),
+        ZCDP: lambda b: (b.rho, None),
+        RDP: lambda b: (b.epsilon, b.alpha),
+    }[type(budget)](budget)
+    assert kind.value == value
+    assert kind.private
+    assert np.isnan(kind.fixed) if fixed is None else kind.fixed == fixed
+    assert "at most" in meaning(kind)
+
+
+def test_meaning_of_pure_privacy():
+    assert "2.72 times" in meaning(level("1-DP"))
+    assert "73.2 %" in meaning(level("1-DP"))  # e / (1 + e) = 0.7311, rounded up
+    assert "(0.9, 1e-06)-DP" in meaning(level("0.02-zCDP"))
+
+
+def test_labels_say_what_differs_and_no_more():
+    policies = ["A(n_arms=4, b=1.0, c=True)", "A(n_arms=4, b=1.0, c=False)", "B(n_arms=4, b=3.0)", "odd {label"]
+    assert [look.label for look in looks(policies, local={policies[2]}).values()] == [
+        "A (c=True)",
+        "A (c=False)",
+        "B (local)",
+        "odd {label",
+    ]
+    assert len({look.colour for look in looks(policies).values()}) == 4
