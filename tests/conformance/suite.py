@@ -198,10 +198,9 @@ def gaussian_mu_of(budget: Budget) -> float:
     return budget.mu
 
 
-def scaled(budget: Budget | None, factor: float) -> Budget | None:
+def scaled(budget: Budget | None, factor: float) -> Budget:
     """A budget of the same notion, ``factor`` times as large."""
     if isinstance(budget, ZCDP):
         return ZCDP(budget.rho * factor)
-    if isinstance(budget, PureDP):
-        return PureDP(budget.epsilon * factor)
-    return budget
+    assert isinstance(budget, PureDP)
+    return PureDP(budget.epsilon * factor)
