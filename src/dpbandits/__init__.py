@@ -5,7 +5,7 @@ from .algorithms import DPSE, KLUCB, LDPUCB, UCB1, AdaCUCB, AdaPKLUCB, AdaPUCB, 
 from .errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError, MissingExtra, StateFileError, UpdateError
 from .policies import Decision, Policy, load
 from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
-from .simulation import Result, simulate
+from .simulation import ReplayResult, Result, replay, simulate
 
 __version__ = "0.1.0"
 
@@ -31,11 +31,13 @@ __all__ = [
     "MissingExtra",
     "Policy",
     "PureDP",
+    "ReplayResult",
     "Result",
     "StateFileError",
     "ThompsonSampling",
     "UpdateError",
     "environments",
     "load",
+    "replay",
     "simulate",
 ]

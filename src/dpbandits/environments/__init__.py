@@ -1,7 +1,20 @@
 """Environments: what answers a pull, simulated or replayed from data."""
 
 from .base import ArmsEnvironment
+from .doctor import DoctorBandit, DoctorReplay, actg175
+from .logged import LoggedTrial
 from .stochastic import Bernoulli, Beta, BoundedGaussian, Gaussian
 from .tables import RewardTable
 
-__all__ = ["ArmsEnvironment", "Bernoulli", "Beta", "BoundedGaussian", "Gaussian", "RewardTable"]
+__all__ = [
+    "ArmsEnvironment",
+    "Bernoulli",
+    "Beta",
+    "BoundedGaussian",
+    "DoctorBandit",
+    "DoctorReplay",
+    "Gaussian",
+    "LoggedTrial",
+    "RewardTable",
+    "actg175",
+]

@@ -39,7 +39,10 @@ class RewardTable(ArmsEnvironment):
     kernels = ArmsKernels(_draw_table, _table_regret)
 
     def __init__(self, rewards: Any) -> None:
-        table = np.asarray(rewards, dtype=np.float64)
+        try:
+            table = np.asarray(rewards, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"rewards must be a table (rounds, arms) of finite numbers, got {rewards!r}") from None
         if table.ndim != 2 or 0 in table.shape or not np.all(np.isfinite(table)):
             raise ArgumentError(f"rewards must be a table (rounds, arms) of finite numbers, got shape {table.shape}")
         self.horizon, self.n_arms = table.shape

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 
 from ..environments.base import ArmsEnvironment
 from ..errors import ArgumentError, DPBanditsError
 from ..policies import Policy
 from ..privacy.ledger import DRAWS, RELEASES, Ledger, grown
 from ..validation import flag, integer
+from .batches import Progress, describe_policy, distinct_policies, job_count, play_in_batches
 from .loops import BAD_SENSITIVITY, DONE, LEDGER_FULL, Tally, arms_loop, new_tally
 from .results import Result
 from .seeding import identity, stream
@@ -40,7 +40,7 @@ def simulate(
     record: int | Sequence[int] = 200,
     n_jobs: int = 1,
     round_by_round: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Result:
     """Play every policy ``runs`` times for ``horizon`` rounds.
 
@@ -71,32 +71,26 @@ def simulate(
         >>> bool(result.runs["regret"].mean() < 400)
         True
     """
-    chosen = [policies] if isinstance(policies, Policy) else list(policies)
+    chosen = distinct_policies(policies)
     horizon, runs = integer("horizon", horizon, 1), integer("runs", runs, 1)
-    seed, n_jobs = integer("seed", seed, 0), integer("n_jobs", n_jobs, -1)
+    seed, n_jobs = integer("seed", seed, 0), job_count(n_jobs)
     flag("round_by_round", round_by_round)
     for policy in chosen:
         _check_fit(policy, environment, horizon)
-    _check_distinct(chosen)
     marks = recorded_rounds(horizon, record)
-    tasks = list(_tasks(chosen, runs))
-    done = 0
-    finished: dict[int, list[_Run]] = {i: [] for i in range(len(chosen))}
-    work = (delayed(_play_batch)(chosen[i], environment, horizon, batch, seed, marks, round_by_round) for i, batch in tasks)
-    results = Parallel(n_jobs=n_jobs if n_jobs else 1, backend="threading", return_as="generator")(work)
-    for (i, batch), played in zip(tasks, results, strict=True):
-        finished[i] += played
-        done += len(batch)
-        if progress is not None:
-            progress(done, len(chosen) * runs)
+
+    def play_one(policy: Policy, run: int) -> _Run:
+        return play(policy, environment, horizon, run, seed, marks, round_by_round)
+
+    finished = play_in_batches(chosen, runs, n_jobs, progress, play_one)
     info = {
         "horizon": horizon,
         "runs": runs,
         "seed": seed,
         "environments": {repr(environment): _describe_environment(environment)},
-        "policies": [_describe_policy(policy) for policy in chosen],
+        "policies": [describe_policy(policy) for policy in chosen],
     }
-    return _result(chosen, environment, marks, [finished[i] for i in range(len(chosen))], info)
+    return _result(chosen, environment, marks, finished, info)
 
 
 def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
@@ -109,33 +103,11 @@ def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
 
 
 def _check_fit(policy: Policy, environment: ArmsEnvironment, horizon: int) -> None:
-    if not isinstance(policy, Policy):
-        raise ArgumentError(f"policies must hold policies, got {policy!r}")
     if policy.n_arms != environment.n_arms:
         raise ArgumentError(f"n_arms of {policy!r} must be {environment.n_arms}, the environment's number of arms")
     for limit in (policy.horizon, environment.horizon):
         if limit is not None and horizon > limit:
             raise ArgumentError(f"horizon must be at most {limit} here, got {horizon}")
-
-
-def _check_distinct(policies: list[Policy]) -> None:
-    names = [policy.stream_key for policy in policies]
-    if not names or len(set(names)) < len(names):
-        raise ArgumentError(f"policies must be one or more that differ in more than their seed, got {names}")
-
-
-def _tasks(policies: list[Policy], runs: int) -> Iterator[tuple[int, range]]:
-    """Batches of runs: large enough to keep a thread busy, small enough to show progress."""
-    size = max(1, min(25, runs // 4))
-    for i in range(len(policies)):
-        for start in range(0, runs, size):
-            yield i, range(start, min(start + size, runs))
-
-
-def _play_batch(
-    policy: Policy, environment: ArmsEnvironment, horizon: int, batch: range, seed: int, marks: np.ndarray, round_by_round: bool
-) -> list[_Run]:
-    return [play(policy, environment, horizon, run, seed, marks, round_by_round) for run in batch]
 
 
 def play(
@@ -179,19 +151,6 @@ def _describe_environment(environment: ArmsEnvironment) -> dict[str, Any]:
         "means": environment.means().tolist(),
         "arm_names": environment.arm_names,
         "reference": None if reference is None else {"name": reference[0], "shares": reference[1].tolist()},
-    }
-
-
-def _describe_policy(policy: Policy) -> dict[str, Any]:
-    guarantee, meter = policy.guarantee, policy.meter
-    return {
-        "policy": policy.label,
-        "budget": str(policy.budget or "none"),
-        "class": type(policy).__name__,
-        "currency": None if meter is None else meter.currency,
-        "limit": None if meter is None else meter.limit,  # of what the column ``spent`` counts
-        "guarantee": guarantee.to_dict(),
-        "sentence": str(guarantee),
     }
 
 

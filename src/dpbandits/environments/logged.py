@@ -1,0 +1,79 @@
+"""Logs of randomised trials: who got which arm, and how it went."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.stats import chisquare
+
+from ..errors import ArgumentError
+from .base import vector
+
+_CLEARLY_UNEVEN = 1e-6
+
+
+class LoggedTrial:
+    """The records of an experiment that gave every person one of K arms uniformly at random, for ``dpbandits.replay``.
+
+    Replay needs that the arm of a person is drawn from all arms alike, whoever the person is and whatever came before.  The log
+    can only show whether the arms are about equally frequent: a log that is clearly not (chi-square test at 1e-6) is refused.
+
+    Args:
+        arms: which arm each person got, shape (N,); 0 to K - 1, every arm at least once.
+        rewards: each person's reward under that arm, shape (N,).
+
+    Attributes:
+        arms: shape (N,) int64.
+        rewards: shape (N,) float64.
+        counts: how many persons got each arm, shape (K,).
+        n_arms: number of arms.
+        arm_names: what the arms are called.
+
+    Raises:
+        ArgumentError: the two differ in length, an arm is missing, a reward is not finite, or the allocation is not uniform.
+
+    >>> trial = LoggedTrial([0, 1, 1, 0], [1.0, 0.0, 1.0, 1.0])
+    >>> trial.means().tolist(), trial.mean()
+    ([1.0, 0.5], 0.75)
+    """
+
+    def __init__(self, arms: Any, rewards: Any) -> None:
+        self.arms, self.rewards = _arms(arms), vector("rewards", rewards)
+        if self.arms.size != self.rewards.size:
+            raise ArgumentError(f"arms and rewards must be equally long, got {self.arms.size} and {self.rewards.size}")
+        self.counts = np.bincount(self.arms)
+        self.n_arms = self.counts.size
+        if not self.counts.all():
+            raise ArgumentError(f"arms must hold every arm from 0 to {self.n_arms - 1}, got counts {self.counts.tolist()}")
+        if self.n_arms > 1 and chisquare(self.counts).pvalue < _CLEARLY_UNEVEN:
+            raise ArgumentError(f"arms must have been given uniformly at random, got counts {self.counts.tolist()}")
+
+    def __len__(self) -> int:
+        return self.arms.size
+
+    @property
+    def arm_names(self) -> list[str]:
+        return [f"arm {a}" for a in range(self.n_arms)]
+
+    def means(self) -> np.ndarray:
+        """The mean reward of the persons who got each arm, shape (K,)."""
+        return np.bincount(self.arms, weights=self.rewards) / self.counts
+
+    def mean(self) -> float:
+        """The mean reward of all persons: what the trial's own allocation reached."""
+        return float(self.rewards.mean())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} records, {self.n_arms} arms)"
+
+
+def _arms(values: Any) -> np.ndarray:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.size == 0 or not np.issubdtype(array.dtype, np.integer) or array.min() < 0:
+        raise ArgumentError(f"arms must be a list of at least one arm number from 0, got {values!r}")
+    if array.max() >= array.size:  # and so would some arm be missing; said here because counting would fill the memory
+        raise ArgumentError(f"arms must hold every arm from 0 to {array.max()}, got {array.size} records")
+    arms = array.astype(np.int64)
+    arms.flags.writeable = False
+    return arms

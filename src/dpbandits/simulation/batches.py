@@ -1,0 +1,79 @@
+"""What ``simulate`` and ``replay`` share: several policies, many runs of each, in batches over threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from joblib import Parallel, delayed
+
+from ..errors import ArgumentError
+from ..policies import Policy
+from ..validation import integer
+
+Progress = Callable[[int, int], None]
+R = TypeVar("R")
+
+_LARGEST = 25  # runs of a batch: enough to keep a thread busy, few enough to show progress
+
+
+def distinct_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
+    """The policies as a list: one or more, which differ in more than their seed."""
+    chosen = [policies] if isinstance(policies, Policy) else list(policies)
+    for policy in chosen:
+        if not isinstance(policy, Policy):
+            raise ArgumentError(f"policies must hold policies, got {policy!r}")
+    names = [policy.stream_key for policy in chosen]
+    if not names or len(set(names)) < len(names):
+        raise ArgumentError(f"policies must be one or more that differ in more than their seed, got {names}")
+    return chosen
+
+
+def job_count(n_jobs: int) -> int:
+    """``n_jobs`` as joblib takes it: a positive number of threads, or -1 for one per core."""
+    if n_jobs == -1:
+        return -1
+    return integer("n_jobs", n_jobs, 1)
+
+
+def play_in_batches(
+    policies: list[Policy], runs: int, n_jobs: int, progress: Progress | None, play: Callable[[Policy, int], R]
+) -> list[list[R]]:
+    """``play(policy, run)`` for every policy and run; a list of results per policy, in the order of runs whatever ``n_jobs``."""
+    batches = list(_batches(len(policies), runs))
+    work = (delayed(_play_batch)(play, policies[i], batch) for i, batch in batches)
+    finished: list[list[R]] = [[] for _ in policies]
+    done = 0
+    for (i, batch), played in zip(
+        batches, Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(work), strict=True
+    ):
+        finished[i] += played
+        done += len(batch)
+        if progress is not None:
+            progress(done, len(policies) * runs)
+    return finished
+
+
+def describe_policy(policy: Policy) -> dict[str, Any]:
+    """What results keep about a policy."""
+    guarantee, meter = policy.guarantee, policy.meter
+    return {
+        "policy": policy.label,
+        "budget": str(policy.budget or "none"),
+        "class": type(policy).__name__,
+        "currency": None if meter is None else meter.currency,
+        "limit": None if meter is None else meter.limit,  # of what the column ``spent`` counts
+        "guarantee": guarantee.to_dict(),
+        "sentence": str(guarantee),
+    }
+
+
+def _batches(policies: int, runs: int) -> Iterator[tuple[int, range]]:
+    size = max(1, min(_LARGEST, runs // 4))
+    for i in range(policies):
+        for start in range(0, runs, size):
+            yield i, range(start, min(start + size, runs))
+
+
+def _play_batch(play: Callable[[Policy, int], R], policy: Policy, batch: range) -> list[R]:
+    return [play(policy, run) for run in batch]

@@ -1,0 +1,231 @@
+"""``replay``: what a policy would have reached on the people of a randomised trial (Li, Chu, Langford & Wang 2011).
+
+The people come one by one.  A round counts when the person got the arm that the policy wants; whoever got another arm is passed over
+and the policy learns nothing.  Assumed is that people are alike in law and that every arm was drawn uniformly, whoever the person.
+Then the rounds that count are distributed as if the policy had been in charge (Theorem 1 of the paper), and each person counts with
+probability 1 / K whatever has happened before, so that the number of rounds tells nothing about the rewards: the mean reward per counted
+round is unbiased, over the draw of the people and of their arms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..environments.logged import LoggedTrial
+from ..errors import ArgumentError, DPBanditsError
+from ..kernel import Kernel, bind, entry, unbound
+from ..policies import Kernels, Policy
+from ..policies.steps import steps_of
+from ..privacy.ledger import Ledger, grown, is_full
+from ..validation import integer, real
+from .batches import Progress, describe_policy, distinct_policies, job_count, play_in_batches
+from .results import bootstrap_band
+from .seeding import identity, stream
+
+decide = absorb_and_cross = unbound
+
+DONE, LEDGER_FULL, BAD_SENSITIVITY = range(3)
+PERSON, COUNTED, ARM, LEFT = range(4)
+
+
+@entry
+def _replay(params, raw, public, wall, arms, rewards, cursor, counted, limit, choice_rng, privacy_rng):
+    """Meet people until all have been met or ``limit`` rounds have counted; ``counted`` receives whose rounds they were."""
+    while cursor[PERSON] < arms.size and cursor[COUNTED] < limit:
+        if is_full(wall.ledger):
+            return LEDGER_FULL
+        if cursor[LEFT] == 0:
+            cursor[ARM], _, cursor[LEFT] = decide(params, public, choice_rng)
+        person = cursor[PERSON]
+        cursor[PERSON] += 1
+        if arms[person] != cursor[ARM]:
+            continue
+        counted[cursor[COUNTED]] = person
+        cursor[COUNTED] += 1
+        cursor[LEFT] -= 1
+        if not absorb_and_cross(params, raw, public, wall, arms[person], rewards[person], cursor[COUNTED], privacy_rng):
+            return BAD_SENSITIVITY
+    return DONE
+
+
+_bound: dict[Kernels, Kernel] = {}
+
+
+def replay_loop(kernels: Kernels) -> Kernel:
+    """The loop of one algorithm, made of the steps behind ``pull`` and ``update``; compiled at its first call."""
+    if kernels not in _bound:
+        steps = steps_of(kernels)
+        _bound[kernels] = bind(_replay, decide=steps.decide, absorb_and_cross=steps.absorb_and_cross)
+    return _bound[kernels]
+
+
+@dataclass(frozen=True)
+class ReplayResult:
+    """What ``replay`` returns.
+
+    Attributes:
+        runs: one row per (environment, policy, budget, run): ``rounds`` that counted, ``successes`` (the sum of their rewards), ``rate`` =
+            successes / rounds, ``releases``, ``draws``, ``spent`` (in the currency of the budget), ``pulls_0``, ... .
+        info: ``horizon``, ``runs``, ``seed``; ``environments``: name -> facts of the trial itself (``people``, ``mean``, ``means`` of the
+            arms, ``counts``, ``arm_names``); ``policies`` as in ``Result``.  JSON data.
+    """
+
+    runs: pd.DataFrame
+    info: dict[str, Any] = field(default_factory=dict)
+
+    def summary(self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0) -> pd.DataFrame:
+        """The mean rate of every policy with a bootstrap confidence interval, beside what the trial itself reached.
+
+        Columns: environment, policy, budget, runs; ``rounds``, ``successes``, ``releases`` and ``spent`` (means over runs);
+        ``mean``, ``low`` and ``high`` of the rate; ``trial`` (the mean reward under the trial's own allocation) and ``best`` (under its best arm).
+
+        The interval covers the order of the people and the noise.  It does not cover that other people would have been other people:
+        all runs meet the same ones, and ``trial`` and ``best`` are facts about them.
+        """
+        confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
+        resamples = integer("resamples", resamples, 1)
+        rng = np.random.default_rng(seed)
+        rows = []
+        for (environment, policy, budget), group in self.runs.groupby(["environment", "policy", "budget"], sort=False):
+            low, high = bootstrap_band(group[["rate"]].to_numpy(), confidence, resamples, rng)
+            trial = self.info["environments"][environment]
+            rows.append(
+                {
+                    "environment": environment,
+                    "policy": policy,
+                    "budget": budget,
+                    "runs": len(group),
+                    **group[["rounds", "successes", "releases", "spent"]].mean(),
+                    "mean": group["rate"].mean(),
+                    "low": low[0],
+                    "high": high[0],
+                    "trial": trial["mean"],
+                    "best": max(trial["means"]),
+                }
+            )
+        return pd.DataFrame(rows)
+
+
+class _Run(NamedTuple):
+    rounds: int
+    successes: float
+    releases: int
+    draws: int
+    spent: float
+    pulls: np.ndarray  # (K,)
+
+
+def replay(
+    policies: Policy | Sequence[Policy],
+    log: LoggedTrial,
+    *,
+    horizon: int | None = None,
+    runs: int = 100,
+    seed: int = 0,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> ReplayResult:
+    """Replay a randomised trial under every policy, ``runs`` times, each time with the people in another order.
+
+    About one person in K counts.  Policies are templates: each run starts from an empty state, and the given objects are not changed.
+    In run i all policies meet the people in the same order, and the order does not depend on ``n_jobs``.  Simulated noise is used
+    throughout.
+
+    Args:
+        policies: one or more; two that are configured alike (apart from their seed) are refused.
+        log: who got which arm, and how it went.
+        horizon: a run ends after so many counted rounds; by default, and at the latest, when everybody has been met.  A policy that is
+            planned for a horizon ends at its own.
+        runs: how many orders.
+        seed: of everything, see ``dpbandits.simulation.seeding``.
+        n_jobs: threads; -1 for one per core.
+        progress: called with (runs done, runs in all) now and then.
+
+    Returns:
+        A ``ReplayResult`` with ``runs`` and ``summary()``.
+
+    Raises:
+        ArgumentError: an argument is out of range, or a policy and the log do not fit.
+
+    References:
+        L. Li, W. Chu, J. Langford, X. Wang (2011), Unbiased offline evaluation of contextual-bandit-based news article recommendation
+        algorithms, WSDM.
+
+    Example:
+        >>> from dpbandits import ZCDP, AdaCUCB
+        >>> from dpbandits.environments import DoctorReplay
+        >>> result = replay(AdaCUCB(4, budget=ZCDP(1.0)), DoctorReplay(), runs=3)
+        >>> bool(result.runs["rounds"].between(450, 620).all())
+        True
+    """
+    chosen = distinct_policies(policies)
+    runs, seed, n_jobs = integer("runs", runs, 1), integer("seed", seed, 0), job_count(n_jobs)
+    horizon = None if horizon is None else integer("horizon", horizon, 1)
+    if not isinstance(log, LoggedTrial):
+        raise ArgumentError(f"log must be a LoggedTrial, got {log!r}")
+    for policy in chosen:
+        _check_fit(policy, log)
+    finished = play_in_batches(chosen, runs, n_jobs, progress, lambda policy, run: _play(policy, log, horizon, run, seed))
+    info = {
+        "horizon": horizon,
+        "runs": runs,
+        "seed": seed,
+        "environments": {repr(log): _describe_log(log)},
+        "policies": [describe_policy(policy) for policy in chosen],
+    }
+    tables = [_table(policy, log, played) for policy, played in zip(chosen, finished, strict=True)]
+    return ReplayResult(pd.concat(tables, ignore_index=True), info)
+
+
+def _check_fit(policy: Policy, log: LoggedTrial) -> None:
+    if policy.n_arms != log.n_arms:
+        raise ArgumentError(f"n_arms of {policy!r} must be {log.n_arms}, the log's number of arms")
+
+
+def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed: int) -> _Run:
+    loop = replay_loop(policy.kernels)
+    owner = identity(policy.stream_key)
+    order = stream(seed, "environment", identity(repr(log)), run).permutation(len(log))
+    choices = stream(seed, "policy", owner, run) if policy.card.randomised else None
+    privacy = stream(seed, "privacy", owner, run)
+    arms, rewards = log.arms[order], log.rewards[order]
+    seen = np.clip(rewards, *policy.reward_range) if policy.clip else rewards
+    limit = min(limit for limit in (horizon, policy.horizon, len(log)) if limit is not None)
+    raw, public, wall = policy.new_state()
+    cursor, counted = np.zeros(4, np.int64), np.empty(limit, np.int64)
+    while (status := loop(policy.params, raw, public, wall, arms, seen, cursor, counted, limit, choices, privacy)) != DONE:
+        if status == BAD_SENSITIVITY:
+            raise DPBanditsError(f"{policy!r} declared a sensitivity that is no bound; this is a bug of the algorithm")
+        wall = wall._replace(ledger=grown(wall.ledger))
+    met, ledger = counted[: cursor[COUNTED]], Ledger(wall.ledger, policy.meter)
+    return _Run(
+        rounds=met.size,
+        successes=float(rewards[met].sum()),
+        releases=ledger.releases,
+        draws=ledger.draws,
+        spent=ledger.total(),
+        pulls=np.bincount(arms[met], minlength=log.n_arms),
+    )
+
+
+def _describe_log(log: LoggedTrial) -> dict[str, Any]:
+    return {
+        "people": len(log),
+        "mean": log.mean(),
+        "means": log.means().tolist(),
+        "counts": log.counts.tolist(),
+        "arm_names": log.arm_names,
+    }
+
+
+def _table(policy: Policy, log: LoggedTrial, played: list[_Run]) -> pd.DataFrame:
+    table = pd.DataFrame(played, columns=_Run._fields).drop(columns="pulls")
+    table.insert(2, "rate", table["successes"] / table["rounds"])
+    pulls = np.array([run.pulls for run in played])
+    keys = {"environment": repr(log), "policy": policy.label, "budget": str(policy.budget or "none"), "run": range(len(played))}
+    return pd.concat([pd.DataFrame(keys), table, pd.DataFrame({f"pulls_{a}": pulls[:, a] for a in range(log.n_arms)})], axis=1)

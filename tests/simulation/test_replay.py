@@ -1,0 +1,286 @@
+"""Replaying a randomised trial: the same decisions as by hand, and the same law as being in charge."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpbandits import ZCDP, AdaCUCB, ArgumentError, DPBanditsError, replay, simulate
+from dpbandits.environments import Bernoulli, DoctorReplay, LoggedTrial
+from dpbandits.kernel import entry, kernel
+from dpbandits.policies import Card, Kernels, Policy
+from dpbandits.policies.protocol import example_policies
+from dpbandits.privacy.ledger import empty_arrays
+from dpbandits.simulation.seeding import identity, stream
+
+ALPHA = 1e-4
+MEANS = np.array([0.7, 0.4])
+
+
+class ConstantParams(NamedTuple):
+    arm: int
+    bound: float
+
+
+class ConstantState(NamedTuple):
+    cell: np.ndarray
+
+
+@entry
+def _init(params):
+    return ConstantState(np.zeros(1)), ConstantState(np.zeros(1))
+
+
+@kernel
+def _choose(params, public, view, rng):
+    return params.arm, 1.0
+
+
+@kernel
+def _note(params, public, arm, x, n):
+    public.cell[0] += n
+
+
+@kernel
+def _collect(params, raw, public, arm, x, reward, n):
+    raw.cell[0] += reward
+
+
+@kernel
+def _due(params, public):
+    return public.cell[0] > 0
+
+
+@kernel
+def _sensitivity(params, public, norm):
+    return params.bound
+
+
+@kernel
+def _summarise(params, raw, public, statistic):
+    statistic[0] = raw.cell[0]
+    raw.cell[0] = 0.0
+
+
+@kernel
+def _publish(params, public, release):
+    public.cell[0] = 0
+
+
+class Constant(Policy):
+    """Plays one arm for ever, and releases every reward with the given sensitivity."""
+
+    card = Card(title="one arm", source="none", channels={}, learns_at_once=True)
+    kernels = Kernels(_init, _choose, _note, _collect, _due, _sensitivity, _summarise, _publish)
+
+    def __init__(self, n_arms, arm, bound=1.0):
+        self._arm, self._bound = arm, bound
+        super().__init__({"n_arms": n_arms, "arm": arm, "bound": bound}, budget=None)
+
+    def _params(self):
+        return ConstantParams(self._arm, self._bound)
+
+
+def bernoulli_log(people, rng):
+    """A log of people who each got an arm uniformly at random."""
+    arms = rng.integers(0, MEANS.size, people)
+    return LoggedTrial(arms, (rng.random(people) < MEANS[arms]).astype(float))
+
+
+def by_hand(policy, log, seed, run):
+    """Drive the policy by ``pull`` and ``update``; who counted, in order."""
+    owner = identity(policy.stream_key)
+    if policy.card.randomised:
+        policy._choice_rng = stream(seed, "policy", owner, run)
+    if policy.budget is not None:
+        policy._privacy_rng = stream(seed, "privacy", owner, run)
+    order = stream(seed, "environment", identity(repr(log)), run).permutation(len(log))
+    met, decision = [], policy.pull()
+    for person in order:
+        if log.arms[person] == decision.arm and len(met) < (policy.horizon or len(log)):
+            policy.update(log.rewards[person])
+            met.append(person)
+            decision = policy.pull()  # at the end of an episode the release happens here
+    return np.array(met)
+
+
+# Half of the rewards lie outside of the policies' range, and their sums are as good as a list of those who counted.
+_RNG = np.random.default_rng(11)
+WIDE = LoggedTrial(_RNG.integers(0, 3, 600), _RNG.uniform(-0.5, 1.5, 600))
+
+
+@pytest.mark.parametrize("index", range(len(list(example_policies()))), ids=[repr(policy) for policy in example_policies()])
+def test_the_same_decisions_as_by_hand(index):
+    policy = list(example_policies())[index]
+    played = replay(policy, WIDE, runs=2, seed=3).runs
+    for run in range(2):
+        policy = list(example_policies())[index]
+        met = by_hand(policy, WIDE, 3, run)
+        row = played.loc[run]
+        assert row["rounds"] == met.size
+        assert row["successes"] == WIDE.rewards[met].sum()
+        assert row[["pulls_0", "pulls_1", "pulls_2"]].tolist() == np.bincount(WIDE.arms[met], minlength=3).tolist()
+        assert (row["releases"], row["draws"]) == (policy.ledger.releases, policy.ledger.draws)
+        assert row["spent"] == policy.ledger.total()
+
+
+@pytest.mark.parametrize("arm", range(4))
+def test_one_arm_for_ever_meets_exactly_its_patients(arm):
+    trial = DoctorReplay()
+    runs = replay(Constant(4, arm), trial, runs=3).runs
+    assert (runs["rounds"] == trial.counts[arm]).all()
+    assert runs["rate"].to_numpy() == pytest.approx(trial.means()[arm])
+    assert (runs[f"pulls_{arm}"] == trial.counts[arm]).all()
+
+
+def test_one_arm_for_ever_is_unbiased():
+    """1,500 logs of 40 people: standard error .0027, so that a mean which is off by .02 is rejected; that of both arms is off by .15."""
+    rng = np.random.default_rng(21)
+    rates = [replay(Constant(2, 0), bernoulli_log(40, rng), runs=1, seed=i).runs["rate"][0] for i in range(1500)]
+    error = (np.mean(rates) - MEANS[0]) / stats.sem(rates)
+    assert abs(error) < stats.norm.isf(ALPHA / 2)
+
+
+def test_a_learner_is_unbiased():
+    """60 counted rounds of 300 people have the law of 60 rounds in charge.
+
+    2,000 against 4,000: the mean reward, about 37 with a standard deviation of 5, is known to .13.  A loop that counted everybody, or that
+    took the neighbour's reward, would have 33.  The control is a log that gave arm 0 to those who fare worse.
+    """
+    policy, rng = AdaCUCB(2, budget=ZCDP(2.0)), np.random.default_rng(22)
+    replayed = [replay(policy, bernoulli_log(300, rng), horizon=60, runs=1, seed=i).runs.loc[0] for i in range(2000)]
+    assert all(run["rounds"] == 60 for run in replayed)
+    online = simulate(policy, Bernoulli(MEANS), horizon=60, runs=4000, seed=23).runs
+    for ours, theirs in (("successes", "reward"), ("pulls_0", "pulls_0")):
+        sample = [run[ours] for run in replayed]
+        assert stats.mannwhitneyu(sample, online[theirs]).pvalue > ALPHA
+        assert stats.ks_2samp(sample, online[theirs]).pvalue > ALPHA
+
+    unfair = []
+    for i in range(300):
+        frail = rng.random(300) < 0.5
+        arms = np.where(rng.random(300) < 0.8, np.where(frail, 0, 1), rng.integers(0, 2, 300))
+        rewards = (rng.random(300) < MEANS[arms] + np.where(frail, -0.2, 0.2)).astype(float)
+        unfair.append(replay(policy, LoggedTrial(arms, rewards), horizon=60, runs=1, seed=i).runs["successes"][0])
+    assert stats.mannwhitneyu(unfair, online["reward"]).pvalue < ALPHA
+
+
+def test_each_person_counts_with_probability_one_in_k_whatever_happened():
+    """1,000 logs of 300 people: the number of counted rounds is binomial, and tells nothing about the rate."""
+    policy, rng = AdaCUCB(2, budget=ZCDP(2.0)), np.random.default_rng(24)
+    runs = [replay(policy, bernoulli_log(300, rng), runs=1, seed=i).runs.loc[0] for i in range(1000)]
+    rounds, rates = np.array([run["rounds"] for run in runs]), np.array([run["rate"] for run in runs])
+    law = stats.binom(300, 0.5)
+    edges = law.ppf(np.linspace(0.1, 0.9, 9))
+    expected = np.diff(np.concatenate([[0.0], law.cdf(edges), [1.0]])) * rounds.size
+    assert stats.chisquare(np.bincount(np.searchsorted(edges, rounds), minlength=10), expected).pvalue > ALPHA
+    best = rates < np.median(rates)
+    assert stats.mannwhitneyu(rounds[best], rounds[~best]).pvalue > ALPHA
+
+
+POLICIES = [AdaCUCB(4, budget=ZCDP(0.5)), AdaCUCB(4, budget=None)]
+
+
+def test_threads_and_other_policies_change_nothing():
+    one = replay(POLICIES, DoctorReplay(), runs=8, seed=5).runs
+    assert one.equals(replay(POLICIES, DoctorReplay(), runs=8, seed=5, n_jobs=2).runs)
+    alone = replay(POLICIES[0], DoctorReplay(), runs=8, seed=5).runs
+    assert alone.equals(one[one["budget"] == "0.5-zCDP"].reset_index(drop=True))
+    assert not alone["rate"].equals(replay(POLICIES[0], DoctorReplay(), runs=8, seed=6).runs["rate"])
+    assert alone["rate"].nunique() > 1
+    assert POLICIES[0].rounds == POLICIES[0].ledger.releases == 0
+
+
+def test_runs_add_up_and_stay_within_the_budget():
+    runs = replay(POLICIES[0], DoctorReplay(), runs=10).runs
+    assert (runs[[f"pulls_{a}" for a in range(4)]].sum(axis=1) == runs["rounds"]).all()
+    assert runs["rate"].to_numpy() == pytest.approx(runs["successes"] / runs["rounds"])
+    assert runs["spent"].tolist() == pytest.approx([0.5] * 10)
+    assert (runs["draws"] == runs["releases"]).all()
+
+
+def test_summary_stands_beside_the_trial():
+    trial = DoctorReplay()
+    result = replay(POLICIES, trial, runs=60, seed=1)
+    summary = result.summary()
+    assert summary["budget"].tolist() == ["0.5-zCDP", "none"]
+    assert (summary["trial"] == trial.mean()).all()
+    assert (summary["best"] == trial.means().max()).all()
+    for budget, row in summary.set_index("budget").iterrows():
+        mine = result.runs[result.runs["budget"] == budget]
+        assert row[["mean", "rounds", "successes", "releases"]].tolist() == pytest.approx(
+            mine[["rate", "rounds", "successes", "releases"]].mean().tolist()
+        )
+        # The percentile bootstrap of a mean of 60 runs is close to the normal interval.
+        half = 1.96 * mine["rate"].std() / np.sqrt(60)
+        assert (row["high"] - row["low"]) / 2 == pytest.approx(half, rel=0.15)
+        assert row["low"] < row["mean"] < row["high"]
+        assert row["runs"] == 60
+    facts = result.info["environments"]["DoctorReplay()"]
+    assert (facts["people"], facts["counts"]) == (2139, [532, 522, 524, 561])
+    assert [entry["budget"] for entry in result.info["policies"]] == ["0.5-zCDP", "none"]
+
+
+def test_learning_helps_more_patients_than_the_trial_did():
+    summary = replay(AdaCUCB(4, budget=ZCDP(0.5)), DoctorReplay(), runs=100).summary()
+    assert summary["low"][0] > summary["trial"][0]
+
+
+def test_a_full_ledger_interrupts_nothing(monkeypatch):
+    whole = replay(POLICIES, DoctorReplay(), runs=2).runs
+    new_state = AdaCUCB.new_state
+
+    def cramped(self):
+        raw, public, wall = new_state(self)
+        return raw, public, wall._replace(ledger=empty_arrays(1))
+
+    monkeypatch.setattr(AdaCUCB, "new_state", cramped)
+    assert whole.equals(replay(POLICIES, DoctorReplay(), runs=2).runs)
+
+
+def test_a_horizon_ends_a_run():
+    runs = replay(POLICIES, DoctorReplay(), horizon=100, runs=3).runs
+    assert (runs["rounds"] == 100).all()
+    assert (replay(Constant(4, 0), DoctorReplay(), horizon=10**6, runs=1).runs["rounds"] == 532).all()
+
+
+def test_progress_is_reported():
+    seen = []
+    replay(POLICIES, DoctorReplay(), runs=8, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (16, 16)
+    assert seen == sorted(seen)
+    assert len(seen) > 2
+
+
+def test_a_sensitivity_that_is_no_bound_is_an_error():
+    with pytest.raises(DPBanditsError, match="sensitivity that is no bound"):
+        replay(Constant(4, 0, bound=-1.0), DoctorReplay(), runs=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"log": Bernoulli([0.5, 0.5])}, "log must be a LoggedTrial"),
+        ({"policies": AdaCUCB(3, budget=None)}, "n_arms of .* must be 4"),
+        ({"policies": []}, "policies must be one or more"),
+        ({"policies": [POLICIES[0], AdaCUCB(4, budget=ZCDP(0.5), seed=1)]}, "policies must be one or more"),
+        ({"policies": ["AdaCUCB"]}, "policies must hold policies"),
+        ({"runs": 0}, "runs must be an integer at least 1"),
+        ({"horizon": 0}, "horizon must be an integer at least 1"),
+        ({"seed": -1}, "seed must be"),
+        ({"n_jobs": 1.5}, "n_jobs must be"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_refused(arguments, message):
+    with pytest.raises(ArgumentError, match=message):
+        replay(**{"policies": POLICIES[0], "log": DoctorReplay(), **arguments})
+
+
+@pytest.mark.parametrize("options", [{"confidence": 1.0}, {"confidence": 0.0}, {"resamples": 0}], ids=str)
+def test_wrong_arguments_of_the_summary_are_refused(options):
+    with pytest.raises(ArgumentError, match=r"confidence|resamples"):
+        replay(POLICIES, DoctorReplay(), runs=2).summary(**options)
