@@ -294,7 +294,8 @@ class Policy:
         return self._decision(*self._progress.standing, True)
 
     def _decision(self, arm: int, propensity: float, recorded: bool) -> Decision:
-        decision = Decision(arm, propensity if propensity == propensity else None, self._progress.pulls, recorded, self._id)
+        # Without numba an arm may come as a NumPy integer, which is no index.
+        decision = Decision(int(arm), propensity if propensity == propensity else None, self._progress.pulls, recorded, self._id)
         if recorded:
             self._progress.pending[self._progress.pulls] = arm
         self._last = decision
@@ -323,7 +324,7 @@ class Policy:
 
     def _checked_reward(self, reward: float) -> float:
         try:
-            value = float(reward)
+            value = math.nan if isinstance(reward, str | bytes) else float(reward)
         except (TypeError, ValueError):
             value = math.nan
         if not math.isfinite(value):
@@ -370,6 +371,8 @@ class Policy:
     def _take_back(self, arm: int) -> None:
         """The person publicly did something else: the episode lasts one round longer."""
         self._progress.due = self._steps.advance(self.params, self._public, arm, -1)
+        if not self._progress.due:
+            self._progress.waited = 0
         if self._progress.standing[0] == arm:
             self._progress.left += 1
 

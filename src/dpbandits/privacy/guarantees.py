@@ -79,4 +79,6 @@ class Guarantee:
         for name in ("holds", "asked"):
             budget = getattr(self, name)
             data[name] = None if budget is None else {"notion": type(budget).__name__, **asdict(budget)}
+        for name in ("assumptions", "caveats"):
+            data[name] = list(data[name])
         return data

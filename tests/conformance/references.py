@@ -1,0 +1,220 @@
+"""Textbook implementations in plain NumPy, written from the papers and apart from the package.  Rewards are Bernoulli.
+
+``reference(budget, means, horizon, runs, rng)`` returns the regret of each run; ``budget`` = None is the algorithm without noise.
+Policies that decide once per episode are played run by run, those that decide in every round for all runs at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import rel_entr
+
+from dpbandits.privacy import ZCDP, Budget, PureDP
+
+Reference = Callable[[Budget | None, np.ndarray, int, int, np.random.Generator], np.ndarray]
+Index = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
+
+
+def gaussian_std(budget: Budget | None) -> float:
+    """Of the noise on a sum of rewards in [0, 1] that is rho-zCDP."""
+    assert budget is None or isinstance(budget, ZCDP)
+    return 0.0 if budget is None else (1 / (2 * budget.rho)) ** 0.5
+
+
+def laplace_scale(budget: Budget | None) -> float:
+    """Of the noise on a sum of rewards in [0, 1] that is epsilon-DP."""
+    assert budget is None or isinstance(budget, PureDP)
+    return 0.0 if budget is None else 1 / budget.epsilon
+
+
+def kl_index(p: np.ndarray, level: np.ndarray) -> np.ndarray:
+    """The largest q with kl(p, q) <= level, by bisection."""
+    low, high = p.copy(), np.ones_like(p)
+    for _ in range(30):
+        middle = (low + high) / 2
+        inside = rel_entr(p, middle) + rel_entr(1 - p, 1 - middle) <= level
+        low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+    return low
+
+
+# Doubling episodes with forgetting ----------------------------------------------------------------------------------------
+
+
+def _doubling(index: Index, noise: Callable[[], float], means: np.ndarray, horizon: int, rng: np.random.Generator) -> float:
+    """Play each arm once, then always the best arm until its number of plays has doubled; means are of its last episode."""
+    arms = len(means)
+    plays, last, mean = np.zeros(arms, int), np.zeros(arms, int), np.zeros(arms)
+    t = 0
+    while t < horizon:
+        arm = t if t < arms else int(np.argmax(index(mean, last, float(t + 1))))
+        n = min(max(plays[arm], 1), horizon - t)
+        mean[arm] = (rng.binomial(n, means[arm]) + noise()) / n
+        plays[arm] += n
+        last[arm] = n
+        t += n
+    return float((means.max() - means) @ plays)
+
+
+def adac_ucb(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Azize & Basu (2024), eq. (14) with beta = 1 and true episode lengths."""
+    std = gaussian_std(budget)
+
+    def index(mean: np.ndarray, n: np.ndarray, t: float) -> np.ndarray:
+        # N / 2 = n; the noise of a mean of n rewards has variance 1 / (2 rho n^2).
+        return mean + np.sqrt((1 / (2 * n) + 2 * std**2 / n**2) * np.log(t))
+
+    return np.array([_doubling(index, lambda: std * rng.normal(), means, horizon, rng) for _ in range(runs)])
+
+
+def adap_ucb(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Azize & Basu (2022), AdaP-UCB with alpha = 3.1."""
+    scale = laplace_scale(budget)
+
+    def index(mean: np.ndarray, n: np.ndarray, t: float) -> np.ndarray:
+        return mean + np.sqrt(3.1 * np.log(t) / (2 * n)) + 3.1 * np.log(t) * scale / n
+
+    return np.array([_doubling(index, lambda: scale * rng.laplace(), means, horizon, rng) for _ in range(runs)])
+
+
+def adap_klucb(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Azize & Basu (2022), AdaP-KLUCB with alpha = 3.1."""
+    scale = laplace_scale(budget)
+
+    def index(mean: np.ndarray, n: np.ndarray, t: float) -> np.ndarray:
+        return kl_index(np.clip(mean + 3.1 * np.log(t) * scale / n, 0, 1), 3.1 * np.log(t) / n)
+
+    return np.array([_doubling(index, lambda: scale * rng.laplace(), means, horizon, rng) for _ in range(runs)])
+
+
+# Elimination --------------------------------------------------------------------------------------------------------------
+
+
+def dp_se(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Sajed & Sheffet (2019), with failure probability 0.9 to keep epochs short."""
+    scale, beta = laplace_scale(budget), 0.9
+
+    def play() -> float:
+        alive, t, epoch, regret = list(range(len(means))), 0, 1, 0.0
+        gaps = means.max() - means
+        while t < horizon:
+            if len(alive) == 1:
+                return regret + gaps[alive[0]] * (horizon - t)
+            size, gap = len(alive), 2.0**-epoch
+            wanted = max(32 * np.log(8 * size * epoch**2 / beta) / gap**2, 8 * np.log(4 * size * epoch**2 / beta) * scale / gap)
+            n = int(np.ceil(1 + wanted))
+            noisy = {}
+            for arm in alive:
+                played = min(n, horizon - t)
+                t += played
+                regret += gaps[arm] * played
+                noisy[arm] = (rng.binomial(n, means[arm]) + scale * rng.laplace()) / n
+            h = np.sqrt(np.log(8 * size * epoch**2 / beta) / (2 * n))
+            c = np.log(4 * size * epoch**2 / beta) * scale / n
+            best = max(noisy.values())
+            alive = [arm for arm in alive if best - noisy[arm] <= 2 * h + 2 * c]
+            epoch += 1
+        return regret
+
+    return np.array([play() for _ in range(runs)])
+
+
+# A decision in every round ------------------------------------------------------------------------------------------------
+
+
+def _every_round(
+    index: Index, noise: Callable[[], np.ndarray], means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """All runs at a time: learn each (noisy) reward as it comes; ``index(mean, plays, t)`` has shape (runs, arms)."""
+    plays, sums, every = np.zeros((runs, len(means))), np.zeros((runs, len(means))), np.arange(runs)
+    for t in range(horizon):
+        arm = np.argmax(index(sums / np.maximum(plays, 1), plays, float(t)), axis=1)
+        sums[every, arm] += (rng.random(runs) < means[arm]) + noise()
+        plays[every, arm] += 1
+    return plays @ (means.max() - means)
+
+
+def _silent() -> np.ndarray:
+    return np.zeros(1)
+
+
+def _first_untried(index: np.ndarray, untried: np.ndarray) -> np.ndarray:
+    """Arms that have to be played come first, in their order."""
+    return np.where(untried, 1e9 - np.arange(index.shape[1]), index)
+
+
+def ucb1(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Auer, Cesa-Bianchi & Fischer (2002): mean + sqrt(2 ln t / N)."""
+
+    def index(mean: np.ndarray, plays: np.ndarray, t: float) -> np.ndarray:
+        bonus = np.sqrt(2 * np.log(max(t, 1.0)) / np.maximum(plays, 1))
+        return _first_untried(mean + bonus, plays == 0)
+
+    return _every_round(index, _silent, means, horizon, runs, rng)
+
+
+def kl_ucb(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Garivier & Cappé (2011) with c = 0."""
+
+    def index(mean: np.ndarray, plays: np.ndarray, t: float) -> np.ndarray:
+        return _first_untried(kl_index(mean, np.log(max(t, 1.0)) / np.maximum(plays, 1)), plays == 0)
+
+    return _every_round(index, _silent, means, horizon, runs, rng)
+
+
+def thompson(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Agrawal & Goyal (2012): Beta posteriors from a uniform prior."""
+
+    def index(mean: np.ndarray, plays: np.ndarray, t: float) -> np.ndarray:
+        return rng.beta(1 + mean * plays, 1 + (1 - mean) * plays)
+
+    return _every_round(index, _silent, means, horizon, runs, rng)
+
+
+def ldp_ucb(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Ren et al. (2020), LDP-UCB-L; with Gaussian noise of standard deviation s, mean + sqrt((2 + 8 s^2) ln t / N)."""
+    heavy = isinstance(budget, PureDP)
+    scale = laplace_scale(budget) if heavy else gaussian_std(budget)
+
+    def noise() -> np.ndarray:
+        return scale * (rng.laplace(size=runs) if heavy else rng.normal(size=runs))
+
+    def index(mean: np.ndarray, plays: np.ndarray, t: float) -> np.ndarray:
+        pressure = np.log(max(t, 1.0)) / np.maximum(plays, 1)
+        forced = (plays <= 4 * np.log(t + 1)) | (plays == 0) if heavy else plays == 0
+        bonus = np.sqrt(2 * pressure) + np.sqrt(32 * scale**2 * pressure) if heavy else np.sqrt((2 + 8 * scale**2) * pressure)
+        return _first_untried(mean + bonus, forced)
+
+    return _every_round(index, noise, means, horizon, runs, rng)
+
+
+def lazy_dp_ts(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Hu & Hegde (2022), Lazy-DP-TS: an arm's mean is replaced whenever it has twice as many fresh rewards as in its last batch."""
+    scale, shape, every = laplace_scale(budget), (runs, len(means)), np.arange(runs)
+    mean, batch, fresh, total, plays = (np.zeros(shape) for _ in range(5))
+    for t in range(horizon):
+        size = np.maximum(batch, 1)
+        raised = np.clip(mean + 3 * np.log(max(t, 1)) * scale / size, 0, 1)
+        arm = np.argmax(_first_untried(rng.beta(raised * batch + 1, (1 - raised) * batch + 1), batch == 0), axis=1)
+        total[every, arm] += rng.random(runs) < means[arm]
+        fresh[every, arm] += 1
+        plays[every, arm] += 1
+        full = fresh >= np.maximum(2 * batch, 1)
+        mean = np.where(full, (total + scale * rng.laplace(size=shape)) / np.maximum(fresh, 1), mean)
+        batch = np.where(full, fresh, batch)
+        total, fresh = np.where(full, 0, total), np.where(full, 0, fresh)
+    return plays @ (means.max() - means)
+
+
+REFERENCES: dict[str, Reference] = {
+    "AdaCUCB": adac_ucb,
+    "AdaPUCB": adap_ucb,
+    "AdaPKLUCB": adap_klucb,
+    "DPSE": dp_se,
+    "UCB1": ucb1,
+    "KLUCB": kl_ucb,
+    "ThompsonSampling": thompson,
+    "LDPUCB": ldp_ucb,
+    "LazyDPTS": lazy_dp_ts,
+}

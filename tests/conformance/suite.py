@@ -1,0 +1,206 @@
+"""What the conformance suite runs on: every registered policy, and what an algorithm may add about itself.
+
+A registered class is in the suite by being registered.  What the registry cannot know stands in three tables: ``REFERENCES`` in
+``references.py``, where every class needs a textbook implementation, of which ``test_open_channel`` reminds; ``SMALL``, for classes
+whose example releases late; and ``BOUNDS``, for those with a published regret theorem.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import dpbandits  # noqa: F401  (registers the algorithms)
+from dpbandits.policies import Decision, Policy
+from dpbandits.policies.protocol import registered
+from dpbandits.privacy import RDP, ZCDP, ApproxDP, Budget, PureDP
+from dpbandits.privacy.ledger import DRAWS, LINES, RELEASES, WHOLE
+
+# Constructor arguments that make a small instance release sooner than its example.
+SMALL: dict[str, dict[str, Any]] = {"DPSE": {"failure_probability": 0.9}}
+
+
+ROUNDS = 30_000  # as far as a history goes
+
+
+def theorem_10(policy: Policy, gaps: np.ndarray, horizon: int) -> float:
+    """Azize & Basu (2024), Theorem 10, for rewards in [0, 1] and beta > 3."""
+    assert isinstance(policy.budget, ZCDP)
+    beta, log = policy.params.optimism, np.log(horizon)
+    per_arm = 8 * beta / gaps * log + 8 * np.sqrt(beta / policy.budget.rho * log) + 2 * beta / (beta - 3)
+    return float(per_arm.sum())
+
+
+class Bound(NamedTuple):
+    """A published regret bound: for which arguments it holds, and its value for positive gaps."""
+
+    arguments: dict[str, Any]
+    budgets: list[Budget]
+    value: Callable[[Policy, np.ndarray, int], float]
+
+
+BOUNDS: dict[str, Bound] = {"AdaCUCB": Bound({"beta": 3.5}, [ZCDP(0.01), ZCDP(0.1), ZCDP(1.0)], theorem_10)}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A registered class with one kind of budget."""
+
+    cls: type[Policy]
+    budget: Budget | None
+
+    def make(self, **options: Any) -> Policy:
+        given = {**self.cls.example, **SMALL.get(self.cls.__name__, {}), **options}
+        return self.cls(**given, budget=self.budget)
+
+    def __str__(self) -> str:
+        return f"{self.cls.__name__}-{type(self.budget).__name__ if self.budget else 'open'}"
+
+
+CASES = [Case(cls, budget) for cls in registered().values() for budget in (*cls.example_budgets(), None)]
+PRIVATE = [case for case in CASES if case.budget is not None]
+FIRST_OF_CLASS = [next(case for case in CASES if case.cls is cls) for cls in registered().values()]
+EPISODIC = [case for case in FIRST_OF_CLASS if not case.cls.card.learns_at_once]
+AT_ONCE = [case for case in FIRST_OF_CLASS if case.cls.card.learns_at_once]
+
+
+def over(cases: Iterable[Case]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", list(cases), ids=str)
+
+
+class Release(NamedTuple):
+    """What crossed the wall, in every world of a ``Walk``."""
+
+    first: int
+    last: int
+    part: int
+    bound: float
+    statistics: list[np.ndarray]
+
+
+class Walk:
+    """An algorithm driven kernel by kernel: one public side, and a private side for each of several worlds.
+
+    ``choose``, ``hold``, ``due``, ``part``, ``sensitivity``, ``collect`` and ``summarise`` are held to leave the public side as it is.
+    Releases are those of the first world plus noise, or arbitrary numbers where ``noise`` is large.
+    """
+
+    def __init__(self, policy: Policy, *, worlds: int = 1, noise: float = 1.0, seed: int = 0) -> None:
+        self.policy, self.kernels, self.params = policy, policy.kernels, policy.params
+        starts = [policy.new_state() for _ in range(worlds)]
+        self.raws, (_, self.public, self.wall) = [start[0] for start in starts], starts[0]
+        self.rng = np.random.default_rng(seed)
+        self.noise, self.rounds, self.arms = noise, 0, np.zeros(0, np.int64)
+
+    def step(self, rewards: Callable[[int, int, int], list[float]]) -> Release | None:
+        """Play one choice to its end; ``rewards(first, arm, n)`` gives the sum of n rewards in each world."""
+        choice_rng = self.rng if self.policy.card.randomised else None
+        arm = self._read("choose", self.params, self.public, 0, choice_rng)[0]
+        n = self._read("hold", self.params, self.public, arm)
+        assert n >= 1
+        n = min(n, ROUNDS - self.rounds)
+        for raw, total in zip(self.raws, rewards(self.rounds, arm, n), strict=True):
+            self._read("collect", self.params, raw, self.public, arm, 0, total, n)
+        self.kernels.note(self.params, self.public, arm, 0, n)
+        self.rounds += n
+        self.arms = np.append(self.arms, np.full(n, arm))
+        return self._cross() if self._read("due", self.params, self.public) else None
+
+    def until(self, releases: int, rewards: Callable[[int, int, int], list[float]]) -> list[Release]:
+        """Play until there have been so many releases, or ``ROUNDS`` rounds; at least one release."""
+        seen: list[Release] = []
+        while len(seen) < releases and self.rounds < ROUNDS:
+            release = self.step(rewards)
+            seen += [] if release is None else [release]
+        assert seen, "no release in sight"
+        return seen
+
+    def covers(self, release: Release, row: int) -> bool:
+        return release.first <= row <= release.last and release.part in (WHOLE, self.arms[row])
+
+    def _cross(self) -> Release:
+        bound = self._read("sensitivity", self.params, self.public, self.policy.channel.norm)
+        part = int(self._read("part", self.params, self.public))
+        statistics = []
+        for raw in self.raws:
+            statistic = np.full_like(self.wall.statistic, np.nan)
+            self._read("summarise", self.params, raw, self.public, statistic)
+            statistics.append(statistic)
+        first, self.wall.opened[part] = int(self.wall.opened[part]), self.rounds
+        noisy = statistics[0] + self.noise * bound * self.rng.standard_normal(statistics[0].size)
+        self.kernels.publish(self.params, self.public, noisy)
+        return Release(first, self.rounds - 1, part, bound, statistics)
+
+    def _read(self, name: str, *arguments: Any) -> Any:
+        before = frozen(self.public)
+        answer = getattr(self.kernels, name)(*arguments)
+        assert frozen(self.public) == before, f"{name} changes the public side"
+        return answer
+
+
+def frozen(state: Any) -> tuple[bytes, ...]:
+    """The bytes of a named tuple of arrays."""
+    return tuple(np.asarray(array).tobytes() for array in state)
+
+
+def snapshot(policy: Policy) -> dict[str, Any]:
+    """Everything that a refused call has to leave alone."""
+    wall = policy._wall
+    streams = [rng and rng.bit_generator.state for rng in (policy._choice_rng, policy._privacy_rng)]
+    return {
+        "raw": frozen(policy._raw),
+        "public": frozen(policy._public),
+        "wall": (*frozen(wall[3:6]), *frozen(wall.ledger)),
+        "progress": copy.deepcopy(dataclasses.asdict(policy._progress)),
+        "streams": copy.deepcopy(streams),
+        "last": policy._last and policy._last.number,
+    }
+
+
+def releases(policy: Policy) -> int:
+    return int(policy._wall.ledger.head[RELEASES])
+
+
+def draws(policy: Policy) -> int:
+    return int(policy._wall.ledger.head[DRAWS])
+
+
+def spans(policy: Policy) -> list[list[int]]:
+    ledger = policy._wall.ledger
+    return ledger.span[: ledger.head[LINES]].tolist()
+
+
+def play(policy: Policy, reward: Callable[[Decision], float], *, until: int) -> list[Decision]:
+    """Pull and update by hand until there have been so many releases."""
+    seen = []
+    while releases(policy) < until:
+        decision = policy.pull()
+        seen.append(decision)
+        if releases(policy) < until:
+            policy.update(reward(decision), decision)
+        assert len(seen) < ROUNDS, "no release in sight"
+    return seen
+
+
+def gaussian_mu_of(budget: Budget) -> float:
+    """The mu of the Gaussian release that a budget allows."""
+    if isinstance(budget, ZCDP):
+        return float(np.sqrt(2 * budget.rho))
+    if isinstance(budget, RDP):
+        return float(np.sqrt(2 * budget.epsilon / budget.alpha))
+    assert isinstance(budget, ApproxDP)
+    return budget.mu
+
+
+def scaled(budget: Budget | None, factor: float) -> Budget:
+    """A budget of the same notion, ``factor`` times as large."""
+    if isinstance(budget, ZCDP):
+        return ZCDP(budget.rho * factor)
+    assert isinstance(budget, PureDP)
+    return PureDP(budget.epsilon * factor)

@@ -1,0 +1,113 @@
+"""Ledger: the spend is the budget from the first release on, never more, and every draw belongs to a release."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import dp_accounting
+import numpy as np
+import pytest
+from dp_accounting import pld
+from suite import CASES, PRIVATE, ROUNDS, Case, draws, gaussian_mu_of, over, play, releases, snapshot, spans
+
+from dpbandits import BudgetExhausted, PureDP
+from dpbandits.privacy import accounting
+from dpbandits.privacy.ledger import FAMILY, LINES, REPEATS, Ledger
+
+REWARDS = np.random.default_rng(8).random(ROUNDS)
+
+
+def reward(decision) -> float:
+    return float(REWARDS[decision.number])
+
+
+@over(PRIVATE)
+def test_the_first_release_spends_the_budget_and_later_ones_nothing_more(case: Case):
+    policy = case.make(seed=3)
+    assert policy.ledger.spent() is None
+    for k in (1, 2):
+        play(policy, reward, until=k)
+        assert policy.ledger.total() == pytest.approx(policy.meter.limit, rel=1e-9)
+        assert policy.meter.allows(policy.ledger.total())
+    assert dataclasses.astuple(policy.ledger.spent()) == pytest.approx(dataclasses.astuple(case.budget))
+
+
+@over(PRIVATE)
+def test_every_draw_belongs_to_a_released_coordinate(case: Case):
+    policy = case.make(seed=4)
+    length, random = policy._wall.statistic.size, policy._privacy_rng.bit_generator
+    while releases(policy) < 2:
+        calls = [policy.pull, lambda: policy.update(float(REWARDS[policy.rounds]))]
+        for call in calls:
+            state, before = random.state, releases(policy)
+            call()
+            assert (random.state == state) == (releases(policy) == before), "noise is drawn with a release, and only then"
+    assert draws(policy) == releases(policy) * length
+
+
+@over([case for case in CASES if case.budget is None])
+def test_without_a_budget_the_ledger_says_that_everything_left(case: Case):
+    policy = case.make()
+    play(policy, reward, until=2)
+    assert policy.ledger.spent() is None
+    assert policy.ledger.total() == math.inf
+    assert draws(policy) == 0
+    assert policy._privacy_rng is None
+    assert all(span[FAMILY] == 0 for span in spans(policy))
+
+
+@over(PRIVATE)
+@pytest.mark.parametrize("made", [0, 1])
+def test_an_exhausted_budget_stops_releases_and_not_the_service(case: Case, made: int):
+    policy = case.make(seed=5)
+    play(policy, reward, until=made)
+    # No registered policy can overspend by itself; a smaller limit stands for one that would.
+    policy._meter, policy._always_fits = dataclasses.replace(policy._meter, limit=policy._meter.limit / 2), False
+    lines, refusals = spans(policy), 0
+    for number in range(ROUNDS):
+        try:
+            decision = policy.pull()
+            policy.update(REWARDS[number], decision)
+        except BudgetExhausted as error:
+            refusals += "would exceed" in str(error)
+        if refusals and number % 100 == 99:
+            break
+    assert refusals == 1
+    assert spans(policy) == lines
+    assert releases(policy) == made
+    before, dropped = snapshot(policy), policy.dropped
+    decision = policy.pull()
+    assert not decision.recorded
+    assert policy.update(1.0, decision) is False
+    assert policy.dropped == dropped + 1
+    after = snapshot(policy)
+    assert all(after[side] == before[side] for side in ("raw", "public", "wall"))
+
+
+@over(PRIVATE)
+def test_the_exported_event_costs_what_we_say(case: Case):
+    policy = case.make(seed=6)
+    play(policy, reward, until=2)
+    accountant = pld.PLDAccountant().compose(policy.ledger.to_dp_event())
+    if isinstance(case.budget, PureDP):
+        # The accountant rounds up to its grid of 1e-4.
+        assert accountant.get_epsilon(1e-12) == pytest.approx(policy.ledger.spent().epsilon, rel=1e-3)
+    else:
+        ours = accounting.gaussian_epsilon(gaussian_mu_of(policy.ledger.spent()), 1e-6)
+        assert accountant.get_epsilon(1e-6) == pytest.approx(ours, rel=2e-3)
+
+
+def test_lines_that_overlap_add_up_in_the_event():
+    # The control of the test above: two releases of the same records cost more than one.
+    case = next(case for case in PRIVATE if isinstance(case.budget, PureDP))
+    policy = case.make(seed=6)
+    play(policy, reward, until=2)
+    arrays = policy._wall.ledger
+    arrays.span[0, REPEATS] = 1
+    arrays.span[1], arrays.noise[1], arrays.head[LINES] = arrays.span[0], arrays.noise[0], 2
+    ledger = Ledger(arrays, policy.meter)
+    assert ledger.total() == pytest.approx(2 * case.budget.epsilon)
+    event = ledger.to_dp_event()
+    assert isinstance(event, dp_accounting.ComposedDpEvent)
+    assert pld.PLDAccountant().compose(event).get_epsilon(1e-12) == pytest.approx(2 * case.budget.epsilon, rel=1e-3)

@@ -1,0 +1,43 @@
+"""Open channel: without noise the regret is that of the textbook algorithm, and with noise that of the published private one."""
+
+from __future__ import annotations
+
+import numpy as np
+from references import REFERENCES, adac_ucb
+from scipy.stats import ks_2samp
+from suite import CASES, Case, over, scaled
+
+import dpbandits
+from dpbandits import ZCDP, PureDP
+from dpbandits.environments import Bernoulli
+from dpbandits.simulation import simulate
+
+ALPHA = 1e-4
+MEANS = np.array([0.75, 0.6, 0.3])
+WRITTEN_DOWN = [case for case in CASES if isinstance(case.budget, ZCDP | PureDP | None)]
+WRITTEN_DOWN += [Case(case.cls, scaled(case.budget, 0.1)) for case in WRITTEN_DOWN if case.budget]
+
+
+def sizes(case: Case) -> tuple[int, int]:
+    """Horizon, and runs of the reference: episodes are cheap, rounds are not."""
+    return (1200, 300) if case.cls.card.learns_at_once or case.cls.card.randomised else (20_000, 400)
+
+
+def test_every_registered_class_has_a_reference():
+    assert {case.cls.__name__ for case in CASES} <= set(REFERENCES)
+
+
+@over(WRITTEN_DOWN)
+def test_regret_has_the_law_of_the_textbook(case: Case):
+    horizon, runs = sizes(case)
+    policy, budget = case.make(), case.budget
+    ours = simulate(policy, Bernoulli(MEANS), horizon=horizon, runs=4 * runs, seed=5, record=[horizon]).runs["regret"]
+    theirs = REFERENCES[case.cls.__name__](budget, MEANS, horizon, runs, np.random.default_rng(6))
+    assert ks_2samp(ours.round(6), theirs.round(6)).pvalue > ALPHA, (ours.mean(), theirs.mean())
+
+
+def test_the_comparison_has_power():
+    # A nearly right alternative for AdaC-UCB at rho = 0.05: half the budget.
+    runs = simulate(dpbandits.AdaCUCB(3, budget=ZCDP(0.05)), Bernoulli(MEANS), horizon=20_000, runs=1600, seed=5, record=1).runs
+    wrong = adac_ucb(ZCDP(0.025), MEANS, 20_000, 400, np.random.default_rng(6))
+    assert ks_2samp(runs["regret"], wrong).pvalue < ALPHA

@@ -1,0 +1,191 @@
+"""Survival: late, out-of-order, repeated and missing rewards; a release happens at its round, whatever was answered.
+
+That a policy continues where it was saved is in ``tests/policies/test_persistence.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from suite import AT_ONCE, EPISODIC, FIRST_OF_CLASS, ROUNDS, Case, frozen, over, play, releases, snapshot, spans
+
+from dpbandits import UpdateError
+from dpbandits.policies import Decision, Policy
+from dpbandits.privacy.ledger import PART, WHOLE, write
+
+DRAWS = np.random.default_rng(9).random(ROUNDS)
+
+
+def with_fixed_releases(policy: Policy) -> Policy:
+    """The policy with numbers in place of its releases that no reward enters: what else differs then is timing."""
+    rng = np.random.default_rng(10)
+    kernels = policy.kernels
+
+    def cross(params: Any, raw: Any, public: Any, wall: Any, rounds: int, _: Any) -> bool:
+        part = kernels.part(params, public)
+        kernels.summarise(params, raw, public, wall.statistic)
+        wall.release[:] = rng.normal(scale=5.0, size=wall.release.size)
+        write(wall.ledger, wall.opened[part], rounds - 1, part, wall.family, 1.0, wall.multiplier, wall.release.size)
+        wall.opened[part] = rounds
+        kernels.publish(params, public, wall.release)
+        return True
+
+    policy._steps = policy._steps._replace(cross=cross)
+    return policy
+
+
+@over(EPISODIC)
+@pytest.mark.parametrize("patience", [0, 3])
+def test_the_round_of_a_release_depends_on_no_reward_and_no_answer(case: Case, patience: int):
+    def history(answer: bool, seed: int) -> tuple[list, list]:
+        policy = with_fixed_releases(case.make(patience=patience, seed=1))
+        rng, open_ones, pulled = np.random.default_rng(seed), [], []
+        while releases(policy) < 6 and len(pulled) < 3_000:
+            decision = policy.pull()
+            pulled.append((decision.arm, decision.recorded, releases(policy)))
+            open_ones.append(decision)
+            if answer:
+                policy.update(rng.random(), open_ones.pop())
+            elif rng.random() < 0.3:  # some answers, late and in any order; the others never come
+                policy.update(1.0, open_ones.pop(rng.integers(len(open_ones))))
+        assert releases(policy) >= 1
+        return spans(policy), pulled
+
+    first = history(True, 1)
+    assert first == history(True, 2)
+    assert first == history(False, 3)
+
+
+@over(EPISODIC)
+def test_patience_is_counted_in_pulls_after_the_episode(case: Case):
+    policy = case.make(patience=3, seed=1)
+    play(policy, lambda d: 1.0, until=1)
+    # The first episode ended at round ``last``; three unrecorded pulls followed, and the fourth made the release.
+    last = spans(policy)[0][1]
+    assert policy._progress.pulls == last + 1 + 3 + 1
+    assert policy.rounds == last + 2
+
+
+@over(EPISODIC)
+def test_without_a_deadline_the_release_waits_for_every_answer(case: Case):
+    policy = case.make(patience=None, seed=1)
+    waiting: list[Decision] = []
+    while not waiting or waiting[-1].recorded:
+        waiting.append(policy.pull())
+        assert len(waiting) < ROUNDS
+    for decision in waiting[:-1]:
+        assert releases(policy) == 0
+        assert not policy.pull().recorded
+        assert policy.update(1.0, decision)
+    assert policy.pull().recorded
+    assert releases(policy) == 1
+    if case.budget:
+        assert "time at which an answer arrives" in str(policy.guarantee)
+        assert "time at which an answer arrives" not in str(case.make().guarantee)
+
+
+@over(AT_ONCE)
+def test_policies_that_learn_at_once_take_answers_as_they_come(case: Case):
+    policy = case.make(seed=1)
+    decisions = [policy.pull() for _ in range(6)]
+    for k, decision in enumerate(reversed(decisions), 1):
+        assert policy.update(1.0, decision) is True
+        assert (policy.rounds, releases(policy)) == (k, k)
+    if case.budget:
+        assert "time at which an answer arrives" in str(policy.guarantee)
+
+
+def covered_decision(policy: Policy) -> Decision:
+    """Leave everything unanswered until the first release; a decision whose record it covered."""
+    pulled: list[Decision] = []
+    while releases(policy) == 0:
+        pulled.append(policy.pull())
+        assert len(pulled) < ROUNDS
+    first = spans(policy)[0]
+    return next(d for d in pulled if d.recorded and first[PART] in (WHOLE, d.arm))
+
+
+@over(EPISODIC)
+def test_an_answer_past_its_deadline_is_dropped_and_says_so(case: Case):
+    policy = case.make(seed=1)
+    late = covered_decision(policy)
+    before = snapshot(policy)
+    assert policy.update(1.0, late) is False
+    assert policy.dropped == before["progress"]["dropped"] + 1
+    assert {**snapshot(policy), "progress": None} == {**before, "progress": None}
+
+
+@over(EPISODIC)
+@pytest.mark.parametrize("default", [0.0, 0.75])
+def test_a_missing_answer_counts_as_the_default(case: Case, default: float):
+    silent, spoken = (case.make(seed=1, default_reward=default) for _ in range(2))
+    for number in range(ROUNDS):
+        one, other = silent.pull(), spoken.pull()
+        if releases(silent) == 1:
+            break
+        if number % 3:
+            silent.update(1.0, one)
+            spoken.update(1.0, other)
+        elif number % 2:
+            spoken.expire(other)
+        else:
+            spoken.update(default, other)
+    assert releases(spoken) == 1
+    assert frozen(silent._wall.release) == frozen(spoken._wall.release)
+    assert frozen(silent._public) == frozen(spoken._public)
+    assert frozen(silent._raw) == frozen(spoken._raw)
+
+
+@over(EPISODIC)
+def test_the_order_of_answers_within_an_episode_is_irrelevant(case: Case):
+    def release_of(order: int) -> tuple:
+        policy = case.make(seed=1, patience=1)
+        pulled: list[Decision] = []
+        while not pulled or pulled[-1].recorded:
+            pulled.append(policy.pull())
+        for decision in pulled[:-1][::order]:
+            assert policy.update(float(DRAWS[decision.number] < 0.5), decision)
+        policy.pull()
+        assert releases(policy) == 1
+        return frozen(policy._wall.release), frozen(policy._public)
+
+    assert release_of(1) == release_of(-1)
+
+
+@over(FIRST_OF_CLASS)
+def test_a_repeated_answer_is_refused_and_changes_nothing(case: Case):
+    policy = case.make(seed=1)
+    decision = policy.pull()
+    policy.update(1.0, decision)
+    before = snapshot(policy)
+    with pytest.raises(UpdateError, match="has been answered"):
+        policy.update(1.0, decision)
+    with pytest.raises(UpdateError, match="has been answered"):
+        policy.expire()
+    assert snapshot(policy) == before
+
+
+@over(EPISODIC)
+def test_pulls_past_the_episode_repeat_the_standing_choice(case: Case):
+    policy = case.make(seed=1, patience=4)
+    recorded = [policy.pull()]
+    while recorded[-1].recorded:
+        recorded.append(policy.pull())
+    extra = recorded.pop()
+    assert extra.arm == recorded[-1].arm
+    before = snapshot(policy)
+    assert policy.update(1.0, extra) is False
+    assert snapshot(policy)["raw"] == before["raw"]
+
+
+def test_taking_back_a_round_starts_the_waiting_anew():
+    case = EPISODIC[0]
+    policy = case.make(seed=1, patience=3, choices_public=True)
+    decision = policy.pull()
+    waiting = [policy.pull() for _ in range(2)]
+    assert not any(d.recorded for d in waiting)
+    assert policy.update(1.0, decision, arm=2) is False  # the episode lasts one round longer
+    assert policy.pull().recorded
+    assert [policy.pull().recorded for _ in range(4)] == [False, False, False, True]

@@ -1,0 +1,217 @@
+"""Wall: what decides cannot see raw rewards, imports point down, and only the wall draws noise."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from suite import CASES, FIRST_OF_CLASS, Case, Walk, over
+
+import dpbandits
+from dpbandits.kernel import plain
+
+SOURCE = Path(dpbandits.__file__).parent
+
+ARGUMENTS = {
+    "init": "params",
+    "choose": "params public view rng",
+    "hold": "params public arm",
+    "note": "params public arm x n",
+    "collect": "params raw public arm x reward n",
+    "due": "params public",
+    "part": "params public",
+    "sensitivity": "params public norm",
+    "summarise": "params raw public statistic",
+    "publish": "params public release",
+}
+
+
+@over(FIRST_OF_CLASS)
+def test_kernels_take_what_the_protocol_says_and_nothing_else(case: Case):
+    taken = {name: " ".join(inspect.signature(plain(f)).parameters) for name, f in case.cls.kernels._asdict().items()}
+    assert taken == ARGUMENTS
+
+
+@over(CASES)
+def test_the_two_sides_share_no_memory(case: Case):
+    raw, public, wall = case.make().new_state()
+    for secret in (*raw, wall.statistic):
+        assert not any(np.shares_memory(secret, array) for array in (*public, wall.release, wall.opened, *wall.ledger))
+
+
+@over(FIRST_OF_CLASS)
+@given(seed=st.integers(0, 2**32 - 1), noise=st.sampled_from([0.0, 1.0, 1e6]))
+@settings(max_examples=10, deadline=None)
+def test_deciding_changes_nothing(case: Case, seed: int, noise: float):
+    walk = Walk(case.make(), noise=noise, seed=seed)  # the walk itself compares the public side before and after every reader
+    rng = np.random.default_rng(seed)
+    walk.until(4, lambda first, arm, n: [float(rng.binomial(n, 0.5))])
+
+
+def test_a_choice_that_changes_the_public_side_is_noticed():
+    policy = dpbandits.AdaCUCB(3, budget=None)
+
+    def choose(params, public, view, rng):
+        public.clock[0] += 1
+        return 0, 1.0
+
+    policy.kernels = policy.kernels._replace(choose=choose)
+    with pytest.raises(AssertionError, match="choose changes the public side"):
+        Walk(policy).step(lambda first, arm, n: [0.0])
+
+
+# Rooms --------------------------------------------------------------------------------------------------------------------
+
+# What each room may import: everything to its left in these rows, and itself.
+_UP = ["errors", "validation", "kernel", "privacy", "policies", "algorithms", "simulation", "theory", "report", "studies", "cli"]
+BELOW = {room: set(_UP[: i + 1]) for i, room in enumerate(_UP)}
+BELOW["environments"] = {"errors", "validation", "kernel", "environments"}
+for _room in _UP[_UP.index("simulation") :]:
+    BELOW[_room].add("environments")
+TOP = {"__init__", "__main__"}
+
+# ``Result.plot`` is a convenience that draws with the room above; it imports inside the function, so that nothing depends on it.
+LATE = {("simulation", "report")}
+
+SAMPLERS = {name for name in dir(np.random.Generator) if not name.startswith("_")} - {"bit_generator", "spawn", "choice"}
+NOISE = {"standard_normal", "normal", "laplace", "standard_exponential", "exponential", "gumbel", "logistic", "standard_t"}
+RANDOM_MODULES = {"random", "secrets", "opendp", "dp_accounting"}
+
+
+def violations(path: str, source: str) -> list[str]:
+    """What a file of the package, named relative to it, does against the order of the rooms."""
+    module = path.removesuffix(".py").split("/")
+    room, tree = module[0], ast.parse(source)
+    if room in TOP:
+        return []
+    inside = {id(node) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for node in ast.walk(f)}
+    found = []
+    for node in ast.walk(tree):
+        for target, names in _imports(node, module):
+            late = id(node) in inside and (room, target[0]) in LATE
+            if target[0] not in BELOW.get(room, set()) and not late:
+                found.append(f"{path} imports {'.'.join(target)}")
+            if room == "algorithms":
+                found += [f"{path} {complaint}" for complaint in _sideways(module, target, names)]
+    if room in ("algorithms", "policies"):
+        found += [f"{path} {complaint}" for complaint in _draws(tree, room)]
+    elif room not in ("privacy", "environments"):
+        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in NOISE)
+        found += [f"{path} draws {call.attr}" for call in calls]
+    return found
+
+
+def _imports(node: ast.AST, module: list[str]) -> list[tuple[list[str], list[str]]]:
+    """The package's own modules that a statement imports, as paths, with the names taken from each."""
+    if isinstance(node, ast.Import):
+        return [(a.name.split(".")[1:] or ["__init__"], []) for a in node.names if a.name.split(".")[0] == "dpbandits"]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    names = [alias.name for alias in node.names]
+    absolute = (node.module or "").split(".")
+    if node.level == 0:
+        base = absolute[1:] if absolute[0] == "dpbandits" else None
+    else:
+        base = module[: len(module) - node.level] + [part for part in absolute if part]
+    if base is None:
+        return []
+    return [(base, names)] if base else [([name], []) for name in names if name != "__version__"]
+
+
+def _sideways(module: list[str], target: list[str], names: list[str]) -> list[str]:
+    """Algorithm files share the learners' room only, and take classes and constants from the wall, never what adds noise."""
+    complaints = []
+    if (
+        target[0] == "algorithms"
+        and module[1] not in ("__init__", target[1] if len(target) > 1 else "")
+        and target[1:2] != ["learners"]
+    ):
+        complaints.append(f"imports its neighbour {'.'.join(target)}")
+    if target[0] == "privacy":
+        complaints += [f"takes {name} from the wall" for name in names if not name[0].isupper()]
+    return complaints
+
+
+def _draws(tree: ast.AST, room: str) -> list[str]:
+    """Random numbers are drawn from the ``rng`` of a ``choose`` kernel: exploration, which no reward enters.
+
+    Policies carry generators, so that they may name their types; they draw nothing.
+    """
+    complaints = []
+    allowed = {
+        id(node)
+        for f in ast.walk(tree)
+        if isinstance(f, ast.FunctionDef) and f.name.startswith("choose") and "rng" in [a.arg for a in f.args.args]
+        for node in ast.walk(f)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "rng"
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in SAMPLERS and id(node.func) not in allowed:
+            complaints.append(f"draws {node.func.attr}")
+        if (
+            room == "algorithms"
+            and isinstance(node, ast.Attribute)
+            and node.attr == "random"
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "np"
+        ):
+            complaints.append("uses np.random")
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imported = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            level = getattr(node, "level", 0)
+            complaints += [f"imports {name}" for name in imported if level == 0 and name.split(".")[0] in RANDOM_MODULES]
+    return complaints
+
+
+def test_imports_point_down_and_only_the_wall_draws_noise():
+    files = {str(path.relative_to(SOURCE).as_posix()): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+    assert "algorithms/doubling.py" in files
+    assert [complaint for path, source in sorted(files.items()) for complaint in violations(path, source)] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "complaint"),
+    [
+        ("algorithms/new.py", "from ..simulation import simulate", "imports simulation"),
+        ("algorithms/new.py", "from dpbandits.environments import Bernoulli", "imports environments"),
+        ("algorithms/new.py", "from .doubling import collect", "neighbour algorithms.doubling"),
+        ("algorithms/learners/ridge.py", "from ..doubling import collect", "neighbour algorithms.doubling"),
+        ("algorithms/new.py", "from ..privacy.channels import perturb", "takes perturb from the wall"),
+        ("algorithms/new.py", "def publish(params, public, release, rng):\n    x = rng.normal()", "draws normal"),
+        ("algorithms/new.py", "import numpy as np\nx = np.random.default_rng()", "uses np.random"),
+        ("algorithms/new.py", "def choose(params, rng):\n    return other.laplace()", "draws laplace"),
+        ("algorithms/new.py", "import secrets", "imports secrets"),
+        ("policies/policy.py", "from ..algorithms import AdaCUCB", "imports algorithms"),
+        ("policies/policy.py", "def pull(self):\n    from ..simulation import simulate", "imports simulation"),
+        ("privacy/ledger.py", "from ..policies import Policy", "imports policies"),
+        ("environments/new.py", "from .. import policies", "imports policies"),
+        ("simulation/loops.py", "from ..report import page", "imports report"),
+        ("simulation/loops.py", "def f(rng):\n    return rng.laplace()", "draws laplace"),
+        ("kernel.py", "import dpbandits.privacy", "imports privacy"),
+        ("attic/new.py", "from ..kernel import kernel", "imports kernel"),
+    ],
+)
+def test_a_planted_import_across_the_wall_is_caught(path: str, source: str, complaint: str):
+    assert any(complaint in found for found in violations(path, source)), violations(path, source)
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        (
+            "algorithms/new.py",
+            "from .learners.ridge import update\nfrom ..policies import Policy\nfrom ..privacy.ledger import WHOLE",
+        ),
+        ("algorithms/new.py", "def choose_beta(params, public, view, rng):\n    return rng.beta(1.0, 1.0)"),
+        ("algorithms/__init__.py", "from .doubling import AdaCUCB"),
+        ("simulation/results.py", "def plot(self):\n    from ..report.figures import regret_curves"),
+        ("cli.py", "from .studies import run\nfrom . import environments"),
+    ],
+)
+def test_what_the_order_allows_passes(path: str, source: str):
+    assert violations(path, source) == []

@@ -1,0 +1,190 @@
+"""The policy object by itself; what holds for every algorithm is in ``tests/conformance``."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import dpbandits as dpb
+from dpbandits.policies.protocol import registered
+
+
+def adac(**options) -> dpb.AdaCUCB:
+    return dpb.AdaCUCB(3, budget=options.pop("budget", dpb.ZCDP(0.5)), seed=1, **options)
+
+
+# Decisions ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_decision_is_an_index():
+    decision = adac().pull()
+    assert ["a", "b", "c"][decision] == "a"
+    assert np.array([7.0, 8.0, 9.0])[decision] == 7.0
+    assert int(decision.__index__()) == decision.arm == 0
+
+
+def test_decisions_are_numbered_and_cannot_grow_fields():
+    policy = adac()
+    assert [policy.pull().number for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(AttributeError):
+        policy.pull().reward = 1.0  # type: ignore[attr-defined]
+
+
+def test_propensity_is_one_where_the_choice_is_certain_and_none_where_unknown():
+    assert adac().pull().propensity == 1.0
+    sampling = dpb.ThompsonSampling(2, seed=1)
+    assert sampling.pull().propensity is None
+    # Lazy-DP-TS plays arms without a release first, with certainty; afterwards it samples.
+    lazy = dpb.LazyDPTS(2, budget=dpb.PureDP(1.0), seed=1)
+    seen = []
+    for _ in range(4):
+        seen.append(lazy.pull().propensity)
+        lazy.update(1.0)
+    assert seen == [1.0, 1.0, None, None]
+
+
+# Configuration ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        adac(),
+        adac(beta=3.5, forget=False, reward_range=(-1.0, 2.0), patience=None, default_reward=0.5, choices_public=True),
+        dpb.AdaCUCB(2, budget=dpb.ApproxDP(1.0, 1e-6), calibration="paper", clip=False, seed=1),
+        dpb.DPSE(4, horizon=1000, budget=None, failure_probability=0.1, seed=2),
+        dpb.LDPUCB(2, budget=dpb.RDP(4.0, 1.0), patience=3, seed=3),
+        dpb.KLUCB(2, c=3.0),
+    ],
+    ids=repr,
+)
+def test_repr_recreates_the_policy(policy: dpb.Policy):
+    names = {**registered(), **{name: getattr(dpb, name) for name in ("PureDP", "ApproxDP", "ZCDP", "RDP")}}
+    again = eval(repr(policy), {"__builtins__": {}}, names)
+    assert type(again) is type(policy)
+    assert again._config == policy._config
+    assert repr(again) == repr(policy)
+    assert [again.pull().arm for _ in range(3)] == [policy.pull().arm for _ in range(3)]
+
+
+def test_labels_leave_out_what_a_comparison_varies():
+    policy = adac(beta=2.0)
+    assert policy.label == "AdaCUCB(n_arms=3, beta=2.0, forget=True)"
+    assert "budget" in policy.stream_key
+    assert "seed" not in policy.stream_key
+
+
+def test_one_seed_gives_one_history_and_another_seed_another():
+    def releases(seed: int) -> bytes:
+        policy = dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5), seed=seed)
+        for _ in range(50):
+            policy.update(1.0, policy.pull())
+        return policy._public.estimate.tobytes()
+
+    assert releases(1) == releases(1) != releases(2)
+
+
+def test_the_guarantee_says_what_the_options_undo():
+    assert adac().guarantee.holds == dpb.ZCDP(0.5)
+    void = dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5), clip=False).guarantee
+    assert void.holds is None
+    assert "void" in str(void)
+    assert "publicly known" in str(adac(choices_public=True).guarantee) or "public when" in str(
+        adac(choices_public=True).guarantee
+    )
+
+
+# Answers ------------------------------------------------------------------------------------------------------------------
+
+
+def test_update_answers_the_last_pull_by_default():
+    policy = adac(patience=5)
+    first = policy.pull()
+    assert policy.update(1.0) is True
+    with pytest.raises(dpb.UpdateError, match="answered"):
+        policy.update(1.0, first)
+
+
+def test_expire_counts_as_the_default_reward():
+    policy = adac(reward_range=(-2.0, 2.0), default_reward=1.5, budget=None)
+    assert policy.expire(policy.pull()) is True
+    policy.pull()
+    assert policy._public.estimate[0] == 1.5
+
+
+def test_a_private_deviation_counts_as_the_default_for_the_recommended_arm():
+    policy = adac(budget=None, default_reward=0.25)
+    assert policy.update(1.0, policy.pull(), arm=2) is True
+    policy.pull()
+    assert policy._public.estimate.tolist() == [0.25, 0.0, 0.0]
+    assert policy._public.pulls.tolist() == [1, 0, 0]
+
+
+def test_a_public_deviation_prolongs_the_episode():
+    policy = adac(budget=None, choices_public=True)
+    assert policy.update(1.0, policy.pull(), arm=2) is False
+    again = policy.pull()
+    assert again.arm == 0
+    assert again.recorded
+    assert policy._public.pulls.tolist() == [0, 0, 0]
+    policy.update(0.5, again)
+    policy.pull()
+    assert policy._public.estimate.tolist() == [0.5, 0.0, 0.0]
+
+
+def test_naming_the_recommended_arm_is_no_deviation():
+    policy = adac(budget=None)
+    assert policy.update(0.75, policy.pull(), arm=0) is True
+    policy.pull()
+    assert policy._public.estimate[0] == 0.75
+
+
+@pytest.mark.parametrize(("choices_public", "means"), [(True, [0.0, 0.0, 0.75]), (False, [0.25, 0.0, 0.0])])
+def test_policies_that_learn_at_once_credit_a_public_deviation_to_the_arm_played(choices_public: bool, means: list[float]):
+    policy = dpb.UCB1(3, choices_public=choices_public, default_reward=0.25)
+    assert policy.update(0.75, policy.pull(), arm=2) is True
+    assert policy._public.mean.tolist() == means
+
+
+def test_rewards_may_come_as_numpy_numbers():
+    policy = dpb.UCB1(2)
+    for reward in (np.float32(0.5), np.int64(1), np.bool_(True), 1, True, np.array(0.5)):
+        assert policy.update(reward, policy.pull()) is True
+    assert policy.rounds == 6
+
+
+def test_unclipped_rewards_stay_as_they_are():
+    policy = adac(budget=None, clip=False)
+    policy.update(7.0, policy.pull())
+    policy.pull()
+    assert policy._public.estimate[0] == 7.0
+
+
+# Threads ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [lambda: adac(patience=None), lambda: dpb.UCB1(3, seed=1)], ids=["episodes", "at once"])
+def test_threads_lose_no_round(make):
+    policy, errors = make(), []
+    numbers: list[int] = []
+
+    def serve() -> None:
+        try:
+            for _ in range(500):
+                decision = policy.pull()
+                numbers.append(decision.number)
+                policy.update(1.0, decision)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=serve) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert sorted(numbers) == list(range(2000))
+    assert policy.rounds + policy.dropped == 2000
+    assert not policy._progress.pending
