@@ -106,7 +106,7 @@ def test_a_change_of_a_callee_in_another_file_is_seen(tmp_path):
     for version, expected in versions:
         (tmp_path / "callee.py").write_text(CALLEE.format(**version))
         assert run(tmp_path, script) == expected
-        assert run(tmp_path, NO_COMPILER + script) == expected
+    assert run(tmp_path, NO_COMPILER + script) == expected
 
 
 def test_a_constant_that_changes_after_its_kernel_does_not_poison_the_cache(tmp_path):

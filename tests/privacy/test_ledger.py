@@ -109,7 +109,7 @@ def test_lines_that_cover_nobody_hide_nothing():
 # Folding ----------------------------------------------------------------------------------------------------------------------
 
 
-@many
+@settings(many, max_examples=100)
 @given(
     st.lists(
         st.tuples(st.integers(0, 2), st.integers(WHOLE, 1), st.sampled_from([1.0, 2.0])).map(

@@ -77,7 +77,7 @@ class Channel:
         >>> Open().release(np.array([3.0]), 1.0, np.random.default_rng(0))
         array([3.])
         """
-        statistic = np.ascontiguousarray(statistic, dtype=np.float64)
+        statistic = np.asarray(statistic, dtype=np.float64, order="C")
         if statistic.ndim != 1 or not np.all(np.isfinite(statistic)):
             raise ArgumentError(f"statistic must be a vector of finite numbers, got shape {statistic.shape}")
         noisy = np.empty_like(statistic)
