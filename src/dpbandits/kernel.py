@@ -14,8 +14,10 @@ written means that nothing is cached.  All that this package needs of numba's pr
 from __future__ import annotations
 
 import builtins
+import contextlib
 import dis
 import hashlib
+import math
 import os
 import pickle
 import sys
@@ -31,7 +33,7 @@ import platformdirs
 from numba import njit
 from numba.core import caching, compiler, config, serialize
 
-_FORMAT = "dpbandits-kernel-1"
+_FORMAT = "dpbandits-kernel-2"
 _CHECKSUM_BYTES = 32
 
 Kernel = Callable[..., Any]
@@ -95,7 +97,7 @@ def cache_folder() -> Path:
 
 
 def _build(function: Any, kernels: dict[str, Kernel], *, owns_memory: bool) -> Kernel:
-    scope = {**function.__globals__, **kernels} if kernels else function.__globals__
+    scope = _scope(function, {**function.__globals__, **kernels})
     digest = _digest(function, scope, owns_memory)
     if config.DISABLE_JIT:
         copy = _copy(function, scope, function.__qualname__, digest)
@@ -104,28 +106,35 @@ def _build(function: Any, kernels: dict[str, Kernel], *, owns_memory: bool) -> K
     # The digest in the name keeps apart the machine-code symbols of equally named functions that different processes cached.
     source = _copy(function, scope, f"{function.__qualname__}_{digest[:16]}", digest)
     compiled = njit(nogil=True, _nrt=owns_memory)(source)
-    compiled._set_uuid(digest)
     compiled._cache = _KernelCache(cache_folder(), digest)
     compiled._digest, compiled._owns_memory = digest, owns_memory
     return compiled
 
 
+def _scope(function: Any, names: dict[str, Any]) -> dict[str, Any]:
+    """The globals that a function uses, as they are now: compiling happens later, and must find what the digest describes."""
+    if function.__closure__:
+        raise TypeError(f"{function.__qualname__} closes over variables; a kernel uses globals and arguments only")
+    scope = {}
+    for name in sorted(set(_global_names(function.__code__))):
+        if name not in names and not hasattr(builtins, name):
+            raise NameError(f"{function.__qualname__} uses {name}, which is not defined above it")
+        scope[name] = names.get(name, getattr(builtins, name, None))
+    return scope
+
+
 def _copy(function: Any, scope: dict[str, Any], qualname: str, digest: str) -> Any:
-    copy = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__)
+    copy = types.FunctionType(function.__code__, dict(scope), function.__name__, function.__defaults__)
     copy.__module__, copy.__qualname__, copy.__doc__ = function.__module__, qualname, function.__doc__
     copy._digest = digest  # type: ignore[attr-defined]
     return copy
 
 
 def _digest(function: Any, scope: dict[str, Any], owns_memory: bool) -> str:
-    if function.__closure__:
-        raise TypeError(f"{function.__qualname__} closes over variables; a kernel uses globals and arguments only")
-    parts = [_FORMAT, numba.__version__, np.__version__, sys.version, function.__module__, function.__qualname__]
-    parts += [str(owns_memory), *_describe_code(function.__code__)]
-    for name in sorted(set(_global_names(function.__code__))):
-        if name not in scope and not hasattr(builtins, name):
-            raise NameError(f"{function.__qualname__} uses {name}, which is not defined above it")
-        parts.append(f"{name}={_describe(scope.get(name, getattr(builtins, name, None)), function)}")
+    parts = [_FORMAT, numba.__version__, np.__version__, sys.version, f"boundscheck={config.BOUNDSCHECK}"]
+    parts += [str(owns_memory), function.__module__, function.__qualname__, _describe(function.__defaults__, function)]
+    parts += _describe_code(function.__code__)
+    parts += [f"{name}={_describe(value, function)}" for name, value in scope.items()]
     return hashlib.sha256("|".join(parts).encode()).hexdigest()
 
 
@@ -146,17 +155,28 @@ def _global_names(code: types.CodeType) -> Iterator[str]:
 def _describe(value: Any, function: Any) -> str:
     if hasattr(value, "_digest"):
         return str(value._digest)
-    if isinstance(value, types.ModuleType):
-        return f"{value.__name__} {getattr(value, '__version__', '')}"
-    if isinstance(value, bool | int | float | str | tuple | type(None)):
-        return repr(value)
-    if isinstance(value, np.ndarray):
+    if value is np or value is math:
+        return str(value.__name__)
+    if isinstance(value, tuple):
+        fields = getattr(value, "_fields", ())
+        return f"{type(value).__qualname__}{fields}({', '.join(_describe(item, function) for item in value)})"
+    if isinstance(value, bool | int | float | str | np.generic | type(None)):
+        return f"{type(value).__qualname__} {value!r}"
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
-        return f"{value.__module__}.{value.__qualname__}{value._fields}"
+        defaults: dict[str, Any] = vars(value).get("_field_defaults", {})
+        return f"{value.__module__}.{value.__qualname__}{value._fields}{_describe(tuple(defaults.values()), function)}"
     if getattr(builtins, getattr(value, "__name__", ""), None) is value or getattr(value, "__module__", "") == "numpy":
         return str(value.__name__)
     raise TypeError(f"{function.__qualname__} uses {value!r}, whose changes the kernel cache could not see; make it a kernel")
+
+
+def _describe_type(kind: Any) -> str:
+    """A numba type in words; its own words for a named tuple leave out the fields, by which kernels read it."""
+    if isinstance(kind, numba.types.BaseTuple):
+        return f"{kind}{getattr(kind, 'fields', '')}({', '.join(map(_describe_type, kind))})"
+    return repr(kind)
 
 
 class _KernelCache(caching._Cache):
@@ -193,12 +213,16 @@ class _KernelCache(caching._Cache):
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self._folder)
+        except OSError:
+            return
+        try:
             with os.fdopen(handle, "wb") as file:
                 file.write(hashlib.sha256(payload).digest() + payload)
             os.replace(name, self._file(sig, data.codegen))
         except OSError:
-            return
+            with contextlib.suppress(OSError):
+                os.unlink(name)
 
     def _file(self, sig: Any, codegen: Any) -> Path:
-        key = repr((sig, codegen.magic_tuple()))
+        key = repr(([_describe_type(kind) for kind in sig], codegen.magic_tuple()))
         return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()}.kernel"

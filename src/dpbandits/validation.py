@@ -9,22 +9,27 @@ from typing import Any
 
 from .errors import ArgumentError
 
+_LARGEST = 2**62
 
-def integer(name: str, value: Any, low: int, high: int = 2**62) -> int:
+
+def integer(name: str, value: Any, low: int, high: int = _LARGEST) -> int:
     """``value`` as an int in [low, high], or an ``ArgumentError`` that names it."""
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool) and low <= int(value) <= high:
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if whole and low <= int(value) <= high:
         return int(value)
-    reach = f"at least {low}" if high == 2**62 else f"between {low} and {high}"
+    reach = f"at least {low}" if high == _LARGEST and not (whole and value > high) else f"between {low} and {high}"
     raise ArgumentError(f"{name} must be an integer {reach}, got {value!r}")
 
 
 def real(name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, strict: bool = False) -> float:
     """``value`` as a finite float in [low, high], or in (low, high) when ``strict``."""
-    good = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    good = good and (low < value < high if strict else low <= value <= high)
-    if not good:
-        raise ArgumentError(f"{name} must be a number in {_interval(low, high, strict)}, got {value!r}")
-    return float(value)
+    try:
+        number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        number = math.inf
+    if math.isfinite(number) and (low < number < high if strict else low <= number <= high):
+        return number
+    raise ArgumentError(f"{name} must be a number in {_interval(low, high, strict)}, got {value!r}")
 
 
 def interval(name: str, value: Any) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
@@ -146,9 +146,11 @@ class Policy:
         self.default_reward = self._noise.to_grid(lo if default is None else real("default_reward", default, lo, hi))
         self._config = {**config, "budget": budget, **{name: chosen[name] for name in _SHARED}}
         self.channel = self._calibrated()
-        self._meter = None if budget is None else Meter.of(budget, discrete=self._noise.secure)
-        if self.calibration == "paper" and isinstance(budget, ApproxDP):
-            self._meter = Meter.of(cast(Budget, self._holds()), discrete=self._noise.secure)
+        holds = self._holds()
+        self._meter = None if holds is None else Meter.of(holds, discrete=self._noise.secure)
+        if self._meter is not None and holds != budget:
+            # Near delta = 1 the way back from delta to the noise has no digits left.
+            self._meter = replace(self._meter, limit=self.channel.cost(self._meter.currency))
         self.params = self._params()
         self._start()
 

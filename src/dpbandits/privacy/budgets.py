@@ -45,7 +45,7 @@ class PureDP(Budget):
 
     def to_zcdp(self) -> ZCDP:
         """(epsilon^2 / 2)-zCDP (Bun & Steinke 2016, Proposition 1.4)."""
-        return ZCDP(self.epsilon**2 / 2)
+        return ZCDP(self.epsilon * self.epsilon / 2)
 
     def to_approx(self, delta: float) -> ApproxDP:
         """The same epsilon at any delta."""

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..kernel import entry, kernel
+from ..validation import real
 from . import accounting
 from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
 
@@ -46,8 +47,11 @@ def perturb(family, scale, statistic, release, rng):
     elif family == LAPLACE:
         for i in range(statistic.size):
             release[i] = statistic[i] + scale * rng.laplace(0.0, 1.0)
-    else:
+    elif family == OPEN:
         pass_through(family, scale, statistic, release, rng)
+    else:
+        for i in range(statistic.size):
+            release[i] = np.nan  # never the statistic itself, for want of noise
 
 
 @entry
@@ -66,8 +70,7 @@ class Channel:
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.multiplier < math.inf:
-            raise ArgumentError(f"multiplier must be a number in (0, inf), got {self.multiplier!r}")
+        object.__setattr__(self, "multiplier", real("multiplier", self.multiplier, 0.0, math.inf, strict=True))
 
     def scale(self, sensitivity: float) -> float:
         """The scale of the noise for a statistic that one record moves by at most ``sensitivity``.
@@ -75,9 +78,10 @@ class Channel:
         Raises:
             ArgumentError: the sensitivity is negative, infinite or not a number.
         """
-        if not 0.0 <= sensitivity < math.inf:
-            raise ArgumentError(f"sensitivity must be a number in [0, inf), got {sensitivity!r}")
-        return self.multiplier * sensitivity
+        scale = self.multiplier * real("sensitivity", sensitivity, 0.0)
+        if scale == math.inf or (scale == 0.0 < self.multiplier * math.inf and sensitivity > 0.0):
+            raise ArgumentError(f"sensitivity must be in proportion to {self!r}, got {sensitivity!r}")
+        return scale
 
     def release(self, statistic: np.ndarray, sensitivity: float, rng: np.random.Generator) -> np.ndarray:
         """A noisy copy of a vector, for simulations.
@@ -85,7 +89,7 @@ class Channel:
         >>> Open().release(np.array([3.0]), 1.0, np.random.default_rng(0))
         array([3.])
         """
-        statistic = np.ascontiguousarray(statistic, dtype=np.float64)
+        statistic = np.asarray(statistic, dtype=np.float64, order="C")
         if statistic.ndim != 1 or not np.all(np.isfinite(statistic)):
             raise ArgumentError(f"statistic must be a vector of finite numbers, got shape {statistic.shape}")
         noisy = np.empty_like(statistic)
@@ -160,13 +164,16 @@ class Open(Channel):
 def unit_cost(family: int, multiplier: float, currency: Currency, alpha: float = math.nan) -> float:
     """What one release of a family with a multiplier costs in a currency."""
     if family == GAUSSIAN:
-        squared = multiplier**-2
+        squared = (1.0 / multiplier) * (1.0 / multiplier)
         return {"pure": math.inf, "zcdp": squared / 2, "rdp": alpha * squared / 2, "gdp": squared}[currency]
     if family == LAPLACE:
         epsilon = 1.0 / multiplier
         if currency == "pure":
             return epsilon
         if currency == "zcdp":
-            return epsilon**2 / 2
-        return accounting.laplace_rdp(epsilon, alpha) if currency == "rdp" else accounting.pure_mu(epsilon) ** 2
+            return epsilon * epsilon / 2
+        if currency == "rdp":
+            return accounting.laplace_rdp(epsilon, alpha)
+        mu = accounting.pure_mu(epsilon)
+        return mu * mu
     return math.inf

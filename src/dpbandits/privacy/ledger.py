@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..errors import DPBanditsError
 from ..kernel import entry, kernel
 from . import accounting
 from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
@@ -93,35 +94,45 @@ def write(ledger, first, last, part, family, sensitivity, multiplier, draws):
 
 
 @entry
-def worst_total(span, costs):
-    """The largest sum of ``costs`` over the lines that cover one record.  ``span`` has shape (n, 5), ``costs`` (n,)."""
+def worst_record(span, costs):
+    """The largest sum of ``costs`` over the lines that cover one record, and that record: its round and part.
+
+    ``span`` has shape (n, 5), ``costs`` (n,); costs are finite.  Totals only grow when a line opens, so that the worst record is at
+    the start of some line.  A line of a part raises that part's records, a WHOLE one those of all parts.
+    """
     n = span.shape[0]
     parts = 1
     for i in range(n):
         parts = max(parts, span[i, PART] + 1)
-    # One event when a line opens and one when it closes; at equal rounds closing comes first.
-    rounds = np.empty(2 * n, np.int64)
-    for i in range(n):
-        rounds[i] = 2 * span[i, FIRST] + 1
-        rounds[n + i] = 2 * (span[i, LAST] + 1)
-    order = np.argsort(rounds, kind="mergesort")
-    open_lines = np.zeros(parts + 1, np.int64)  # the last entry stands for WHOLE
-    totals = np.zeros(parts + 1)
-    worst = 0.0
-    for event in order:
-        line = event if event < n else event - n
-        part = span[line, PART] if span[line, PART] >= 0 else parts
-        if event < n:
-            open_lines[part] += 1
-            totals[part] += costs[line]
-        else:
-            open_lines[part] -= 1
-            totals[part] = totals[part] - costs[line] if open_lines[part] > 0 else 0.0
-        largest = 0.0
-        for p in range(parts):
-            largest = max(largest, totals[p])
-        worst = max(worst, largest + totals[parts])
-    return worst
+    opening = np.argsort(span[:, FIRST].copy(), kind="mergesort")
+    closing = np.argsort(span[:, LAST].copy(), kind="mergesort")
+    totals = np.zeros(parts + 1)  # the last entry stands for WHOLE
+    worst, at, of, closed = 0.0, 0, 0, 0
+    for line in opening:
+        first, part = span[line, FIRST], span[line, PART]
+        if span[line, LAST] < first:
+            continue
+        while span[closing[closed], LAST] < first:
+            old = closing[closed]
+            closed += 1
+            if span[old, FIRST] <= span[old, LAST]:
+                # What rounding leaves behind is relative to a total that some record has reached, hence to the worst.
+                totals[span[old, PART]] -= costs[old]
+        totals[part] += costs[line]
+        if part == WHOLE:
+            part = np.argmax(totals[:parts])
+        if totals[part] + totals[WHOLE] > worst:
+            worst, at, of = totals[part] + totals[WHOLE], first, part
+    return worst, at, of
+
+
+@entry
+def worst_total(span, costs):
+    """The largest sum of ``costs`` over the lines that cover one record; infinite as soon as one of them is."""
+    for i in range(span.shape[0]):
+        if span[i, FIRST] <= span[i, LAST] and not costs[i] < np.inf:
+            return np.inf
+    return worst_record(span, costs)[0]
 
 
 @dataclass(frozen=True)
@@ -161,6 +172,8 @@ class Meter:
         """
         if total <= 0.0:
             return None
+        if math.isinf(total):
+            raise DPBanditsError(f"what was released has no finite cost under {self.budget!r}")
         if isinstance(self.budget, PureDP):
             return PureDP(total)
         if isinstance(self.budget, ZCDP):
@@ -188,7 +201,8 @@ class Ledger:
         return int(self._arrays.head[LINES])
 
     def __repr__(self) -> str:
-        return f"<Ledger: {len(self)} lines, {self.releases} releases, spent {self.spent() or 'nothing'}>"
+        spent = "without bound" if math.isinf(self.total()) else self.spent() or "nothing"
+        return f"<Ledger: {len(self)} lines, {self.releases} releases, spent {spent}>"
 
     @property
     def releases(self) -> int:
@@ -211,34 +225,33 @@ class Ledger:
         table["family"] = [FAMILY_NAMES[code] for code in span[:, FAMILY]]
         table["sensitivity"], table["multiplier"] = noise[:, SENSITIVITY], noise[:, MULTIPLIER]
         table["noise_scale"] = table["sensitivity"] * table["multiplier"]
-        table["cost"] = self._costs() if self._meter else np.inf
+        table["cost"] = self._costs()
         return table
 
     def total(self) -> float:
         """The cost to the worst-placed record, in the budget's currency; infinite once anything crossed an open channel."""
-        used = len(self)
-        if used == 0:
-            return 0.0
-        return float(worst_total(self._arrays.span[:used], self._costs())) if self._meter else math.inf
+        return float(worst_total(self._arrays.span[: len(self)], self._costs()))
 
     def spent(self) -> Budget | None:
-        """What the worst-placed record has lost so far, in the budget's own notion; None for nothing, or without a budget."""
+        """What the worst-placed record has lost so far, in the budget's own notion; None for nothing, or without a budget.
+
+        Raises:
+            DPBanditsError: a release has no finite cost in the budget's notion, as Gaussian noise under ``PureDP``.
+        """
         return self._meter.describe(self.total()) if self._meter else None
 
     def allows(self, first: int, last: int, part: int, family: int, multiplier: float) -> bool:
         """Whether one more line would stay within the budget, for every record."""
         if self._meter is None:
             return True
-        cost = self._meter.cost(family, multiplier)
-        span = self._arrays.span[: len(self)]
-        covering = (span[:, LAST] >= first) & (span[:, FIRST] <= last)
+        span, costs = self._arrays.span[: len(self)], self._costs()
+        met = (span[:, LAST] >= first) & (span[:, FIRST] <= last)
         if part != WHOLE:
-            covering &= (span[:, PART] == part) | (span[:, PART] == WHOLE)
-        if not covering.any():
-            return self._meter.allows(cost)
-        # Only lines that meet the new one can raise the total of a record that it covers.
-        met = np.vstack([span[covering], [[first, last, part, 1, family]]])
-        return self._meter.allows(float(worst_total(met, np.append(self._costs()[covering], cost))))
+            met &= (span[:, PART] == part) | (span[:, PART] == WHOLE)
+        # Of the lines that meet the new one, what lies within it: the records that are left are those that it covers.
+        within = span[met]
+        within[:, FIRST], within[:, LAST] = np.maximum(within[:, FIRST], first), np.minimum(within[:, LAST], last)
+        return self._meter.allows(float(worst_total(within, costs[met])) + self._meter.cost(family, multiplier))
 
     def to_dp_event(self) -> dp_accounting.DpEvent:
         """The releases that touch the worst-placed record, as an event for the accountants of ``dp_accounting``.
@@ -259,29 +272,16 @@ class Ledger:
         )
 
     def _costs(self) -> np.ndarray:
-        assert self._meter is not None
-        used = len(self)
-        pairs = zip(self._arrays.span[:used, FAMILY], self._arrays.noise[:used, MULTIPLIER], strict=True)
-        known: dict[tuple[int, float], float] = {}
-        costs = np.empty(used)
-        for i, (family, multiplier) in enumerate(pairs):
-            key = (int(family), float(multiplier))
-            if key not in known:
-                known[key] = self._meter.cost(*key)
-            costs[i] = known[key]
-        return costs
+        span, noise = self._arrays.span[: len(self)], self._arrays.noise[: len(self)]
+        if self._meter is None or not len(self):
+            return np.full(len(self), np.inf)
+        kinds, which = np.unique(np.column_stack((span[:, FAMILY], noise[:, MULTIPLIER])), axis=0, return_inverse=True)
+        return np.array([self._meter.cost(int(family), float(multiplier)) for family, multiplier in kinds])[which.ravel()]
 
     def _worst_lines(self) -> np.ndarray:
-        used = len(self)
-        span = self._arrays.span[:used]
-        costs = self._costs() if self._meter else np.ones(used)
-        best, chosen = -1.0, np.zeros(0, np.int64)
-        for start, part in {(int(s[FIRST]), int(s[PART])) for s in span}:
-            mine = (span[:, FIRST] <= start) & (span[:, LAST] >= start)
-            if part != WHOLE:
-                mine &= (span[:, PART] == part) | (span[:, PART] == WHOLE)
-            else:
-                mine &= span[:, PART] == WHOLE
-            if costs[mine].sum() > best:
-                best, chosen = float(costs[mine].sum()), np.flatnonzero(mine)
-        return chosen
+        span, costs = self._arrays.span[: len(self)], self._costs()
+        if not np.all(np.isfinite(costs)):
+            costs = np.isinf(costs).astype(np.float64)  # where some cost has no bound, most of those are worst
+        total, at, part = worst_record(span, costs)
+        covering = (span[:, FIRST] <= at) & (at <= span[:, LAST]) & ((span[:, PART] == part) | (span[:, PART] == WHOLE))
+        return np.flatnonzero(covering & (total > 0.0))

@@ -1,0 +1,141 @@
+"""Channels: the law of the noise, its calibration and its price."""
+
+import math
+
+import dp_accounting
+import numpy as np
+import pytest
+from dp_accounting import gaussian_mechanism, rdp
+from scipy import stats
+
+from dpbandits.errors import ArgumentError
+from dpbandits.privacy import RDP, ZCDP, ApproxDP, Gaussian, Laplace, Open, PureDP, accounting
+from dpbandits.privacy.channels import perturb, unit_cost
+
+# With 40,000 draws the Kolmogorov-Smirnov test at this level finds a scale that is 5 % off: the distance is then 0.012 (normal)
+# or 0.009 (Laplace), with a critical value of 2.2 / sqrt(n) = 0.011; Laplace gets more draws.
+ALPHA, DRAWS, SENSITIVITY, MULTIPLIER = 1e-4, 160_000, 3.0, 2.0
+LAWS = [(Gaussian, stats.norm), (Laplace, stats.laplace)]
+
+
+def noise(kind, width: int, seed: int = 11) -> np.ndarray:
+    """(DRAWS / width, width) noise in units of multiplier times sensitivity, drawn as vectors."""
+    channel, rng = kind(MULTIPLIER), np.random.default_rng(seed)
+    statistic = np.arange(float(width))
+    draws = [channel.release(statistic, SENSITIVITY, rng) - statistic for _ in range(DRAWS // width)]
+    return np.array(draws) / (MULTIPLIER * SENSITIVITY)
+
+
+@pytest.mark.parametrize(("kind", "law"), LAWS)
+def test_simulated_noise_has_its_law_and_the_test_would_see_a_slightly_wrong_scale(kind, law):
+    sample = noise(kind, 16).ravel()
+    assert stats.kstest(sample, law.cdf).pvalue > ALPHA
+    for wrong in (0.95, 1.05):
+        assert stats.kstest(sample * wrong, law.cdf).pvalue < ALPHA
+
+
+@pytest.mark.parametrize(("kind", "law"), LAWS)
+def test_coordinates_are_independent(kind, law):
+    first, second = noise(kind, 2).T
+    for f, g in ((first, second), (np.abs(first), np.abs(second)), (first, np.abs(second))):
+        assert stats.pearsonr(f, g).pvalue > ALPHA
+    # A scalar shared by all coordinates, even if only its size is shared, fails.
+    assert stats.pearsonr(np.abs(first), np.abs(-first)).pvalue < ALPHA
+    assert np.unique(np.abs(noise(kind, 8)[:100])).size == 800
+
+
+@pytest.mark.parametrize("kind", [Gaussian, Laplace])
+def test_a_release_is_fresh_repeatable_from_its_seed_and_leaves_the_statistic_alone(kind):
+    statistic, rng = np.array([1.0, 2.0]), np.random.default_rng(5)
+    channel = kind(1.0)
+    one, two = channel.release(statistic, 1.0, rng), channel.release(statistic, 1.0, rng)
+    assert not np.any(one == two)
+    assert np.array_equal(channel.release(statistic, 1.0, np.random.default_rng(5)), one)
+    assert statistic.tolist() == [1.0, 2.0]
+    assert channel.release(statistic, 0.0, rng).tolist() == [1.0, 2.0]
+
+
+def test_the_open_channel_adds_nothing_and_an_unknown_family_shows_nothing():
+    assert Open().release(np.array([3.0]), 1.0, np.random.default_rng(0)).tolist() == [3.0]
+    released = np.zeros(2)
+    perturb(99, 1.0, np.ones(2), released, np.random.default_rng(0))
+    assert np.all(np.isnan(released))
+    assert unit_cost(99, 1.0, "zcdp") == math.inf
+
+
+@pytest.mark.parametrize("bad", [-1e-300, -1.0, math.nan, math.inf, -math.inf, None, "1", True])
+@pytest.mark.parametrize("channel", [Gaussian(1.0), Laplace(1.0), Open()])
+def test_a_sensitivity_that_is_no_bound_is_refused(channel, bad):
+    with pytest.raises(ArgumentError, match=r"^sensitivity must be a number in \[0, inf\)"):
+        channel.release(np.zeros(1), bad, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("multiplier", "sensitivity"), [(1e-200, 1e-200), (1e200, 1e200)])
+def test_noise_that_would_vanish_or_overflow_is_refused(multiplier, sensitivity):
+    with pytest.raises(ArgumentError, match="in proportion to Gaussian"):
+        Gaussian(multiplier).scale(sensitivity)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, True, "1", None])
+@pytest.mark.parametrize("kind", [Gaussian, Laplace])
+def test_a_multiplier_outside_its_range_is_refused(kind, bad):
+    with pytest.raises(ArgumentError, match=r"^multiplier must be a number in"):
+        kind(bad)
+
+
+@pytest.mark.parametrize("statistic", [3.0, [[1.0]], [math.nan], [math.inf]])
+def test_a_statistic_that_is_no_finite_vector_is_refused(statistic):
+    with pytest.raises(ArgumentError, match=r"^statistic must be a vector"):
+        Gaussian(1.0).release(statistic, 1.0, np.random.default_rng(0))
+
+
+def test_the_open_channel_has_no_multiplier():
+    with pytest.raises(ArgumentError, match="open channel"):
+        Open(1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("delta", [1e-8, 1e-3])
+def test_gaussian_calibration(epsilon, delta):
+    budget = ApproxDP(epsilon, delta)
+    exact, discrete = Gaussian.calibrated(budget), Gaussian.calibrated(budget, discrete=True)
+    assert exact.multiplier == pytest.approx(gaussian_mechanism.get_sigma_gaussian(epsilon, delta), rel=1e-6)
+    assert accounting.gaussian_delta(epsilon, 1 / exact.multiplier) <= delta * (1 + 1e-12)
+    assert discrete.multiplier > exact.multiplier
+    assert accounting.zcdp_delta(discrete.cost("zcdp"), epsilon) == pytest.approx(delta, rel=1e-9)
+    paper = Gaussian.calibrated(budget, calibration="paper")
+    assert paper.multiplier == pytest.approx(math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
+
+
+def test_calibration_spends_each_budget_exactly():
+    assert Gaussian.calibrated(ZCDP(0.3)).cost("zcdp") == pytest.approx(0.3, rel=1e-14)
+    assert Gaussian.calibrated(RDP(5.0, 0.3)).cost("rdp", 5.0) == pytest.approx(0.3, rel=1e-14)
+    assert Laplace.calibrated(PureDP(0.3)).cost("pure") == pytest.approx(0.3, rel=1e-14)
+    assert Gaussian.calibrated(ApproxDP(1.0, 1e-6)).cost("gdp") == pytest.approx(4.22468**-2, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", [Gaussian, Laplace])
+def test_budgets_that_do_not_fit_are_refused(kind):
+    with pytest.raises(ArgumentError, match=f"for {kind.__name__} noise"):
+        kind.calibrated(PureDP(1.0) if kind is Gaussian else ZCDP(1.0))
+
+
+@pytest.mark.parametrize("multiplier", [0.3, 1.0, 7.0, 100.0])
+@pytest.mark.parametrize("alpha", [1.5, 2.0, 16.0])
+def test_costs_agree_with_dp_accounting(multiplier, alpha):
+    for kind, event in ((Gaussian, dp_accounting.GaussianDpEvent), (Laplace, dp_accounting.LaplaceDpEvent)):
+        accountant = rdp.RdpAccountant([alpha]).compose(event(multiplier))
+        assert kind(multiplier).cost("rdp", alpha) == pytest.approx(accountant._rdp[0], rel=1e-9)
+        # The zCDP bound holds at every order, and is met by Gaussian noise.
+        assert kind(multiplier).cost("zcdp") * alpha >= accountant._rdp[0] * (1 - 1e-12)
+    assert Laplace(multiplier).cost("pure") == 1 / multiplier
+    assert Gaussian(multiplier).cost("pure") == Open().cost("zcdp") == math.inf
+    assert Gaussian(multiplier).cost("gdp") == pytest.approx(multiplier**-2)
+    assert Laplace(multiplier).cost("gdp") == accounting.pure_mu(1 / multiplier) ** 2
+
+
+@pytest.mark.parametrize("family", [Gaussian.family, Laplace.family])
+@pytest.mark.parametrize("currency", ["pure", "zcdp", "rdp", "gdp"])
+def test_costs_of_extreme_noise_neither_fail_nor_turn_into_nothing_known(family, currency):
+    assert unit_cost(family, 1e-200, currency, 2.0) >= 1e150
+    assert 0.0 <= unit_cost(family, 1e200, currency, 2.0) <= (math.inf if currency == "pure" else 1e-150)

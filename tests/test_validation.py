@@ -1,0 +1,79 @@
+"""The door lets in what it says, and names what it refuses."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpbandits.errors import ArgumentError
+from dpbandits.validation import choice, flag, integer, interval, real
+
+NOT_NUMBERS = [None, "1", b"1", True, False, np.True_, 1j, [1], np.array([1, 2]), object()]
+
+
+@pytest.mark.parametrize("value", [3, np.int8(3), np.uint64(3)])
+def test_integers_of_any_kind_become_int(value):
+    assert type(integer("n", value, 3, 3)) is int
+
+
+@pytest.mark.parametrize("value", [*NOT_NUMBERS, 2.0, math.nan, math.inf, 0, 6, -1])
+def test_integer_refuses_and_names(value):
+    with pytest.raises(ArgumentError, match=r"^n must be an integer between 1 and 5, got ") as caught:
+        integer("n", value, 1, 5)
+    assert repr(value) in str(caught.value)
+
+
+def test_integer_says_which_end_was_missed():
+    with pytest.raises(ArgumentError, match="at least 1, got 0"):
+        integer("n", 0, 1)
+    with pytest.raises(ArgumentError, match=f"between 1 and {2**62}, got {2**63}"):
+        integer("n", 2**63, 1)
+    assert integer("n", 2**62, 1) == 2**62
+
+
+@pytest.mark.parametrize("value", [1, 0.5, np.float32(0.5), np.int64(1), Fraction(1, 2), np.float64(0.0)])
+def test_reals_of_any_kind_become_float(value):
+    assert type(real("x", value, 0.0, 1.0)) is float
+    assert real("x", value, 0.0, 1.0) == value
+
+
+@pytest.mark.parametrize("value", [*NOT_NUMBERS, math.nan, math.inf, -math.inf, 10**400, -(10**400), -0.1, 1.1])
+def test_real_refuses_and_names(value):
+    with pytest.raises(ArgumentError, match=r"^x must be a number in \[0, 1\], got "):
+        real("x", value, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, Fraction(1, 10**400)])
+def test_strict_bounds_are_outside_even_after_rounding(value):
+    with pytest.raises(ArgumentError, match=r"\(0, 1\)"):
+        real("x", value, 0.0, 1.0, strict=True)
+
+
+def test_infinite_ends_are_shown_open():
+    with pytest.raises(ArgumentError, match=r"\[0, inf\)"):
+        real("x", math.inf, 0.0)
+
+
+@pytest.mark.parametrize("value", [(0, 1), [-1.0, 2], np.array([0.0, 1.0])])
+def test_interval_of_any_kind(value):
+    assert interval("r", value) == (float(value[0]), float(value[1]))
+
+
+@pytest.mark.parametrize(
+    "value", [None, 1, (0,), (0, 1, 2), (1, 1), (2, 1), (0, math.inf), (math.nan, 1), "ab", ("0", "1"), (-1.7e308, 1.7e308)]
+)
+def test_interval_refuses_and_names(value):
+    with pytest.raises(ArgumentError, match=r"^r(\[\d\])? must be a "):
+        interval("r", value)
+
+
+def test_choice_and_flag():
+    assert choice("c", "a", ("a", "b")) == "a"
+    assert flag("f", False) is False
+    for value in ("c", None, 1, [], ["a"]):
+        with pytest.raises(ArgumentError, match=r"^c must be one of 'a', 'b', got "):
+            choice("c", value, ("a", "b"))
+    for value in (0, 1, "True", None, np.True_):
+        with pytest.raises(ArgumentError, match=r"^f must be True or False, got "):
+            flag("f", value)
