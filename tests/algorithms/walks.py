@@ -24,12 +24,15 @@ def arms_played(policy, rewards):
 
 
 def doubling(rewards, index, noise, width=1.0, low=0.0):
-    """Doubling episodes: ``index(episodes, t)`` sees the (length, noisy sum) pairs of one arm; ``noise()`` is one draw for a sum."""
+    """Doubling episodes, ties to the shorter last one.
+
+    ``index(episodes, t)`` sees the (length, noisy sum) pairs of one arm; ``noise()`` is one draw for a sum.
+    """
     horizon, k = rewards.shape
     episodes, arms, t = [[] for _ in range(k)], [], 0
     while t < horizon:
         unplayed = [a for a in range(k) if not episodes[a]]
-        arm = unplayed[0] if unplayed else int(np.argmax([index(episodes[a], t + 1) for a in range(k)]))
+        arm = unplayed[0] if unplayed else max(range(k), key=lambda a: (index(episodes[a], t + 1), -episodes[a][-1][0]))
         length = sum(n for n, _ in episodes[arm]) or 1
         window = low + width * rewards[t : t + length, arm]
         arms += [arm] * len(window)

@@ -43,12 +43,15 @@ def kl_index(p: np.ndarray, level: np.ndarray) -> np.ndarray:
 
 
 def _doubling(index: Index, noise: Callable[[], float], means: np.ndarray, horizon: int, rng: np.random.Generator) -> float:
-    """Play each arm once, then always the best arm until its number of plays has doubled; means are of its last episode."""
+    """Play each arm once, then always the best arm until its number of plays has doubled; means are of its last episode.
+
+    Ties go to the shorter last episode.
+    """
     arms = len(means)
     plays, last, mean = np.zeros(arms, int), np.zeros(arms, int), np.zeros(arms)
     t = 0
     while t < horizon:
-        arm = t if t < arms else int(np.argmax(index(mean, last, float(t + 1))))
+        arm = t if t < arms else int(np.lexsort((last, -index(mean, last, float(t + 1))))[0])
         n = min(max(plays[arm], 1), horizon - t)
         mean[arm] = (rng.binomial(n, means[arm]) + noise()) / n
         plays[arm] += n

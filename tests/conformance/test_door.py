@@ -11,7 +11,7 @@ import pytest
 from suite import CASES, FIRST_OF_CLASS, Case, over, play, snapshot
 
 from dpbandits import RDP, ZCDP, ApproxDP, ArgumentError, PureDP, UpdateError
-from dpbandits.policies.policy import _SHARED
+from dpbandits.policies.options import SHARED
 
 BAD_OPTIONS: list[tuple[str, Any]] = [
     *[("n_arms", value) for value in (0, -1, 1.5, True, "3", None, math.nan, 10**9, np.array([3]))],
@@ -40,14 +40,14 @@ def test_a_bad_argument_is_named_with_its_value(case: Case, name: str, value: An
 
 def test_every_shared_option_is_tried():
     # The grid concerns secure noise only, and is tested with it.
-    assert {name for name, _ in BAD_OPTIONS} >= set(_SHARED) - {"grid"}
+    assert {name for name, _ in BAD_OPTIONS} >= set(SHARED) - {"grid"}
 
 
 @over(FIRST_OF_CLASS)
 @pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, "big", None, True, [1.0]], ids=str)
 def test_every_number_of_its_own_is_checked(case: Case, value: Any):
     defaults = {name: p.default for name, p in inspect.signature(case.cls).parameters.items()}
-    for name in set(case.make()._config) - set(_SHARED) - {"n_arms", "budget"}:
+    for name in set(case.make()._config) - set(SHARED) - {"n_arms", "budget"}:
         flag = isinstance(defaults[name], bool)
         allowed = (flag and isinstance(value, bool)) or value is defaults[name] or (name in MAY_BE_ZERO and value == 0)
         if not allowed:

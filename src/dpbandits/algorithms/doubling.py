@@ -87,7 +87,11 @@ def choose_laplace(params, public, view, rng):
 
 @kernel
 def choose_kl(params, public, view, rng):
-    """The arm of highest q with n kl(m, q) <= alpha ln t, where m is the mean plus alpha s ln t / n, scaled and clipped to [0, 1]."""
+    """The arm of highest q with n kl(m, q) <= alpha ln t, where m is the mean plus alpha s ln t / n, scaled and clipped to [0, 1].
+
+    Clipping makes many indices 1.  Such ties, which the paper leaves open, go to the arm with the shorter last episode: to the first
+    arm they would go again and again, for ever longer episodes.
+    """
     pressure = params.optimism * np.log(public.clock[T] + 1.0)
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
@@ -96,7 +100,7 @@ def choose_kl(params, public, view, rng):
             return a, 1.0
         raised = (public.estimate[a] + params.noise_scale * pressure / n - params.low) / params.width
         index = kl_upper_bound(min(max(raised, 0.0), 1.0), pressure / n)
-        if index > best:
+        if index > best or (index == best and n < public.length[arm]):
             best, arm = index, a
     return arm, 1.0
 
@@ -210,7 +214,7 @@ class AdaCUCB(_Doubling):
     ) -> None:
         self._optimism = real("beta", beta, 0.0, strict=True)
         self._forget = flag("forget", forget)
-        super().__init__({"n_arms": n_arms, "beta": beta, "forget": forget}, budget=budget, **options)
+        super().__init__({"n_arms": n_arms, "beta": self._optimism, "forget": forget}, budget=budget, **options)
 
 
 @register(n_arms=3)
@@ -235,14 +239,14 @@ class AdaPUCB(_Doubling):
 
     card = Card(
         title="UCB on noisy episode sums (pure DP)",
-        source="Azize & Basu (2022), When Privacy Meets Partial Information, Theorem 8",
+        source="Azize & Basu (2022), AdaP-UCB; parallel composition as in Azize & Basu (2024), Appendix D",
         channels={PureDP: Laplace},
     )
     kernels = _kernels(choose_laplace)
 
     def __init__(self, n_arms: int, *, budget: Budget | None, alpha: float = 3.1, **options: Unpack[Options]) -> None:
         self._optimism = real("alpha", alpha, 0.0, strict=True)
-        super().__init__({"n_arms": n_arms, "alpha": alpha}, budget=budget, **options)
+        super().__init__({"n_arms": n_arms, "alpha": self._optimism}, budget=budget, **options)
 
 
 @register(n_arms=3)
@@ -267,11 +271,11 @@ class AdaPKLUCB(_Doubling):
 
     card = Card(
         title="KL-UCB on noisy episode sums (pure DP)",
-        source="Azize & Basu (2022), When Privacy Meets Partial Information, Theorem 8",
+        source="Azize & Basu (2022), AdaP-UCB; parallel composition as in Azize & Basu (2024), Appendix D",
         channels={PureDP: Laplace},
     )
     kernels = _kernels(choose_kl)
 
     def __init__(self, n_arms: int, *, budget: Budget | None, alpha: float = 3.1, **options: Unpack[Options]) -> None:
         self._optimism = real("alpha", alpha, 0.0, strict=True)
-        super().__init__({"n_arms": n_arms, "alpha": alpha}, budget=budget, **options)
+        super().__init__({"n_arms": n_arms, "alpha": self._optimism}, budget=budget, **options)

@@ -150,7 +150,7 @@ class DPSE(Policy):
 
     card = Card(
         title="Successive elimination on noisy sums",
-        source="Sajed & Sheffet (2019), An Optimal Private Stochastic-MAB Algorithm Based on Optimal Private Stopping Rule, Theorem 4.2",
+        source="Sajed & Sheffet (2019), DP-SE; parallel composition as in Azize & Basu (2024), Appendix D",
         channels={PureDP: Laplace},
     )
     kernels = Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, hold)

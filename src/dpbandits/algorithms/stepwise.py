@@ -229,7 +229,7 @@ class UCB1(_Stepwise):
 
     def __init__(self, n_arms: int, *, alpha: float = 2.0, budget: None = None, **options: Unpack[Options]) -> None:
         self._optimism = real("alpha", alpha, 0.0, strict=True)
-        super().__init__({"n_arms": n_arms, "alpha": alpha}, budget=budget, **options)
+        super().__init__({"n_arms": n_arms, "alpha": self._optimism}, budget=budget, **options)
 
 
 @register(n_arms=3)
@@ -258,7 +258,7 @@ class KLUCB(_Stepwise):
 
     def __init__(self, n_arms: int, *, c: float = 0.0, budget: None = None, **options: Unpack[Options]) -> None:
         self._optimism = real("c", c, 0.0)
-        super().__init__({"n_arms": n_arms, "c": c}, budget=budget, **options)
+        super().__init__({"n_arms": n_arms, "c": self._optimism}, budget=budget, **options)
 
 
 @register(n_arms=3)

@@ -129,7 +129,7 @@ class LazyDPTS(Policy):
 
     card = Card(
         title="Thompson sampling on noisy batch sums",
-        source="Hu & Hegde (2022), Near-Optimal Thompson Sampling-based Algorithms for DP Stochastic Bandits, Algorithm 2",
+        source="Hu & Hegde (2022), Lazy-DP-TS; parallel composition as in Azize & Basu (2024), Appendix D",
         channels={PureDP: Laplace},
         randomised=True,
     )

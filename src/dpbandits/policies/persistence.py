@@ -34,7 +34,8 @@ import platformdirs
 from ..errors import ClaimError, MissingExtra, StateFileError
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.ledger import grown, write
-from .policy import Decision, Policy, Progress
+from .decisions import Decision, Progress
+from .policy import Policy
 from .protocol import registered
 
 _FORMAT, _VERSION = "dpbandits-state", 1

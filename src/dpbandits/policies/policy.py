@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import threading
 import uuid
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -24,86 +24,14 @@ from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import LINES, WHOLE, Ledger, Meter, empty_arrays, grown, write
 from ..privacy.noise import NoiseSource, noise_source
 from ..validation import choice, flag, integer, interval, real
+from .decisions import Decision, Progress
+from .options import SHARED
+from .promise import describe
 from .protocol import Card, Kernels, Wall
 from .steps import Steps, steps_of
 
 if TYPE_CHECKING:
     from .persistence import Journal
-
-_SHARED: dict[str, Any] = {
-    "reward_range": (0.0, 1.0),
-    "calibration": "exact",
-    "clip": True,
-    "noise": "simulation",
-    "grid": 2.0**-20,
-    "seed": None,
-    "patience": 0,
-    "default_reward": None,
-    "choices_public": False,
-}
-
-
-class Options(TypedDict, total=False):
-    """Constructor arguments that every policy takes, beside its own.
-
-    reward_range: (lo, hi); rewards outside are clipped to it.  Default (0, 1).
-    calibration: "exact" (default) or "paper", the published constants.
-    clip: False leaves rewards as they are, to reproduce papers that do; it voids the guarantee.
-    noise: "simulation" (default; seeded, fast, protects nobody) or "secure" (needs the extra ``secure``; takes no seed).
-    grid: rewards are rounded to multiples of this power of two under secure noise.  Default 2**-20.
-    seed: of the policy's own random numbers and of simulated noise; an integer or None.
-    patience: rounds to wait for late rewards after an episode's end; None waits for all of them.  Default 0.
-    default_reward: what an answer that never came counts as.  Default: the lower end of the range.
-    choices_public: True if it is public when a person did something else than was recommended.  Default False.
-    """
-
-    reward_range: tuple[float, float]
-    calibration: Calibration
-    clip: bool
-    noise: str
-    grid: float
-    seed: int | None
-    patience: int | None
-    default_reward: float | None
-    choices_public: bool
-
-
-class Decision:
-    """One pull: the arm, and what is needed to answer it.  It works as an index: ``outcomes[decision]``.
-
-    Attributes:
-        arm: which arm to play, from 0.
-        propensity: the probability with which it was chosen; None where it has no closed form.
-        recorded: False if the policy will not learn from this round.
-        number: the running number of the pull, from 0.
-    """
-
-    __slots__ = ("_owner", "arm", "number", "propensity", "recorded")
-
-    def __init__(self, arm: int, propensity: float | None, number: int, recorded: bool, owner: str) -> None:
-        self.arm, self.propensity, self.number, self.recorded, self._owner = arm, propensity, number, recorded, owner
-
-    def __index__(self) -> int:
-        return self.arm
-
-    def __repr__(self) -> str:
-        return f"Decision(arm={self.arm}, propensity={self.propensity}, number={self.number}, recorded={self.recorded})"
-
-
-@dataclass
-class Progress:
-    """Where a policy stands between two calls; all of it is public."""
-
-    rounds: int = 0  # recorded so far
-    pulls: int = 0  # recorded or not
-    closed: int = 0  # answers to pulls before this one come too late
-    dropped: int = 0  # answers that were not used
-    left: int = 0  # rounds for which the standing choice still stands
-    waited: int = 0  # pulls since the episode ended
-    due: bool = False  # a release is
-    exhausted: bool = False  # the budget is
-    standing: tuple[int, float] = (0, 1.0)  # arm and propensity
-    pending: dict[int, int] = field(default_factory=dict)  # pull -> arm, for answers to come
 
 
 class Policy:
@@ -125,10 +53,10 @@ class Policy:
     _journal: Journal | None  # once it has been saved under a budget
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
-        unknown = set(options) - set(_SHARED)
+        unknown = set(options) - set(SHARED)
         if unknown:
             raise TypeError(f"{type(self).__name__} takes no argument {', '.join(sorted(unknown))}")
-        chosen = {**_SHARED, **options}
+        chosen = {**SHARED, **options}
         self.n_arms: int = integer("n_arms", config["n_arms"], 1, 10**6)
         self.budget = budget
         self.reward_range = interval("reward_range", chosen["reward_range"])
@@ -144,7 +72,8 @@ class Policy:
             raise ArgumentError("clip must be True with noise='secure', got False")
         default = chosen["default_reward"]
         self.default_reward = self._noise.to_grid(lo if default is None else real("default_reward", default, lo, hi))
-        self._config = {**config, "budget": budget, **{name: chosen[name] for name in _SHARED}}
+        chosen.update(reward_range=self.reward_range, patience=self.patience)
+        self._config = {**config, "n_arms": self.n_arms, "budget": budget, **chosen}
         self.channel = self._calibrated()
         holds = self._holds()
         self._meter = None if holds is None else Meter.of(holds, discrete=self._noise.secure)
@@ -263,7 +192,7 @@ class Policy:
         return self._written()
 
     def _written(self, *without: str) -> str:
-        given = {k: v for k, v in self._config.items() if k not in without and (k not in _SHARED or v != _SHARED[k])}
+        given = {k: v for k, v in self._config.items() if k not in without and (k not in SHARED or v != SHARED[k])}
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in given.items())})"
 
     @classmethod
@@ -447,8 +376,8 @@ class Policy:
             return Open()
         channels = self.card.channels
         if type(self.budget) not in channels:
-            allowed = ", ".join(sorted(kind.__name__ for kind in channels)) or "nothing else"
-            raise ArgumentError(f"budget must be None or {allowed} for {type(self).__name__}, got {self.budget!r}")
+            allowed = " or ".join(["None", *sorted(kind.__name__ for kind in channels)])
+            raise ArgumentError(f"budget must be {allowed} for {type(self).__name__}, got {self.budget!r}")
         kind = cast(Any, channels[type(self.budget)])
         return cast(Channel, kind.calibrated(self.budget, calibration=self.calibration, discrete=self._noise.secure))
 
@@ -500,35 +429,3 @@ class Policy:
         self._former: dict[str, int] = {}  # lives of the policy before it was saved and loaded: how many pulls they knew
         self._serial = 0  # of its last save
         self._journal = None
-
-
-def describe(policy: Policy) -> Guarantee:
-    """The guarantee of a policy, put together from its card and its options."""
-    card, holds = policy.card, policy._holds() if policy.clip else None
-    lo, hi = policy.reward_range
-    private = policy.budget is not None
-    assumptions = []
-    if private and policy.clip:
-        assumptions.append(f"a person contributes one round, and rewards lie in [{lo:g}, {hi:g}], which clipping enforces")
-        if card.learns_at_once or policy.patience is None:
-            assumptions.append("the time at which an answer arrives carries no private information")
-    if private and policy.choices_public:
-        assumptions.append("it is public when a person does something else than was recommended")
-    caveats = list(policy._noise.caveats) if private else []
-    if private and not policy.clip:
-        caveats.append("Rewards are not clipped, so that no sensitivity bound is true: the guarantee is void")
-    if private and holds is None and policy.clip:
-        caveats.append("The published calibration gives no (epsilon, delta) guarantee with delta below 1")
-    if private and holds is not None and holds != policy.budget:
-        caveats.append(f"The published calibration was asked for {policy.budget} and really gives what is stated here")
-    return Guarantee(
-        holds=holds if private else None,
-        asked=policy.budget,
-        trust_model=card.trust_model if private else "none",
-        protects="rewards",
-        view=card.view,
-        unit="one round",
-        assumptions=tuple(assumptions),
-        source=card.source,
-        caveats=tuple(caveats),
-    )
