@@ -157,7 +157,7 @@ def test_explain_says_the_guarantee() -> None:
         (["explain", "AdaCUCB", "--budget", "zcdp=x"], "--budget must be one of pure, zcdp, approx, rdp"),
         (["explain", "AdaCUCB", "--budget", "dp=1"], "--budget must be one of pure, zcdp, approx, rdp"),
         (["explain", "AdaCUCB", "--budget", "approx=1"], "must be a pair [epsilon, delta], got 1.0"),
-        (["explain", "AdaCUCB", "--budget", "pure=1"], "budget must be None or ApproxDP, RDP, ZCDP for AdaCUCB"),
+        (["explain", "AdaCUCB", "--budget", "pure=1"], "budget must be None or ApproxDP or RDP or ZCDP for AdaCUCB"),
         (["explain"], "Missing argument"),
         (["lst"], "No such command"),
         (["run", "none.toml"], "there is no such file"),

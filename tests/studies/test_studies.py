@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -279,9 +278,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
         calls.append({"policies": policies, "log": log, **arguments})
         return SimpleNamespace(runs=pd.DataFrame(), summary=lambda: pd.DataFrame({"rate": [0.5]}))
 
-    module = ModuleType("dpbandits.simulation.replaying")
-    module.replay = replay  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr("dpbandits.studies.run.replay", replay)
     monkeypatch.setattr(environments, "Log", Log, raising=False)
     monkeypatch.setattr(environments, "__all__", [*environments.__all__, "Log"])
     return calls

@@ -11,7 +11,7 @@ The length of an epoch depends on which arms survived, hence on earlier releases
 
 from __future__ import annotations
 
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -164,10 +164,11 @@ class DPSE(Policy):
         failure_probability: float | None = None,
         **options: Unpack[Options],
     ) -> None:
-        horizon = integer("horizon", horizon, 2)
-        given = 1.0 / horizon if failure_probability is None else failure_probability
-        self._failure_probability = real("failure_probability", given, 0.0, 1.0, strict=True)
-        config = {"n_arms": n_arms, "horizon": horizon, "failure_probability": failure_probability}
+        config: dict[str, Any] = {"n_arms": n_arms, "horizon": integer("horizon", horizon, 2)}
+        self._failure_probability = 1.0 / config["horizon"]
+        if failure_probability is not None:
+            self._failure_probability = real("failure_probability", failure_probability, 0.0, 1.0, strict=True)
+            config["failure_probability"] = self._failure_probability
         super().__init__(config, budget=budget, **options)
 
     def _params(self) -> EliminationParams:

@@ -289,7 +289,7 @@ class _Page:
 
         people = float(rates["rounds"].mean())
         chance = 1.96 * (float(rates["rate"].mean()) * (1 - float(rates["rate"].mean())) / people) ** 0.5
-        trial = "" if own is None else f" {own[0]} had {percent(own[1], 1)}."
+        trial = "" if own is None else f" {own[0][:1].upper()}{own[0][1:]} had {percent(own[1], 1)}."
         return (
             f"Success rates run from {told(low)} to {told(high)}.{trial} The intervals cover the order of the people and the policies' "
             f"chance only: with some {people:,.0f} people counted, who happened to take part moves a rate by {100 * chance:.1f} points "

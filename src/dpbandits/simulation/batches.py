@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from joblib import Parallel, delayed
@@ -11,7 +12,7 @@ from ..errors import ArgumentError
 from ..policies import Policy
 from ..validation import integer
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int], None] | bool
 R = TypeVar("R")
 
 _LARGEST = 25  # runs of a batch: enough to keep a thread busy, few enough to show progress
@@ -37,20 +38,22 @@ def job_count(n_jobs: int) -> int:
 
 
 def play_in_batches(
-    policies: list[Policy], runs: int, n_jobs: int, progress: Progress | None, play: Callable[[Policy, int], R]
+    policies: list[Policy], runs: int, n_jobs: int, progress: Progress, play: Callable[[Policy, int], R]
 ) -> list[list[R]]:
-    """``play(policy, run)`` for every policy and run; a list of results per policy, in the order of runs whatever ``n_jobs``."""
+    """``play(policy, run)`` for every policy and run; a list of results per policy, in the order of runs whatever ``n_jobs``.
+
+    ``progress`` is called with (runs done, runs in all) after every batch; True shows a bar.
+    """
     batches = list(_batches(len(policies), runs))
     work = (delayed(_play_batch)(play, policies[i], batch) for i, batch in batches)
     finished: list[list[R]] = [[] for _ in policies]
-    done = 0
-    for (i, batch), played in zip(
-        batches, Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(work), strict=True
-    ):
-        finished[i] += played
-        done += len(batch)
-        if progress is not None:
-            progress(done, len(policies) * runs)
+    results = Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(work)
+    done, total = 0, len(policies) * runs
+    with _bar() if progress is True else nullcontext(progress or _silent) as report:
+        for (i, batch), played in zip(batches, results, strict=True):
+            finished[i] += played
+            done += len(batch)
+            report(done, total)
     return finished
 
 
@@ -66,6 +69,18 @@ def describe_policy(policy: Policy) -> dict[str, Any]:
         "guarantee": guarantee.to_dict(),
         "sentence": str(guarantee),
     }
+
+
+def _silent(done: int, total: int) -> None: ...
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], None]]:
+    from rich.progress import Progress as Bar
+
+    with Bar() as bar:
+        task = bar.add_task("runs", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _batches(policies: int, runs: int) -> Iterator[tuple[int, range]]:

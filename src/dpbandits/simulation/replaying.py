@@ -129,7 +129,7 @@ def replay(
     runs: int = 100,
     seed: int = 0,
     n_jobs: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = False,
 ) -> ReplayResult:
     """Replay a randomised trial under every policy, ``runs`` times, each time with the people in another order.
 
@@ -145,7 +145,7 @@ def replay(
         runs: how many orders.
         seed: of everything, see ``dpbandits.simulation.seeding``.
         n_jobs: threads; -1 for one per core.
-        progress: called with (runs done, runs in all) now and then.
+        progress: True for a bar, or a function that is called with (runs done, runs in all) now and then.
 
     Returns:
         A ``ReplayResult`` with ``runs`` and ``summary()``.

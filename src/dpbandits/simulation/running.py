@@ -40,7 +40,7 @@ def simulate(
     record: int | Sequence[int] = 200,
     n_jobs: int = 1,
     round_by_round: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = False,
 ) -> Result:
     """Play every policy ``runs`` times for ``horizon`` rounds.
 
@@ -56,7 +56,7 @@ def simulate(
         record: about how many log-spaced rounds to record regret at, or the rounds themselves; the horizon is always among them.
         n_jobs: threads; -1 for one per core.  Pays when a run takes more than some milliseconds.
         round_by_round: draw every reward by itself instead of exact sums: the same law, slower; for checks.
-        progress: called with (runs done, runs in all) now and then.
+        progress: True for a bar, or a function that is called with (runs done, runs in all) now and then.
 
     Returns:
         A ``Result`` with ``frame``, ``runs``, ``summary()``, ``plot()`` and ``save()``.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ..report.record import StudyRecord
-from ..simulation import Result, simulate
+from ..simulation import Result, replay, simulate
 from .study import Study
 
 Progress = Callable[[str, int, int], None]
@@ -28,8 +28,8 @@ def run_study(study: Study, *, n_jobs: int = -1, progress: Progress | None = Non
         What a report is written from.
     """
 
-    def tell(what: object) -> Callable[[int, int], None] | None:
-        return None if progress is None else partial(progress, repr(what))
+    def tell(what: object) -> Callable[[int, int], None] | bool:
+        return False if progress is None else partial(progress, repr(what))
 
     start = time.perf_counter()
     results = [
@@ -47,8 +47,6 @@ def run_study(study: Study, *, n_jobs: int = -1, progress: Progress | None = Non
     ]
     replayed = None
     if study.log is not None:
-        from ..simulation.replaying import replay
-
         replayed = replay(study.policies, study.log, runs=study.runs, seed=study.seed, n_jobs=n_jobs, progress=tell(study.log))
     return StudyRecord(
         title=study.title,
