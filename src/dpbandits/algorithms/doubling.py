@@ -217,8 +217,16 @@ class AdaCUCB(_Doubling):
         super().__init__({"n_arms": n_arms, "beta": self._optimism, "forget": forget}, budget=budget, **options)
 
 
+class _AdaP(_Doubling):
+    """The pure-DP policies, which differ in their index only."""
+
+    def __init__(self, n_arms: int, *, budget: Budget | None, alpha: float = 3.1, **options: Unpack[Options]) -> None:
+        self._optimism = real("alpha", alpha, 0.0, strict=True)
+        super().__init__({"n_arms": n_arms, "alpha": self._optimism}, budget=budget, **options)
+
+
 @register(n_arms=3)
-class AdaPUCB(_Doubling):
+class AdaPUCB(_AdaP):
     """UCB on the mean of each arm's last episode with Laplace noise (Azize & Basu 2022, AdaP-UCB).
 
     Plays arg max of ``mean + noise + w sqrt(alpha ln t / 2n) + alpha s ln t / n``, with ``n`` the length of the arm's last episode,
@@ -244,13 +252,9 @@ class AdaPUCB(_Doubling):
     )
     kernels = _kernels(choose_laplace)
 
-    def __init__(self, n_arms: int, *, budget: Budget | None, alpha: float = 3.1, **options: Unpack[Options]) -> None:
-        self._optimism = real("alpha", alpha, 0.0, strict=True)
-        super().__init__({"n_arms": n_arms, "alpha": self._optimism}, budget=budget, **options)
-
 
 @register(n_arms=3)
-class AdaPKLUCB(_Doubling):
+class AdaPKLUCB(_AdaP):
     """KL-UCB on the mean of each arm's last episode with Laplace noise (Azize & Basu 2022, AdaP-KLUCB).
 
     Plays arg max of the largest q with ``n kl(m, q) <= alpha ln t``, where ``m`` is the noisy mean plus ``alpha s ln t / n``, scaled and
@@ -275,7 +279,3 @@ class AdaPKLUCB(_Doubling):
         channels={PureDP: Laplace},
     )
     kernels = _kernels(choose_kl)
-
-    def __init__(self, n_arms: int, *, budget: Budget | None, alpha: float = 3.1, **options: Unpack[Options]) -> None:
-        self._optimism = real("alpha", alpha, 0.0, strict=True)
-        super().__init__({"n_arms": n_arms, "alpha": self._optimism}, budget=budget, **options)
