@@ -275,3 +275,10 @@ def test_the_band_covers_as_often_as_it_says():
 def test_unbounded_rewards_need_no_closed_form():
     result = simulate(dpb.AdaCUCB(2, budget=None, clip=False), Gaussian([1.0, 0.0]), horizon=500, runs=5, seed=1)
     assert result.runs["regret"].mean() < 250
+
+
+def test_a_simulation_of_a_secure_policy_says_that_it_protects_nobody():
+    policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), noise="secure")
+    assert "SIMULATION" not in str(policy.guarantee)
+    result = simulate(policy, Bernoulli([0.9, 0.1]), horizon=10, runs=1)
+    assert "SIMULATION" in result.info["policies"][0]["sentence"]

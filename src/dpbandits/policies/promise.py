@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..privacy.guarantees import Guarantee
+from ..privacy.noise import SimulationNoise
 
 if TYPE_CHECKING:
     from .policy import Policy
 
 
-def describe(policy: Policy) -> Guarantee:
-    """What the policy promises, under which assumptions, and what it does not."""
+def describe(policy: Policy, *, simulated: bool = False) -> Guarantee:
+    """What the policy promises, under which assumptions, and what it does not.
+
+    ``simulated`` describes a simulation of it, whose noise protects nobody even where the policy's own does.
+    """
     card, holds = policy.card, policy._holds() if policy.clip else None
     lo, hi = policy.reward_range
     private = policy.budget is not None
@@ -22,7 +26,8 @@ def describe(policy: Policy) -> Guarantee:
             assumptions.append("the time at which an answer arrives carries no private information")
     if private and policy.choices_public:
         assumptions.append("it is public when a person does something else than was recommended")
-    caveats = list(policy._noise.caveats) if private else []
+    noise = SimulationNoise if simulated else policy._noise
+    caveats = list(noise.caveats) if private else []
     if private and not policy.clip:
         caveats.append("Rewards are not clipped, so that no sensitivity bound is true: the guarantee is void")
     if private and holds is None and policy.clip:

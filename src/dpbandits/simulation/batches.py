@@ -10,6 +10,7 @@ from joblib import Parallel, delayed
 
 from ..errors import ArgumentError
 from ..policies import Policy
+from ..policies.promise import describe
 from ..validation import integer
 
 Progress = Callable[[int, int], None] | bool
@@ -59,7 +60,7 @@ def play_in_batches(
 
 def describe_policy(policy: Policy) -> dict[str, Any]:
     """What results keep about a policy."""
-    guarantee, meter = policy.guarantee, policy.meter
+    guarantee, meter = describe(policy, simulated=True), policy.meter
     return {
         "policy": policy.label,
         "budget": str(policy.budget or "none"),
