@@ -32,6 +32,17 @@ def real(name: str, value: Any, low: float = -math.inf, high: float = math.inf, 
     raise ArgumentError(f"{name} must be a number in {_interval(low, high, strict)}, got {value!r}")
 
 
+def finite(name: str, value: Any) -> float:
+    """``value`` as a finite float; takes whatever ``float`` takes but text."""
+    try:
+        number = math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ArgumentError(f"{name} must be a finite number, got {value!r}")
+    return number
+
+
 def interval(name: str, value: Any) -> tuple[float, float]:
     """``value`` as a pair lo < hi of finite floats."""
     try:
@@ -56,6 +67,12 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise ArgumentError(f"{name} must be True or False, got {value!r}")
     return value
+
+
+def shortest(number: float) -> str:
+    """A number as text that reads back as the same number: six digits where they do, all of them where not."""
+    text = f"{number:.6g}"
+    return text if float(text) == number else repr(float(number))
 
 
 def _interval(low: float, high: float, strict: bool) -> str:

@@ -11,11 +11,13 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
+from ..errors import ArgumentError
 from ..kernel import Kernel, entry, kernel
 from ..policies import Card, Kernels, Options, Policy, register
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
-from ..validation import real
+from ..privacy.randomiser import Randomiser
+from ..validation import flag, real
 from .learners.divergences import kl_upper_bound
 
 T, ARM, FRESH = range(3)
@@ -175,18 +177,23 @@ class _Stepwise(Policy):
 class LDPUCB(_Stepwise):
     """UCB on rewards that were randomised before anyone saw them (Ren et al. 2020, LDP-UCB-L).
 
+    The wall has to stand where the reward arises.  Either the policy object runs on the person's side, or, with ``reports=True``, the
+    person's device randomises the reward with ``randomiser()`` and the policy takes the report as it is.
+
     Args:
         n_arms: number of arms.
         budget: ``PureDP`` (Laplace noise, as published), ``ZCDP``, ``ApproxDP`` or ``RDP`` (Gaussian noise); None for UCB1.
+        reports: whether ``update`` is given reports instead of rewards.
         **options: see ``Options``.
 
     When to choose: nobody may be trusted with raw rewards.  Regret grows like 1 / epsilon^2, far above the central model's.
 
     Example:
-        >>> policy = LDPUCB(3, budget=PureDP(1.0), seed=1)
+        >>> policy = LDPUCB(3, budget=PureDP(1.0), reports=True, seed=1)
+        >>> randomise = policy.randomiser()  # pickle it, and send it to the devices
         >>> policy.pull().arm
         0
-        >>> policy.update(1.0)
+        >>> policy.update(randomise(1.0))
         True
     """
 
@@ -199,8 +206,22 @@ class LDPUCB(_Stepwise):
     )
     kernels = _kernels(choose_local)
 
-    def __init__(self, n_arms: int, *, budget: Budget | None, **options: Unpack[Options]) -> None:
-        super().__init__({"n_arms": n_arms}, budget=budget, **options)
+    def __init__(self, n_arms: int, *, budget: Budget | None, reports: bool = False, **options: Unpack[Options]) -> None:
+        self._takes_reports = flag("reports", reports)
+        super().__init__({"n_arms": n_arms, "reports": reports}, budget=budget, **options)
+
+    def randomiser(self) -> Randomiser:
+        """What a person's device runs on its reward, with this policy's channel, range and kind of noise.
+
+        Raises:
+            ArgumentError: the policy has no budget.
+        """
+        if self.budget is None:
+            raise ArgumentError("budget must not be None for a randomiser")
+        lo, hi = self.reward_range
+        return Randomiser(
+            self.channel, (lo, hi), noise=self._config["noise"], grid=self._config["grid"], seed=self._config["seed"]
+        )
 
 
 @register(n_arms=3)

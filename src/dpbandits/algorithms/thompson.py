@@ -119,7 +119,8 @@ class LazyDPTS(Policy):
         budget: ``PureDP``; None for the non-private counterpart.
         **options: see ``Options``.
 
-    When to choose: the lowest regret in practice among the pure-DP policies here.  Its propensities have no closed form.
+    When to choose: pure differential privacy at budgets that are not too strict, where its regret is low.  Its propensities have no
+    closed form.
 
     Example:
         >>> policy = LazyDPTS(3, budget=PureDP(1.0), seed=1)

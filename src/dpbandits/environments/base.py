@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..kernel import Kernel, kernel
+from ..validation import shortest
 
 
 class ArmsKernels(NamedTuple):
@@ -56,7 +57,7 @@ class ArmsEnvironment:
         return f"{type(self).__name__}({self._arguments()})"
 
     def _arguments(self) -> str:
-        return ", ".join(f"{v:g}" for v in self.means())
+        return ", ".join(map(shortest, self.means()))
 
 
 def vector(name: str, values: Any, low: float = -np.inf, high: float = np.inf) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from ..kernel import kernel
-from ..validation import real
+from ..validation import real, shortest
 from .base import ArmsEnvironment, ArmsKernels, stationary, stationary_regret, vector
 
 
@@ -68,7 +68,7 @@ class Gaussian(ArmsEnvironment):
         return self._means
 
     def _arguments(self) -> str:
-        return f"{super()._arguments()}; std={self.std:g}"
+        return f"{super()._arguments()}; std={shortest(self.std)}"
 
 
 class BoundedGaussian(ArmsEnvironment):
@@ -77,7 +77,7 @@ class BoundedGaussian(ArmsEnvironment):
     kernels = ArmsKernels(_draw_clipped_gaussian, stationary_regret)
 
     def __init__(self, centres: Any, *, std: float = 0.1) -> None:
-        self.centres, self.std = vector("centres", centres), real("std", std, 0.0, strict=True)
+        self.centres, self.std = vector("centres", centres, -1e6, 1e6), real("std", std, 1e-9, 1e6)
         self.n_arms, self.support = self.centres.size, (0.0, 1.0)
         self._means = _clipped_mean(self.centres, self.std)
         self.state = stationary(self.centres, np.full(self.n_arms, self.std), self._means)
@@ -86,7 +86,7 @@ class BoundedGaussian(ArmsEnvironment):
         return self._means
 
     def _arguments(self) -> str:
-        return f"{', '.join(f'{c:g}' for c in self.centres)}; std={self.std:g}"
+        return f"{', '.join(map(shortest, self.centres))}; std={shortest(self.std)}"
 
 
 def _clipped_mean(centre: np.ndarray, std: float) -> np.ndarray:
@@ -114,7 +114,7 @@ class Beta(ArmsEnvironment):
 
     def __init__(self, means: Any, *, concentration: float = 4.0) -> None:
         self._means = vector("means", means, 1e-9, 1.0 - 1e-9)
-        self.concentration = real("concentration", concentration, 0.0, strict=True)
+        self.concentration = real("concentration", concentration, 1e-3, 1e9)
         self.n_arms, self.support = self._means.size, (0.0, 1.0)
         a = self._means * self.concentration
         self.state = stationary(a, self.concentration - a, self._means)
@@ -123,4 +123,4 @@ class Beta(ArmsEnvironment):
         return self._means
 
     def _arguments(self) -> str:
-        return f"{super()._arguments()}; concentration={self.concentration:g}"
+        return f"{super()._arguments()}; concentration={shortest(self.concentration)}"

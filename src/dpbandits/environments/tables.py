@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,11 +49,14 @@ class RewardTable(ArmsEnvironment):
         self.horizon, self.n_arms = table.shape
         self.support = (float(table.min()), float(table.max()))
         prefix = np.vstack([np.zeros(self.n_arms), np.cumsum(table, axis=0)])
+        if not np.all(np.isfinite(prefix)):
+            raise ArgumentError("rewards must have finite sums over rounds")
         self.state = TableState(prefix, np.array([int(prefix[-1].argmax())]))
         self._means = table.mean(axis=0)
+        self._digest = sha256(np.ascontiguousarray(table).tobytes()).hexdigest()[:8]
 
     def means(self) -> np.ndarray:
         return self._means
 
     def _arguments(self) -> str:
-        return f"{self.horizon} rounds, {self.n_arms} arms"
+        return f"{self.horizon} rounds, {self.n_arms} arms, content {self._digest}"

@@ -29,7 +29,10 @@ class Decision:
 
 @dataclass
 class Progress:
-    """Where a policy stands between two calls; all of it is public."""
+    """Where a policy stands between two calls.
+
+    Who has answered and when (``pending``, ``dropped``) is not public: good answers may come sooner than bad ones.
+    """
 
     rounds: int = 0  # recorded so far
     pulls: int = 0  # recorded or not

@@ -23,7 +23,7 @@ from ..privacy.channels import Calibration, Channel, Gaussian, Open
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import LINES, WHOLE, Ledger, Meter, empty_arrays, grown, write
 from ..privacy.noise import NoiseSource, noise_source
-from ..validation import choice, flag, integer, interval, real
+from ..validation import choice, finite, flag, integer, interval, real
 from .decisions import Decision, Progress
 from .options import SHARED
 from .promise import describe
@@ -34,8 +34,11 @@ if TYPE_CHECKING:
     from .persistence import Journal
 
 
+_NARROWEST, _WIDEST = 1e-100, 1e100  # of a reward range: squares of widths have to be numbers
+
+
 class Policy:
-    """The base of all policies.  A subclass gives ``card`` and ``kernels``, a constructor, ``_params`` and ``_parts``.
+    """The base of all policies.  A subclass gives ``card`` and ``kernels``, a constructor, ``_params`` and, if need be, ``_sizes``.
 
     Subclasses register themselves with ``@register(...)``, which also sets ``example``.
     """
@@ -43,6 +46,9 @@ class Policy:
     card: ClassVar[Card]
     kernels: ClassVar[Kernels]
     example: ClassVar[dict[str, Any]] = {}
+
+    _built = False
+    _takes_reports = False  # rewards arrive noisy, and the policy's own wall adds nothing
 
     _steps: Steps
     _raw: Any
@@ -59,8 +65,11 @@ class Policy:
         chosen = {**SHARED, **options}
         self.n_arms: int = integer("n_arms", config["n_arms"], 1, 10**6)
         self.budget = budget
-        self.reward_range = interval("reward_range", chosen["reward_range"])
-        lo, hi = self.reward_range
+        self.reward_range = lo, hi = interval("reward_range", chosen["reward_range"])
+        if not _NARROWEST <= hi - lo <= _WIDEST:
+            raise ArgumentError(
+                f"reward_range must be between {_NARROWEST:g} and {_WIDEST:g} wide, got {chosen['reward_range']!r}"
+            )
         self.calibration = cast(Calibration, choice("calibration", chosen["calibration"], ("exact", "paper")))
         self.clip = flag("clip", chosen["clip"])
         self.choices_public = flag("choices_public", chosen["choices_public"])
@@ -70,9 +79,9 @@ class Policy:
         )
         if self._noise.secure and not self.clip:
             raise ArgumentError("clip must be True with noise='secure', got False")
-        default = chosen["default_reward"]
-        self.default_reward = self._noise.to_grid(lo if default is None else real("default_reward", default, lo, hi))
-        chosen.update(reward_range=self.reward_range, patience=self.patience)
+        given = None if chosen["default_reward"] is None else real("default_reward", chosen["default_reward"], lo, hi)
+        self.default_reward = self._noise.to_grid(lo if given is None else given)
+        chosen.update(reward_range=self.reward_range, patience=self.patience, default_reward=given)
         self._config = {**config, "n_arms": self.n_arms, "budget": budget, **chosen}
         self.channel = self._calibrated()
         holds = self._holds()
@@ -82,6 +91,13 @@ class Policy:
             self._meter = replace(self._meter, limit=self.channel.cost(self._meter.currency))
         self.params = self._params()
         self._start()
+        self._built = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # What has been promised cannot be changed afterwards.
+        if self._built and not name.startswith("_"):
+            raise AttributeError(f"{name} cannot be set: a policy is configured by its constructor")
+        object.__setattr__(self, name, value)
 
     # What a subclass provides ---------------------------------------------------------------------------------------------
 
@@ -92,11 +108,6 @@ class Policy:
     def _sizes(self) -> tuple[int, int]:
         """How long the statistic is, and into how many parts records fall."""
         return 1, 0
-
-    @property
-    def horizon(self) -> int | None:
-        """The number of rounds that the policy is planned for; None for any."""
-        return None
 
     # What users call ------------------------------------------------------------------------------------------------------
 
@@ -149,7 +160,7 @@ class Policy:
     @property
     def ledger(self) -> Ledger:
         """What has crossed the wall so far, and what it has cost."""
-        return Ledger(self._wall.ledger, self._meter)
+        return Ledger(lambda: self._wall.ledger, self._meter)
 
     @property
     def dropped(self) -> int:
@@ -254,12 +265,9 @@ class Policy:
     # Answers --------------------------------------------------------------------------------------------------------------
 
     def _checked_reward(self, reward: float) -> float:
-        try:
-            value = math.nan if isinstance(reward, str | bytes) else float(reward)
-        except (TypeError, ValueError):
-            value = math.nan
-        if not math.isfinite(value):
-            raise ArgumentError(f"reward must be a finite number, got {reward!r}")
+        value = finite("reward", reward)
+        if self._takes_reports:
+            return value
         if self.clip:
             lo, hi = self.reward_range
             value = min(max(value, lo), hi)
@@ -289,7 +297,7 @@ class Policy:
         if deviates and not self.choices_public:
             value = self.default_reward
         self._progress.rounds += 1
-        if self._noise.secure or not self._always_fits or self._journal is not None:
+        if self._is_secure or not self._always_fits or self._journal is not None:
             if self._steps.absorb(self.params, self._raw, self._public, arm, value):
                 self._release()
             return True
@@ -305,7 +313,7 @@ class Policy:
         if not self._progress.due:
             self._progress.waited = 0
         if self._progress.standing[0] == arm:
-            self._progress.left += 1
+            self._progress.left = min(self._progress.left + 1, self.kernels.hold(self.params, self._public, arm))
 
     # The wall -------------------------------------------------------------------------------------------------------------
 
@@ -315,7 +323,7 @@ class Policy:
         self._make_room()
         if self._journal is not None:
             self._journal.begin(self._next_line())
-        if self._noise.secure:
+        if self._is_secure:
             self._cross_securely()
         elif not self._steps.cross(self.params, self._raw, self._public, self._wall, self._progress.rounds, self._privacy_rng):
             raise ArgumentError("sensitivity must be a number in [0, inf): the algorithm has a bug")
@@ -330,6 +338,11 @@ class Policy:
         which = int(self.kernels.part(self.params, self._public))
         draws = wall.statistic.size if wall.family > 0 else 0
         return int(wall.opened[which]), self._progress.rounds - 1, which, wall.family, bound, wall.multiplier, draws
+
+    @property
+    def _is_secure(self) -> bool:
+        """Whether releases need the secure source."""
+        return self._noise.secure and not self._takes_reports
 
     def _cross_securely(self) -> None:
         """The same release as ``steps.cross``, around a noise source that compiled code cannot call."""
@@ -379,15 +392,25 @@ class Policy:
             allowed = " or ".join(["None", *sorted(kind.__name__ for kind in channels)])
             raise ArgumentError(f"budget must be {allowed} for {type(self).__name__}, got {self.budget!r}")
         kind = cast(Any, channels[type(self.budget)])
-        return cast(Channel, kind.calibrated(self.budget, calibration=self.calibration, discrete=self._noise.secure))
+        try:
+            channel: Channel = kind.calibrated(self.budget, calibration=self.calibration, discrete=self._noise.secure)
+        except (ArgumentError, ArithmeticError) as error:
+            raise ArgumentError(f"budget must be less extreme, got {self.budget!r}") from error
+        if not 0.0 < channel.multiplier**-2 < math.inf:
+            raise ArgumentError(f"budget must be less extreme, got {self.budget!r}")
+        return channel
 
     def _holds(self) -> Budget | None:
-        """The budget that one release, and by parallel composition the whole run, really spends."""
+        """The budget that one release, and by parallel composition the whole run, really spends; None where nothing holds."""
+        if not self.clip:
+            return None
         if self.calibration == "paper" and isinstance(self.budget, ApproxDP) and isinstance(self.channel, Gaussian):
-            mu, rho = 1.0 / self.channel.multiplier, 0.5 / self.channel.multiplier**2
-            real_delta = accounting.zcdp_delta if self._noise.secure else accounting.gaussian_delta
-            delta = real_delta(self.budget.epsilon, rho if self._noise.secure else mu)
-            return ApproxDP(self.budget.epsilon, max(delta, math.ulp(0.0))) if delta < 1.0 else None
+            epsilon, multiplier = self.budget.epsilon, self.channel.multiplier
+            if self._noise.secure:
+                delta = accounting.zcdp_delta(0.5 / multiplier**2, epsilon)
+            else:
+                delta = accounting.gaussian_delta(epsilon, 1.0 / multiplier)
+            return ApproxDP(epsilon, max(delta, math.ulp(0.0))) if delta < 1.0 else None
         return self.budget
 
     @property
@@ -413,7 +436,7 @@ class Policy:
         return raw, public, wall
 
     def _start(self) -> None:
-        noisy = self.budget is not None
+        noisy = self.budget is not None and not self._takes_reports
         self._steps = steps_of(self.kernels, noisy=noisy)
         self._raw, self._public, self._wall = self.new_state()
         self._choice_rng = self._noise.stream("policy") if self.card.randomised else None

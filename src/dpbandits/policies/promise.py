@@ -16,13 +16,18 @@ def describe(policy: Policy, *, simulated: bool = False) -> Guarantee:
 
     ``simulated`` describes a simulation of it, whose noise protects nobody even where the policy's own does.
     """
-    card, holds = policy.card, policy._holds() if policy.clip else None
+    card, holds = policy.card, policy._holds()
     lo, hi = policy.reward_range
     private = policy.budget is not None
     assumptions = []
     if private and policy.clip:
         assumptions.append(f"a person contributes one round, and rewards lie in [{lo:g}, {hi:g}], which clipping enforces")
-        if card.learns_at_once or policy.patience is None:
+        if card.trust_model == "local" and not policy._takes_reports:
+            assumptions.append(
+                "update() runs on the person's side; where it does not, use reports=True and randomise rewards there"
+            )
+        # With public choices, when a deviation is reported decides when the episode ends.
+        if card.learns_at_once or policy.patience is None or policy.choices_public:
             assumptions.append("the time at which an answer arrives carries no private information")
     if private and policy.choices_public:
         assumptions.append("it is public when a person does something else than was recommended")

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from ..validation import real
+from ..validation import real, shortest
 from . import accounting
 
 Currency = Literal["pure", "zcdp", "rdp", "gdp"]
@@ -19,11 +19,6 @@ Currency = Literal["pure", "zcdp", "rdp", "gdp"]
 
 class Budget:
     """The base of the notions below; use one of them."""
-
-    @property
-    def currency(self) -> Currency:
-        """The notion in which costs of releases add up under this budget."""
-        raise TypeError("use PureDP, ApproxDP, ZCDP or RDP")
 
 
 @dataclass(frozen=True)
@@ -39,10 +34,6 @@ class PureDP(Budget):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", real("epsilon", self.epsilon, 0.0, math.inf, strict=True))
 
-    @property
-    def currency(self) -> Currency:
-        return "pure"
-
     def to_zcdp(self) -> ZCDP:
         """(epsilon^2 / 2)-zCDP (Bun & Steinke 2016, Proposition 1.4)."""
         return ZCDP(self.epsilon * self.epsilon / 2)
@@ -52,7 +43,7 @@ class PureDP(Budget):
         return ApproxDP(self.epsilon, delta)
 
     def __str__(self) -> str:
-        return f"{self.epsilon:.6g}-DP"
+        return f"{shortest(self.epsilon)}-DP"
 
 
 @dataclass(frozen=True)
@@ -70,10 +61,6 @@ class ApproxDP(Budget):
         object.__setattr__(self, "delta", real("delta", self.delta, 0.0, 1.0, strict=True))
 
     @property
-    def currency(self) -> Currency:
-        return "gdp"
-
-    @property
     def mu(self) -> float:
         """The mu of the Gaussian release that spends exactly this budget (analytic Gaussian mechanism)."""
         return accounting.gaussian_mu(self.epsilon, self.delta)
@@ -84,7 +71,7 @@ class ApproxDP(Budget):
         return accounting.zcdp_rho(self.epsilon, self.delta)
 
     def __str__(self) -> str:
-        return f"({self.epsilon:.6g}, {self.delta:.3g})-DP"
+        return f"({shortest(self.epsilon)}, {shortest(self.delta)})-DP"
 
 
 @dataclass(frozen=True)
@@ -102,10 +89,6 @@ class ZCDP(Budget):
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", real("rho", self.rho, 0.0, math.inf, strict=True))
 
-    @property
-    def currency(self) -> Currency:
-        return "zcdp"
-
     def to_approx(self, delta: float, *, gaussian: bool = False) -> ApproxDP:
         """(epsilon, delta)-DP at the given delta.
 
@@ -122,7 +105,7 @@ class ZCDP(Budget):
         return RDP(alpha, self.rho * alpha)
 
     def __str__(self) -> str:
-        return f"{self.rho:.6g}-zCDP"
+        return f"{shortest(self.rho)}-zCDP"
 
 
 @dataclass(frozen=True)
@@ -136,10 +119,6 @@ class RDP(Budget):
         object.__setattr__(self, "alpha", real("alpha", self.alpha, 1.0, math.inf, strict=True))
         object.__setattr__(self, "epsilon", real("epsilon", self.epsilon, 0.0, math.inf, strict=True))
 
-    @property
-    def currency(self) -> Currency:
-        return "rdp"
-
     def to_approx(self, delta: float) -> ApproxDP:
         """(epsilon, delta)-DP by the conversion of Canonne, Kamath & Steinke (2020, Proposition 12)."""
         delta = real("delta", delta, 0.0, 1.0, strict=True)
@@ -147,7 +126,7 @@ class RDP(Budget):
         return ApproxDP(max(epsilon, math.ulp(0.0)), delta)
 
     def __str__(self) -> str:
-        return f"({self.alpha:.6g}, {self.epsilon:.6g})-RDP"
+        return f"({shortest(self.alpha)}, {shortest(self.epsilon)})-RDP"
 
 
 # What the notions are called in study files and on the command line.

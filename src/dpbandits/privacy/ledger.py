@@ -15,6 +15,7 @@ The arrays live in compiled loops and behind ``pull``/``update`` alike, and ``wr
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -168,8 +169,11 @@ class Meter:
     def describe(self, total: float) -> Budget | None:
         """A total as a budget of the same notion; None for nothing spent.
 
-        For an (epsilon, delta) budget it is the epsilon at the budget's delta.
+        For an (epsilon, delta) budget it is the epsilon at the budget's delta.  A total that differs from the limit by rounding only is
+        the budget itself.
         """
+        if abs(total - self.limit) <= _SLACK * self.limit:
+            return self.budget
         if total <= 0.0:
             return None
         if math.isinf(total):
@@ -193,9 +197,14 @@ class Ledger:
     Lines are added by policies and loops only.
     """
 
-    def __init__(self, arrays: LedgerArrays, meter: Meter | None) -> None:
-        self._arrays = arrays
+    def __init__(self, arrays: LedgerArrays | Callable[[], LedgerArrays], meter: Meter | None) -> None:
+        # A policy gives a function, because its ledger moves to larger arrays as it grows.
+        self._source: Any = arrays
         self._meter = meter
+
+    @property
+    def _arrays(self) -> LedgerArrays:
+        return self._source() if callable(self._source) else self._source
 
     def __len__(self) -> int:
         return int(self._arrays.head[LINES])

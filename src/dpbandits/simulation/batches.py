@@ -21,6 +21,8 @@ _LARGEST = 25  # runs of a batch: enough to keep a thread busy, few enough to sh
 
 def distinct_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
     """The policies as a list: one or more, which differ in more than their seed."""
+    if not isinstance(policies, Policy | Sequence):
+        raise ArgumentError(f"policies must be a policy or a list of policies, got {policies!r}")
     chosen = [policies] if isinstance(policies, Policy) else list(policies)
     for policy in chosen:
         if not isinstance(policy, Policy):
@@ -33,9 +35,7 @@ def distinct_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
 
 def job_count(n_jobs: int) -> int:
     """``n_jobs`` as joblib takes it: a positive number of threads, or -1 for one per core."""
-    if n_jobs == -1:
-        return -1
-    return integer("n_jobs", n_jobs, 1)
+    return -1 if n_jobs == -1 and isinstance(n_jobs, int) else integer("n_jobs", n_jobs, 1, 1024)
 
 
 def play_in_batches(
@@ -45,6 +45,8 @@ def play_in_batches(
 
     ``progress`` is called with (runs done, runs in all) after every batch; True shows a bar.
     """
+    if not (isinstance(progress, bool) or callable(progress)):
+        raise ArgumentError(f"progress must be True, False or a function, got {progress!r}")
     batches = list(_batches(len(policies), runs))
     work = (delayed(_play_batch)(play, policies[i], batch) for i, batch in batches)
     finished: list[list[R]] = [[] for _ in policies]

@@ -140,8 +140,7 @@ def replay(
     Args:
         policies: one or more; two that are configured alike (apart from their seed) are refused.
         log: who got which arm, and how it went.
-        horizon: a run ends after so many counted rounds; by default, and at the latest, when everybody has been met.  A policy that is
-            planned for a horizon ends at its own.
+        horizon: a run ends after so many counted rounds; by default, and at the latest, when everybody has been met.
         runs: how many orders.
         seed: of everything, see ``dpbandits.simulation.seeding``.
         n_jobs: threads; -1 for one per core.
@@ -196,7 +195,7 @@ def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed:
     privacy = stream(seed, "privacy", owner, run)
     arms, rewards = log.arms[order], log.rewards[order]
     seen = np.clip(rewards, *policy.reward_range) if policy.clip else rewards
-    limit = min(limit for limit in (horizon, policy.horizon, len(log)) if limit is not None)
+    limit = len(log) if horizon is None else min(horizon, len(log))
     raw, public, wall = policy.new_state()
     cursor, counted = np.zeros(4, np.int64), np.empty(limit, np.int64)
     while (status := loop(policy.params, raw, public, wall, arms, seen, cursor, counted, limit, choices, privacy)) != DONE:

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import StateFileError
+from ..errors import ArgumentError, StateFileError
 from ..validation import integer, real
 
 _KEYS = ["environment", "policy", "budget"]
@@ -41,6 +41,8 @@ class Result:
     @classmethod
     def combined(cls, results: Sequence[Result]) -> Result:
         """Results of the same policies in several environments as one."""
+        if not results:
+            raise ArgumentError("results must hold at least one result")
         info = {**results[0].info, "environments": {k: v for result in results for k, v in result.info["environments"].items()}}
         frame = pd.concat([result.frame for result in results], ignore_index=True)
         return cls(frame, pd.concat([result.runs for result in results], ignore_index=True), info)
@@ -52,7 +54,7 @@ class Result:
         """
         confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
         resamples = integer("resamples", resamples, 1)
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(integer("seed", seed, 0))
         rows = []
         for keys, group in self.frame.groupby(_KEYS, sort=False, dropna=False, observed=True):
             curves = group.pivot(index="run", columns="round", values="regret")

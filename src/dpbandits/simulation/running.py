@@ -72,6 +72,8 @@ def simulate(
         True
     """
     chosen = distinct_policies(policies)
+    if not isinstance(environment, ArmsEnvironment):
+        raise ArgumentError(f"environment must be an ArmsEnvironment (logs are for replay), got {environment!r}")
     horizon, runs = integer("horizon", horizon, 1), integer("runs", runs, 1)
     seed, n_jobs = integer("seed", seed, 0), job_count(n_jobs)
     flag("round_by_round", round_by_round)
@@ -98,6 +100,8 @@ def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
     if isinstance(record, int | np.integer):
         spaced = np.geomspace(1, horizon, integer("record", record, 1))
         return np.unique(np.append(np.round(spaced).astype(np.int64), horizon))
+    if not isinstance(record, Sequence | np.ndarray) or np.ndim(record) != 1:
+        raise ArgumentError(f"record must be an integer or a list of rounds, got {record!r}")
     rounds = np.unique([integer("record", r, 1, horizon) for r in record]).astype(np.int64)
     return np.unique(np.append(rounds, horizon))
 
@@ -105,9 +109,8 @@ def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
 def _check_fit(policy: Policy, environment: ArmsEnvironment, horizon: int) -> None:
     if policy.n_arms != environment.n_arms:
         raise ArgumentError(f"n_arms of {policy!r} must be {environment.n_arms}, the environment's number of arms")
-    for limit in (policy.horizon, environment.horizon):
-        if limit is not None and horizon > limit:
-            raise ArgumentError(f"horizon must be at most {limit} here, got {horizon}")
+    if environment.horizon is not None and horizon > environment.horizon:
+        raise ArgumentError(f"horizon must be at most {environment.horizon} here, got {horizon}")
 
 
 def play(
