@@ -127,14 +127,14 @@ HALVED = [case for case in PRIVATE if isinstance(case.budget, ZCDP | PureDP)]
 def test_half_the_noise_is_caught(case: Case):
     policy = audible(case)
     promised, bound = claim(policy)
-    policy.channel = dataclasses.replace(policy.channel, multiplier=policy.channel.multiplier / 2)
+    vars(policy)["channel"] = dataclasses.replace(policy.channel, multiplier=policy.channel.multiplier / 2)
     released, _ = observe(policy, 1, 0)
     assert lower_bound(*released, bound, ALPHA) > promised
 
 
 def test_a_record_that_is_released_again_with_fresh_noise_is_caught():
     policy = dpbandits.AdaCUCB(3, budget=ZCDP(0.5))
-    policy.kernels = policy.kernels._replace(summarise=forgets_nothing)
+    vars(policy)["kernels"] = policy.kernels._replace(summarise=forgets_nothing)
     released, _ = observe(policy, SEEN, 0)
     assert lower_bound(*released, mu_bound, ALPHA) > 1.0
 

@@ -94,7 +94,7 @@ def _keeps_everything(params, raw, public, statistic):
 
 def test_a_sum_that_is_not_forgotten_is_caught():
     policy = dpbandits.AdaCUCB(3, budget=dpbandits.ZCDP(0.5))
-    policy.kernels = policy.kernels._replace(summarise=_keeps_everything)
+    vars(policy)["kernels"] = policy.kernels._replace(summarise=_keeps_everything)
     moved = movements(policy, seed=1, noise=1.0, where=0.0, values=[0, GRID], new=None)
     assert any(m.distance > 0.0 and not m.covered for m in moved)
 
@@ -106,6 +106,6 @@ def test_a_record_that_counts_twice_is_caught():
     def twice(params, raw, public, arm, x, reward, n):
         collect(params, raw, public, arm, x, 2.0 * reward, n)
 
-    policy.kernels = policy.kernels._replace(collect=twice)
+    vars(policy)["kernels"] = policy.kernels._replace(collect=twice)
     moved = movements(policy, seed=1, noise=1.0, where=0.5, values=[0, GRID], new=None)
     assert any(m.covered and m.distance > m.bound for m in moved)

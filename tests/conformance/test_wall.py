@@ -60,7 +60,7 @@ def test_a_choice_that_changes_the_public_side_is_noticed():
         public.clock[0] += 1
         return 0, 1.0
 
-    policy.kernels = policy.kernels._replace(choose=choose)
+    vars(policy)["kernels"] = policy.kernels._replace(choose=choose)
     with pytest.raises(AssertionError, match="choose changes the public side"):
         Walk(policy).step(lambda first, arm, n: [0.0])
 

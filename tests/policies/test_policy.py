@@ -188,3 +188,61 @@ def test_threads_lose_no_round(make):
     assert sorted(numbers) == list(range(2000))
     assert policy.rounds + policy.dropped == 2000
     assert not policy._progress.pending
+
+
+@pytest.mark.parametrize("noise", ["simulation", "secure"])
+@pytest.mark.parametrize("calibration", ["exact", "paper"])
+@pytest.mark.parametrize(
+    "budget",
+    [dpb.ApproxDP(e, d) for e in (0.1, 1.0, 12.0, 40.0) for d in (1e-6, 0.1)] + [dpb.ZCDP(0.3), dpb.RDP(3.0, 0.4)],
+    ids=str,
+)
+def test_what_is_spent_is_what_the_guarantee_says(budget, calibration, noise):
+    policy = dpb.AdaCUCB(2, budget=budget, calibration=calibration, noise=noise)
+    policy.pull()
+    policy.update(1.0)
+    policy.pull()
+    holds, spent = policy.guarantee.holds, policy.ledger.spent()
+    if holds is None:
+        assert calibration == "paper"
+        return
+    assert type(spent) is type(holds)
+    for name, value in vars(holds).items():
+        assert getattr(spent, name) <= value * (1 + 1e-9)
+    if isinstance(holds, dpb.ApproxDP) and calibration == "paper":
+        # The curve of the noise that is really drawn, not of another one.
+        from dp_accounting import dp_event, pld, rdp
+
+        event = dp_event.GaussianDpEvent(policy.channel.multiplier)
+        accountant = rdp.RdpAccountant() if noise == "secure" else pld.PLDAccountant()
+        assert holds.delta == pytest.approx(accountant.compose(event).get_delta(holds.epsilon), rel=0.2, abs=1e-9)
+
+
+def test_what_was_configured_cannot_be_changed():
+    policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0))
+    for name in ("reward_range", "budget", "clip", "patience", "channel", "params"):
+        with pytest.raises(AttributeError, match=name):
+            setattr(policy, name, getattr(policy, name))
+
+
+def test_a_ledger_grows_with_its_policy():
+    policy = dpb.LazyDPTS(3, budget=dpb.PureDP(1.0), seed=1)
+    ledger = policy.ledger
+    for _ in range(200):
+        for _ in range(100):
+            policy.pull()
+            policy.update(1.0)
+    assert len(ledger) == len(policy.ledger) > 20
+
+
+def test_extreme_budgets_and_ranges_are_refused_at_the_door():
+    for budget in (dpb.ZCDP(5e-324), dpb.ZCDP(1e308), dpb.ApproxDP(1e-300, 1e-300)):
+        with pytest.raises(dpb.ArgumentError, match="budget must be less extreme"):
+            dpb.AdaCUCB(2, budget=budget)
+    for width in (1e200, 1e-200):
+        with pytest.raises(dpb.ArgumentError, match="reward_range must be between"):
+            dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), reward_range=(0.0, width))
+
+
+def test_a_public_deviation_assumes_that_answering_times_say_nothing():
+    assert "arrives carries no private information" in str(dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), choices_public=True).guarantee)

@@ -100,7 +100,7 @@ def by_hand(policy, log, seed, run):
     order = stream(seed, "environment", identity(repr(log)), run).permutation(len(log))
     met, decision = [], policy.pull()
     for person in order:
-        if log.arms[person] == decision.arm and len(met) < (policy.horizon or len(log)):
+        if log.arms[person] == decision.arm:
             policy.update(log.rewards[person])
             met.append(person)
             decision = policy.pull()  # at the end of an episode the release happens here

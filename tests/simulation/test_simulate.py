@@ -202,7 +202,7 @@ def test_policies_that_do_not_fit_are_refused():
 
 def test_an_error_in_a_worker_is_not_lost():
     policy = dpb.UCB1(3)
-    policy.params = policy.params._replace(width=float("nan"))
+    vars(policy)["params"] = policy.params._replace(width=float("nan"))
     with pytest.raises(dpb.DPBanditsError, match="sensitivity"):
         run([policy], n_jobs=2)
 

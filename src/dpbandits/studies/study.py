@@ -259,8 +259,6 @@ def _policies(
                 continue
             if policy.stream_key in seen:
                 problems.add(place, f"is the same as {seen[policy.stream_key]}: {policy!r}")
-            if horizon is not None and policy.horizon is not None and horizon > policy.horizon:
-                problems.add(f"{place}.horizon", f"must be at least {horizon}, the study's, got {policy.horizon}")
             seen[policy.stream_key] = place
             policies.append(policy)
     return policies

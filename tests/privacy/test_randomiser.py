@@ -1,0 +1,50 @@
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpbandits import LDPUCB, ZCDP, ArgumentError, PureDP
+from dpbandits.privacy import Laplace
+from dpbandits.privacy.randomiser import Randomiser
+
+
+def test_reports_have_the_laplace_law_around_the_clipped_reward():
+    """Noise 10 % too small would fail: 20,000 draws put the KS statistic of a wrong scale at .02, the critical value at 1e-4 is .0155."""
+    randomise = Randomiser(Laplace(2.0), (0.0, 1.0), noise="simulation", seed=3)
+    reports = np.array([randomise(7.0) for _ in range(20_000)])
+    assert stats.kstest(reports, stats.laplace(1.0, 2.0).cdf).pvalue > 1e-4
+    assert stats.kstest(reports, stats.laplace(1.0, 1.8).cdf).pvalue < 1e-4
+
+
+@pytest.mark.parametrize("noise", ["simulation", "secure"])
+def test_it_travels_to_the_device(noise):
+    policy = LDPUCB(2, budget=PureDP(1.0), reports=True, noise=noise)
+    randomise = pickle.loads(pickle.dumps(policy.randomiser()))
+    for _ in range(20):
+        policy.pull()
+        assert policy.update(randomise(1.0))
+    assert policy.ledger.spent() == PureDP(1.0)
+    assert policy.ledger.releases == 20
+
+
+def test_the_policy_takes_a_report_as_it_is():
+    policy = LDPUCB(1, budget=ZCDP(0.5), reports=True, seed=1)
+    policy.pull()
+    policy.update(-17.5)  # outside the range of rewards, as reports may be
+    assert policy._public.mean[0] == -17.5
+
+
+def test_only_the_one_that_takes_reports_needs_no_trust():
+    assumed = "update() runs on the person's side"
+    assert assumed in str(LDPUCB(2, budget=PureDP(1.0)).guarantee)
+    assert assumed not in str(LDPUCB(2, budget=PureDP(1.0), reports=True).guarantee)
+
+
+def test_bad_input():
+    randomise = LDPUCB(2, budget=PureDP(1.0)).randomiser()
+    for reward in (float("nan"), "1", None, 10**400):
+        with pytest.raises(ArgumentError, match="reward must be a finite number"):
+            randomise(reward)
+    with pytest.raises(ArgumentError, match="budget must not be None"):
+        LDPUCB(2, budget=None).randomiser()
