@@ -1,6 +1,6 @@
 """Environments: what answers a pull, simulated or replayed from data."""
 
-from .base import ArmsEnvironment
+from .base import ArmsEnvironment, ArmsKernels
 from .doctor import DoctorBandit, DoctorReplay, actg175
 from .logged import LoggedTrial
 from .stochastic import Bernoulli, Beta, BoundedGaussian, Gaussian
@@ -8,6 +8,7 @@ from .tables import RewardTable
 
 __all__ = [
     "ArmsEnvironment",
+    "ArmsKernels",
     "Bernoulli",
     "Beta",
     "BoundedGaussian",

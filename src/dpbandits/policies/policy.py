@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .persistence import Journal
 
 
-_NARROWEST, _WIDEST = 1e-100, 1e100  # of a reward range: squares of widths have to be numbers
+_NARROWEST, _WIDEST = 1e-100, 1e100  # of a reward range, and of a noise multiplier: their squares have to be numbers
 
 
 class Policy:
@@ -396,7 +396,7 @@ class Policy:
             channel: Channel = kind.calibrated(self.budget, calibration=self.calibration, discrete=self._noise.secure)
         except (ArgumentError, ArithmeticError) as error:
             raise ArgumentError(f"budget must be less extreme, got {self.budget!r}") from error
-        if not 0.0 < channel.multiplier**-2 < math.inf:
+        if not _NARROWEST <= channel.multiplier <= _WIDEST:
             raise ArgumentError(f"budget must be less extreme, got {self.budget!r}")
         return channel
 
