@@ -234,6 +234,21 @@ def test_run_replaces_results_only_when_forced(study: Path) -> None:
     assert (study.parent / "out" / "results.parquet").read_bytes() != before
 
 
+def test_forcing_spares_what_a_run_does_not_write(study: Path) -> None:
+    assert call("run", study, "--output", "out").exit_code == 0
+    figures = study.parent / "out" / "figures"
+    figures.mkdir()
+    (figures / "regret.svg").write_text("drawn")
+    for mine in (study.parent / "out" / "notes.txt", figures / "letter.doc"):
+        mine.write_text("mine")
+        refused = call("run", study, "--output", "out", "--force")
+        assert refused.exit_code == 2
+        assert mine.name in refused.stderr
+        assert mine.read_text() == "mine"
+        mine.unlink()
+    assert call("run", study, "--output", "out", "--force").exit_code == 0
+
+
 def test_a_cold_cache_is_announced(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "compiles the algorithms" not in call("run", study, "--output", "warm").stderr
     monkeypatch.setenv("DPBANDITS_CACHE_DIR", str(tmp_path / "cache"))

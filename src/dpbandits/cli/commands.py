@@ -33,7 +33,12 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY.toml", help="A study file.", show_default=False)]
 Output = Annotated[Path | None, typer.Option(help="Folder to write; by default named after the title and the time.")]
 Jobs = Annotated[int, typer.Option(min=-1, help="Threads; -1 for one per core.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace earlier results in the output folder.")]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force", help="Replace the report, figures and data of an earlier run; refused where the folder holds other files."
+    ),
+]
 
 
 def _print_version(wanted: bool) -> None:
