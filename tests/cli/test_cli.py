@@ -18,6 +18,7 @@ from rich.text import Text
 from typer.testing import CliRunner, Result
 
 import dpbandits.report
+import dpbandits.studies
 from dpbandits import __version__
 from dpbandits.cli import app
 from dpbandits.cli.progress import StudyProgress
@@ -218,9 +219,11 @@ def test_progress_is_bars_on_a_terminal_and_lines_elsewhere() -> None:
     assert file.getvalue().splitlines() == ["Beta(0.5): 8 of 8 runs", "[Log]: 4 of 4 runs"]
 
 
-def test_run_names_the_folder_after_the_title(study: Path) -> None:
+def test_a_folder_is_named_after_the_study_file_or_the_demo(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert call("run", study, "--quick").exit_code == 0
-    assert [path.name[:9] for path in study.parent.iterdir() if path.is_dir()] == ["two-arms-"]
+    monkeypatch.setattr(dpbandits.studies, "DEMO", study)
+    assert call("demo").exit_code == 0
+    assert sorted(path.name[:-15] for path in study.parent.iterdir() if path.is_dir()) == ["dpbandits-demo-", "study-"]
 
 
 def test_run_replaces_results_only_when_forced(study: Path) -> None:

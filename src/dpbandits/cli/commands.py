@@ -31,7 +31,9 @@ _PIPED_WIDTH = 240
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY.toml", help="A study file.", show_default=False)]
-Output = Annotated[Path | None, typer.Option(help="Folder to write; by default named after the title and the time.")]
+Output = Annotated[
+    Path | None, typer.Option(help="Folder to write; by default in this one, named after the study file and the time.")
+]
 Jobs = Annotated[int, typer.Option(min=-1, help="Threads; -1 for one per core.")]
 Force = Annotated[
     bool,
@@ -126,7 +128,7 @@ def run(
         if quick:
             study = study.quick()
         changes = {name: value for name, value in (("seed", seed), ("runs", runs)) if value is not None}
-        _run(study.altered(**changes) if changes else study, output, jobs, force)
+        _run(study.altered(**changes) if changes else study, output or _dated(study_file.stem), jobs, force)
 
 
 @app.command()
@@ -136,16 +138,15 @@ def demo(output: Output = None, jobs: Jobs = -1, force: Force = False) -> None:
 
     with _clear_errors():
         _announce_compilation()
-        _run(load_study(DEMO), output, jobs, force)
+        _run(load_study(DEMO), output or _dated("dpbandits-demo"), jobs, force)
 
 
-def _run(study: Study, output: Path | None, jobs: int, force: bool) -> None:
+def _run(study: Study, target: Path, jobs: int, force: bool) -> None:
     from ..studies.output import final_table, result_folder, write_results
     from ..studies.run import run_study
     from .progress import StudyProgress
 
     started, talk = datetime.now(UTC), _console(stderr=True)
-    target = output or Path(f"{_slug(study.title)}-{datetime.now():%Y%m%d-%H%M%S}")
     with result_folder(target, force=force) as folder:
         talk.print(f"{study.title}: {_size(study)}.", markup=False, highlight=False)
         worlds = [*study.environments, *([study.log] if study.log is not None else [])]
@@ -260,8 +261,8 @@ def _short(policy: str) -> str:
     return re.sub(r"n_arms=\d+(, )?", "", policy).removesuffix("()")
 
 
-def _slug(title: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40].strip("-") or "study"
+def _dated(name: str) -> Path:
+    return Path(f"{name}-{datetime.now():%Y%m%d-%H%M%S}")
 
 
 def _announce_compilation() -> None:
