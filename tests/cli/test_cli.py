@@ -252,10 +252,20 @@ def test_forcing_spares_what_a_run_does_not_write(study: Path) -> None:
     assert call("run", study, "--output", "out", "--force").exit_code == 0
 
 
-def test_a_cold_cache_is_announced(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "compiles the algorithms" not in call("run", study, "--output", "warm").stderr
+@pytest.mark.parametrize("command", [["check"], ["run", "--quick", "--output", "out"]])
+def test_a_cold_cache_is_announced(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
     monkeypatch.setenv("DPBANDITS_CACHE_DIR", str(tmp_path / "cache"))
-    assert "compiles the algorithms" in call("run", study, "--output", "cold").stderr
+    assert "compiles" not in call(command[0], "none.toml").stderr  # nothing will be compiled
+    assert "later runs start at once" in call(*command, study).stderr
+    (tmp_path / "cache" / "something").write_text("cached")
+    assert "compiles" not in call(*command, study, *(["--force"] if command[1:] else [])).stderr
+
+
+def test_a_cache_that_cannot_be_written_is_no_promise(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DPBANDITS_CACHE_DIR", str(study / "cache"))
+    told = call("check", study).stderr
+    assert "Every run compiles the algorithms" in told
+    assert "later runs" not in told
 
 
 # Interrupted and killed ---------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -105,7 +106,7 @@ def check(study_file: StudyFile) -> None:
     from ..studies import load_study
 
     with _clear_errors():
-        study = load_study(study_file)
+        study = load_study(study_file, before_policies=_announce_compilation)
     typer.echo(f"{study_file} is in order: {_size(study)}.")
 
 
@@ -123,8 +124,7 @@ def run(
     from ..studies import load_study
 
     with _clear_errors():
-        _announce_compilation()
-        study = load_study(study_file)
+        study = load_study(study_file, before_policies=_announce_compilation)
         if quick:
             study = study.quick()
         changes = {name: value for name, value in (("seed", seed), ("runs", runs)) if value is not None}
@@ -137,8 +137,8 @@ def demo(output: Output = None, jobs: Jobs = -1, force: Force = False) -> None:
     from ..studies import DEMO, load_study
 
     with _clear_errors():
-        _announce_compilation()
-        _run(load_study(DEMO), output or _dated("dpbandits-demo"), jobs, force)
+        study = load_study(DEMO, before_policies=_announce_compilation)
+        _run(study, output or _dated("dpbandits-demo"), jobs, force)
 
 
 def _run(study: Study, target: Path, jobs: int, force: bool) -> None:
@@ -266,9 +266,25 @@ def _dated(name: str) -> Path:
 
 
 def _announce_compilation() -> None:
-    """Before anything is built, because building policies already compiles parts of them."""
+    """Where nothing is cached yet: even a policy that is only built has parts of it compiled."""
     from ..kernel import cache_folder
 
     folder = cache_folder()
-    if not folder.is_dir() or not any(folder.iterdir()):
-        typer.echo("The first run compiles the algorithms, which takes half a minute or so; later runs start at once.", err=True)
+    if folder.is_dir() and any(folder.iterdir()):
+        return
+    takes = "compiles the algorithms, which takes half a minute or so"
+    if _can_write(folder):
+        typer.echo(f"The first run {takes}; later runs start at once.", err=True)
+    else:
+        typer.echo(
+            f"Every run {takes}: the cache folder {folder} cannot be written, $DPBANDITS_CACHE_DIR may name another.", err=True
+        )
+
+
+def _can_write(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True

@@ -90,8 +90,12 @@ class Study:
         return self.altered(runs=min(self.runs, 5), horizon=horizon, record=record)
 
 
-def load_study(path: str | Path) -> Study:
+def load_study(path: str | Path, *, before_policies: Callable[[], None] = lambda: None) -> Study:
     """Read and check a study file.
+
+    Args:
+        path: of the file.
+        before_policies: called before the policies are built, which takes seconds where nothing is compiled yet.
 
     Raises:
         StudyError: the file is missing, or anything in it is wrong; ``problems`` names everything that is.
@@ -111,10 +115,10 @@ def load_study(path: str | Path) -> Study:
         raise StudyError(str(path), [f"is not UTF-8 text: {error.reason} at byte {error.start}"]) from None
     except tomllib.TOMLDecodeError as error:
         raise StudyError(str(path), [f"is not TOML: {error}"]) from None
-    return _parse(data, str(path), path.parent)
+    return _parse(data, str(path), path.parent, before_policies)
 
 
-def _parse(data: dict[str, Any], source: str, folder: Path) -> Study:
+def _parse(data: dict[str, Any], source: str, folder: Path, before_policies: Callable[[], None] = lambda: None) -> Study:
     problems = _Problems()
     try:
         form = StudyForm.model_validate(data)
@@ -126,6 +130,7 @@ def _parse(data: dict[str, Any], source: str, folder: Path) -> Study:
     worlds, log = _environments(_entries(Entry, data, "environments"), folder, horizon, problems)
     n_arms = worlds[0].n_arms if worlds else getattr(log, "n_arms", _ANY_ARMS)
     budgets = _valid(Budgets, data.get("budgets", {}))
+    before_policies()
     policies = _policies(_entries(PolicyEntry, data, "policies"), budgets, n_arms, horizon, problems)
     if form is not None and isinstance(form.record, list) and (late := [r for r in form.record if r > form.horizon]):
         problems.add("record", f"must hold rounds up to the horizon {form.horizon}, got {late}")
