@@ -96,9 +96,16 @@ def test_list_shows_every_policy() -> None:
     assert ada["budgets"] == ["zcdp", "approx", "rdp"]
     assert (ada["trust_model"], ada["protects"], ada["view"]) == ("central", "rewards", "interactive")
     assert "Azize & Basu (2024)" in ada["source"]
-    table = call("list")
-    assert table.exit_code == 0
-    assert all(f"\n{row['policy']} " in table.stdout and row["source"] in table.stdout for row in rows)
+
+
+def test_the_list_fits_a_terminal() -> None:
+    shown = CliRunner().invoke(app, ["list"], env={"COLUMNS": "80", "FORCE_COLOR": "1"})
+    lines = Text.from_ansi(shown.stdout).plain.splitlines()
+    assert max(map(len, lines)) <= 80
+    starts = [line.split()[0] for line in lines[1:] if not line.startswith(" ")]
+    assert starts == list(registered())
+    assert len(lines) <= 2 * len(starts) + 1
+    assert "Auer, Cesa-Bianchi & Fischer (2002)" in call("list").stdout  # a file has room for the whole line
 
 
 def test_list_brings_in_nothing_slow() -> None:
@@ -146,6 +153,19 @@ def test_explain_says_the_guarantee() -> None:
     assert "(1, 1e-05)-DP" in call("explain", "AdaCUCB", "--budget", "approx=1,1e-5").stdout
     every = call("explain", "AdaCUCB").stdout
     assert all(notion in every for notion in ("0.5-zCDP: ", "(1, 1e-05)-DP: ", "(4, 1)-RDP: "))
+
+
+def test_explain_speaks_of_secure_noise_where_there_is_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "SIMULATION" in call("explain", "DPSE", "--noise", "simulation").stdout
+    pytest.importorskip("opendp")
+    for arguments in ([], ["--noise", "secure"]):
+        told = call("explain", "DPSE", *arguments)
+        assert told.exit_code == 0
+        assert "SIMULATION" not in told.stdout
+    monkeypatch.setattr("dpbandits.cli.commands.find_spec", lambda _: None)
+    told = call("explain", "DPSE")
+    assert "OpenDP is not installed: pip install 'dpbandits[secure]'" in told.stdout
+    assert "SIMULATION" in told.stdout
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,6 +30,14 @@ if TYPE_CHECKING:
 WRONG_INPUT, INTERRUPTED = 2, 130
 _ROWS = 40
 _PIPED_WIDTH = 240
+
+
+class Noise(StrEnum):
+    """The values of ``--noise``."""
+
+    secure = "secure"
+    simulation = "simulation"
+
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -68,15 +78,17 @@ def list_policies(as_json: Annotated[bool, typer.Option("--json", help="Print JS
         return
     from rich.table import Table
 
-    table = Table("policy", "budgets", "trust", "protects", "view", "source", box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("policy", no_wrap=True)
+    for head in ("budgets", "trust", "protects", "source"):
+        table.add_column(head)
     for row in rows:
         table.add_row(
             row["policy"],
             ", ".join(row["budgets"]) or "-",
             row["trust_model"],
             row["protects"] or "nothing",
-            row["view"] or "-",
-            f"{row['title']}. {row['source']}",
+            _authors(row["source"]),
         )
     _console().print(table)
 
@@ -87,15 +99,20 @@ def explain(
     budget: Annotated[
         str | None, typer.Option(help="Such as zcdp=0.1, pure=1, approx=1,1e-5 or rdp=4,1; by default one of each that fits.")
     ] = None,
+    noise: Annotated[Noise | None, typer.Option(help="By default secure where OpenDP is installed.", show_default=False)] = None,
 ) -> None:
     """Say what a policy promises, in words, for a budget."""
     with _clear_errors():
         cls = _policy_class(policy)
         budgets: list[Any] = [_budget(budget)] if budget else cls.example_budgets() or [None]
-        policies = [cls(**cls.example, budget=chosen) for chosen in budgets]
+        chosen = noise or (Noise.secure if find_spec("opendp") else Noise.simulation)
+        _announce_compilation()
+        policies = [cls(**cls.example, budget=one, noise=chosen.value) for one in budgets]
     console = _console()
     console.print(f"[bold]{policy}[/bold]: {cls.card.title}", highlight=False)
     console.print(f"Source: {cls.card.source}", highlight=False, markup=False, soft_wrap=True)
+    if noise is None and chosen is Noise.simulation:
+        console.print("With simulated noise, because OpenDP is not installed: pip install 'dpbandits\\[secure]'", soft_wrap=True)
     for one in policies:
         console.print(f"\n{one.budget or 'no budget'}: {one.guarantee}", highlight=False, markup=False, soft_wrap=True)
 
@@ -213,6 +230,12 @@ def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
         "view": card.view if private else None,
         "source": card.source,
     }
+
+
+def _authors(source: str) -> str:
+    """The beginning of a source, up to the year."""
+    found = re.match(r".*?\(\d{4}\)", source)
+    return found[0] if found else source
 
 
 def _policy_class(name: str) -> type[Policy]:
