@@ -223,8 +223,28 @@ def test_run_writes_a_folder_and_says_where(study: Path) -> None:
     manifest = json.loads((out / "manifest.json").read_text())
     assert (manifest["seed"], manifest["study"]["runs"], manifest["n_jobs"]) == (5, 3, 1)
     assert f"Report: {Path('out') / 'report.html'}" in result.stdout
-    assert "AdaCUCB(beta=1.0, forget=True)" in result.stdout
+    assert "\nAdaCUCB  0.5-zCDP " in result.stdout
     assert "Bernoulli(0.9, 0.1): 3 of 3 runs" in result.stderr  # lines, because this is no terminal
+
+
+def test_the_closing_tables_have_the_labels_of_the_report_and_the_replay(study: Path) -> None:
+    study.write_text(
+        STUDY.replace('kind = "Bernoulli"\nmeans = [0.9, 0.1]', 'kind = "DoctorBandit"\n[[environments]]\nkind = "DoctorReplay"')
+        + 'forget = false\n[[policies]]\nkind = "AdaCUCB"\n[[policies]]\nkind = "LDPUCB"\nbudgets = { pure = [1], open = true }\n'
+    )
+    shown = call("run", study, "--output", "out").stdout
+    simulated, replayed = shown.split("DoctorReplay", 1)
+    assert "mean success rate in the replay, 4 runs" in replayed
+    for part in (simulated, replayed):
+        lines = [" ".join(line.split()) for line in part.splitlines()]
+        for start in (
+            "AdaCUCB (forget=False) 0.5-zCDP ",
+            "AdaCUCB (forget=True) ",
+            "LDPUCB (local) 1-DP ",
+            "LDPUCB (local) no privacy ",
+        ):
+            assert sum(line.startswith(start) for line in lines) == 1
+    assert replayed.count(" % to ") == 4
 
 
 def test_progress_is_bars_on_a_terminal_and_lines_elsewhere() -> None:

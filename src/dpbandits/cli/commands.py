@@ -7,9 +7,10 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +22,7 @@ from ..errors import ArgumentError, DPBanditsError
 from ..policies import Policy, registered
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import Console
 
     from ..privacy import Budget
@@ -42,9 +44,7 @@ class Noise(StrEnum):
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY.toml", help="A study file.", show_default=False)]
-Output = Annotated[
-    Path | None, typer.Option(help="Folder to write; by default in this one, named after the study file and the time.")
-]
+Output = Annotated[Path | None, typer.Option(help="Folder to write; by default in this one, named after the study and the time.")]
 Jobs = Annotated[int, typer.Option(min=-1, help="Threads; -1 for one per core.")]
 Force = Annotated[
     bool,
@@ -175,21 +175,36 @@ def _run(study: Study, target: Path, jobs: int, force: bool) -> None:
     typer.echo(f"Report: {target / 'report.html'}")
 
 
-def _print_results(record: StudyRecord, table: Any) -> None:
-    from rich.table import Table
+def _print_results(record: StudyRecord, table: pd.DataFrame) -> None:
+    from ..report.labels import amount, looks, percent
 
-    console = _console()
+    about = record.result.info["policies"]
+    local = {entry["policy"] for entry in about if entry["guarantee"]["trust_model"] == "local"}
+    labels = {policy: look.label for policy, look in looks(table["policy"].drop_duplicates(), local).items()}
     for environment, rows in table.groupby("environment", sort=False):
         title = f"{environment}: mean regret after {rows['rounds'].iloc[0]:,} rounds, {rows['runs'].iloc[0]} runs"
-        shown = Table("policy", "budget", title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-        shown.add_column("regret", justify="right")
-        shown.add_column("95 % band", justify="right")
-        for row in rows.head(_ROWS).itertuples():
-            shown.add_row(_short(row.policy), row.budget, f"{row.regret:,.0f}", f"{row.low:,.0f} to {row.high:,.0f}")
-        console.print(shown)
-        if len(rows) > _ROWS:
-            console.print(f"... and {len(rows) - _ROWS} more in summary.csv")
-        console.print()
+        _print_means(title, labels, rows.rename(columns={"regret": "mean"}), "regret", amount)
+    if record.replay is not None:
+        for environment, rows in record.replay.summary().groupby("environment", sort=False):
+            title = f"{environment}: mean success rate in the replay, {rows['runs'].iloc[0]} runs"
+            _print_means(title, labels, rows, "rate", partial(percent, places=1))
+
+
+def _print_means(title: str, labels: dict[str, str], rows: pd.DataFrame, what: str, show: Callable[[float], str]) -> None:
+    from rich.table import Table
+
+    from ..report.labels import level
+
+    console = _console()
+    shown = Table("policy", "budget", title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    shown.add_column(what, justify="right")
+    shown.add_column("95 % band", justify="right")
+    for row in rows.head(_ROWS).itertuples():
+        shown.add_row(labels[row.policy], level(row.budget).shown, show(row.mean), f"{show(row.low)} to {show(row.high)}")
+    console.print(shown)
+    if len(rows) > _ROWS:
+        console.print(f"... and {len(rows) - _ROWS} more in the folder")
+    console.print()
 
 
 # Small things -------------------------------------------------------------------------------------------------------------
@@ -277,11 +292,6 @@ def _size(study: Study) -> str:
 
 def _plural(word: str) -> str:
     return "policies" if word == "policy" else f"{word}s"
-
-
-def _short(policy: str) -> str:
-    """A policy's label without what all of a study have in common."""
-    return re.sub(r"n_arms=\d+(, )?", "", policy).removesuffix("()")
 
 
 def _dated(name: str) -> Path:
