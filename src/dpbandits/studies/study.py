@@ -37,7 +37,7 @@ from ..environments import ArmsEnvironment, RewardTable
 from ..errors import ArgumentError, DPBanditsError, StudyError
 from ..policies import Options, Policy, registered
 from ..privacy import Budget
-from .form import Budgets, Entry, Horizon, PolicyEntry, StudyForm, close_name, form_problems, notions_of
+from .form import Budgets, Entry, Horizon, PolicyEntry, StudyForm, close_name, form_problems, notions_of, without_name
 
 DEMO = Path(__file__).with_name("demo.toml")
 
@@ -188,13 +188,13 @@ def _kinds(folder: Path) -> dict[str, Callable[..., Any]]:
 def _table_reader(folder: Path) -> Callable[[Any], RewardTable]:
     def read(path: Any) -> RewardTable:
         if not isinstance(path, str) or not (folder / path).is_file():
-            raise ArgumentError(f"path must be a file beside the study, got {path!r}")
+            raise ArgumentError(f"path must be a file beside the study, got {path!r}", "path")
         try:
             text = (folder / path).read_text(encoding="utf-8").splitlines()
             header = bool(text) and not re.fullmatch(r"[\s\d.,eE+-]*", text[0])
             return RewardTable(np.loadtxt(text, delimiter=",", ndmin=2, skiprows=int(header)))
         except ValueError as error:
-            raise ArgumentError(f"path must hold rows of numbers, one column per arm; {path}: {error}") from None
+            raise ArgumentError(f"path must hold rows of numbers, one column per arm; {path}: {error}", "path") from None
 
     return read
 
@@ -319,14 +319,15 @@ def _build(
         try:
             built = make(**usable, **fixed)
         except (DPBanditsError, TypeError, ValueError) as error:
-            named = re.match(r"(\w+)(\S*) (must .*)", str(error), re.DOTALL)
-            if named is None or named[1] not in usable:
+            argument = getattr(error, "argument", None) or ""
+            name = argument.partition("[")[0]
+            if name not in usable:
                 problems.add(place, str(error))
                 break
-            problems.add(f"{place}.{named[1]}{named[2]}", named[3])
+            problems.add(f"{place}.{argument}", without_name(error))
             # A constructor reports one argument at a time: leave that one at its default, and see what else is wrong.
-            del usable[named[1]]
-            missing = needed & {named[1]}
+            del usable[name]
+            missing = needed & {name}
         else:
             return built if len(problems) == before else None
     return None
