@@ -55,7 +55,7 @@ main()
 
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(dpbandits.report, "write", lambda folder, _: (folder / "report.html").write_text("x"), raising=False)
+    monkeypatch.setattr(dpbandits.report, "write", lambda folder, _: (folder / "report.html").write_text("x"))
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "study.toml"
     path.write_text(STUDY)
@@ -361,7 +361,7 @@ def test_a_failing_report_leaves_nothing(study: Path, monkeypatch: pytest.Monkey
         (folder / "report.html").write_text("half")
         raise RuntimeError("no ink")
 
-    monkeypatch.setattr(dpbandits.report, "write", fail, raising=False)
+    monkeypatch.setattr(dpbandits.report, "write", fail)
     result = call("run", study, "--output", "out")
     assert result.exit_code == 1
     assert str(result.exception) == "no ink"

@@ -33,7 +33,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from .. import environments
-from ..environments import ArmsEnvironment, RewardTable
+from ..environments import ArmsEnvironment, LoggedTrial, RewardTable
 from ..errors import ArgumentError, DPBanditsError, StudyError
 from ..policies import Options, Policy, registered
 from ..privacy import Budget
@@ -70,7 +70,7 @@ class Study:
     horizon: int
     record: int | list[int]
     environments: tuple[ArmsEnvironment, ...]
-    log: Any
+    log: LoggedTrial | None
     policies: tuple[Policy, ...]
     config: dict[str, Any]
     folder: Path
@@ -200,12 +200,12 @@ def _table_reader(folder: Path) -> Callable[[Any], RewardTable]:
 
 
 def _is_log(kind: Any) -> bool:
-    return isinstance(kind, type) and not issubclass(kind, ArmsEnvironment)
+    return isinstance(kind, type) and issubclass(kind, LoggedTrial)
 
 
 def _environments(
     entries: list[tuple[str, Entry]], folder: Path, horizon: int | None, problems: _Problems
-) -> tuple[list[ArmsEnvironment], Any]:
+) -> tuple[list[ArmsEnvironment], LoggedTrial | None]:
     kinds, worlds, log, first = _kinds(folder), [], None, ""
     names: dict[str, str] = {}
     n_arms = 0
@@ -221,7 +221,7 @@ def _environments(
             problems.add(place, f"has {built.n_arms} arms where {first} has {n_arms}; one study has one number of arms")
         if not n_arms:
             n_arms, first = built.n_arms, place
-        if not isinstance(built, ArmsEnvironment):
+        if _is_log(build):
             if log is not None:
                 problems.add(place, "a study replays one log only")
             log = built
@@ -264,8 +264,6 @@ def _policies(
                 continue
             if policy.stream_key in seen:
                 problems.add(place, f"is the same as {seen[policy.stream_key]}: {policy!r}")
-            if horizon is not None and policy.horizon is not None and horizon > policy.horizon:
-                problems.add(f"{place}.horizon", f"must be at least {horizon}, the study's, got {policy.horizon}")
             seen[policy.stream_key] = place
             policies.append(policy)
     return policies
