@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 import dpbandits.report
 from dpbandits import environments, replay
 from dpbandits.errors import ArgumentError, StudyError
+from dpbandits.policies import Policy, protocol
 from dpbandits.simulation import Result
 from dpbandits.studies import DEMO, load_study, run_study
 from dpbandits.studies.output import final_table, result_folder, write_results
@@ -260,6 +262,41 @@ def test_logs_that_a_study_cannot_take(folder: Path) -> None:
         "environments[1]: a study replays one log only",
         "environments: must hold one that is simulated, beside the log that is replayed",
     ]
+
+
+# Policies of one's own ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, type[Policy]]:
+    """A copy of the registry, which the other tests do not see."""
+    copy = dict(protocol._REGISTRY)
+    monkeypatch.setattr(protocol, "_REGISTRY", copy)
+    return copy
+
+
+def test_a_study_can_use_a_policy_of_a_file_beside_it(folder: Path, registry: dict[str, type[Policy]]) -> None:
+    (folder / "own_bandits.py").write_text(
+        "from dpbandits import AdaCUCB\nfrom dpbandits.policies import register\n\n\n"
+        "@register(n_arms=3)\nclass OwnBandit(AdaCUCB):\n    pass\n"
+    )
+    own = changed("seed = 3", 'seed = 3\nimports = ["own_bandits"]').replace('kind = "AdaCUCB"', 'kind = "OwnBandit"', 1)
+    path, before = list(sys.path), set(registry)
+    study = load_study(written(folder, own))
+    assert sys.path == path
+    assert set(registry) - before == {"OwnBandit"}
+    assert study.config["imports"] == ["own_bandits"]
+    record = run_study(study.altered(runs=1), n_jobs=1)
+    assert record.result.runs["policy"].str.startswith("OwnBandit(").any()
+
+
+def test_imports_that_fail_are_problems_of_the_file(folder: Path) -> None:
+    (folder / "own_broken.py").write_text("1 / 0")
+    found = problems_of(folder, changed("seed = 3", 'seed = -3\nimports = ["own_missing", "own_broken", ".own"]'))
+    assert [line.split(":")[0] for line in found] == ["seed", "imports[0]", "imports[1]", "imports[2]"]
+    assert found[1] == "imports[0]: own_missing cannot be imported: ModuleNotFoundError: No module named 'own_missing'"
+    assert found[2] == "imports[1]: own_broken cannot be imported: ZeroDivisionError: division by zero"
+    assert problems_of(folder, changed("seed = 3", "imports = 3")) == ["imports: must be a list, got 3"]
 
 
 # What a run leaves behind -------------------------------------------------------------------------------------------------

@@ -85,6 +85,7 @@ class StudyForm(_Form):
     seed: Annotated[int, Field(ge=0)] = 0
     runs: Annotated[int, Field(ge=1, le=10**6)] = 100
     horizon: Horizon
+    imports: list[str] = []
     record: Annotated[int | list[int], PlainValidator(_record)] = 200
     environments: Annotated[list[Entry], Field(min_length=1)]
     policies: Annotated[list[PolicyEntry], Field(min_length=1)]

@@ -3,6 +3,7 @@
 title = "Two treatments"
 horizon = 10_000
 runs = 50
+imports = ["my_policies"]       # modules beside this file, or installed, that ``@register`` policies of your own
 
 [budgets]                       # every policy runs with those of its notion
 zcdp = [0.1, 1.0]
@@ -21,8 +22,10 @@ budgets.zcdp = [0.5]            # instead of the study's
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
+import sys
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -91,7 +94,7 @@ class Study:
 
 
 def load_study(path: str | Path, *, before_policies: Callable[[], None] = lambda: None) -> Study:
-    """Read and check a study file.
+    """Read and check a study file, and run the modules that it imports.
 
     Args:
         path: of the file.
@@ -130,6 +133,7 @@ def _parse(data: dict[str, Any], source: str, folder: Path, before_policies: Cal
     worlds, log = _environments(_entries(Entry, data, "environments"), folder, horizon, problems)
     n_arms = worlds[0].n_arms if worlds else getattr(log, "n_arms", _ANY_ARMS)
     budgets = _valid(Budgets, data.get("budgets", {}))
+    _import(_valid(list[str], data.get("imports", [])) or [], folder, problems)
     before_policies()
     policies = _policies(_entries(PolicyEntry, data, "policies"), budgets, n_arms, horizon, problems)
     if form is not None and isinstance(form.record, list) and (late := [r for r in form.record if r > form.horizon]):
@@ -174,6 +178,20 @@ def _entries(form: type[M], data: dict[str, Any], section: str) -> list[tuple[st
     listed = data.get(section)
     checked = [(f"{section}[{i}]", _valid(form, raw)) for i, raw in enumerate(listed if isinstance(listed, list) else [])]
     return [(place, entry) for place, entry in checked if entry is not None]
+
+
+def _import(modules: list[str], folder: Path, problems: _Problems) -> None:
+    """Import modules from the study's folder or the path, so that what they register is known."""
+    sys.path.insert(0, here := str(folder.resolve()))
+    try:
+        importlib.invalidate_caches()  # the file may be younger than the last look into the folder
+        for i, module in enumerate(modules):
+            try:
+                importlib.import_module(module)
+            except Exception as error:  # whatever the module does wrong is wrong with the file that names it
+                problems.add(f"imports[{i}]", f"{module} cannot be imported: {type(error).__name__}: {error}")
+    finally:
+        sys.path.remove(here)
 
 
 # Environments -------------------------------------------------------------------------------------------------------------
