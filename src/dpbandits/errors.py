@@ -8,7 +8,15 @@ class DPBanditsError(Exception):
 
 
 class ArgumentError(DPBanditsError, ValueError):
-    """An argument is outside its allowed range; the message names it, its value and the range."""
+    """An argument is outside its allowed range; the message names it, its value and the range.
+
+    Attributes:
+        argument: its name, with which the message then begins; None where the error is about no single argument.
+    """
+
+    def __init__(self, message: str, argument: str | None = None) -> None:
+        super().__init__(message)
+        self.argument = argument
 
 
 class UpdateError(DPBanditsError, ValueError):

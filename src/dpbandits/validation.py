@@ -18,7 +18,7 @@ def integer(name: str, value: Any, low: int, high: int = _LARGEST) -> int:
     if whole and low <= int(value) <= high:
         return int(value)
     reach = f"at least {low}" if high == _LARGEST and not (whole and value > high) else f"between {low} and {high}"
-    raise ArgumentError(f"{name} must be an integer {reach}, got {value!r}")
+    raise ArgumentError(f"{name} must be an integer {reach}, got {value!r}", name)
 
 
 def real(name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, strict: bool = False) -> float:
@@ -29,7 +29,7 @@ def real(name: str, value: Any, low: float = -math.inf, high: float = math.inf, 
         number = math.inf
     if math.isfinite(number) and (low < number < high if strict else low <= number <= high):
         return number
-    raise ArgumentError(f"{name} must be a number in {_interval(low, high, strict)}, got {value!r}")
+    raise ArgumentError(f"{name} must be a number in {_interval(low, high, strict)}, got {value!r}", name)
 
 
 def finite(name: str, value: Any) -> float:
@@ -48,24 +48,24 @@ def interval(name: str, value: Any) -> tuple[float, float]:
     try:
         lo, hi = value
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be a pair (lo, hi) with lo < hi, got {value!r}") from None
+        raise ArgumentError(f"{name} must be a pair (lo, hi) with lo < hi, got {value!r}", name) from None
     lo, hi = real(f"{name}[0]", lo), real(f"{name}[1]", hi)
     if not lo < hi or not math.isfinite(hi - lo):
-        raise ArgumentError(f"{name} must be a pair (lo, hi) with lo < hi, got {value!r}")
+        raise ArgumentError(f"{name} must be a pair (lo, hi) with lo < hi, got {value!r}", name)
     return lo, hi
 
 
 def choice(name: str, value: Any, allowed: Collection[str]) -> str:
     """``value``, which must be one of ``allowed``."""
     if not isinstance(value, str) or value not in allowed:
-        raise ArgumentError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+        raise ArgumentError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}", name)
     return value
 
 
 def flag(name: str, value: Any) -> bool:
     """``value``, which must be True or False."""
     if not isinstance(value, bool):
-        raise ArgumentError(f"{name} must be True or False, got {value!r}")
+        raise ArgumentError(f"{name} must be True or False, got {value!r}", name)
     return value
 
 

@@ -18,6 +18,7 @@ from rich.text import Text
 from typer.testing import CliRunner, Result
 
 import dpbandits.report
+import dpbandits.studies
 from dpbandits import __version__
 from dpbandits.cli import app
 from dpbandits.cli.progress import StudyProgress
@@ -54,7 +55,7 @@ main()
 
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(dpbandits.report, "write", lambda folder, _: (folder / "report.html").write_text("x"), raising=False)
+    monkeypatch.setattr(dpbandits.report, "write", lambda folder, _: (folder / "report.html").write_text("x"))
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "study.toml"
     path.write_text(STUDY)
@@ -95,9 +96,16 @@ def test_list_shows_every_policy() -> None:
     assert ada["budgets"] == ["zcdp", "approx", "rdp"]
     assert (ada["trust_model"], ada["protects"], ada["view"]) == ("central", "rewards", "interactive")
     assert "Azize & Basu (2024)" in ada["source"]
-    table = call("list")
-    assert table.exit_code == 0
-    assert all(f"\n{row['policy']} " in table.stdout and row["source"] in table.stdout for row in rows)
+
+
+def test_the_list_fits_a_terminal() -> None:
+    shown = CliRunner().invoke(app, ["list"], env={"COLUMNS": "80", "FORCE_COLOR": "1"})
+    lines = Text.from_ansi(shown.stdout).plain.splitlines()
+    assert max(map(len, lines)) <= 80
+    starts = [line.split()[0] for line in lines[1:] if not line.startswith(" ")]
+    assert starts == list(registered())
+    assert len(lines) <= 2 * len(starts) + 1
+    assert "Auer, Cesa-Bianchi & Fischer (2002)" in call("list").stdout  # a file has room for the whole line
 
 
 def test_list_brings_in_nothing_slow() -> None:
@@ -145,6 +153,19 @@ def test_explain_says_the_guarantee() -> None:
     assert "(1, 1e-05)-DP" in call("explain", "AdaCUCB", "--budget", "approx=1,1e-5").stdout
     every = call("explain", "AdaCUCB").stdout
     assert all(notion in every for notion in ("0.5-zCDP: ", "(1, 1e-05)-DP: ", "(4, 1)-RDP: "))
+
+
+def test_explain_speaks_of_secure_noise_where_there_is_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "SIMULATION" in call("explain", "DPSE", "--noise", "simulation").stdout
+    pytest.importorskip("opendp")
+    for arguments in ([], ["--noise", "secure"]):
+        told = call("explain", "DPSE", *arguments)
+        assert told.exit_code == 0
+        assert "SIMULATION" not in told.stdout
+    monkeypatch.setattr("dpbandits.cli.commands.find_spec", lambda _: None)
+    told = call("explain", "DPSE")
+    assert "OpenDP is not installed: pip install 'dpbandits[secure]'" in told.stdout
+    assert "SIMULATION" in told.stdout
 
 
 @pytest.mark.parametrize(
@@ -202,8 +223,28 @@ def test_run_writes_a_folder_and_says_where(study: Path) -> None:
     manifest = json.loads((out / "manifest.json").read_text())
     assert (manifest["seed"], manifest["study"]["runs"], manifest["n_jobs"]) == (5, 3, 1)
     assert f"Report: {Path('out') / 'report.html'}" in result.stdout
-    assert "AdaCUCB(beta=1.0, forget=True)" in result.stdout
+    assert "\nAdaCUCB  0.5-zCDP " in result.stdout
     assert "Bernoulli(0.9, 0.1): 3 of 3 runs" in result.stderr  # lines, because this is no terminal
+
+
+def test_the_closing_tables_have_the_labels_of_the_report_and_the_replay(study: Path) -> None:
+    study.write_text(
+        STUDY.replace('kind = "Bernoulli"\nmeans = [0.9, 0.1]', 'kind = "DoctorBandit"\n[[environments]]\nkind = "DoctorReplay"')
+        + 'forget = false\n[[policies]]\nkind = "AdaCUCB"\n[[policies]]\nkind = "LDPUCB"\nbudgets = { pure = [1], open = true }\n'
+    )
+    shown = call("run", study, "--output", "out").stdout
+    simulated, replayed = shown.split("DoctorReplay", 1)
+    assert "mean success rate in the replay, 4 runs" in replayed
+    for part in (simulated, replayed):
+        lines = [" ".join(line.split()) for line in part.splitlines()]
+        for start in (
+            "AdaCUCB (forget=False) 0.5-zCDP ",
+            "AdaCUCB (forget=True) ",
+            "LDPUCB (local) 1-DP ",
+            "LDPUCB (local) no privacy ",
+        ):
+            assert sum(line.startswith(start) for line in lines) == 1
+    assert replayed.count(" % to ") == 4
 
 
 def test_progress_is_bars_on_a_terminal_and_lines_elsewhere() -> None:
@@ -218,9 +259,11 @@ def test_progress_is_bars_on_a_terminal_and_lines_elsewhere() -> None:
     assert file.getvalue().splitlines() == ["Beta(0.5): 8 of 8 runs", "[Log]: 4 of 4 runs"]
 
 
-def test_run_names_the_folder_after_the_title(study: Path) -> None:
+def test_a_folder_is_named_after_the_study_file_or_the_demo(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert call("run", study, "--quick").exit_code == 0
-    assert [path.name[:9] for path in study.parent.iterdir() if path.is_dir()] == ["two-arms-"]
+    monkeypatch.setattr(dpbandits.studies, "DEMO", study)
+    assert call("demo").exit_code == 0
+    assert sorted(path.name[:-15] for path in study.parent.iterdir() if path.is_dir()) == ["dpbandits-demo-", "study-"]
 
 
 def test_run_replaces_results_only_when_forced(study: Path) -> None:
@@ -234,10 +277,35 @@ def test_run_replaces_results_only_when_forced(study: Path) -> None:
     assert (study.parent / "out" / "results.parquet").read_bytes() != before
 
 
-def test_a_cold_cache_is_announced(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "compiles the algorithms" not in call("run", study, "--output", "warm").stderr
+def test_forcing_spares_what_a_run_does_not_write(study: Path) -> None:
+    assert call("run", study, "--output", "out").exit_code == 0
+    figures = study.parent / "out" / "figures"
+    figures.mkdir()
+    (figures / "regret.svg").write_text("drawn")
+    for mine in (study.parent / "out" / "notes.txt", figures / "letter.doc"):
+        mine.write_text("mine")
+        refused = call("run", study, "--output", "out", "--force")
+        assert refused.exit_code == 2
+        assert mine.name in refused.stderr
+        assert mine.read_text() == "mine"
+        mine.unlink()
+    assert call("run", study, "--output", "out", "--force").exit_code == 0
+
+
+@pytest.mark.parametrize("command", [["check"], ["run", "--quick", "--output", "out"]])
+def test_a_cold_cache_is_announced(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
     monkeypatch.setenv("DPBANDITS_CACHE_DIR", str(tmp_path / "cache"))
-    assert "compiles the algorithms" in call("run", study, "--output", "cold").stderr
+    assert "compiles" not in call(command[0], "none.toml").stderr  # nothing will be compiled
+    assert "later runs start at once" in call(*command, study).stderr
+    (tmp_path / "cache" / "something").write_text("cached")
+    assert "compiles" not in call(*command, study, *(["--force"] if command[1:] else [])).stderr
+
+
+def test_a_cache_that_cannot_be_written_is_no_promise(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DPBANDITS_CACHE_DIR", str(study / "cache"))
+    told = call("check", study).stderr
+    assert "Every run compiles the algorithms" in told
+    assert "later runs" not in told
 
 
 # Interrupted and killed ---------------------------------------------------------------------------------------------------
@@ -293,7 +361,7 @@ def test_a_failing_report_leaves_nothing(study: Path, monkeypatch: pytest.Monkey
         (folder / "report.html").write_text("half")
         raise RuntimeError("no ink")
 
-    monkeypatch.setattr(dpbandits.report, "write", fail, raising=False)
+    monkeypatch.setattr(dpbandits.report, "write", fail)
     result = call("run", study, "--output", "out")
     assert result.exit_code == 1
     assert str(result.exception) == "no ink"

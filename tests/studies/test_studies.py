@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import dpbandits.report
-from dpbandits import ZCDP, AdaCUCB, environments
+from dpbandits import environments, replay
 from dpbandits.errors import ArgumentError, StudyError
+from dpbandits.policies import Policy, protocol
 from dpbandits.simulation import Result
 from dpbandits.studies import DEMO, load_study, run_study
 from dpbandits.studies.output import final_table, result_folder, write_results
@@ -236,84 +237,76 @@ def test_a_policy_that_none_of_the_budgets_fits_is_reported(folder: Path) -> Non
 # Horizons and replays -----------------------------------------------------------------------------------------------------
 
 
-class Planned(AdaCUCB):
-    """A policy that has to know the horizon, as elimination does."""
-
-    def __init__(self, n_arms: int, *, horizon: int, budget: ZCDP | None) -> None:
-        super().__init__(n_arms, budget=budget)
-        self._config["horizon"] = self._horizon = horizon
-
-    @property
-    def horizon(self) -> int:
-        return self._horizon
-
-
-@pytest.fixture
-def planned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpbandits.studies.study.registered", lambda: {"AdaCUCB": AdaCUCB, "Planned": Planned})
-
-
-@pytest.mark.usefixtures("planned")
 def test_the_study_passes_its_horizon_where_one_is_needed(folder: Path) -> None:
-    study = load_study(written(folder, changed('kind = "AdaCUCB"', 'kind = "Planned"')))
-    assert [policy.horizon for policy in study.policies[:2]] == [300, 300]
-    study = load_study(written(folder, changed('kind = "AdaCUCB"', 'kind = "Planned"\nhorizon = 500')))
-    assert [policy.horizon for policy in study.policies[:2]] == [500, 500]
+    study = load_study(written(folder, changed('kind = "AdaCUCB"', 'kind = "DPSE"')))
+    assert ["horizon=300" in policy.label for policy in study.policies] == [True, False, False]
+    study = load_study(written(folder, changed('kind = "AdaCUCB"', 'kind = "DPSE"\nhorizon = 500')))
+    assert "horizon=500" in study.policies[0].label
 
 
-class Log:
-    """A logged trial with two arms."""
-
-    n_arms = 2
-
-    def __repr__(self) -> str:
-        return "Log()"
+WITH_LOG = GOOD.replace('kind = "RewardTable"\npath = "table.csv"', 'kind = "DoctorReplay"').replace(
+    "[0.9, 0.1]", "[0.9, 0.1, 0.2, 0.3]"
+)
 
 
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
-    """Makes ``Log`` a kind of environment; returns the calls of a stand-in for ``replay``."""
-    calls: list[dict[str, object]] = []
-
-    def replay(policies: object, log: object, **arguments: object) -> SimpleNamespace:
-        calls.append({"policies": policies, "log": log, **arguments})
-        return SimpleNamespace(runs=pd.DataFrame(), summary=lambda: pd.DataFrame({"rate": [0.5]}))
-
-    monkeypatch.setattr("dpbandits.studies.run.replay", replay)
-    monkeypatch.setattr(environments, "Log", Log, raising=False)
-    monkeypatch.setattr(environments, "__all__", [*environments.__all__, "Log"])
-    return calls
-
-
-WITH_LOG = GOOD.replace('kind = "RewardTable"\npath = "table.csv"', 'kind = "Log"')
-
-
-def test_a_log_is_replayed_with_the_same_policies(folder: Path, log: list[dict[str, object]]) -> None:
+def test_a_log_is_replayed_with_the_same_policies(folder: Path) -> None:
     study = load_study(written(folder, WITH_LOG))
     record = run_study(study, n_jobs=1)
-    assert len(study.environments) == 1
+    assert [repr(world) for world in study.environments] == ["Bernoulli(0.9, 0.1, 0.2, 0.3)"]
+    assert repr(study.log) == "DoctorReplay()"
     assert record.replay is not None
-    assert len(log) == 1
-    assert log[0]["policies"] == study.policies
-    assert log[0]["log"] is study.log
-    assert (log[0]["runs"], log[0]["seed"], log[0]["n_jobs"]) == (4, 3, 1)
+    direct = replay(study.policies, environments.DoctorReplay(), runs=4, seed=3, n_jobs=1)
+    pd.testing.assert_frame_equal(record.replay.runs, direct.runs)
 
 
-@pytest.mark.usefixtures("log")
 def test_logs_that_a_study_cannot_take(folder: Path) -> None:
-    assert problems_of(folder, WITH_LOG.replace('kind = "Bernoulli"\nmeans = [0.9, 0.1]', 'kind = "Log"')) == [
+    two = WITH_LOG.replace('kind = "Bernoulli"\nmeans = [0.9, 0.1, 0.2, 0.3]', 'kind = "DoctorReplay"')
+    assert problems_of(folder, two) == [
         "environments[1]: a study replays one log only",
         "environments: must hold one that is simulated, beside the log that is replayed",
     ]
+
+
+# Policies of one's own ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, type[Policy]]:
+    """A copy of the registry, which the other tests do not see."""
+    copy = dict(protocol._REGISTRY)
+    monkeypatch.setattr(protocol, "_REGISTRY", copy)
+    return copy
+
+
+def test_a_study_can_use_a_policy_of_a_file_beside_it(folder: Path, registry: dict[str, type[Policy]]) -> None:
+    (folder / "own_bandits.py").write_text(
+        "from dpbandits import AdaCUCB\nfrom dpbandits.policies import register\n\n\n"
+        "@register(n_arms=3)\nclass OwnBandit(AdaCUCB):\n    pass\n"
+    )
+    own = changed("seed = 3", 'seed = 3\nimports = ["own_bandits"]').replace('kind = "AdaCUCB"', 'kind = "OwnBandit"', 1)
+    path, before = list(sys.path), set(registry)
+    study = load_study(written(folder, own))
+    assert sys.path == path
+    assert set(registry) - before == {"OwnBandit"}
+    assert study.config["imports"] == ["own_bandits"]
+    record = run_study(study.altered(runs=1), n_jobs=1)
+    assert record.result.runs["policy"].str.startswith("OwnBandit(").any()
+
+
+def test_imports_that_fail_are_problems_of_the_file(folder: Path) -> None:
+    (folder / "own_broken.py").write_text("1 / 0")
+    found = problems_of(folder, changed("seed = 3", 'seed = -3\nimports = ["own_missing", "own_broken", ".own"]'))
+    assert [line.split(":")[0] for line in found] == ["seed", "imports[0]", "imports[1]", "imports[2]"]
+    assert found[1] == "imports[0]: own_missing cannot be imported: ModuleNotFoundError: No module named 'own_missing'"
+    assert found[2] == "imports[1]: own_broken cannot be imported: ZeroDivisionError: division by zero"
+    assert problems_of(folder, changed("seed = 3", "imports = 3")) == ["imports: must be a list, got 3"]
 
 
 # What a run leaves behind -------------------------------------------------------------------------------------------------
 
 
 def test_the_folder_holds_report_data_and_manifest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        dpbandits.report, "write", lambda into, record: (into / "report.html").write_text(record.title), raising=False
-    )
+    monkeypatch.setattr(dpbandits.report, "write", lambda into, record: (into / "report.html").write_text(record.title))
     record = run_study(load_study(written(folder, GOOD)), n_jobs=1)
     with result_folder(folder / "out") as hidden:
         write_results(hidden, record, started=datetime.now(UTC), n_jobs=1, command=["dpbandits", "run", "study.toml"])
@@ -386,7 +379,6 @@ def test_hidden_folders_of_live_runs_stay_and_those_of_dead_ones_go(tmp_path: Pa
     assert {path.name for path in tmp_path.iterdir()} == {"a", "b"}
 
 
-@pytest.mark.skipif(not hasattr(environments, "DoctorBandit"), reason="the demo needs the patients")
 def test_the_shipped_study_is_in_order() -> None:
     study = load_study(DEMO)
     assert study.log is not None

@@ -6,8 +6,12 @@ import contextlib
 import json
 import re
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +22,7 @@ from ..errors import ArgumentError, DPBanditsError
 from ..policies import Policy, registered
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import Console
 
     from ..privacy import Budget
@@ -28,12 +33,25 @@ WRONG_INPUT, INTERRUPTED = 2, 130
 _ROWS = 40
 _PIPED_WIDTH = 240
 
+
+class Noise(StrEnum):
+    """The values of ``--noise``."""
+
+    secure = "secure"
+    simulation = "simulation"
+
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY.toml", help="A study file.", show_default=False)]
-Output = Annotated[Path | None, typer.Option(help="Folder to write; by default named after the title and the time.")]
+Output = Annotated[Path | None, typer.Option(help="Folder to write; by default in this one, named after the study and the time.")]
 Jobs = Annotated[int, typer.Option(min=-1, help="Threads; -1 for one per core.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace earlier results in the output folder.")]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force", help="Replace the report, figures and data of an earlier run; refused where the folder holds other files."
+    ),
+]
 
 
 def _print_version(wanted: bool) -> None:
@@ -60,15 +78,17 @@ def list_policies(as_json: Annotated[bool, typer.Option("--json", help="Print JS
         return
     from rich.table import Table
 
-    table = Table("policy", "budgets", "trust", "protects", "view", "source", box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("policy", no_wrap=True)
+    for head in ("budgets", "trust", "protects", "source"):
+        table.add_column(head)
     for row in rows:
         table.add_row(
             row["policy"],
             ", ".join(row["budgets"]) or "-",
             row["trust_model"],
             row["protects"] or "nothing",
-            row["view"] or "-",
-            f"{row['title']}. {row['source']}",
+            _authors(row["source"]),
         )
     _console().print(table)
 
@@ -79,15 +99,20 @@ def explain(
     budget: Annotated[
         str | None, typer.Option(help="Such as zcdp=0.1, pure=1, approx=1,1e-5 or rdp=4,1; by default one of each that fits.")
     ] = None,
+    noise: Annotated[Noise | None, typer.Option(help="By default secure where OpenDP is installed.", show_default=False)] = None,
 ) -> None:
     """Say what a policy promises, in words, for a budget."""
     with _clear_errors():
         cls = _policy_class(policy)
         budgets: list[Any] = [_budget(budget)] if budget else cls.example_budgets() or [None]
-        policies = [cls(**cls.example, budget=chosen) for chosen in budgets]
+        chosen = noise or (Noise.secure if find_spec("opendp") else Noise.simulation)
+        _announce_compilation()
+        policies = [cls(**cls.example, budget=one, noise=chosen.value) for one in budgets]
     console = _console()
     console.print(f"[bold]{policy}[/bold]: {cls.card.title}", highlight=False)
     console.print(f"Source: {cls.card.source}", highlight=False, markup=False, soft_wrap=True)
+    if noise is None and chosen is Noise.simulation:
+        console.print("With simulated noise, because OpenDP is not installed: pip install 'dpbandits\\[secure]'", soft_wrap=True)
     for one in policies:
         console.print(f"\n{one.budget or 'no budget'}: {one.guarantee}", highlight=False, markup=False, soft_wrap=True)
 
@@ -98,7 +123,7 @@ def check(study_file: StudyFile) -> None:
     from ..studies import load_study
 
     with _clear_errors():
-        study = load_study(study_file)
+        study = load_study(study_file, before_policies=_announce_compilation)
     typer.echo(f"{study_file} is in order: {_size(study)}.")
 
 
@@ -116,12 +141,11 @@ def run(
     from ..studies import load_study
 
     with _clear_errors():
-        _announce_compilation()
-        study = load_study(study_file)
+        study = load_study(study_file, before_policies=_announce_compilation)
         if quick:
             study = study.quick()
         changes = {name: value for name, value in (("seed", seed), ("runs", runs)) if value is not None}
-        _run(study.altered(**changes) if changes else study, output, jobs, force)
+        _run(study.altered(**changes) if changes else study, output or _dated(study_file.stem), jobs, force)
 
 
 @app.command()
@@ -130,17 +154,16 @@ def demo(output: Output = None, jobs: Jobs = -1, force: Force = False) -> None:
     from ..studies import DEMO, load_study
 
     with _clear_errors():
-        _announce_compilation()
-        _run(load_study(DEMO), output, jobs, force)
+        study = load_study(DEMO, before_policies=_announce_compilation)
+        _run(study, output or _dated("dpbandits-demo"), jobs, force)
 
 
-def _run(study: Study, output: Path | None, jobs: int, force: bool) -> None:
+def _run(study: Study, target: Path, jobs: int, force: bool) -> None:
     from ..studies.output import final_table, result_folder, write_results
     from ..studies.run import run_study
     from .progress import StudyProgress
 
     started, talk = datetime.now(UTC), _console(stderr=True)
-    target = output or Path(f"{_slug(study.title)}-{datetime.now():%Y%m%d-%H%M%S}")
     with result_folder(target, force=force) as folder:
         talk.print(f"{study.title}: {_size(study)}.", markup=False, highlight=False)
         worlds = [*study.environments, *([study.log] if study.log is not None else [])]
@@ -152,21 +175,36 @@ def _run(study: Study, output: Path | None, jobs: int, force: bool) -> None:
     typer.echo(f"Report: {target / 'report.html'}")
 
 
-def _print_results(record: StudyRecord, table: Any) -> None:
-    from rich.table import Table
+def _print_results(record: StudyRecord, table: pd.DataFrame) -> None:
+    from ..report.labels import amount, looks, percent
 
-    console = _console()
+    about = record.result.info["policies"]
+    local = {entry["policy"] for entry in about if entry["guarantee"]["trust_model"] == "local"}
+    labels = {policy: look.label for policy, look in looks(table["policy"].drop_duplicates(), local).items()}
     for environment, rows in table.groupby("environment", sort=False):
         title = f"{environment}: mean regret after {rows['rounds'].iloc[0]:,} rounds, {rows['runs'].iloc[0]} runs"
-        shown = Table("policy", "budget", title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-        shown.add_column("regret", justify="right")
-        shown.add_column("95 % band", justify="right")
-        for row in rows.head(_ROWS).itertuples():
-            shown.add_row(_short(row.policy), row.budget, f"{row.regret:,.0f}", f"{row.low:,.0f} to {row.high:,.0f}")
-        console.print(shown)
-        if len(rows) > _ROWS:
-            console.print(f"... and {len(rows) - _ROWS} more in summary.csv")
-        console.print()
+        _print_means(title, labels, rows.rename(columns={"regret": "mean"}), "regret", amount)
+    if record.replay is not None:
+        for environment, rows in record.replay.summary().groupby("environment", sort=False):
+            title = f"{environment}: mean success rate in the replay, {rows['runs'].iloc[0]} runs"
+            _print_means(title, labels, rows, "rate", partial(percent, places=1))
+
+
+def _print_means(title: str, labels: dict[str, str], rows: pd.DataFrame, what: str, show: Callable[[float], str]) -> None:
+    from rich.table import Table
+
+    from ..report.labels import level
+
+    console = _console()
+    shown = Table("policy", "budget", title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    shown.add_column(what, justify="right")
+    shown.add_column("95 % band", justify="right")
+    for row in rows.head(_ROWS).itertuples():
+        shown.add_row(labels[row.policy], level(row.budget).shown, show(row.mean), f"{show(row.low)} to {show(row.high)}")
+    console.print(shown)
+    if len(rows) > _ROWS:
+        console.print(f"... and {len(rows) - _ROWS} more in the folder")
+    console.print()
 
 
 # Small things -------------------------------------------------------------------------------------------------------------
@@ -207,6 +245,12 @@ def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
         "view": card.view if private else None,
         "source": card.source,
     }
+
+
+def _authors(source: str) -> str:
+    """The beginning of a source, up to the year."""
+    found = re.match(r".*?\(\d{4}\)", source)
+    return found[0] if found else source
 
 
 def _policy_class(name: str) -> type[Policy]:
@@ -250,19 +294,30 @@ def _plural(word: str) -> str:
     return "policies" if word == "policy" else f"{word}s"
 
 
-def _short(policy: str) -> str:
-    """A policy's label without what all of a study have in common."""
-    return re.sub(r"n_arms=\d+(, )?", "", policy).removesuffix("()")
-
-
-def _slug(title: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40].strip("-") or "study"
+def _dated(name: str) -> Path:
+    return Path(f"{name}-{datetime.now():%Y%m%d-%H%M%S}")
 
 
 def _announce_compilation() -> None:
-    """Before anything is built, because building policies already compiles parts of them."""
+    """Where nothing is cached yet: even a policy that is only built has parts of it compiled."""
     from ..kernel import cache_folder
 
     folder = cache_folder()
-    if not folder.is_dir() or not any(folder.iterdir()):
-        typer.echo("The first run compiles the algorithms, which takes half a minute or so; later runs start at once.", err=True)
+    if folder.is_dir() and any(folder.iterdir()):
+        return
+    takes = "compiles the algorithms, which takes half a minute or so"
+    if _can_write(folder):
+        typer.echo(f"The first run {takes}; later runs start at once.", err=True)
+    else:
+        typer.echo(
+            f"Every run {takes}: the cache folder {folder} cannot be written, $DPBANDITS_CACHE_DIR may name another.", err=True
+        )
+
+
+def _can_write(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True

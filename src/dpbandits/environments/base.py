@@ -65,11 +65,11 @@ def vector(name: str, values: Any, low: float = -np.inf, high: float = np.inf) -
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be a list of numbers, got {values!r}") from None
+        raise ArgumentError(f"{name} must be a list of numbers, got {values!r}", name) from None
     if array.ndim != 1 or array.size == 0:
-        raise ArgumentError(f"{name} must be a list of at least one number, got shape {array.shape}")
+        raise ArgumentError(f"{name} must be a list of at least one number, got shape {array.shape}", name)
     if not np.all((array >= low) & (array <= high) & np.isfinite(array)):
-        raise ArgumentError(f"{name} must hold finite numbers in [{low:g}, {high:g}], got {array.tolist()}")
+        raise ArgumentError(f"{name} must hold finite numbers in [{low:g}, {high:g}], got {array.tolist()}", name)
     array.flags.writeable = False
     return array
 

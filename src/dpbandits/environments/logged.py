@@ -45,9 +45,11 @@ class LoggedTrial:
         self.counts = np.bincount(self.arms)
         self.n_arms = self.counts.size
         if not self.counts.all():
-            raise ArgumentError(f"arms must hold every arm from 0 to {self.n_arms - 1}, got counts {self.counts.tolist()}")
+            raise ArgumentError(
+                f"arms must hold every arm from 0 to {self.n_arms - 1}, got counts {self.counts.tolist()}", "arms"
+            )
         if self.n_arms > 1 and chisquare(self.counts).pvalue < _CLEARLY_UNEVEN:
-            raise ArgumentError(f"arms must have been given uniformly at random, got counts {self.counts.tolist()}")
+            raise ArgumentError(f"arms must have been given uniformly at random, got counts {self.counts.tolist()}", "arms")
 
     def __len__(self) -> int:
         return self.arms.size
@@ -71,9 +73,9 @@ class LoggedTrial:
 def _arms(values: Any) -> np.ndarray:
     array = np.asarray(values)
     if array.ndim != 1 or array.size == 0 or not np.issubdtype(array.dtype, np.integer) or array.min() < 0:
-        raise ArgumentError(f"arms must be a list of at least one arm number from 0, got {values!r}")
+        raise ArgumentError(f"arms must be a list of at least one arm number from 0, got {values!r}", "arms")
     if array.max() >= array.size:  # and so would some arm be missing; said here because counting would fill the memory
-        raise ArgumentError(f"arms must hold every arm from 0 to {array.max()}, got {array.size} records")
+        raise ArgumentError(f"arms must hold every arm from 0 to {array.max()}, got {array.size} records", "arms")
     arms = array.astype(np.int64)
     arms.flags.writeable = False
     return arms

@@ -85,6 +85,7 @@ class StudyForm(_Form):
     seed: Annotated[int, Field(ge=0)] = 0
     runs: Annotated[int, Field(ge=1, le=10**6)] = 100
     horizon: Horizon
+    imports: list[str] = []
     record: Annotated[int | list[int], PlainValidator(_record)] = 200
     environments: Annotated[list[Entry], Field(min_length=1)]
     policies: Annotated[list[PolicyEntry], Field(min_length=1)]
@@ -122,6 +123,16 @@ def form_problems(error: ValidationError) -> list[str]:
     return [_sentence(detail) for detail in error.errors(include_url=False)]
 
 
+def without_name(error: Exception) -> str:
+    """The message of an error without the argument that it begins with.
+
+    >>> from dpbandits import ArgumentError
+    >>> without_name(ArgumentError("x must be a number", "x"))
+    'must be a number'
+    """
+    return str(error).removeprefix(getattr(error, "argument", None) or "").lstrip()
+
+
 def _sentence(detail: Any) -> str:
     place, kind = place_of(detail["loc"]), detail["type"]
     if kind == "missing":
@@ -130,9 +141,9 @@ def _sentence(detail: Any) -> str:
         known = Budgets.model_fields if "budgets" in detail["loc"] else StudyForm.model_fields
         return f"{place}: unknown key; {close_name(str(detail['loc'][-1]), known)}"
     if kind == "value_error":  # from our own constructors, which name the value
-        message = str(detail["ctx"]["error"])
-        own = re.fullmatch(rf"{re.escape(place)}(\S*) (must .*)", message)
-        return f"{place}{own[1]}: {own[2]}" if own else f"{place}: {message}"
+        error = detail["ctx"]["error"]
+        argument = getattr(error, "argument", None) or ""
+        return f"{argument}: {without_name(error)}" if argument.startswith(place) else f"{place}: {error}"
     if kind.startswith("model_"):
         return f"{place}: must be a table, got {detail['input']!r}"
     message = re.sub(r"^\w+ should (be|have) ", r"must \1 ", detail["msg"])

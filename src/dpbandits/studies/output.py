@@ -29,6 +29,9 @@ except ImportError:  # Windows, where dead runs' folders stay
     fcntl = None  # type: ignore[assignment]
 
 MANIFEST = "manifest.json"
+_WRITTEN = {"report.html", "figures", "results.parquet", "summary.csv", "replay.csv", MANIFEST}
+_FIGURES = {".svg", ".png"}
+_NAMED = 5
 _PREFIX, _SUFFIX = ".dpbandits-", ".partial"
 
 
@@ -36,7 +39,7 @@ _PREFIX, _SUFFIX = ".dpbandits-", ".partial"
 def result_folder(target: Path, *, force: bool = False) -> Iterator[Path]:
     """A hidden folder to write into, which becomes ``target`` if the block ends well and vanishes if not.
 
-    With ``force``, ``target`` may hold earlier results, which are replaced.
+    With ``force``, ``target`` may hold earlier results and nothing else; they are replaced.
 
     Raises:
         ArgumentError: ``target`` is in the way.
@@ -110,6 +113,17 @@ def _check_free(target: Path, force: bool) -> None:
         raise ArgumentError(f"output must be a new or empty folder, got {target}; --force replaces earlier results")
     if not (target / MANIFEST).is_file():
         raise ArgumentError(f"output must hold earlier results to be replaced, got {target}, which has no {MANIFEST}")
+    strangers = [path.relative_to(target).as_posix() for path in target.rglob("*") if not _is_ours(path.relative_to(target))]
+    if strangers:
+        named = ", ".join(sorted(strangers)[:_NAMED]) + (", ..." if len(strangers) > _NAMED else "")
+        raise ArgumentError(f"output must hold nothing but earlier results to be replaced, got {target} with {named}")
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a run writes something of this name, relative to its folder."""
+    if path.parts[0] == "figures" and len(path.parts) > 1:
+        return len(path.parts) == 2 and path.suffix in _FIGURES
+    return path.as_posix() in _WRITTEN
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 title = "Two treatments"
 horizon = 10_000
 runs = 50
+imports = ["my_policies"]       # modules beside this file, or installed, that ``@register`` policies of your own
 
 [budgets]                       # every policy runs with those of its notion
 zcdp = [0.1, 1.0]
@@ -21,8 +22,10 @@ budgets.zcdp = [0.5]            # instead of the study's
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
+import sys
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,11 +36,11 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from .. import environments
-from ..environments import ArmsEnvironment, RewardTable
+from ..environments import ArmsEnvironment, LoggedTrial, RewardTable
 from ..errors import ArgumentError, DPBanditsError, StudyError
 from ..policies import Options, Policy, registered
 from ..privacy import Budget
-from .form import Budgets, Entry, Horizon, PolicyEntry, StudyForm, close_name, form_problems, notions_of
+from .form import Budgets, Entry, Horizon, PolicyEntry, StudyForm, close_name, form_problems, notions_of, without_name
 
 DEMO = Path(__file__).with_name("demo.toml")
 
@@ -70,7 +73,7 @@ class Study:
     horizon: int
     record: int | list[int]
     environments: tuple[ArmsEnvironment, ...]
-    log: Any
+    log: LoggedTrial | None
     policies: tuple[Policy, ...]
     config: dict[str, Any]
     folder: Path
@@ -90,8 +93,12 @@ class Study:
         return self.altered(runs=min(self.runs, 5), horizon=horizon, record=record)
 
 
-def load_study(path: str | Path) -> Study:
-    """Read and check a study file.
+def load_study(path: str | Path, *, before_policies: Callable[[], None] = lambda: None) -> Study:
+    """Read and check a study file, and run the modules that it imports.
+
+    Args:
+        path: of the file.
+        before_policies: called before the policies are built, which takes seconds where nothing is compiled yet.
 
     Raises:
         StudyError: the file is missing, or anything in it is wrong; ``problems`` names everything that is.
@@ -111,10 +118,10 @@ def load_study(path: str | Path) -> Study:
         raise StudyError(str(path), [f"is not UTF-8 text: {error.reason} at byte {error.start}"]) from None
     except tomllib.TOMLDecodeError as error:
         raise StudyError(str(path), [f"is not TOML: {error}"]) from None
-    return _parse(data, str(path), path.parent)
+    return _parse(data, str(path), path.parent, before_policies)
 
 
-def _parse(data: dict[str, Any], source: str, folder: Path) -> Study:
+def _parse(data: dict[str, Any], source: str, folder: Path, before_policies: Callable[[], None] = lambda: None) -> Study:
     problems = _Problems()
     try:
         form = StudyForm.model_validate(data)
@@ -126,6 +133,8 @@ def _parse(data: dict[str, Any], source: str, folder: Path) -> Study:
     worlds, log = _environments(_entries(Entry, data, "environments"), folder, horizon, problems)
     n_arms = worlds[0].n_arms if worlds else getattr(log, "n_arms", _ANY_ARMS)
     budgets = _valid(Budgets, data.get("budgets", {}))
+    _import(_valid(list[str], data.get("imports", [])) or [], folder, problems)
+    before_policies()
     policies = _policies(_entries(PolicyEntry, data, "policies"), budgets, n_arms, horizon, problems)
     if form is not None and isinstance(form.record, list) and (late := [r for r in form.record if r > form.horizon]):
         problems.add("record", f"must hold rounds up to the horizon {form.horizon}, got {late}")
@@ -171,6 +180,20 @@ def _entries(form: type[M], data: dict[str, Any], section: str) -> list[tuple[st
     return [(place, entry) for place, entry in checked if entry is not None]
 
 
+def _import(modules: list[str], folder: Path, problems: _Problems) -> None:
+    """Import modules from the study's folder or the path, so that what they register is known."""
+    sys.path.insert(0, here := str(folder.resolve()))
+    try:
+        importlib.invalidate_caches()  # the file may be younger than the last look into the folder
+        for i, module in enumerate(modules):
+            try:
+                importlib.import_module(module)
+            except Exception as error:  # whatever the module does wrong is wrong with the file that names it
+                problems.add(f"imports[{i}]", f"{module} cannot be imported: {type(error).__name__}: {error}")
+    finally:
+        sys.path.remove(here)
+
+
 # Environments -------------------------------------------------------------------------------------------------------------
 
 
@@ -183,24 +206,24 @@ def _kinds(folder: Path) -> dict[str, Callable[..., Any]]:
 def _table_reader(folder: Path) -> Callable[[Any], RewardTable]:
     def read(path: Any) -> RewardTable:
         if not isinstance(path, str) or not (folder / path).is_file():
-            raise ArgumentError(f"path must be a file beside the study, got {path!r}")
+            raise ArgumentError(f"path must be a file beside the study, got {path!r}", "path")
         try:
             text = (folder / path).read_text(encoding="utf-8").splitlines()
             header = bool(text) and not re.fullmatch(r"[\s\d.,eE+-]*", text[0])
             return RewardTable(np.loadtxt(text, delimiter=",", ndmin=2, skiprows=int(header)))
         except ValueError as error:
-            raise ArgumentError(f"path must hold rows of numbers, one column per arm; {path}: {error}") from None
+            raise ArgumentError(f"path must hold rows of numbers, one column per arm; {path}: {error}", "path") from None
 
     return read
 
 
 def _is_log(kind: Any) -> bool:
-    return isinstance(kind, type) and not issubclass(kind, ArmsEnvironment)
+    return isinstance(kind, type) and issubclass(kind, LoggedTrial)
 
 
 def _environments(
     entries: list[tuple[str, Entry]], folder: Path, horizon: int | None, problems: _Problems
-) -> tuple[list[ArmsEnvironment], Any]:
+) -> tuple[list[ArmsEnvironment], LoggedTrial | None]:
     kinds, worlds, log, first = _kinds(folder), [], None, ""
     names: dict[str, str] = {}
     n_arms = 0
@@ -216,7 +239,7 @@ def _environments(
             problems.add(place, f"has {built.n_arms} arms where {first} has {n_arms}; one study has one number of arms")
         if not n_arms:
             n_arms, first = built.n_arms, place
-        if not isinstance(built, ArmsEnvironment):
+        if _is_log(build):
             if log is not None:
                 problems.add(place, "a study replays one log only")
             log = built
@@ -312,14 +335,15 @@ def _build(
         try:
             built = make(**usable, **fixed)
         except (DPBanditsError, TypeError, ValueError) as error:
-            named = re.match(r"(\w+)(\S*) (must .*)", str(error), re.DOTALL)
-            if named is None or named[1] not in usable:
+            argument = getattr(error, "argument", None) or ""
+            name = argument.partition("[")[0]
+            if name not in usable:
                 problems.add(place, str(error))
                 break
-            problems.add(f"{place}.{named[1]}{named[2]}", named[3])
+            problems.add(f"{place}.{argument}", without_name(error))
             # A constructor reports one argument at a time: leave that one at its default, and see what else is wrong.
-            del usable[named[1]]
-            missing = needed & {named[1]}
+            del usable[name]
+            missing = needed & {name}
         else:
             return built if len(problems) == before else None
     return None
