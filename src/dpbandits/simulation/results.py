@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,13 +78,12 @@ class Result:
         table = pa.Table.from_pandas(self.frame, preserve_index=False)
         extra = {"dpbandits": json.dumps({"runs": self.runs.to_dict("list"), "info": self.info})}
         table = table.replace_schema_metadata({**(table.schema.metadata or {}), **extra})
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(handle)
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
         try:
             pq.write_table(table, temporary)
             os.replace(temporary, path)
         except BaseException:
-            os.unlink(temporary)
+            temporary.unlink(missing_ok=True)
             raise
         return path
 
