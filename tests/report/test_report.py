@@ -406,4 +406,9 @@ def test_labels_say_what_differs_and_no_more():
         "B (local)",
         "odd {label",
     ]
-    assert len({look.colour for look in looks(policies).values()}) == 4
+
+
+def test_no_two_policies_look_alike():
+    drawn = list(looks(f"P{i}()" for i in range(40)).values())
+    assert len({look.colour for look in drawn[:12]}) == len({look.marker for look in drawn[:12]}) == 12
+    assert len({(look.colour, look.marker) for look in drawn}) == 40

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import blended_transform_factory
@@ -203,6 +204,14 @@ def replay_rates(table: pd.DataFrame, looks_of: Mapping[str, Look], own: tuple[s
     ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:.0f} %"))
     ax.set_xlabel("success rate among the counted people")
     return figure
+
+
+def swatch(look: Look) -> str:
+    """The mark of a policy as an SVG element, for tables."""
+    mark = MarkerStyle(look.marker)
+    rings = mark.get_path().transformed(mark.get_transform()).to_polygons()
+    path = "".join("M" + "L".join(f"{x:.2f} {-y:.2f}" for x, y in ring) + "Z" for ring in rings)
+    return f'<svg class="swatch" viewBox="-.8 -.8 1.6 1.6" aria-hidden="true"><path fill="{look.colour}" d="{path}"></path></svg>'
 
 
 def svg(figure: Figure) -> bytes:

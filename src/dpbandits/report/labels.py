@@ -10,8 +10,11 @@ from typing import NamedTuple
 
 # Dark enough on white, and told apart with the common kinds of colour blindness (after Okabe & Ito 2008, and Tol); the markers
 # carry the same distinction once more.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#332288", "#B8860B", "#56B4E9", "#882255", "#555555")
-_MARKERS = "osD^vPX<>*"
+_COLOURS = (
+    *("#0072B2", "#D55E00", "#009E73", "#AA4499", "#332288", "#B8860B"),
+    *("#56B4E9", "#882255", "#555555", "#7A9A01", "#E7298A", "#8C564B"),
+)
+_MARKERS = "osD^vPX<>*hp"
 
 _NUMBER = r"([0-9.e+-]+|inf)"
 _NOTIONS = (  # the strings of privacy.budgets; the last group is the number that may be compared within a notion
@@ -83,10 +86,13 @@ def looks(policies: Iterable[str], local: Collection[str] = ()) -> dict[str, Loo
     parsed = {policy: _parsed(policy) for policy in policies}
     labels = {policy: _compact(policy, parsed, policy in local) for policy in parsed}
     places = {label: i for i, label in enumerate(dict.fromkeys(labels.values()))}
-    return {
-        policy: Look(label, _COLOURS[places[label] % len(_COLOURS)], _MARKERS[places[label] % len(_MARKERS)])
-        for policy, label in labels.items()
-    }
+    return {policy: Look(label, *_drawn(places[label])) for policy, label in labels.items()}
+
+
+def _drawn(place: int) -> tuple[str, str]:
+    """Colour and marker: both new for the first dozen, then in other pairs."""
+    again, i = divmod(place, len(_COLOURS))
+    return _COLOURS[i], _MARKERS[(i + again) % len(_MARKERS)]
 
 
 def _parsed(policy: str) -> tuple[str, dict[str, str]]:

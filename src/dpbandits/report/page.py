@@ -243,8 +243,7 @@ class _Page:
     def _grouped(self, rows: pd.DataFrame, cells: Callable[[pd.Series], list[str]]) -> Iterator[tuple[Html, list[list[str]]]]:
         for policy, group in rows.groupby("policy", sort=False):
             look = self.looks[str(policy)]
-            name = Html(f'<span class="swatch" style="background:{look.colour}"></span>') + text(look.label)
-            yield Html(name), [cells(row) for _, row in group.iterrows()]
+            yield Html(figures.swatch(look) + text(look.label)), [cells(row) for _, row in group.iterrows()]
 
     def _setting_of(self, row: pd.Series) -> str:
         return f"{self.looks[row['policy']].label}, {row['level'].shown}"
