@@ -110,7 +110,7 @@ def regret_curves(
 def regret_by_budget(scene: Scene, looks_of: Mapping[str, Look], width: float = WIDE) -> Figure:
     """Final regret against the budget; one panel per privacy notion, because their numbers cannot be compared."""
     table = scene.table[[kind.comparable for kind in scene.table["level"]]]
-    notions = list(dict.fromkeys(kind.notion for kind in sorted(table["level"], key=_order)))
+    notions = list(dict.fromkeys(kind.notion for kind in sorted(table["level"], key=lambda kind: kind.order)))
     figure, axes = _panels(len(notions), width, height=3.2, columns=min(3, len(notions)))
     shown = []
     for ax, notion in zip(axes, notions, strict=True):
@@ -125,7 +125,7 @@ def regret_by_budget(scene: Scene, looks_of: Mapping[str, Look], width: float = 
         ax.set_xlim(values[0] / 1.6, values[-1] * 1.6)
         if len(values) <= 8:
             ax.xaxis.set_major_locator(FixedLocator(values))
-            ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
             ax.xaxis.set_minor_locator(NullLocator())
     _regret_axis(axes, scene.table["regret"], None)
     figure.supylabel(f"mean regret after {scene.horizon:,} rounds", fontsize=8.5, color=_SOFT)
@@ -209,7 +209,7 @@ def replay_rates(table: pd.DataFrame, looks_of: Mapping[str, Look], own: tuple[s
 def swatch(look: Look) -> str:
     """The mark of a policy as an SVG element, for tables."""
     mark = MarkerStyle(look.marker)
-    rings = mark.get_path().transformed(mark.get_transform()).to_polygons()
+    rings = map(np.asarray, mark.get_path().transformed(mark.get_transform()).to_polygons())
     path = "".join("M" + "L".join(f"{x:.2f} {-y:.2f}" for x, y in ring) + "Z" for ring in rings)
     return f'<svg class="swatch" viewBox="-.8 -.8 1.6 1.6" aria-hidden="true"><path fill="{look.colour}" d="{path}"></path></svg>'
 
@@ -246,12 +246,8 @@ def _panels(count: int, width: float, *, height: float, columns: int = 3) -> tup
     return figure, axes
 
 
-def _order(kind: Level) -> tuple[int, str, float]:
-    return kind[:3]
-
-
 def _levels(budgets: Iterable[str]) -> list[Level]:
-    return sorted((level(budget) for budget in dict.fromkeys(budgets)), key=_order)
+    return sorted((level(budget) for budget in dict.fromkeys(budgets)), key=lambda kind: kind.order)
 
 
 def _curve(ax: Axes, curve: pd.DataFrame, look: Look, place: int) -> None:

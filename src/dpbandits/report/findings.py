@@ -83,7 +83,7 @@ def _setting(scene: Scene) -> Iterator[str]:
 
 def _ends(private: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     """The strictest and the loosest budget of every notion."""
-    notions = dict.fromkeys(kind.notion for kind in sorted(private["level"], key=lambda kind: kind[:3]))
+    notions = dict.fromkeys(kind.notion for kind in sorted(private["level"], key=lambda kind: kind.order))
     for notion in notions:
         rows = private[[kind.notion == notion for kind in private["level"]]]
         values = sorted({kind.value for kind in rows["level"]})

@@ -16,25 +16,30 @@ _COLOURS = (
 )
 _MARKERS = "osD^vPX<>*hp"
 
-_NUMBER = r"([0-9.e+-]+|inf)"
-_NOTIONS = (  # the strings of privacy.budgets; the last group is the number that may be compared within a notion
-    (re.compile(f"^{_NUMBER}-zCDP$"), "zCDP", "ρ"),
-    (re.compile(f"^{_NUMBER}-DP$"), "Pure DP", "ε"),
-    (re.compile(rf"^\({_NUMBER}, (?P<fixed>{_NUMBER})\)-DP$"), "Approximate DP, δ = {}", "ε"),
-    (re.compile(rf"^\((?P<fixed>{_NUMBER}), {_NUMBER}\)-RDP$"), "Rényi DP, order {}", "ε"),
-)
+_NOTIONS = {  # how the strings of privacy.budgets end, and how many numbers they have: in the order of the page
+    ("zCDP", 1): ("zCDP", "ρ"),
+    ("DP", 1): ("Pure DP", "ε"),
+    ("DP", 2): ("Approximate DP, δ = {}", "ε"),
+    ("RDP", 2): ("Rényi DP, order {}", "ε"),
+}
 NO_PRIVACY = "none"
 
 
 class Level(NamedTuple):
-    """A budget as a place on an axis: levels sort from strict to loose within a notion, without privacy last."""
+    """A budget as a place on an axis."""
 
     rank: int
     notion: str
     value: float
     symbol: str
-    text: str
+    text: str  # as in the frames
+    shown: str  # as on the page
     fixed: float = math.nan  # delta or the order, where the notion has one
+
+    @property
+    def order(self) -> tuple[int, str, float]:
+        """What levels are sorted by: from strict to loose within a notion, without privacy last."""
+        return self.rank, self.notion, self.value
 
     @property
     def private(self) -> bool:
@@ -45,26 +50,27 @@ class Level(NamedTuple):
         """Whether it has a place among the budgets of its notion."""
         return self.private and not math.isnan(self.value)
 
-    @property
-    def shown(self) -> str:
-        return self.text if self.private else "no privacy"
-
 
 def level(budget: str) -> Level:
     """Read a budget back from its string.
 
-    >>> level("0.1-zCDP").value, level("(1, 1e-06)-DP").notion
-    (0.1, 'Approximate DP, δ = 1e-06')
+    >>> level("0.123456789-zCDP").value, level("0.123456789-zCDP").shown, level("(1, 1e-06)-DP").notion
+    (0.123456789, '0.123457-zCDP', 'Approximate DP, δ = 1e-06')
     """
     if budget == NO_PRIVACY:
-        return Level(len(_NOTIONS) + 1, "No privacy", math.inf, "", budget)
-    for rank, (pattern, notion, symbol) in enumerate(_NOTIONS):
-        match = pattern.match(budget)
-        if match:
-            fixed = match.groupdict().get("fixed")
-            value = match[match.re.groups] if "Rényi" in notion else match[1]
-            return Level(rank, notion.format(fixed), float(value), symbol, budget, float(fixed or "nan"))
-    return Level(len(_NOTIONS), budget, math.nan, "", budget)
+        return Level(len(_NOTIONS) + 1, "No privacy", math.inf, "", budget, "no privacy")
+    numbers, _, ending = budget.rpartition("-")
+    try:
+        values = [float(part) for part in numbers.strip("()").split(",")]
+        notion, symbol = _NOTIONS[ending, len(values)]
+    except (ValueError, KeyError):
+        return Level(len(_NOTIONS), budget, math.nan, "", budget, budget)
+    rank, written = list(_NOTIONS).index((ending, len(values))), [f"{value:.6g}" for value in values]
+    if len(values) == 1:
+        return Level(rank, notion, values[0], symbol, budget, f"{written[0]}-{ending}")
+    at = 0 if ending == "RDP" else 1  # (order, epsilon), but (epsilon, delta)
+    shown = f"({written[0]}, {written[1]})-{ending}"
+    return Level(rank, notion.format(written[at]), values[1 - at], symbol, budget, shown, values[at])
 
 
 class Look(NamedTuple):
@@ -164,6 +170,17 @@ def more_or_fewer(value: float) -> str:
 def percent(share: float, places: int = 0) -> str:
     """A share in percent."""
     return f"{100 * share:.{places}f} %"
+
+
+def chance(probability: float) -> str:
+    """A small probability in words.
+
+    >>> chance(1e-6), chance(0.02)
+    ('one in a million', 'one in 50')
+    """
+    words = {1e3: "a thousand", 1e6: "a million", 1e9: "a billion"}
+    whole = float(f"{1 / probability:.3g}")
+    return f"one in {words.get(whole) or number(whole)}"
 
 
 def seconds(elapsed: float) -> str:

@@ -272,7 +272,7 @@ class _Page:
             merged = merged[["policy", "budget", "rate", "rate_low", "rate_high"]].merge(counts, on=["policy", "budget"])
             merged["level"] = merged["budget"].map(level)
             order = {policy: i for i, policy in enumerate(merged["policy"].drop_duplicates())}
-            merged["order"] = [(order[row.policy], row.level[:3]) for row in merged.itertuples()]
+            merged["order"] = [(order[row.policy], row.level.order) for row in merged.itertuples()]
             yield str(environment), merged.sort_values("order", ignore_index=True), self._own_rate(str(environment))
 
     def _own_rate(self, environment: str) -> tuple[str, float] | None:
@@ -355,7 +355,7 @@ class _Page:
                 lines.append(tag("p", promise) if open_ else tag("p", who, promise))
             yield tag("div", title, *lines, *([tag("p", rest)] if rest else []), class_="card open" if open_ else "card")
         yield tag("h3", "The budgets in words")
-        kinds = sorted(map(level, self.result.runs["budget"].drop_duplicates()), key=lambda kind: kind[:3])
+        kinds = sorted(map(level, self.result.runs["budget"].drop_duplicates()), key=lambda kind: kind.order)
         rows = [(kind.shown, [[meaning(kind)]]) for kind in kinds]
         yield table("Every budget of this study, translated.", ["Budget", "What may be learnt about one person"], rows, [1])
 
@@ -393,7 +393,7 @@ class _Page:
 def _grouped_sentences(policies: list[dict[str, Any]]) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """Guarantees by what follows their first sentence, which holds the budget; within it by that sentence."""
     groups: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for entry in sorted(policies, key=lambda entry: level(entry["budget"])[:3]):
+    for entry in sorted(policies, key=lambda entry: level(entry["budget"]).order):
         first, stop, rest = str(entry.get("sentence", "")).partition(". ")
         groups.setdefault(rest, {}).setdefault(first + stop.strip(), []).append(entry)
     return groups
