@@ -11,9 +11,12 @@ from ..privacy.budgets import RDP, ZCDP
 from .labels import Level, Look, amount, chance, more_or_fewer, number, per_thousand
 from .scenes import Estimate, Scene
 
-_STRICTEST, _LOOSEST = ", the strictest budget", ", the loosest"
 _DELTA = 1e-6  # at which notions without a delta are translated
 _REVEALED = 99.0  # percent: a budget under which a suspicion can rise to this is no headline
+_STRICTEST, _LOOSEST = (
+    ", the strictest budget",
+    f", the loosest of those under which a suspicion of 50 % stays below {_REVEALED:.0f} %",
+)
 
 
 def in_people(scene: Scene, looks_of: Mapping[str, Look]) -> list[str]:
@@ -78,12 +81,12 @@ def _odds(epsilon: float) -> str:
     factor = math.exp(min(epsilon, 700.0))
     times = f"{number(_up(factor))} times" if factor < 1e6 else f"e^{number(_up(epsilon))} times"
     rise = suspicion(_up(100 * factor / (1 + factor)))
-    return f"One person's answer makes any outcome at most {times} as likely; a suspicion of 50 % can rise to {rise} at most."
+    return f"One person's answer makes any outcome at most {times} as likely; a suspicion of 50 % can rise to {rise}."
 
 
 def suspicion(percents: float) -> str:
     """A belief that a suspicion can rise to."""
-    return "more than 99.9 %" if percents > 99.9 else f"{percents:.1f} %"
+    return "more than 99.9 %" if percents > 99.9 else f"{percents:.1f} % at most"
 
 
 def _up(value: float) -> float:
@@ -104,11 +107,13 @@ def _setting(scene: Scene) -> Iterator[str]:
 
 
 def _ends(private: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The strictest and the loosest budget of every notion."""
+    """The strictest budget of every notion, and the loosest that still protects."""
     notions = dict.fromkeys(kind.notion for kind in sorted(private["level"], key=lambda kind: kind.order))
     for notion in notions:
         rows = private[[kind.notion == notion for kind in private["level"]]]
-        values = sorted({kind.value for kind in rows["level"]})
+        values = sorted(
+            {kind.value for kind in rows["level"] if belief(kind) < _REVEALED} or {kind.value for kind in rows["level"]}
+        )
         ends = [("", values[0])] if len(values) == 1 else [(_STRICTEST, values[0]), (_LOOSEST, values[-1])]
         for place, value in ends:
             chosen = rows[[kind.value == value for kind in rows["level"]]]
@@ -150,7 +155,7 @@ def _helped(scene: Scene, private: pd.DataFrame, looks_of: Mapping[str, Look]) -
         yield (
             f"With privacy, {_name(best, looks_of)} at {best['level'].shown} would bring {per_thousand(best['helped'])} {unit}, "
             f"{more_or_fewer(gain.mean)}{interval(gain, more_or_fewer)} compared with {name}. A suspicion of 50 % about one "
-            f"person's answer can then rise to {rise} at most. Of all private settings that keep it below {_REVEALED:.0f} %, "
+            f"person's answer can then rise to {rise}. Of all private settings that keep it below {_REVEALED:.0f} %, "
             "this is the best."
         )
         yield from _price(scene, best, unit)

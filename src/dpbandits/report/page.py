@@ -172,7 +172,8 @@ class _Page:
             lambda width: figures.regret_curves(scene.curves, looks_of=self.looks, width=width),
             f"Curves of mean regret over rounds, one panel per budget. {reach}",
             "Regret is what was lost, in expected rewards, against always playing the best arm: lower is better, and a curve that "
-            "flattens has found it. Shades are 95 % bootstrap bands of the mean over runs. All panels have the same scale.",
+            "flattens has found it. Shades are 95 % bootstrap bands of the mean over runs. "
+            "Each notion of privacy has rows and a scale of its own.",
         )
         if any(kind.comparable for kind in scene.table["level"]):
             yield tag("h3", "What privacy costs")
