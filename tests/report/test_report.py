@@ -198,7 +198,7 @@ def test_privacy_spent_equals_the_ledgers(page, result):
     rows = cells_of(page.table("Privacy spent"))
     limits = {(entry["policy"], entry["budget"]): entry["limit"] for entry in result.info["policies"]}
     for (policy, budget), group in result.runs.groupby(["policy", "budget"]):
-        limit, spent, share, releases, draws = rows[shown(policy, budget)]
+        limit, spent, releases, draws = rows[shown(policy, budget)]
         assert read(releases)[0] == pytest.approx(group["releases"].mean(), abs=0.051)
         assert read(draws)[0] == pytest.approx(group["draws"].mean(), abs=0.051)
         if budget == "none":
@@ -206,7 +206,23 @@ def test_privacy_spent_equals_the_ledgers(page, result):
             continue
         assert read(limit.split()[1])[0] == pytest.approx(limits[policy, budget], rel=0.01)
         assert read(spent.split()[1])[0] == pytest.approx(group["spent"].max(), rel=0.01)
-        assert share == "100.0 %"
+
+    assert "Every private policy spent all of its limit" in page.all
+    assert page.all.count("are counted in μ²") == 1
+
+
+def test_spending_is_drawn_where_it_differs(result, tmp_path):
+    runs = result.runs[result.runs["budget"].isin(["1-zCDP", "none"])].copy()
+    runs.loc[runs["budget"] == "1-zCDP", "spent"] = 0.25
+    page = Reader(write(tmp_path, StudyRecord("t", "", replace(result, runs=runs, frame=frame_of(result, runs)))))
+    rows = cells_of(page.table("Privacy spent"))
+    assert rows["AdaCUCB (forget=True)", "1-zCDP"][2] == "25.0 %"
+    assert "spent all of its limit" not in page.all
+    assert "are counted in μ²" not in page.all
+
+
+def frame_of(result: Result, runs: pd.DataFrame) -> pd.DataFrame:
+    return result.frame[result.frame["budget"].isin(runs["budget"].unique())]
 
 
 def test_overspending_is_called_what_it_is(result, tmp_path):

@@ -38,7 +38,7 @@ def table(
     caption: str, heads: Sequence[str], groups: Iterable[tuple[str, Sequence[Sequence[str]]]], words: Iterable[int] = ()
 ) -> Html:
     """A table whose rows come in groups under a common first cell; all columns but the first two, and ``words``, are numbers."""
-    kinds = ["", ""] + ["n"] * (len(heads) - 2)
+    kinds = ["", "budget"] + ["n"] * (len(heads) - 2)
     for column in words:
         kinds[column] = "words"
     head = tag("tr", *(tag("th", name, scope="col", class_=kind) for name, kind in zip(heads, kinds, strict=True)))

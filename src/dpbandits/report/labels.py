@@ -55,7 +55,7 @@ def level(budget: str) -> Level:
     """Read a budget back from its string.
 
     >>> level("0.123456789-zCDP").value, level("0.123456789-zCDP").shown, level("(1, 1e-06)-DP").notion
-    (0.123456789, '0.123457-zCDP', 'Approximate DP, δ = 1e-06')
+    (0.123456789, '0.123457-zCDP', 'Approximate DP, δ = one in a million')
     """
     if budget == NO_PRIVACY:
         return Level(len(_NOTIONS) + 1, "No privacy", math.inf, "", budget, "no privacy")
@@ -69,8 +69,9 @@ def level(budget: str) -> Level:
     if len(values) == 1:
         return Level(rank, notion, values[0], symbol, budget, f"{written[0]}-{ending}")
     at = 0 if ending == "RDP" else 1  # (order, epsilon), but (epsilon, delta)
+    fixed = written[at] if ending == "RDP" else chance(values[at])
     shown = f"({written[0]}, {written[1]})-{ending}"
-    return Level(rank, notion.format(written[at]), values[1 - at], symbol, budget, shown, values[at])
+    return Level(rank, notion.format(fixed), values[1 - at], symbol, budget, shown, values[at])
 
 
 class Look(NamedTuple):

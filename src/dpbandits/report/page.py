@@ -17,12 +17,13 @@ from . import figures
 from .findings import in_people, in_regret, meaning, of_row
 from .guarantees import cards, local, simulated, stamp
 from .html import Html, items, picture, table, tag, text
-from .labels import Look, amount, level, looks, more_or_fewer, number, per_thousand, percent, seconds
+from .labels import NO_PRIVACY, Look, amount, level, looks, more_or_fewer, number, per_thousand, percent, seconds
 from .record import StudyRecord
 from .replays import Trial, in_words, trials
 from .scenes import Estimate, Scene, scenes
 
 _DASH = "A dash: no two runs differ, or the interval is narrower than the digits shown."
+_ALL = percent(1.0, 1)
 _CURRENCIES = {"pure": "ε", "zcdp": "ρ", "rdp": "ε", "gdp": "μ²"}
 
 
@@ -143,13 +144,7 @@ class _Page:
             yield from self._helped(index, scene)
         yield tag("h3", "The numbers")
         yield self._numbers(scene)
-        yield tag("h3", "Privacy spent")
-        yield tag(
-            "p",
-            "Every noisy number that leaves the private side is written in a ledger. Spent is the worst case over people: the "
-            "most that was paid for any one person's record, in the run that paid most.",
-        )
-        yield self._spent(scene)
+        yield from self._spent(scene)
 
     def _setting(self, scene: Scene) -> str:
         what = f"{scene.name}: {len(scene.arms)} arms"
@@ -237,22 +232,31 @@ class _Page:
 
         return table(f"Means over runs, with 95 % bootstrap intervals. {_DASH}", heads, self._grouped(scene.table, cells))
 
-    def _spent(self, scene: Scene) -> Html:
+    def _spent(self, scene: Scene) -> Iterator[Html]:
+        limited = scene.table[(scene.table["budget"] != NO_PRIVACY) & scene.table["limit"].notna()]
+        exhausted = len(limited) > 0 and all(_share(row) == _ALL and not row["over"] for _, row in limited.iterrows())
+
         def cells(row: pd.Series) -> list[str]:
             counts = [_mean_count(row["releases"]), _mean_count(row["draws"])]
-            if not row["level"].private or pd.isna(row["limit"]):
-                return [row["level"].shown, "no limit", "not counted", "–", *counts]
-            unit = _CURRENCIES.get(row["currency"], "")
-            share, over = row["spent"] / row["limit"], row["over"] > 0
-            bar = Html(f'<span class="bar{" over" if over else ""}"><i style="width:{min(100 * share, 100):.1f}%"></i></span>')
-            used = bar + text(f"{100 * share:.1f} %" + (f", over in {row['over']:,} runs" if over else ""))
-            return [row["level"].shown, f"{unit} {number(row['limit'])}", f"{unit} {number(row['spent'])}", Html(used), *counts]
+            if row.name not in limited.index:
+                spending = ["no limit", "not counted", "–"]
+            else:
+                unit = _CURRENCIES.get(row["currency"], "")
+                spending = [f"{unit} {number(row['limit'])}", f"{unit} {number(row['spent'])}", _bar(row)]
+            return [row["level"].shown, *(spending[:2] if exhausted else spending), *counts]
 
-        heads = ["Policy", "Budget", "Limit", "Most spent in any run", "Of the limit", "Releases per run", "Noise draws per run"]
-        caption = (
-            "Privacy spent against the budget. (ε, δ) budgets are counted in μ², the currency in which Gaussian noise adds up."
+        yield tag("h3", "Privacy spent")
+        yield tag(
+            "p",
+            "Every noisy number that leaves the private side is written in a ledger. Spent is the worst case over people: the "
+            "most that was paid for any one person's record, in the run that paid most.",
+            " Every private policy spent all of its limit, and none spent more." if exhausted else "",
         )
-        return table(caption, heads, self._grouped(scene.table, cells))
+        share = [] if exhausted else ["Of the limit"]
+        heads = ["Policy", "Budget", "Limit", "Most spent in any run", *share, "Releases per run", "Noise draws per run"]
+        squares = "(ε, δ) budgets are counted in μ², the currency in which Gaussian noise adds up."
+        caption = f"Privacy spent against the budget. {squares if 'gdp' in set(limited['currency']) else ''}".strip()
+        yield table(caption, heads, self._grouped(scene.table, cells))
 
     def _grouped(self, rows: pd.DataFrame, cells: Callable[[pd.Series], list[str]]) -> Iterator[tuple[Html, list[list[str]]]]:
         for policy, group in rows.groupby("policy", sort=False):
@@ -336,8 +340,8 @@ class _Page:
         yield tag("h3", "Policies as they were configured")
         yield items(f"{look.label}: {policy}" for policy, look in self.looks.items())
         if self.record.config:
-            yield tag("h3", "The study as it was declared")
-            yield tag("pre", json.dumps(self.record.config, indent=2, ensure_ascii=False, default=str))
+            yield tag("h3", "The study as it was declared", class_="screen")
+            yield tag("pre", json.dumps(self.record.config, indent=2, ensure_ascii=False, default=str), class_="screen")
 
 
 def _ranged(value: Estimate, show: Callable[[float], str]) -> Html:
@@ -346,6 +350,17 @@ def _ranged(value: Estimate, show: Callable[[float], str]) -> Html:
         return text(show(value.mean))
     low, high = show(value.low), show(value.high)
     return Html(text(show(value.mean)) + tag("span", "–" if low == high else f"{low} to {high}", class_="range"))
+
+
+def _share(row: pd.Series) -> str:
+    return percent(row["spent"] / row["limit"], 1)
+
+
+def _bar(row: pd.Series) -> Html:
+    """How much of its limit a row spent, drawn and in percent."""
+    width = min(100 * row["spent"] / row["limit"], 100)
+    bar = f'<span class="bar{" over" if row["over"] else ""}"><i style="width:{width:.1f}%"></i></span>'
+    return Html(bar + text(_share(row) + (f", over in {row['over']:,} runs" if row["over"] else "")))
 
 
 def _mean_count(value: float) -> str:
