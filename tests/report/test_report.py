@@ -15,7 +15,7 @@ import pytest
 from dpbandits import RDP, ZCDP, AdaCUCB, ApproxDP, PureDP, Result, simulate
 from dpbandits.environments import Bernoulli, RewardTable
 from dpbandits.report import StudyRecord, figures, write
-from dpbandits.report.findings import findings, meaning
+from dpbandits.report.findings import belief, in_people, in_regret, meaning
 from dpbandits.report.labels import level, looks
 from dpbandits.report.scenes import scenes
 
@@ -198,7 +198,7 @@ def test_privacy_spent_equals_the_ledgers(page, result):
     rows = cells_of(page.table("Privacy spent"))
     limits = {(entry["policy"], entry["budget"]): entry["limit"] for entry in result.info["policies"]}
     for (policy, budget), group in result.runs.groupby(["policy", "budget"]):
-        limit, spent, share, releases, draws = rows[shown(policy, budget)]
+        limit, spent, releases, draws = rows[shown(policy, budget)]
         assert read(releases)[0] == pytest.approx(group["releases"].mean(), abs=0.051)
         assert read(draws)[0] == pytest.approx(group["draws"].mean(), abs=0.051)
         if budget == "none":
@@ -206,7 +206,23 @@ def test_privacy_spent_equals_the_ledgers(page, result):
             continue
         assert read(limit.split()[1])[0] == pytest.approx(limits[policy, budget], rel=0.01)
         assert read(spent.split()[1])[0] == pytest.approx(group["spent"].max(), rel=0.01)
-        assert share == "100.0 %"
+
+    assert "Every private policy spent all of its limit" in page.all
+    assert page.all.count("are counted in μ²") == 1
+
+
+def test_spending_is_drawn_where_it_differs(result, tmp_path):
+    runs = result.runs[result.runs["budget"].isin(["1-zCDP", "none"])].copy()
+    runs.loc[runs["budget"] == "1-zCDP", "spent"] = 0.25
+    page = Reader(write(tmp_path, StudyRecord("t", "", replace(result, runs=runs, frame=frame_of(result, runs)))))
+    rows = cells_of(page.table("Privacy spent"))
+    assert rows["AdaCUCB (forget=True)", "1-zCDP"][2] == "25.0 %"
+    assert "spent all of its limit" not in page.all
+    assert "are counted in μ²" not in page.all
+
+
+def frame_of(result: Result, runs: pd.DataFrame) -> pd.DataFrame:
+    return result.frame[result.frame["budget"].isin(runs["budget"].unique())]
 
 
 def test_overspending_is_called_what_it_is(result, tmp_path):
@@ -229,12 +245,64 @@ def test_replay_stands_beside_the_trial(page, record):
         assert people == "530.0"
 
 
+def test_policies_that_never_learned_are_no_result(record, tmp_path):
+    runs = record.replay.runs.copy()
+    idle = runs["budget"] == "0.02-zCDP"
+    runs.loc[idle, ["releases", "rate"]] = [0, 0.25]
+    page = Reader(write(tmp_path, replace(record, replay=Replayed(runs))))
+    (said,) = [text for text in page.texts["li"] if text.startswith("Success rates run")]
+    assert "25.0 %" not in said
+    assert "AdaCUCB (forget=True), 0.02-zCDP and AdaCUCB (forget=False), 0.02-zCDP made no release" in said
+    rows = cells_of(page.table("Means over replays"))
+    assert rows["AdaCUCB (forget=True)", "0.02-zCDP"][0] == "25.0 % | –"
+
+
+def test_findings_start_with_people_and_a_budget_that_protects(page, result):
+    helped = {}
+    for (policy, budget), group in result.runs.groupby(["policy", "budget"]):
+        helped[policy, budget] = 1000 * sum(group[f"pulls_{a}"].mean() * MEANS[a] for a in range(4)) / HORIZON
+    private = {key: value for key, value in helped.items() if key[1] in ("0.02-zCDP", "(1, 1e-06)-DP")}  # 1-zCDP: 99.9 %
+    policy, budget = max(private, key=private.get)
+    first, second, third = page.texts["li"][:3]
+    assert f"{1000 * (SHARES @ MEANS):.1f}" in first
+    assert second.startswith(
+        f"With privacy, a variant of AdaCUCB at {budget} would bring {private[policy, budget]:.1f} successes"
+    )
+    assert f"{helped[policy, 'none'] - private[policy, budget]:.1f} successes per 1,000 people" in third
+    plain = " ".join([first, second, third])
+    assert "regret" not in plain
+    assert "forget" not in plain
+
+
+@pytest.mark.parametrize("budget", ["1-zCDP", "5-DP"])
+def test_budgets_that_reveal_are_no_headline(result, budget):
+    renamed = {"frame": result.frame, "runs": result.runs}
+    for name, table in renamed.items():
+        kept = table[table["budget"].isin(["1-zCDP", "none"])]
+        renamed[name] = kept.assign(budget=kept["budget"].replace("1-zCDP", budget))
+    (scene,) = scenes(replace(result, **renamed))
+    said = " ".join(in_people(scene, looks(result.runs["policy"].unique())))
+    assert belief(level(budget)) > 99
+    assert "can rise to 99 % or more" in said
+    assert "With privacy" not in said
+
+
+def test_budgets_may_have_all_their_digits(result, tmp_path):
+    exact = "0.0200000000000004-zCDP"
+    tables = [table.assign(budget=table["budget"].replace("0.02-zCDP", exact)) for table in (result.frame, result.runs)]
+    page = Reader(write(tmp_path, StudyRecord("t", "", Result(*tables, result.info))))
+    assert ("AdaCUCB (forget=True)", "0.02-zCDP") in cells_of(page.table("Means over runs"))
+    assert exact not in page.all
+
+
 def test_guarantees_are_complete_and_stamped(page, result):
-    whole = " ".join(page.texts["p"])
+    whole = [*page.texts["p"], *page.texts["li"]]
     for entry in result.info["policies"]:
-        promise, _, rest = entry["sentence"].partition(". ")
-        assert promise + "." in whole
-        assert rest in whole
+        budget = entry["budget"]
+        sentence = entry["sentence"].replace(f"with {budget} ", "with the budget listed below ")
+        assert whole.count(sentence) == 1, "once for all budgets"
+        if budget != "none":
+            assert any(text.startswith("AdaCUCB (forget=") and budget in text for text in whole)
     assert sum("Simulated noise protects nobody." in text for text in page.texts["p"]) == 2
     assert page.all.count("simulated noise: protects nobody") == 1
 
@@ -313,10 +381,11 @@ def test_study_that_says_nothing_of_itself(tmp_path):
 def test_one_run_claims_no_uncertainty_and_no_winner(result):
     frame, runs = (table[table["run"] == 0] for table in (result.frame, result.runs))
     (scene,) = scenes(Result(frame, runs, result.info))
-    said = " ".join(findings(scene, looks(runs["policy"].unique())))
+    looks_of = looks(runs["policy"].unique())
+    said = " ".join(in_people(scene, looks_of) + in_regret(scene, looks_of))
     assert "interval" not in said
     assert "One run does not tell them apart" in said
-    assert "price of privacy" not in said
+    assert "price of its privacy" not in said
 
 
 def test_equal_policies_are_not_told_apart(result):
@@ -329,7 +398,7 @@ def test_equal_policies_are_not_told_apart(result):
         other = mine.assign(policy="Other(n_arms=4)", run=(mine["run"] + 1) % RUNS)
         pair.append(pd.concat([mine, other], ignore_index=True))
     (scene,) = scenes(Result(*pair, result.info))
-    said = " ".join(findings(scene, looks([first, "Other(n_arms=4)"])))
+    said = " ".join(in_regret(scene, looks([first, "Other(n_arms=4)"])))
     assert "do not separate it from" in said
 
 
@@ -395,7 +464,7 @@ def test_budgets_are_read_back_from_their_strings(budget):
 def test_meaning_of_pure_privacy():
     assert "2.72 times" in meaning(level("1-DP"))
     assert "73.2 %" in meaning(level("1-DP"))  # e / (1 + e) = 0.7311, rounded up
-    assert "(0.9, 1e-06)-DP" in meaning(level("0.02-zCDP"))
+    assert "Implies ε = 0.9 with δ = one in a million" in meaning(level("0.02-zCDP"))
 
 
 def test_labels_say_what_differs_and_no_more():
@@ -406,4 +475,9 @@ def test_labels_say_what_differs_and_no_more():
         "B (local)",
         "odd {label",
     ]
-    assert len({look.colour for look in looks(policies).values()}) == 4
+
+
+def test_no_two_policies_look_alike():
+    drawn = list(looks(f"P{i}()" for i in range(40)).values())
+    assert len({look.colour for look in drawn[:12]}) == len({look.marker for look in drawn[:12]}) == 12
+    assert len({(look.colour, look.marker) for look in drawn}) == 40

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from collections.abc import Iterable, Mapping
+from itertools import count as counting
+from itertools import groupby
 from typing import Any
 
 import matplotlib
@@ -17,9 +20,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
-from matplotlib.transforms import blended_transform_factory
 
 from .labels import Level, Look, level, looks, number, short
 from .scenes import Scene
@@ -68,7 +71,7 @@ _STYLE: Any = {
 def regret_curves(
     summary: pd.DataFrame, *, looks_of: Mapping[str, Look] | None = None, width: float = WIDE, yscale: str | None = None
 ) -> Figure:
-    """Mean regret over rounds with its confidence band; one panel per budget (and environment), on common axes.
+    """Mean regret over rounds with its confidence band; one panel per budget, on common axes per notion (and environment).
 
     Args:
         summary: as from ``Result.summary()``.
@@ -78,27 +81,24 @@ def regret_curves(
     """
     looks_of = looks_of or looks(summary["policy"].drop_duplicates())
     environments = list(summary["environment"].drop_duplicates())
-    panels = [
-        (environment, kind)
+    last = summary[summary["round"] == summary["round"].max()]
+    yscale = yscale or _scale(last["mean"])
+    groups = [
+        (environment, list(kinds))
         for environment in environments
-        for kind in _levels(summary.loc[summary["environment"] == environment, "budget"])
+        for _, kinds in groupby(_levels(summary.loc[summary["environment"] == environment, "budget"]), lambda kind: kind.notion)
     ]
-    figure, axes = _panels(len(panels), width, height=2.3)
-    for ax, (environment, kind) in zip(axes, panels, strict=True):
-        chosen = summary[(summary["environment"] == environment) & (summary["budget"] == kind.text)]
-        for place, (policy, curve) in enumerate(chosen.groupby("policy", sort=False)):
-            _curve(ax, curve, looks_of[str(policy)], place)
-        title = kind.shown if len(environments) == 1 else f"{kind.shown}\n{environment}"
-        ax.set_title(_plain(title, (60 if width < 6 else 40)))
-        ax.set_xscale("log")
-        ax.xaxis.set_major_locator(LogLocator(numticks=6))
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: short(x)))
-        ax.xaxis.set_minor_locator(NullLocator())
-    _regret_axis(axes, summary.loc[summary["round"] == summary["round"].max(), "mean"], yscale)
-    lowest = axes[0].get_ylim()[0]
-    if axes[0].get_yscale() == "log":  # where everything lies below the axis would be an empty stretch
-        for ax in axes:
-            ax.set_xlim(left=summary.loc[summary["high"] > lowest, "round"].min())
+    figure, axes = _panels([len(kinds) for _, kinds in groups], width, height=2.3)
+    for (environment, kinds), alike in zip(groups, axes, strict=True):
+        budgets = [kind.text for kind in kinds]
+        rows = summary[(summary["environment"] == environment) & summary["budget"].isin(budgets)]
+        for kind, ax in zip(kinds, alike, strict=True):
+            title = kind.shown if len(environments) == 1 else f"{kind.shown}\n{environment}"
+            _curve_panel(ax, rows[rows["budget"] == kind.text], looks_of, _plain(title, (60 if width < 6 else 40)))
+        _regret_axis(alike, rows.loc[rows["round"] == rows["round"].max(), "mean"], yscale)
+        if yscale == "log":  # where everything lies below the axis would be an empty stretch
+            for ax in alike:
+                ax.set_xlim(left=rows.loc[rows["high"] > ax.get_ylim()[0], "round"].min())
     figure.supxlabel("rounds (people), logarithmic", fontsize=8.5, color=_SOFT)
     figure.supylabel("mean regret so far", fontsize=8.5, color=_SOFT)
     _policy_legend(figure, [looks_of[p] for p in summary["policy"].drop_duplicates()], width)
@@ -109,8 +109,8 @@ def regret_curves(
 def regret_by_budget(scene: Scene, looks_of: Mapping[str, Look], width: float = WIDE) -> Figure:
     """Final regret against the budget; one panel per privacy notion, because their numbers cannot be compared."""
     table = scene.table[[kind.comparable for kind in scene.table["level"]]]
-    notions = list(dict.fromkeys(kind.notion for kind in sorted(table["level"], key=_order)))
-    figure, axes = _panels(len(notions), width, height=3.2, columns=min(3, len(notions)))
+    notions = list(dict.fromkeys(kind.notion for kind in sorted(table["level"], key=lambda kind: kind.order)))
+    figure, (axes,) = _panels([len(notions)], width, height=3.2)
     shown = []
     for ax, notion in zip(axes, notions, strict=True):
         chosen = table[[kind.notion == notion for kind in table["level"]]]
@@ -124,9 +124,9 @@ def regret_by_budget(scene: Scene, looks_of: Mapping[str, Look], width: float = 
         ax.set_xlim(values[0] / 1.6, values[-1] * 1.6)
         if len(values) <= 8:
             ax.xaxis.set_major_locator(FixedLocator(values))
-            ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
             ax.xaxis.set_minor_locator(NullLocator())
-    _regret_axis(axes, scene.table["regret"], None)
+    _regret_axis(axes, table["regret"], _scale(scene.table["regret"]))
     figure.supylabel(f"mean regret after {scene.horizon:,} rounds", fontsize=8.5, color=_SOFT)
     dashes = Line2D([], [], color=_SOFT, linestyle=(0, (4, 3)), linewidth=1.2)
     _policy_legend(figure, list(dict.fromkeys(shown)), width, extra={"same policy without privacy": dashes})
@@ -137,7 +137,7 @@ def regret_by_budget(scene: Scene, looks_of: Mapping[str, Look], width: float = 
 def arm_shares(scene: Scene, looks_of: Mapping[str, Look], width: float = WIDE) -> Figure:
     """Which share of the people each arm got, per policy and budget, beside the reference allocation."""
     names, shares, reference = _merged_arms(scene)
-    figure, ax, lines = _row_chart(scene.table, looks_of, width, extra=0 if reference is None else 2)
+    figure, ax, lines = _row_chart(scene.table, looks_of, width, above=scene.reference[0] if scene.reference else None)
     bars = [(-2.0, reference)] if reference is not None else []
     bars += [(y, shares[i]) for y, i in lines]
     least = 0.075 if width > 6 else 0.13
@@ -148,9 +148,6 @@ def arm_shares(scene: Scene, looks_of: Mapping[str, Look], width: float = WIDE) 
             if share >= least:
                 ax.text(left + share / 2, y, f"{100 * share:.0f}", ha="center", va="center", fontsize=7.5)
             left += share
-    if scene.reference is not None:
-        _header(ax, -3.0, scene.reference[0], width)
-        ax.set_ylim(ax.get_ylim()[0], -3.6)
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:.0f} %"))
     ax.set_xlabel("share of all rounds (people)")
@@ -205,6 +202,14 @@ def replay_rates(table: pd.DataFrame, looks_of: Mapping[str, Look], own: tuple[s
     return figure
 
 
+def swatch(look: Look) -> str:
+    """The mark of a policy as an SVG element, for tables."""
+    mark = MarkerStyle(look.marker)
+    rings = map(np.asarray, mark.get_path().transformed(mark.get_transform()).to_polygons())
+    path = "".join("M" + "L".join(f"{x:.2f} {-y:.2f}" for x, y in ring) + "Z" for ring in rings)
+    return f'<svg class="swatch" viewBox="-.8 -.8 1.6 1.6" aria-hidden="true"><path fill="{look.colour}" d="{path}"></path></svg>'
+
+
 def svg(figure: Figure) -> bytes:
     """The figure as SVG with text as paths; equal figures give equal bytes."""
     return _saved(figure, format="svg", metadata={"Date": None, "Creator": None})
@@ -229,20 +234,34 @@ def _figure(width: float, height: float) -> Figure:
     return figure
 
 
-def _panels(count: int, width: float, *, height: float, columns: int = 3) -> tuple[Figure, list[Axes]]:
-    columns = 1 if width < 6 else {1: 1, 2: 2, 4: 2}.get(count, columns)
-    rows = math.ceil(count / columns)
+def _panels(counts: list[int], width: float, *, height: float) -> tuple[Figure, list[list[Axes]]]:
+    """Groups of panels, each in rows of its own that fill the width."""
+    columns = 1 if width < 6 else 3
+    split = [[len(row) for row in np.array_split(range(count), math.ceil(count / columns))] for count in counts]
+    rows = sum(map(len, split))
     figure = _figure(width, height * rows + 0.7)
-    axes = [figure.add_subplot(rows, columns, i + 1) for i in range(count)]
-    return figure, axes
-
-
-def _order(kind: Level) -> tuple[int, str, float]:
-    return kind[:3]
+    grid, row, groups = figure.add_gridspec(rows, 6), counting(), []
+    for sizes in split:
+        group: list[Axes] = []
+        for size in sizes:
+            at, step = next(row), 6 // size
+            group += [figure.add_subplot(grid[at, i * step : (i + 1) * step]) for i in range(size)]
+        groups.append(group)
+    return figure, groups
 
 
 def _levels(budgets: Iterable[str]) -> list[Level]:
-    return sorted((level(budget) for budget in dict.fromkeys(budgets)), key=_order)
+    return sorted((level(budget) for budget in dict.fromkeys(budgets)), key=lambda kind: kind.order)
+
+
+def _curve_panel(ax: Axes, rows: pd.DataFrame, looks_of: Mapping[str, Look], title: str) -> None:
+    for place, (policy, curve) in enumerate(rows.groupby("policy", sort=False)):
+        _curve(ax, curve, looks_of[str(policy)], place)
+    ax.set_title(title)
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(numticks=6))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: short(x)))
+    ax.xaxis.set_minor_locator(NullLocator())
 
 
 def _curve(ax: Axes, curve: pd.DataFrame, look: Look, place: int) -> None:
@@ -265,54 +284,60 @@ def _budget_line(ax: Axes, scene: Scene, rows: pd.DataFrame, look: Look, dodge: 
         ax.axhline(without["regret"], color=look.colour, linestyle=(0, (4, 3)), linewidth=1.2)
 
 
-def _regret_axis(axes: list[Axes], finals: pd.Series, yscale: str | None) -> None:
+def _scale(finals: pd.Series) -> str:
+    return "log" if finals.min() > 0 and finals.max() > 20 * finals.min() else "linear"
+
+
+def _regret_axis(axes: list[Axes], finals: pd.Series, yscale: str) -> None:
     """One scale for all panels, so that heights compare."""
-    if yscale is None:
-        yscale = "log" if finals.min() > 0 and finals.max() > 20 * finals.min() else "linear"
     for ax in axes:
         ax.set_yscale(yscale)
     lowest = min(0.0, *(ax.dataLim.y0 for ax in axes))  # against a fixed table a policy may beat the best column
-    tops, bottoms = [ax.get_ylim()[1] for ax in axes], [ax.get_ylim()[0] for ax in axes]
+    top, bottom = max(ax.get_ylim()[1] for ax in axes), min(ax.get_ylim()[0] for ax in axes)
+    shown = FuncFormatter(lambda y, _: number(y, 4))
     for ax in axes:
-        ax.set_ylim(max(min(bottoms), finals.min() / 10) if yscale == "log" else lowest, 1.04 * max(tops))
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: number(y, 4)))
-        ax.yaxis.set_minor_locator(NullLocator())
+        ax.set_ylim(max(bottom, finals.min() / 10) if yscale == "log" else lowest, 1.04 * top)
+        ax.yaxis.set_major_formatter(shown)
+        ax.yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)) if yscale == "log" else NullLocator())
+        ax.yaxis.set_minor_formatter(shown)
+        ax.grid(axis="y", which="both")
         spec = ax.get_subplotspec()
-        ax.tick_params(labelleft=spec is None or spec.is_first_col())
+        ax.tick_params(which="both", labelleft=spec is None or spec.is_first_col())
 
 
 def _row_chart(
-    table: pd.DataFrame, looks_of: Mapping[str, Look], width: float, extra: int = 0
+    table: pd.DataFrame, looks_of: Mapping[str, Look], width: float, above: str | None = None
 ) -> tuple[Figure, Axes, list[tuple[float, int]]]:
-    """Empty axes with a header per policy and a row per budget; the last value says where the rows of the table are."""
-    y, lines, headers = 0.0, [], []
+    """Empty axes with a heading per policy and a row per budget; the last value says where the rows of the table are.
+
+    ``above`` is the heading, at -3, of one more row, at -2, above all others.
+    """
+    y, lines = 0.0, []
+    headings = [] if above is None else [(-3.0, above, _INK)]
     for policy, rows in table.groupby("policy", sort=False):
-        headers.append((y, looks_of[str(policy)]))
+        headings.append((y, looks_of[str(policy)].label, looks_of[str(policy)].colour))
         for i in rows.index:
             y += 1
             lines.append((y, int(i)))
         y += 1.15
-    figure = _figure(width, _ROW * (y + extra) + 0.95)
+    top = -0.6 if above is None else -3.6
+    figure = _figure(width, _ROW * (y - top - 0.6) + 0.95)
     ax = figure.add_subplot()
-    ax.set_yticks([at for at, _ in lines], [table.loc[i, "level"].shown for _, i in lines])
+    names = [table.loc[i, "level"].shown for _, i in lines] + [_folded(text, width) for _, text, _ in headings]
+    ax.set_yticks([at for at, _ in lines] + [at for at, _, _ in headings], names)
+    for heading, (_, _, colour) in zip(ax.get_yticklabels()[len(lines) :], headings, strict=True):
+        heading.set(color=colour, fontweight="bold", linespacing=1.0)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="y", visible=False)
     ax.spines["left"].set_visible(False)
-    ax.set_ylim(y - 0.4, -0.6)
-    for at, look in headers:
-        _header(ax, at, look.label, width, look)
+    ax.set_ylim(y - 0.4, top)
     return figure, ax, lines
 
 
-def _header(ax: Axes, y: float, text: str, width: float, look: Look | None = None) -> None:
-    """A line of its own, from the left edge of the figure; on paper, so that no rule runs through it."""
-    edge = blended_transform_factory(ax.figure.transFigure, ax.transData)
-    paper = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-    drawn = ax.text((0.2 if look else 0.04) / width, y + 0.08, _plain(text, int(width / 0.085)), transform=edge, bbox=paper)
-    drawn.set(fontweight="bold", va="center", in_layout=False)
-    if look:
-        (mark,) = ax.plot([0.1 / width], [y], look.marker, color=look.colour, transform=edge, clip_on=False, markersize=5.5)
-        mark.set_in_layout(False)
+def _folded(text: str, width: float) -> str:
+    """A heading beside the axes: on a phone in two lines."""
+    length, lines = (17, 2) if width < 6 else (40, 1)
+    return "\n".join(_plain(line, length) for line in textwrap.wrap(text, length, max_lines=lines, placeholder="…"))
 
 
 def _dots(ax: Axes, table: pd.DataFrame, lines: list[tuple[float, int]], looks_of: Mapping[str, Look], name: str) -> None:

@@ -8,23 +8,30 @@ from collections.abc import Callable, Iterator, Mapping
 import pandas as pd
 
 from ..privacy.budgets import RDP, ZCDP
-from .labels import Level, Look, amount, more_or_fewer, number, per_thousand
+from .labels import Level, Look, amount, chance, more_or_fewer, number, per_thousand
 from .scenes import Estimate, Scene
 
-_STRICTEST, _LOOSEST = ", the strictest budget", ", the loosest"
 _DELTA = 1e-6  # at which notions without a delta are translated
+_REVEALED = 99.0  # percent: a budget under which a suspicion can rise to this is no headline
+_STRICTEST, _LOOSEST = (
+    ", the strictest budget",
+    f", the loosest of those under which a suspicion of 50 % stays below {_REVEALED:.0f} %",
+)
 
 
-def findings(scene: Scene, looks_of: Mapping[str, Look]) -> list[str]:
+def in_people(scene: Scene, looks_of: Mapping[str, Look]) -> list[str]:
     """What a reader with one minute should know about one environment."""
-    private = scene.table[[kind.private for kind in scene.table["level"]]]
-    return [
-        *_setting(scene),
-        *_helped(scene, private, looks_of),
-        *_price(scene, private, looks_of),
-        *(_lowest(scene, place, rows, looks_of) for place, rows in _ends(private)),
-        *_spending(private),
-    ]
+    private = _private(scene)
+    return [*_setting(scene), *_helped(scene, private, looks_of), *_spending(private)]
+
+
+def in_regret(scene: Scene, looks_of: Mapping[str, Look]) -> list[str]:
+    """The same for a reader who knows bandits: who had the lowest regret at the ends of every notion of privacy."""
+    return [_lowest(scene, place, rows, looks_of) for place, rows in _ends(_private(scene))]
+
+
+def _private(scene: Scene) -> pd.DataFrame:
+    return scene.table[[kind.private for kind in scene.table["level"]]]
 
 
 def interval(value: Estimate, show: Callable[[float], str] = number) -> str:
@@ -43,25 +50,43 @@ def meaning(kind: Level) -> str:
         return "The policy learns from the true rewards; its decisions may reveal them."
     if math.isnan(kind.value):
         return "A notion of which this page has no description."
-    epsilon, delta = kind.value, kind.fixed
     if kind.notion == "Pure DP":
-        return _odds(epsilon)
-    translated = ""
-    if not kind.notion.startswith("Approximate"):
-        budget = ZCDP(kind.value) if kind.notion == "zCDP" else RDP(kind.fixed, kind.value)
-        epsilon, delta = budget.to_approx(_DELTA).epsilon, _DELTA
-        translated = f"Implies ({number(_up(epsilon))}, {delta:g})-DP. "
-    return f"{translated}Up to failures of probability about {delta:g}: {_odds(epsilon)[0].lower()}{_odds(epsilon)[1:]}"
+        return _odds(kind.value)
+    epsilon, delta = _approximate(kind)
+    translated = "" if kind.notion.startswith("Approximate") else f"Implies ε = {number(_up(epsilon))} with δ = {chance(delta)}. "
+    return (
+        f"{translated}Up to failures of a probability of about {chance(delta)}: {_odds(epsilon)[0].lower()}{_odds(epsilon)[1:]}"
+    )
+
+
+def belief(kind: Level) -> float:
+    """To how many percent a suspicion of 50 % about one person can rise at most; NaN for a notion without description."""
+    if not kind.comparable:
+        return math.nan
+    factor = math.exp(min(_approximate(kind)[0], 700.0))
+    return _up(100 * factor / (1 + factor))
+
+
+def _approximate(kind: Level) -> tuple[float, float]:
+    """Epsilon and delta that a budget implies."""
+    if kind.notion == "Pure DP":
+        return kind.value, 0.0
+    if kind.notion.startswith("Approximate"):
+        return kind.value, kind.fixed
+    budget = ZCDP(kind.value) if kind.notion == "zCDP" else RDP(kind.fixed, kind.value)
+    return budget.to_approx(_DELTA).epsilon, _DELTA
 
 
 def _odds(epsilon: float) -> str:
     factor = math.exp(min(epsilon, 700.0))
-    belief = _up(100 * factor / (1 + factor))
-    suspicion = "more than 99.9 %" if belief > 99.9 else f"{belief:.1f} %"
     times = f"{number(_up(factor))} times" if factor < 1e6 else f"e^{number(_up(epsilon))} times"
-    return (
-        f"One person's answer makes any outcome at most {times} as likely; a suspicion of 50 % can rise to {suspicion} at most."
-    )
+    rise = suspicion(_up(100 * factor / (1 + factor)))
+    return f"One person's answer makes any outcome at most {times} as likely; a suspicion of 50 % can rise to {rise}."
+
+
+def suspicion(percents: float) -> str:
+    """A belief that a suspicion can rise to."""
+    return "more than 99.9 %" if percents > 99.9 else f"{percents:.1f} % at most"
 
 
 def _up(value: float) -> float:
@@ -82,11 +107,13 @@ def _setting(scene: Scene) -> Iterator[str]:
 
 
 def _ends(private: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The strictest and the loosest budget of every notion."""
-    notions = dict.fromkeys(kind.notion for kind in sorted(private["level"], key=lambda kind: kind[:3]))
+    """The strictest budget of every notion, and the loosest that still protects."""
+    notions = dict.fromkeys(kind.notion for kind in sorted(private["level"], key=lambda kind: kind.order))
     for notion in notions:
         rows = private[[kind.notion == notion for kind in private["level"]]]
-        values = sorted({kind.value for kind in rows["level"]})
+        values = sorted(
+            {kind.value for kind in rows["level"] if belief(kind) < _REVEALED} or {kind.value for kind in rows["level"]}
+        )
         ends = [("", values[0])] if len(values) == 1 else [(_STRICTEST, values[0]), (_LOOSEST, values[-1])]
         for place, value in ends:
             chosen = rows[[kind.value == value for kind in rows["level"]]]
@@ -99,7 +126,7 @@ def _lowest(scene: Scene, place: str, rows: pd.DataFrame, looks_of: Mapping[str,
     ranked = rows.sort_values("regret", kind="stable")
     best = ranked.iloc[0]
     regret = f"{amount(best['regret'])}{interval(of_row(best, 'regret'), amount)}"
-    label, at = looks_of[best["policy"]].label, f"At {best['budget']}{place}, "
+    label, at = looks_of[best["policy"]].label, f"At {best['level'].shown}{place}, "
     if len(ranked) == 1:
         return f"{at}{label} had a mean regret of {regret} after {scene.horizon:,} rounds."
     sentence = f"{at}{label} had the lowest mean regret of {len(ranked)} policies: {regret}. "
@@ -108,57 +135,62 @@ def _lowest(scene: Scene, place: str, rows: pd.DataFrame, looks_of: Mapping[str,
     gaps = [(looks_of[row["policy"]].label, scene.paired("regret", row, best)) for _, row in ranked.iloc[1:].iterrows()]
     close = [name for name, gap in gaps if not gap.low > 0]
     if close:
-        return sentence + f"The runs do not separate it from {_listed(close)}."
+        return sentence + f"The runs do not separate it from {listed(close)}."
     name, gap = gaps[0]
     return sentence + f"The next, {name}, lost {amount(gap.mean)} more{interval(gap, amount)}."
 
 
 def _helped(scene: Scene, private: pd.DataFrame, looks_of: Mapping[str, Look]) -> Iterator[str]:
-    if scene.baseline is None or private.empty:
+    """The best setting among those whose budget still protects, what its privacy cost, and how all settings compare."""
+    known = private[[kind.comparable for kind in private["level"]]]
+    if scene.baseline is None or known.empty:
         return
-
-    def told(row: pd.Series) -> str:
-        gain = of_row(row, "gain")
-        return f"{more_or_fewer(gain.mean)}{interval(gain, more_or_fewer)} for {_setting_of(row, looks_of)}"
-
-    least, most = private.loc[private["gain"].idxmin()], private.loc[private["gain"].idxmax()]
-    reach = told(most) if len(private) == 1 else f"from {told(least)} to {told(most)}"
-    counted = ""
+    name, unit = scene.baseline[0], f"{scene.gained} per 1,000 people"
+    protecting = known[[belief(kind) < _REVEALED for kind in known["level"]]]
+    if protecting.empty:
+        yield f"Under every private budget of this study, a suspicion of 50 % about one person can rise to {_REVEALED:.0f} % or more."
+    else:
+        best = protecting.loc[protecting["gain"].idxmax()]
+        gain, rise = of_row(best, "gain"), suspicion(belief(best["level"]))
+        yield (
+            f"With privacy, {_name(best, looks_of)} at {best['level'].shown} would bring {per_thousand(best['helped'])} {unit}, "
+            f"{more_or_fewer(gain.mean)}{interval(gain, more_or_fewer)} compared with {name}. A suspicion of 50 % about one "
+            f"person's answer can then rise to {rise}. Of all private settings that keep it below {_REVEALED:.0f} %, "
+            "this is the best."
+        )
+        yield from _price(scene, best, unit)
     if private["runs"].min() >= 2:
         more, fewer = int((private["gain_low"] > 0).sum()), int((private["gain_high"] < 0).sum())
-        counted = f" {_split(more, fewer, len(private))}"
-    yield f"Compared with {scene.baseline[0]}, {scene.gained} per 1,000 people: {reach}.{counted}"
+        yield _split(name, unit, (more, fewer, len(private)))
 
 
-def _split(more: int, fewer: int, total: int) -> str:
+def _price(scene: Scene, best: pd.Series, unit: str) -> Iterator[str]:
+    without = scene.open_row(best)
+    if without is None or best["runs"] < 2:
+        return
+    cost = scene.paired("helped", without, best)
+    size = f"{per_thousand(cost.mean)} {unit}{interval(cost, per_thousand)}"
+    if cost.low > 0:
+        yield f"The price of its privacy: {size} fewer than the same policy without privacy."
+    else:
+        yield f"The runs show no price of its privacy: the same policy without privacy brings {size} more."
+
+
+def _split(name: str, unit: str, counts: tuple[int, int, int]) -> str:
     """How many of all settings lie above, below or around what they are compared with, by their intervals."""
+    more, fewer, total = counts
     settings = f"{total} private settings (policy and budget)"
     if total in (more, fewer):
-        return f"All {settings} bring {'more' if more else 'fewer'}."
-    counts = ((more, "bring more"), (fewer, "bring fewer"), (total - more - fewer, "cannot be told from it"))
-    return f"Of the {settings}, {_listed([f'{count} {what}' for count, what in counts if count])}."
+        return f"All {settings} bring {'more' if more else 'fewer'} {unit} than {name}."
+    parts = ((more, "bring more"), (fewer, "bring fewer"), (total - more - fewer, "cannot be told apart from it"))
+    return f"Compared with {name}, of the {settings} {listed([f'{count} {what}' for count, what in parts if count])} ({unit})."
 
 
-def _price(scene: Scene, private: pd.DataFrame, looks_of: Mapping[str, Look]) -> Iterator[str]:
-    """What privacy costs at the strictest budget of every notion, for the policy of lowest regret there."""
-    if scene.means is None:
-        return
-    for place, rows in _ends(private):
-        row = rows.loc[rows["regret"].idxmin()]
-        without = scene.open_row(row)
-        if place == _LOOSEST or without is None or row["runs"] < 2:
-            continue
-        cost = scene.paired("helped", without, row)
-        size = f"{per_thousand(cost.mean)} {scene.gained} per 1,000 people{interval(cost, per_thousand)}"
-        who = _setting_of(row, looks_of)
-        if cost.low > 0:
-            yield f"The price of privacy for {who}: {size} fewer than the same policy without privacy."
-        else:
-            yield f"For {who}, the runs show no price of privacy: {size} against the same policy without privacy."
-
-
-def _setting_of(row: pd.Series, looks_of: Mapping[str, Look]) -> str:
-    return f"{looks_of[row['policy']].label} at {row['budget']}"
+def _name(row: pd.Series, looks_of: Mapping[str, Look]) -> str:
+    """A policy without its settings: the tables and figures give them."""
+    name, settings, _ = looks_of[row["policy"]].label.partition(" (")
+    family = {look.label for look in looks_of.values() if look.label.partition(" (")[0] == name}
+    return f"a variant of {name}" if settings and len(family) > 1 else name
 
 
 def _spending(private: pd.DataFrame) -> Iterator[str]:
@@ -170,5 +202,6 @@ def _spending(private: pd.DataFrame) -> Iterator[str]:
         yield f"No private run spent more than its budget ({runs:,} checked)."
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
+    """Names as one says them."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

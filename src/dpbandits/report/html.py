@@ -38,15 +38,15 @@ def table(
     caption: str, heads: Sequence[str], groups: Iterable[tuple[str, Sequence[Sequence[str]]]], words: Iterable[int] = ()
 ) -> Html:
     """A table whose rows come in groups under a common first cell; all columns but the first two, and ``words``, are numbers."""
-    kinds = ["", ""] + ["n"] * (len(heads) - 2)
+    kinds = ["", "budget"] + ["n"] * (len(heads) - 2)
     for column in words:
-        kinds[column] = "words"
+        kinds[0], kinds[column] = "budget", "words"
     head = tag("tr", *(tag("th", name, scope="col", class_=kind) for name, kind in zip(heads, kinds, strict=True)))
     body = []
     for first, rows in groups:
         for i, row in enumerate(rows):
             cells = [tag("td", cell, class_=kind) for cell, kind in zip(row, kinds[1:], strict=True)]
-            lead = [tag("th", first, scope="rowgroup", rowspan=str(len(rows)))] if i == 0 else []
+            lead = [tag("th", first, scope="rowgroup", class_=kinds[0], rowspan=str(len(rows)))] if i == 0 else []
             body.append(tag("tr", *lead, *cells, class_="" if i else "first"))
     inner = tag("table", tag("caption", tag("span", caption)), tag("thead", head), tag("tbody", *body))
     return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)

@@ -10,28 +10,36 @@ from typing import NamedTuple
 
 # Dark enough on white, and told apart with the common kinds of colour blindness (after Okabe & Ito 2008, and Tol); the markers
 # carry the same distinction once more.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#332288", "#B8860B", "#56B4E9", "#882255", "#555555")
-_MARKERS = "osD^vPX<>*"
-
-_NUMBER = r"([0-9.e+-]+|inf)"
-_NOTIONS = (  # the strings of privacy.budgets; the last group is the number that may be compared within a notion
-    (re.compile(f"^{_NUMBER}-zCDP$"), "zCDP", "ρ"),
-    (re.compile(f"^{_NUMBER}-DP$"), "Pure DP", "ε"),
-    (re.compile(rf"^\({_NUMBER}, (?P<fixed>{_NUMBER})\)-DP$"), "Approximate DP, δ = {}", "ε"),
-    (re.compile(rf"^\((?P<fixed>{_NUMBER}), {_NUMBER}\)-RDP$"), "Rényi DP, order {}", "ε"),
+_COLOURS = (
+    *("#0072B2", "#D55E00", "#009E73", "#AA4499", "#332288", "#B8860B"),
+    *("#56B4E9", "#882255", "#555555", "#7A9A01", "#E7298A", "#8C564B"),
 )
+_MARKERS = "osD^vPX<>*hp"
+
+_NOTIONS = {  # how the strings of privacy.budgets end, and how many numbers they have: in the order of the page
+    ("zCDP", 1): ("zCDP", "ρ"),
+    ("DP", 1): ("Pure DP", "ε"),
+    ("DP", 2): ("Approximate DP, δ = {}", "ε"),
+    ("RDP", 2): ("Rényi DP, order {}", "ε"),
+}
 NO_PRIVACY = "none"
 
 
 class Level(NamedTuple):
-    """A budget as a place on an axis: levels sort from strict to loose within a notion, without privacy last."""
+    """A budget as a place on an axis."""
 
     rank: int
     notion: str
     value: float
     symbol: str
-    text: str
+    text: str  # as in the frames
+    shown: str  # as on the page
     fixed: float = math.nan  # delta or the order, where the notion has one
+
+    @property
+    def order(self) -> tuple[int, str, float]:
+        """What levels are sorted by: from strict to loose within a notion, without privacy last."""
+        return self.rank, self.notion, self.value
 
     @property
     def private(self) -> bool:
@@ -42,26 +50,28 @@ class Level(NamedTuple):
         """Whether it has a place among the budgets of its notion."""
         return self.private and not math.isnan(self.value)
 
-    @property
-    def shown(self) -> str:
-        return self.text if self.private else "no privacy"
-
 
 def level(budget: str) -> Level:
     """Read a budget back from its string.
 
-    >>> level("0.1-zCDP").value, level("(1, 1e-06)-DP").notion
-    (0.1, 'Approximate DP, δ = 1e-06')
+    >>> level("0.123456789-zCDP").value, level("0.123456789-zCDP").shown, level("(1, 1e-06)-DP").notion
+    (0.123456789, '0.123457-zCDP', 'Approximate DP, δ = one in a million')
     """
     if budget == NO_PRIVACY:
-        return Level(len(_NOTIONS) + 1, "No privacy", math.inf, "", budget)
-    for rank, (pattern, notion, symbol) in enumerate(_NOTIONS):
-        match = pattern.match(budget)
-        if match:
-            fixed = match.groupdict().get("fixed")
-            value = match[match.re.groups] if "Rényi" in notion else match[1]
-            return Level(rank, notion.format(fixed), float(value), symbol, budget, float(fixed or "nan"))
-    return Level(len(_NOTIONS), budget, math.nan, "", budget)
+        return Level(len(_NOTIONS) + 1, "No privacy", math.inf, "", budget, "no privacy")
+    numbers, _, ending = budget.rpartition("-")
+    try:
+        values = [float(part) for part in numbers.strip("()").split(",")]
+        notion, symbol = _NOTIONS[ending, len(values)]
+    except (ValueError, KeyError):
+        return Level(len(_NOTIONS), budget, math.nan, "", budget, budget)
+    rank, written = list(_NOTIONS).index((ending, len(values))), [f"{value:.6g}" for value in values]
+    if len(values) == 1:
+        return Level(rank, notion, values[0], symbol, budget, f"{written[0]}-{ending}")
+    at = 0 if ending == "RDP" else 1  # (order, epsilon), but (epsilon, delta)
+    fixed = written[at] if ending == "RDP" else chance(values[at])
+    shown = f"({written[0]}, {written[1]})-{ending}"
+    return Level(rank, notion.format(fixed), values[1 - at], symbol, budget, shown, values[at])
 
 
 class Look(NamedTuple):
@@ -83,10 +93,13 @@ def looks(policies: Iterable[str], local: Collection[str] = ()) -> dict[str, Loo
     parsed = {policy: _parsed(policy) for policy in policies}
     labels = {policy: _compact(policy, parsed, policy in local) for policy in parsed}
     places = {label: i for i, label in enumerate(dict.fromkeys(labels.values()))}
-    return {
-        policy: Look(label, _COLOURS[places[label] % len(_COLOURS)], _MARKERS[places[label] % len(_MARKERS)])
-        for policy, label in labels.items()
-    }
+    return {policy: Look(label, *_drawn(places[label])) for policy, label in labels.items()}
+
+
+def _drawn(place: int) -> tuple[str, str]:
+    """Colour and marker: both new for the first dozen, then in other pairs."""
+    again, i = divmod(place, len(_COLOURS))
+    return _COLOURS[i], _MARKERS[(i + again) % len(_MARKERS)]
 
 
 def _parsed(policy: str) -> tuple[str, dict[str, str]]:
@@ -158,6 +171,17 @@ def more_or_fewer(value: float) -> str:
 def percent(share: float, places: int = 0) -> str:
     """A share in percent."""
     return f"{100 * share:.{places}f} %"
+
+
+def chance(probability: float) -> str:
+    """A small probability in words.
+
+    >>> chance(1e-6), chance(0.02)
+    ('one in a million', 'one in 50')
+    """
+    words = {1e3: "a thousand", 1e6: "a million", 1e9: "a billion"}
+    whole = float(f"{1 / probability:.3g}")
+    return f"one in {words.get(whole) or number(whole)}"
 
 
 def seconds(elapsed: float) -> str:

@@ -14,12 +14,16 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from . import figures
-from .findings import findings, interval, meaning, of_row
+from .findings import in_people, in_regret, meaning, of_row
+from .guarantees import cards, local, simulated, stamp
 from .html import Html, items, picture, table, tag, text
-from .labels import amount, level, looks, more_or_fewer, number, per_thousand, percent, seconds
-from .record import Replay, StudyRecord
+from .labels import NO_PRIVACY, Look, amount, level, looks, more_or_fewer, number, per_thousand, percent, seconds
+from .record import StudyRecord
+from .replays import Trial, in_words, trials
 from .scenes import Estimate, Scene, scenes
 
+_DASH = "A dash: no two runs differ, or the interval is narrower than the digits shown."
+_ALL = percent(1.0, 1)
 _CURRENCIES = {"pure": "ε", "zcdp": "ρ", "rdp": "ε", "gdp": "μ²"}
 
 
@@ -53,8 +57,9 @@ class _Page:
         self.gallery, self.record, self.result = gallery, record, record.result
         self.policies: list[dict[str, Any]] = self.result.info.get("policies", [])
         self.scenes = scenes(self.result)
-        local = {entry["policy"] for entry in self.policies if _trust(entry) == "local"}
-        self.looks = looks(self.result.runs["policy"].drop_duplicates(), local)
+        self.trials = [] if record.replay is None else list(trials(record.replay, self.scenes))
+        trusting_nobody = {entry["policy"] for entry in self.policies if local(entry)}
+        self.looks = looks(self.result.runs["policy"].drop_duplicates(), trusting_nobody)
 
     # The frame ------------------------------------------------------------------------------------------------------------
 
@@ -72,13 +77,13 @@ class _Page:
         if self.record.description:
             parts.append(tag("p", self.record.description, class_="lead"))
         parts.append(tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items()), class_="facts"))
-        if any(_simulated(entry) for entry in self.policies):
-            parts.append(_stamp())
+        if any(simulated(entry) for entry in self.policies):
+            parts.append(stamp())
         return Html("\n".join([*parts, self._contents()]))
 
     def _contents(self) -> Html:
         links = {"findings": "Main findings", **{_anchor(i): self._heading(scene) for i, scene in enumerate(self.scenes)}}
-        if self.record.replay is not None:
+        if self.trials:
             links["replay"] = "Replay of the real trial"
         links |= {"guarantees": "Guarantees", "reading": "How to read this page"}
         written = Html("\n".join(tag("a", name, href=f"#{key}") for key, name in links.items()))
@@ -91,8 +96,8 @@ class _Page:
         sections = [tag("section", *self._findings(), id="findings")]
         for i, scene in enumerate(self.scenes):
             sections.append(tag("section", *self._scene(i, scene), id=_anchor(i)))
-        if self.record.replay is not None:
-            sections.append(tag("section", *self._replay(self.record.replay), id="replay"))
+        if self.trials:
+            sections.append(tag("section", *self._replay(), id="replay"))
         sections.append(tag("section", *self._guarantees(), id="guarantees"))
         sections.append(tag("section", *self._reading(), id="reading"))
         return Html("\n".join(sections))
@@ -106,20 +111,29 @@ class _Page:
 
     def _findings(self) -> Iterator[Html]:
         yield tag("h2", "Main findings")
-        for scene in self.scenes:
-            if len(self.scenes) > 1:
-                yield tag("h3", scene.name)
-            yield items(findings(scene, self.looks))
-        if self.record.replay is not None:
+        yield from self._told(in_people)
+        if self.trials:
             yield tag("h3", "In the replay of the real trial")
-            yield items(self._replayed(*part) for part in self._replay_tables(self.record.replay))
+            yield items(in_words(trial, self.looks) for trial in self.trials)
+        yield tag("h3", "The budgets in words")
+        kinds = sorted(map(level, self.result.runs["budget"].drop_duplicates()), key=lambda kind: kind.order)
+        rows = [(kind.shown, [[meaning(kind)]]) for kind in kinds]
+        yield table("Every budget of this study, translated.", ["Budget", "What may be learnt about one person"], rows, [1])
+        yield tag("h3", "In the language of bandits")
+        yield from self._told(in_regret)
         yield tag(
             "p",
             "Intervals hold for one number at a time and describe the chance in the simulated runs, with the mean rewards of the arms "
-            "taken as true. How well those are known is another matter that they do not cover. The policy of lowest mean regret was "
-            "picked after looking, so its lead is flattered a little.",
+            "taken as true. How well those are known is another matter that they do not cover. The best setting and the policies of "
+            "lowest mean regret were picked after looking, so their leads are flattered a little.",
             class_="note",
         )
+
+    def _told(self, findings: Callable[[Scene, Mapping[str, Look]], list[str]]) -> Iterator[Html]:
+        for scene in self.scenes:
+            if len(self.scenes) > 1:
+                yield tag("h4", scene.name)
+            yield items(findings(scene, self.looks))
 
     def _scene(self, index: int, scene: Scene) -> Iterator[Html]:
         yield tag("h2", self._heading(scene))
@@ -130,13 +144,7 @@ class _Page:
             yield from self._helped(index, scene)
         yield tag("h3", "The numbers")
         yield self._numbers(scene)
-        yield tag("h3", "Privacy spent")
-        yield tag(
-            "p",
-            "Every noisy number that leaves the private side is written in a ledger. Spent is the worst case over people: the "
-            "most that was paid for any one person's record, in the run that paid most.",
-        )
-        yield self._spent(scene)
+        yield from self._spent(scene)
 
     def _setting(self, scene: Scene) -> str:
         what = f"{scene.name}: {len(scene.arms)} arms"
@@ -159,7 +167,8 @@ class _Page:
             lambda width: figures.regret_curves(scene.curves, looks_of=self.looks, width=width),
             f"Curves of mean regret over rounds, one panel per budget. {reach}",
             "Regret is what was lost, in expected rewards, against always playing the best arm: lower is better, and a curve that "
-            "flattens has found it. Shades are 95 % bootstrap bands of the mean over runs. All panels have the same scale.",
+            "flattens has found it. Shades are 95 % bootstrap bands of the mean over runs. "
+            "Each notion of privacy has rows and a scale of its own.",
         )
         if any(kind.comparable for kind in scene.table["level"]):
             yield tag("h3", "What privacy costs")
@@ -221,30 +230,38 @@ class _Page:
                 found.append(percent(row[f"share_{scene.best}"], 1))
             return found
 
-        return table("Means over runs, with 95 % bootstrap intervals.", heads, self._grouped(scene.table, cells))
+        return table(f"Means over runs, with 95 % bootstrap intervals. {_DASH}", heads, self._grouped(scene.table, cells))
 
-    def _spent(self, scene: Scene) -> Html:
+    def _spent(self, scene: Scene) -> Iterator[Html]:
+        limited = scene.table[(scene.table["budget"] != NO_PRIVACY) & scene.table["limit"].notna()]
+        exhausted = len(limited) > 0 and all(_share(row) == _ALL and not row["over"] for _, row in limited.iterrows())
+
         def cells(row: pd.Series) -> list[str]:
             counts = [_mean_count(row["releases"]), _mean_count(row["draws"])]
-            if not row["level"].private or pd.isna(row["limit"]):
-                return [row["level"].shown, "no limit", "not counted", "–", *counts]
-            unit = _CURRENCIES.get(row["currency"], "")
-            share, over = row["spent"] / row["limit"], row["over"] > 0
-            bar = Html(f'<span class="bar{" over" if over else ""}"><i style="width:{min(100 * share, 100):.1f}%"></i></span>')
-            used = bar + text(f"{100 * share:.1f} %" + (f", over in {row['over']:,} runs" if over else ""))
-            return [row["level"].shown, f"{unit} {number(row['limit'])}", f"{unit} {number(row['spent'])}", Html(used), *counts]
+            if row.name not in limited.index:
+                spending = ["no limit", "not counted", "–"]
+            else:
+                unit = _CURRENCIES.get(row["currency"], "")
+                spending = [f"{unit} {number(row['limit'])}", f"{unit} {number(row['spent'])}", _bar(row)]
+            return [row["level"].shown, *(spending[:2] if exhausted else spending), *counts]
 
-        heads = ["Policy", "Budget", "Limit", "Most spent in any run", "Of the limit", "Releases per run", "Noise draws per run"]
-        caption = (
-            "Privacy spent against the budget. (ε, δ) budgets are counted in μ², the currency in which Gaussian noise adds up."
+        yield tag("h3", "Privacy spent")
+        yield tag(
+            "p",
+            "Every noisy number that leaves the private side is written in a ledger. Spent is the worst case over people: the "
+            "most that was paid for any one person's record, in the run that paid most.",
+            " Every private policy spent all of its limit, and none spent more." if exhausted else "",
         )
-        return table(caption, heads, self._grouped(scene.table, cells))
+        share = [] if exhausted else ["Of the limit"]
+        heads = ["Policy", "Budget", "Limit", "Most spent in any run", *share, "Releases per run", "Noise draws per run"]
+        squares = "(ε, δ) budgets are counted in μ², the currency in which Gaussian noise adds up."
+        caption = f"Privacy spent against the budget. {squares if 'gdp' in set(limited['currency']) else ''}".strip()
+        yield table(caption, heads, self._grouped(scene.table, cells))
 
     def _grouped(self, rows: pd.DataFrame, cells: Callable[[pd.Series], list[str]]) -> Iterator[tuple[Html, list[list[str]]]]:
         for policy, group in rows.groupby("policy", sort=False):
             look = self.looks[str(policy)]
-            name = Html(f'<span class="swatch" style="background:{look.colour}"></span>') + text(look.label)
-            yield Html(name), [cells(row) for _, row in group.iterrows()]
+            yield Html(figures.swatch(look) + text(look.label)), [cells(row) for _, row in group.iterrows()]
 
     def _setting_of(self, row: pd.Series) -> str:
         return f"{self.looks[row['policy']].label}, {row['level'].shown}"
@@ -259,44 +276,9 @@ class _Page:
         narrow = figures.svg(draw(figures.NARROW))
         return tag("figure", picture(drawn, narrow, alt), tag("figcaption", caption))
 
-    # The replay -----------------------------------------------------------------------------------------------------------
+    # Replay, guarantees and reading ---------------------------------------------------------------------------------------
 
-    def _replay_tables(self, replay: Replay) -> Iterator[tuple[str, pd.DataFrame, tuple[str, float] | None]]:
-        """Per replayed trial: its name, a table like that of a scene, and the trial's own name and success rate."""
-        runs, summary = replay.runs, replay.summary()
-        if "environment" not in summary:
-            summary = summary.assign(environment=runs["environment"].iloc[0])
-        for environment, rates in summary.groupby("environment", sort=False):
-            played = runs[runs["environment"] == environment]
-            counts = played.groupby(["policy", "budget"])[["rounds", "releases"]].mean().reset_index()
-            merged = rates.rename(columns={"mean": "rate", "low": "rate_low", "high": "rate_high"})
-            merged = merged[["policy", "budget", "rate", "rate_low", "rate_high"]].merge(counts, on=["policy", "budget"])
-            merged["level"] = merged["budget"].map(level)
-            order = {policy: i for i, policy in enumerate(merged["policy"].drop_duplicates())}
-            merged["order"] = [(order[row.policy], row.level[:3]) for row in merged.itertuples()]
-            yield str(environment), merged.sort_values("order", ignore_index=True), self._own_rate(str(environment))
-
-    def _own_rate(self, environment: str) -> tuple[str, float] | None:
-        known = [scene for scene in self.scenes if scene.reference is not None and scene.baseline is not None]
-        known.sort(key=lambda scene: scene.name != environment)
-        return (known[0].baseline[0], known[0].baseline[1] / 1000) if known and known[0].baseline else None
-
-    def _replayed(self, environment: str, rates: pd.DataFrame, own: tuple[str, float] | None) -> str:
-        low, high = rates.loc[rates["rate"].idxmin()], rates.loc[rates["rate"].idxmax()]
-
-        def told(row: pd.Series) -> str:
-            return f"{percent(row['rate'], 1)}{interval(of_row(row, 'rate'), _rate)} for {self._setting_of(row)}"
-
-        people = float(rates["rounds"].mean())
-        chance = 1.96 * (float(rates["rate"].mean()) * (1 - float(rates["rate"].mean())) / people) ** 0.5
-        trial = "" if own is None else f" {own[0][:1].upper()}{own[0][1:]} had {percent(own[1], 1)}."
-        return (
-            f"Success rates run from {told(low)} to {told(high)}.{trial} The intervals cover the order of the people and the policies' "
-            f"chance only: with some {people:,.0f} people counted, who happened to take part moves a rate by {100 * chance:.1f} points "
-            "either way."
-        )
-
-    def _replay(self, replay: Replay) -> Iterator[Html]:
+    def _replay(self) -> Iterator[Html]:
         yield tag("h2", "Replay of the real trial")
         yield tag(
             "p",
@@ -304,65 +286,36 @@ class _Page:
             "the person really got. What is counted is then an unbiased sample of what the policy would have met. Few people count, so a "
             "replay is shorter than the trial, and the policies are still learning through most of it.",
         )
-        for i, (environment, rates, own) in enumerate(self._replay_tables(replay)):
+        for i, trial in enumerate(self.trials):
+            yield from self._trial("replay" if i == 0 else f"replay-{i + 1}", trial)
 
-            def draw(width: float, rates: pd.DataFrame = rates, own: tuple[str, float] | None = own) -> Figure:
-                return figures.replay_rates(rates, self.looks, own, width)
+    def _trial(self, name: str, trial: Trial) -> Iterator[Html]:
+        yield tag("h3", trial.name)
+        yield self._figure(
+            None,
+            name,
+            lambda width: figures.replay_rates(trial.rates, self.looks, trial.own, width),
+            f"Success rates in the replay. {in_words(trial, self.looks)}",
+            "Mean success rate over replays with 95 % intervals; open marks have no privacy. The replays shuffle the same people, "
+            "so the intervals do not say how another trial, with other people, would have come out.",
+        )
 
-            name = "replay" if i == 0 else f"replay-{i + 1}"
-            yield tag("h3", environment)
-            yield self._figure(
-                None,
-                name,
-                draw,
-                f"Success rates in the replay. {self._replayed(environment, rates, own)}",
-                "Mean success rate over replays with 95 % intervals; open marks have no privacy. The replays shuffle the same people, "
-                "so the intervals do not say how another trial, with other people, would have come out.",
-            )
-            heads = ["Policy", "Budget", "Success rate", "Compared with the trial", "People counted", "Releases"]
+        def cells(row: pd.Series) -> list[str]:
+            gap = "–" if trial.own is None else f"{more_or_fewer(100 * (row['rate'] - trial.own[1]))} points"
+            rate = _ranged(of_row(row, "rate"), lambda rate: percent(rate, 1))
+            return [row["level"].shown, rate, gap, _mean_count(row["rounds"]), _mean_count(row["releases"])]
 
-            def cells(row: pd.Series, own: tuple[str, float] | None = own) -> list[str]:
-                gap = "–" if own is None else f"{more_or_fewer(100 * (row['rate'] - own[1]))} points"
-                return [
-                    row["level"].shown,
-                    _ranged(of_row(row, "rate"), _rate),
-                    gap,
-                    _mean_count(row["rounds"]),
-                    _mean_count(row["releases"]),
-                ]
-
-            yield table("Means over replays, with 95 % intervals.", heads, self._grouped(rates, cells))
-
-    # Guarantees and reading -----------------------------------------------------------------------------------------------
+        heads = ["Policy", "Budget", "Success rate", "Compared with the trial", "People counted", "Releases"]
+        yield table(f"Means over replays, with 95 % intervals. {_DASH}", heads, self._grouped(trial.rates, cells))
 
     def _guarantees(self) -> Iterator[Html]:
         yield tag("h2", "What is guaranteed")
-        if any(_simulated(entry) for entry in self.policies):
-            yield _stamp()
+        if any(simulated(entry) for entry in self.policies):
+            yield stamp()
         yield tag(
-            "p",
-            "The promise of every policy in full, per budget. What a group of policies has in common stands once, below their promises.",
+            "p", "The promise of every policy in full. What several budgets have in common stands once, above the list of them."
         )
-        for rest, promises in _grouped_sentences(self.policies).items():
-            entries = [entry for members in promises.values() for entry in members]
-            names = list(dict.fromkeys(self._label(entry) for entry in entries))
-            open_, simulated = all(entry["budget"] == "none" for entry in entries), any(map(_simulated, entries))
-            badge = "no privacy" if open_ else "simulated noise: protects nobody" if simulated else ""
-            title = tag("h3", ", ".join(names), *([tag("span", badge, class_="badge")] if badge else []))
-            lines = []
-            for promise, members in promises.items():
-                here = list(dict.fromkeys(self._label(entry) for entry in members))
-                who = tag("strong", f"{level(members[0]['budget']).shown}{'' if here == names else f' ({chr(44).join(here)})'}: ")
-                lines.append(tag("p", promise) if open_ else tag("p", who, promise))
-            yield tag("div", title, *lines, *([tag("p", rest)] if rest else []), class_="card open" if open_ else "card")
-        yield tag("h3", "The budgets in words")
-        kinds = sorted(map(level, self.result.runs["budget"].drop_duplicates()), key=lambda kind: kind[:3])
-        rows = [(kind.shown, [[meaning(kind)]]) for kind in kinds]
-        yield table("Every budget of this study, translated.", ["Budget", "What may be learnt about one person"], rows, [1])
-
-    def _label(self, entry: Mapping[str, Any]) -> str:
-        look = self.looks.get(entry["policy"])
-        return str(entry["policy"]) if look is None else look.label
+        yield from cards(self.policies, self.looks)
 
     def _reading(self) -> Iterator[Html]:
         yield tag("h2", "How to read this page, and how it was computed")
@@ -375,7 +328,7 @@ class _Page:
             "for looking at many numbers.",
             "Privacy budget": "What all that a policy releases may reveal about one person's reward, at most. Smaller is stricter. "
             "The numbers of different notions (zCDP ρ, pure ε, approximate ε with δ) must not be compared as they stand; "
-            "the table above translates them.",
+            "the table beside the findings translates them.",
             "Local": "Rewards are randomised before anyone sees them. Policies marked local promise more at the same number than the "
             "others, whose operator is trusted with the true rewards.",
             "No privacy": "The same policy through an open channel, without noise; the difference to it is the price of privacy.",
@@ -387,50 +340,31 @@ class _Page:
         yield tag("h3", "Policies as they were configured")
         yield items(f"{look.label}: {policy}" for policy, look in self.looks.items())
         if self.record.config:
-            yield tag("h3", "The study as it was declared")
-            yield tag("pre", json.dumps(self.record.config, indent=2, ensure_ascii=False, default=str))
-
-
-def _grouped_sentences(policies: list[dict[str, Any]]) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Guarantees by what follows their first sentence, which holds the budget; within it by that sentence."""
-    groups: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for entry in sorted(policies, key=lambda entry: level(entry["budget"])[:3]):
-        first, stop, rest = str(entry.get("sentence", "")).partition(". ")
-        groups.setdefault(rest, {}).setdefault(first + stop.strip(), []).append(entry)
-    return groups
-
-
-def _stamp() -> Html:
-    return tag(
-        "p",
-        tag("strong", "Simulated noise protects nobody. "),
-        "The noise in this study comes from a seeded generator that anyone can rerun and subtract. What follows shows how the policies "
-        "would perform; it is no evidence that the data of real people were protected. "
-        "With real people, policies have to run on secure noise.",
-        class_="stamp",
-    )
-
-
-def _simulated(entry: Mapping[str, Any]) -> bool:
-    return any(str(caveat).startswith("SIMULATION") for caveat in entry.get("guarantee", {}).get("caveats", ()))
-
-
-def _trust(entry: Mapping[str, Any]) -> str:
-    return str(entry.get("guarantee", {}).get("trust_model", ""))
+            yield tag("h3", "The study as it was declared", class_="screen")
+            yield tag("pre", json.dumps(self.record.config, indent=2, ensure_ascii=False, default=str), class_="screen")
 
 
 def _ranged(value: Estimate, show: Callable[[float], str]) -> Html:
     """A mean in a cell, its interval below."""
-    inner = "" if pd.isna(value.low) else tag("span", f"{show(value.low)} to {show(value.high)}", class_="range")
-    return Html(text(show(value.mean)) + inner)
+    if pd.isna(value.low):
+        return text(show(value.mean))
+    low, high = show(value.low), show(value.high)
+    return Html(text(show(value.mean)) + tag("span", "–" if low == high else f"{low} to {high}", class_="range"))
+
+
+def _share(row: pd.Series) -> str:
+    return percent(row["spent"] / row["limit"], 1)
+
+
+def _bar(row: pd.Series) -> Html:
+    """How much of its limit a row spent, drawn and in percent."""
+    width = min(100 * row["spent"] / row["limit"], 100)
+    bar = f'<span class="bar{" over" if row["over"] else ""}"><i style="width:{width:.1f}%"></i></span>'
+    return Html(bar + text(_share(row) + (f", over in {row['over']:,} runs" if row["over"] else "")))
 
 
 def _mean_count(value: float) -> str:
     return f"{value:,.1f}"
-
-
-def _rate(value: float) -> str:
-    return percent(value, 1)
 
 
 def _span(low: int, high: int) -> str:

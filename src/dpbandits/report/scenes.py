@@ -148,5 +148,5 @@ def _table(scene: Scene, policies: dict[tuple[str, str], dict[str, Any]]) -> pd.
         for name, values in {"helped": group["helped"], "gain": group["helped"] - (scene.baseline or ("", np.nan))[1]}.items():
             row[name], row[f"{name}_low"], row[f"{name}_high"] = estimate(values.to_numpy())
         rows.append(row)
-    rows.sort(key=lambda row: (order[row["policy"]], row["level"][:3]))
+    rows.sort(key=lambda row: (order[row["policy"]], row["level"].order))
     return pd.DataFrame(rows)
