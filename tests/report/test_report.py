@@ -280,7 +280,8 @@ def test_budgets_that_reveal_are_no_headline(result, budget):
     for name, table in renamed.items():
         kept = table[table["budget"].isin(["1-zCDP", "none"])]
         renamed[name] = kept.assign(budget=kept["budget"].replace("1-zCDP", budget))
-    (scene,) = scenes(replace(result, **renamed))
+    entries = [{**entry, "budget": entry["budget"].replace("1-zCDP", budget)} for entry in result.info["policies"]]
+    (scene,) = scenes(replace(result, **renamed, info={**result.info, "policies": entries}))
     said = " ".join(in_people(scene, looks(result.runs["policy"].unique())))
     assert belief(level(budget)) > 99
     assert "can rise to 99 % or more" in said
@@ -397,7 +398,8 @@ def test_equal_policies_are_not_told_apart(result):
         mine = table[table["policy"] == first]
         other = mine.assign(policy="Other(n_arms=4)", run=(mine["run"] + 1) % RUNS)
         pair.append(pd.concat([mine, other], ignore_index=True))
-    (scene,) = scenes(Result(*pair, result.info))
+    entries = [{**entry, "policy": name} for entry in result.info["policies"] for name in (entry["policy"], "Other(n_arms=4)")]
+    (scene,) = scenes(Result(*pair, {**result.info, "policies": entries}))
     said = " ".join(in_regret(scene, looks([first, "Other(n_arms=4)"])))
     assert "do not separate it from" in said
 

@@ -31,7 +31,8 @@ def in_regret(scene: Scene, looks_of: Mapping[str, Look]) -> list[str]:
 
 
 def _private(scene: Scene) -> pd.DataFrame:
-    return scene.table[[kind.private for kind in scene.table["level"]]]
+    """The settings whose guarantee holds: one that is void, as without clipping, has no limit either."""
+    return scene.table[scene.table["limit"].notna() & scene.table["level"].map(lambda kind: kind.private)]
 
 
 def interval(value: Estimate, show: Callable[[float], str] = number) -> str:
