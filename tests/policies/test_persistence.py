@@ -272,6 +272,52 @@ def test_secure_noise_is_neither_stored_nor_copied(rounds, tmp_path):
         dpb.load(path)
 
 
+def forked(work):
+    """What ``work`` returns in a forked child: text."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writing, work().encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading) as pipe:
+        return pipe.read()
+
+
+def refused(action):
+    try:
+        action()
+    except dpb.ClaimError as error:
+        return str(error)
+    return "allowed"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("make", [ada, lambda: dpb.LDPUCB(3, budget=dpb.PureDP(1.0), seed=1)])
+def test_a_forked_process_reads_but_neither_releases_nor_saves(make, saved, tmp_path):
+    clinic = Clinic(make()).play(30)
+    if saved:
+        clinic.policy.save(tmp_path / "a")
+    releases = clinic.policy.ledger.releases
+    assert "load the saved state here" in forked(lambda: refused(clinic.until_release))
+    assert "is a fork" in forked(lambda: refused(lambda: clinic.policy.save(tmp_path / "b")))
+    assert not (tmp_path / "b").exists()
+    assert forked(lambda: f"{clinic.policy.ledger.releases} {clinic.policy.guarantee.holds}").startswith(str(releases))
+    clinic.until_release()  # the parent goes on
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_process_can_load_and_release(tmp_path):
+    path = Clinic(ada()).play(30).policy.save(tmp_path / "a")
+    assert forked(lambda: refused(lambda: Clinic(dpb.load(path)).until_release())) == "allowed"
+
+
 # Written ahead ------------------------------------------------------------------------------------------------------------------
 
 

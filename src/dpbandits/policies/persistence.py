@@ -7,8 +7,8 @@ complete or not at all, holds nothing that could be executed, and no generator o
 more than the ledgers say.  Every life of a policy, from its construction or loading on, has a name of its own.  ``load`` claims the
 name in the file, by a file in the user's state folder (``$DPBANDITS_STATE_DIR`` replaces it) that only one process can create, and
 the loaded policy starts a new life.  Of all the files that one life saved, only the last can be loaded, and once; whoever goes on
-with the original after that is refused at its next release or save.  What the state folder cannot see is for people to prevent: a
-state loaded on two machines, a process that was forked, and an original that was never saved again and has no budget.
+with the original after that is refused at its next release or save.  A forked process neither releases nor saves.  What the state folder
+cannot see is for people to prevent: a state loaded on two machines, and an original that was never saved again and has no budget.
 
 *Written ahead.*  After a ``save`` or ``load``, every release under a budget is announced in ``<path>.journal`` with its ledger line
 before it is made, and its noisy values follow before they are used.  If the process dies, ``load`` counts all announced lines as
@@ -48,10 +48,12 @@ def save(policy: Policy, path: str | Path) -> Path:
     """Write the whole state of a policy, pending decisions included; the caller holds its lock.
 
     Raises:
-        ClaimError: an earlier save of this object has been loaded, so that another object carries on.
+        ClaimError: an earlier save of this object has been loaded, so that another object carries on, or this process is a fork.
         OSError: the file or the state folder cannot be written.
     """
     path = Path(path)
+    if os.getpid() != policy._process:
+        raise ClaimError(f"{path} was not written: this process is a fork; save in the process that made the policy; {_WHY}")
     if _claim_file(policy._id).exists():
         raise ClaimError(f"{path} was not written: an earlier save of this policy has been loaded and carries on; {_WHY}")
     _replace(path, _encode(policy, policy._serial + 1))

@@ -8,6 +8,7 @@ show when it came, and good news may come sooner than bad.  Algorithms that lear
 from __future__ import annotations
 
 import math
+import os
 import threading
 import uuid
 from dataclasses import replace
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
-from ..errors import ArgumentError, BudgetExhausted, UpdateError
+from ..errors import ArgumentError, BudgetExhausted, ClaimError, UpdateError
 from ..privacy import accounting
 from ..privacy.budgets import ApproxDP, Budget
 from ..privacy.channels import Calibration, Channel, Gaussian, Open
@@ -117,6 +118,7 @@ class Policy:
         Raises:
             BudgetExhausted: a release is due that the budget does not allow.  Later pulls answer from what is public.
             ArgumentError: a release is due whose sum could be too large for exact secure noise.  Later pulls do the same.
+            ClaimError: a release is due under a budget, and this process is a fork, or a save of the policy has been loaded.
         """
         with self._lock:
             return self._pull_at_once() if self.card.learns_at_once else self._pull_in_episode()
@@ -135,6 +137,7 @@ class Policy:
         Raises:
             UpdateError: nothing was pulled, the decision is another policy's, or it has been answered.
             ArgumentError: the reward is not a finite number, or there is no such arm.
+            ClaimError: as in ``pull``, for policies that learn from every answer.
         """
         value = self._checked_reward(reward)
         done = None if arm is None else integer("arm", arm, 0, self.n_arms - 1)
@@ -143,10 +146,10 @@ class Policy:
             if recommended is None:
                 self._progress.dropped += 1
                 return False
-            del self._progress.pending[number]
             deviates = done is not None and done != recommended
             if self.card.learns_at_once:
-                return self._learn(cast(int, done) if deviates and self.choices_public else recommended, deviates, value)
+                return self._learn(number, cast(int, done) if deviates and self.choices_public else recommended, deviates, value)
+            del self._progress.pending[number]
             if deviates and self.choices_public:
                 self._take_back(recommended)
                 return False
@@ -256,6 +259,7 @@ class Policy:
         return [number for number, arm in self._progress.pending.items() if which in (WHOLE, arm)]
 
     def _close_episode(self) -> None:
+        self._refuse_fork()
         progress, pending = self._progress, self._progress.pending
         for number in self._awaited():
             self._steps.answer(self.params, self._raw, self._public, pending.pop(number), self.default_reward)
@@ -291,7 +295,9 @@ class Policy:
         """Whether the decision is this policy's own, or was already made when the policy was saved."""
         return decision._owner == self._id or decision.number < self._former.get(decision._owner, 0)
 
-    def _learn(self, arm: int, deviates: bool, value: float) -> bool:
+    def _learn(self, number: int, arm: int, deviates: bool, value: float) -> bool:
+        self._refuse_fork()
+        del self._progress.pending[number]
         if self._progress.exhausted:
             return False
         if deviates and not self.choices_public:
@@ -354,6 +360,13 @@ class Policy:
         wall.opened[which] = self._progress.rounds
         self._noise.perturb(self.channel, scale, wall.statistic, wall.release)
         kernels.publish(self.params, self._public, wall.release)
+
+    def _refuse_fork(self) -> None:
+        if self.budget is not None and os.getpid() != self._process:
+            raise ClaimError(
+                "no release is made in a forked process: it and its parent would release the same raw data twice with fresh "
+                "noise; save the policy in the process that made it, and load the saved state here instead"
+            )
 
     def _refuse_overspending(self) -> None:
         if self._always_fits or self._meter is None:
@@ -446,6 +459,7 @@ class Policy:
             self._sizes()[1] == 0 and self._meter.allows(self._meter.cost(self.channel.family, self.channel.multiplier))
         )
         self._id = uuid.uuid4().hex
+        self._process = os.getpid()
         self._lock = threading.RLock()
         self._progress = Progress()
         self._last = None
