@@ -462,30 +462,119 @@ def test_a_damaged_or_missing_journal_is_refused(tmp_path):
     dpb.load(path)
 
 
+RELEASING = pytest.mark.parametrize("noise", ["simulation", "secure"])
+AT_ONCE = pytest.mark.parametrize("make", [ada, lambda **o: dpb.LDPUCB(3, budget=dpb.PureDP(1.0), **o)], ids=["ada", "ldp"])
+
+
+def fails(monkeypatch, owner, name, error, *, after=False, only=""):
+    """Let a method fail, before or after it has done its work."""
+    method = getattr(owner, name)
+
+    def failing(*arguments):
+        if only and only not in arguments[1]:
+            return method(*arguments)
+        if after:
+            method(*arguments)
+        raise error
+
+    monkeypatch.setattr(owner, name, failing)
+
+
+@RELEASING
+@AT_ONCE
+@pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("step", ["begin", "done"])
-def test_a_full_disk_leaves_policy_and_journal_sound(step, tmp_path, monkeypatch):
-    clinic = Clinic(ada()).play(40)
+def test_a_full_disk_leaves_policy_and_journal_sound(step, after, make, noise, tmp_path, monkeypatch):
+    clinic = Clinic(make(noise=noise, seed=None, patience=0)).play(40)
     path = clinic.policy.save(tmp_path / "a")
     clinic.until_release()
-    releases = clinic.policy.ledger.releases
-    append = persistence.Journal._append
+    rounds = clinic.policy.ledger.frame["last"].max()
 
-    def full(self, entry):
-        if step in entry:
-            with open(self._path, "ab") as file:
-                file.write(b"half")
-            raise OSError("no space left on device")
-        append(self, entry)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(persistence.Journal, "_append", full)
-        with pytest.raises(OSError, match="no space"):
-            clinic.until_release()
-    assert clinic.policy.ledger.releases == releases + (step == "done")
+    decision, answer = fail_in_a_release(
+        clinic.policy,
+        monkeypatch,
+        lambda patch: fails(patch, persistence.Journal, "_append", OSError("no space left on device"), after=after, only=step),
+        OSError,
+    )
+    journalled = persistence._journalled(journal(path), clinic.policy._id, 1)[0]
+    crashed = dpb.load(path, simulation=True) if noise == "simulation" else None
+    if crashed:  # what was announced counts as spent, made or not
+        assert crashed.ledger.frame["last"].max() == journalled[-1][1]
+        assert (journalled[-1][1] > rounds) == (step == "done" or after)
+    if answer:
+        assert clinic.policy.update(1.0, decision)
+    clinic.waiting.clear()
     clinic.until_release()
     frame = clinic.policy.ledger.frame
     assert (frame["first"] <= frame["last"]).all()
+    assert clinic.policy.ledger.total() == pytest.approx(clinic.policy._meter.limit)
     assert dpb.load(path).ledger.frame.equals(frame)
+
+
+def fail_in_a_release(policy, monkeypatch, breaking, error):
+    """Play up to a release that fails: nothing has happened.  Returns the last decision, and whether its answer is wanted again."""
+    for _ in range(1000):
+        before = None
+        with monkeypatch.context() as patch:
+            breaking(patch)
+            try:
+                before = (state_of(policy), None)
+                decision = policy.pull()
+                before = (state_of(policy), decision)
+                policy.update(1.0, decision)
+            except error:
+                after = state_of(policy)
+                assert after[0] == before[0][0]
+                assert after[2] == before[0][2]
+                assert not policy._wall.statistic.any()
+                if before[1] is not None:
+                    assert after == before[0]
+                return before[1], before[1] is not None
+    raise AssertionError("no release was due")
+
+
+@AT_ONCE
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("saved", [False, True])
+def test_an_interrupted_draw_did_not_happen(after, saved, make, tmp_path, monkeypatch):
+    policy = make(noise="secure", seed=None, reward_range=(100.0, 101.0), patience=0)
+    for _ in range(40):
+        policy.update(100.5, policy.pull())
+    if saved:
+        policy.save(tmp_path / "a")
+    releases = policy.ledger.releases
+
+    def breaking(patch):
+        fails(patch, policy._noise, "perturb", KeyboardInterrupt(), after=after)
+
+    decision, answer = fail_in_a_release(policy, monkeypatch, breaking, KeyboardInterrupt)
+    assert policy.ledger.releases == releases
+    if answer:
+        assert policy.update(101.0, decision)
+    else:
+        policy.pull()
+    assert policy.ledger.releases == releases + 1
+    assert policy.ledger.total() == pytest.approx(policy._meter.limit)
+    released = policy._wall.release[0] / (1 if answer else policy.ledger.frame.eval("last - first + 1").iloc[-1])
+    assert abs(released - 100.5) < 40  # of an empty-handed episode it would be about 0
+    if saved:
+        entries = [json.loads(line.split(" ", 1)[1]) for line in journal(tmp_path / "a").read_text().splitlines()]
+        assert [next(iter(entry)) for entry in entries] == ["holder", "begin", "done"]
+
+
+def test_values_are_on_disk_before_they_are_used(tmp_path, monkeypatch):
+    clinic = Clinic(ada()).play(40)
+    clinic.policy.save(tmp_path / "a")
+    done, seen = persistence.Journal.done, []
+
+    def watched(self, release):
+        seen.append(clinic.policy._public.estimate.tolist())
+        done(self, release)
+
+    before = clinic.policy._public.estimate.tolist()
+    monkeypatch.setattr(persistence.Journal, "done", watched)
+    clinic.until_release()
+    assert seen == [before] != [clinic.policy._public.estimate.tolist()]
 
 
 def test_nothing_is_journalled_without_a_save_or_a_budget(tmp_path):

@@ -119,9 +119,13 @@ class Journal:
     def __init__(self, path: Path, holder: str, serial: int, end: int = 0, heir: str | None = None) -> None:
         self._path, self._holder, self._serial, self._end = _journal_path(path), holder, serial, end
         self._life = heir or holder
+        self._last: tuple[Any, ...] | None = None  # ledger line that was announced, and where in the file
+        self._start = 0
 
     def begin(self, line: tuple[Any, ...]) -> None:
         """Announce a release by the arguments of its ledger line.
+
+        Announced again, because the first attempt failed, a line is not charged twice.
 
         Raises:
             ClaimError: the saved state has been loaded, and whoever did may release the same records.
@@ -133,6 +137,9 @@ class Journal:
             self._append({"holder": self._holder, "serial": self._serial})
             _sync_folder(self._path.parent)
             _note(self._holder, self._serial, released=True)
+        if line != self._last:
+            self._last, self._start = line, self._end
+        self._end = self._start
         self._append({"begin": line})
 
     def done(self, release: np.ndarray) -> None:

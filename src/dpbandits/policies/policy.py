@@ -11,6 +11,8 @@ import math
 import os
 import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -263,8 +265,10 @@ class Policy:
         progress, pending = self._progress, self._progress.pending
         for number in self._awaited():
             self._steps.answer(self.params, self._raw, self._public, pending.pop(number), self.default_reward)
-        progress.closed, progress.waited = progress.pulls, 0
-        self._release()
+        progress.closed = progress.pulls
+        with self._all_or_nothing():
+            self._release()
+            self._progress.waited = 0
 
     # Answers --------------------------------------------------------------------------------------------------------------
 
@@ -297,17 +301,21 @@ class Policy:
 
     def _learn(self, number: int, arm: int, deviates: bool, value: float) -> bool:
         self._refuse_fork()
-        del self._progress.pending[number]
         if self._progress.exhausted:
+            del self._progress.pending[number]
             return False
         if deviates and not self.choices_public:
             value = self.default_reward
-        self._progress.rounds += 1
         if self._is_secure or not self._always_fits or self._journal is not None:
-            if self._steps.absorb(self.params, self._raw, self._public, arm, value):
-                self._release()
+            with self._all_or_nothing():
+                del self._progress.pending[number]
+                self._progress.rounds += 1
+                if self._steps.absorb(self.params, self._raw, self._public, arm, value):
+                    self._release()
             return True
         self._make_room()
+        del self._progress.pending[number]
+        self._progress.rounds += 1
         self._steps.absorb_and_cross(
             self.params, self._raw, self._public, self._wall, arm, value, self._progress.rounds, self._privacy_rng
         )
@@ -323,19 +331,28 @@ class Policy:
 
     # The wall -------------------------------------------------------------------------------------------------------------
 
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Undo what a step that fails has done, a keyboard interrupt included: no value that it drew is ever used."""
+        sides = {"_raw": self._raw, "_public": self._public, "_wall": self._wall}
+        before: dict[str, Any] = {name: _copy(side) for name, side in sides.items()}
+        before["_progress"] = replace(self._progress, pending=dict(self._progress.pending))
+        try:
+            yield
+        except BaseException:
+            before["_progress"].exhausted = self._progress.exhausted
+            self.__dict__.update(before)
+            raise
+
     def _release(self) -> None:
         self._refuse_overspending()
         self._refuse_inexact_sums()
         self._make_room()
-        if self._journal is not None:
-            self._journal.begin(self._next_line())
-        if self._is_secure:
-            self._cross_securely()
+        if self._is_secure or self._journal is not None:
+            self._cross_slowly()
         elif not self._steps.cross(self.params, self._raw, self._public, self._wall, self._progress.rounds, self._privacy_rng):
             raise ArgumentError("sensitivity must be a number in [0, inf): the algorithm has a bug")
         self._progress.due = False
-        if self._journal is not None:
-            self._journal.done(self._wall.release)
 
     def _next_line(self) -> tuple[int, int, int, int, float, float, int]:
         """The ledger line of the coming release, as ``write`` takes it."""
@@ -350,15 +367,23 @@ class Policy:
         """Whether releases need the secure source."""
         return self._noise.secure and not self._takes_reports
 
-    def _cross_securely(self) -> None:
-        """The same release as ``steps.cross``, around a noise source that compiled code cannot call."""
+    def _cross_slowly(self) -> None:
+        """The same release as ``steps.cross``, around a journal and a noise source that compiled code cannot call."""
         kernels, wall = self.kernels, self._wall
         _, _, which, _, bound, _, _ = line = self._next_line()
-        scale = self.channel.scale(bound)
+        if self._journal is not None:
+            self._journal.begin(line)
         kernels.summarise(self.params, self._raw, self._public, wall.statistic)
         write(wall.ledger, *line)
         wall.opened[which] = self._progress.rounds
-        self._noise.perturb(self.channel, scale, wall.statistic, wall.release)
+        if self._is_secure:
+            self._noise.perturb(self.channel, self.channel.scale(bound), wall.statistic, wall.release)
+        else:
+            channel = Open() if self._takes_reports else self.channel
+            wall.release[:] = channel.release(wall.statistic, bound, cast(np.random.Generator, self._privacy_rng))
+        wall.statistic[:] = 0.0
+        if self._journal is not None:
+            self._journal.done(wall.release)
         kernels.publish(self.params, self._public, wall.release)
 
     def _refuse_fork(self) -> None:
@@ -466,3 +491,10 @@ class Policy:
         self._former: dict[str, int] = {}  # lives of the policy before it was saved and loaded: how many pulls they knew
         self._serial = 0  # of its last save
         self._journal = None
+
+
+def _copy(side: Any) -> Any:
+    """A named tuple of numbers, arrays and such tuples, with arrays of its own."""
+    if isinstance(side, tuple):
+        return type(side)(*map(_copy, side))
+    return side.copy() if isinstance(side, np.ndarray) else side
