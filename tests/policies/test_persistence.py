@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
-import time
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -162,13 +162,82 @@ def test_decisions_of_other_lives_are_told_apart(tmp_path):
 # One holder ---------------------------------------------------------------------------------------------------------------------
 
 
-def test_only_the_first_load_succeeds(tmp_path):
+def test_a_file_is_loaded_once_and_then_belongs_to_the_loaded_policy(tmp_path):
     path = Clinic(ada()).play(30).policy.save(tmp_path / "a")
     shutil.copy(path, tmp_path / "copy")
-    dpb.load(path)
-    for again in (path, tmp_path / "copy"):
-        with pytest.raises(dpb.ClaimError, match="same raw data twice with fresh noise"):
-            dpb.load(again)
+    first = Clinic(dpb.load(path))
+    with pytest.raises(dpb.ClaimError, match="same raw data twice with fresh noise"):
+        dpb.load(tmp_path / "copy")
+    second = Clinic(dpb.load(path))
+    with pytest.raises(dpb.ClaimError, match="no release is made"):
+        first.until_release()
+    second.until_release()
+
+
+def test_crash_after_crash_is_survived_by_loading_alone(tmp_path):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    for _ in range(3):
+        clinic.until_release().play(5)
+        lost = clinic.policy.ledger
+        clinic = Clinic(dpb.load(path))
+        assert clinic.policy.ledger.frame.equals(lost.frame)
+    assert clinic.policy.ledger.total() == pytest.approx(0.5)
+
+
+def test_a_load_that_cannot_save_again_claims_nothing(tmp_path, monkeypatch):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    content, before = path.read_bytes(), state_of(clinic.policy)
+
+    def full(*_):
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(persistence, "_replace", full)
+        with pytest.raises(OSError, match="no space"):
+            dpb.load(path)
+    assert path.read_bytes() == content
+    assert not claims(tmp_path)
+    assert state_of(dpb.load(path)) == before
+
+
+@pytest.mark.skipif(persistence.fcntl is None, reason="no locks on this platform")
+def test_a_load_in_the_middle_of_an_announcement_waits_and_counts_it(tmp_path, monkeypatch):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    before = clinic.policy.ledger.releases
+    append, loaded = persistence.Journal._append, []
+    loader = threading.Thread(target=lambda: loaded.append(dpb.load(path)))
+
+    def slow(self, entry):
+        if "begin" in entry and loader.ident is None:
+            loader.start()
+            loader.join(0.3)
+            assert not loaded
+        append(self, entry)
+
+    monkeypatch.setattr(persistence.Journal, "_append", slow)
+    clinic.until_release()
+    loader.join()
+    assert loaded[0].ledger.releases == before + 1
+    assert lost_rounds_count_as_default(loaded[0])
+
+
+def test_of_two_policies_saved_to_one_file_only_the_later_goes_on(tmp_path):
+    older, newer = Clinic(ada()).play(40), Clinic(ada(seed=12)).play(40)
+    path = older.policy.save(tmp_path / "a")
+    older.until_release()
+    newer.policy.save(path)
+    newer.until_release()
+    content = journal(path).read_bytes()
+    with pytest.raises(dpb.ClaimError, match="overwritten by another save"):
+        older.until_release()
+    assert journal(path).read_bytes() == content
+    older.policy.save(tmp_path / "b")
+    older.until_release()
+    assert dpb.load(path).ledger.frame.equals(newer.policy.ledger.frame)
+    assert dpb.load(tmp_path / "b").ledger.frame.equals(older.policy.ledger.frame)
 
 
 def test_an_older_save_is_refused_before_and_after_the_last_was_loaded(tmp_path):
@@ -215,28 +284,32 @@ def test_copies_for_simulation_are_free_and_independent(tmp_path):
     dpb.load(path, simulation=True)
 
 
-def test_two_processes_cannot_both_win(tmp_path):
+def test_two_processes_cannot_both_release(tmp_path):
     path = Clinic(ada()).play(30).policy.save(tmp_path / "a")
     script = f"""
-        import sys, time, pathlib
+        import time, pathlib
         import dpbandits as dpb
-        folder = pathlib.Path({str(tmp_path)!r})
-        (folder / f"ready{{sys.argv[1]}}").touch()
-        while not (folder / "go").exists():
-            time.sleep(0.001)
+        from test_persistence import Clinic
+        folder, me = pathlib.Path({str(tmp_path)!r}), sys.argv[1]
+        def meet(place):
+            (folder / (place + me)).touch()
+            while len(list(folder.glob(place + "*"))) < 2:
+                time.sleep(0.001)
+        meet("ready")
         try:
-            dpb.load(folder / "a")
-            print("won")
+            clinic = Clinic(dpb.load(folder / "a"))
+        except dpb.ClaimError:
+            clinic = None
+        meet("loaded")
+        try:
+            clinic and clinic.until_release()
+            print("released" if clinic else "refused")
         except dpb.ClaimError:
             print("refused")
     """
-    racers = [start(script, str(i)) for i in range(2)]
-    while all(racer.poll() is None for racer in racers) and len(list(tmp_path.glob("ready*"))) < 2:
-        time.sleep(0.01)
-    (tmp_path / "go").touch()
-    assert sorted(racer.communicate(timeout=60)[0].strip() for racer in racers) == ["refused", "won"]
-    with pytest.raises(dpb.ClaimError):
-        dpb.load(path)
+    racers = [start("import sys\n" + textwrap.dedent(script), str(i)) for i in range(2)]
+    assert sorted(racer.communicate(timeout=60)[0].strip() for racer in racers) == ["refused", "released"]
+    assert dpb.load(path).ledger.releases
 
 
 def start(script, *arguments):
@@ -248,11 +321,12 @@ def start(script, *arguments):
 
 def test_the_claim_itself_decides_a_race(tmp_path, monkeypatch):
     path = ada().save(tmp_path / "a")
+    shutil.copy(path, tmp_path / "copy")
     # Both racers have looked before either claims.
     monkeypatch.setattr(persistence, "_refuse_old", lambda *_: False)
     dpb.load(path)
     with pytest.raises(dpb.ClaimError, match="by another process"):
-        dpb.load(path)
+        dpb.load(tmp_path / "copy")
 
 
 @pytest.mark.parametrize("rounds", [0, 50])
@@ -264,12 +338,13 @@ def test_secure_noise_is_neither_stored_nor_copied(rounds, tmp_path):
     with pytest.raises(dpb.ClaimError, match="same raw data twice with fresh noise"):
         dpb.load(path, simulation=True)
     before = state_of(clinic.policy)
+    shutil.copy(path, tmp_path / "copy")
     clinic.policy = dpb.load(path)
     assert state_of(clinic.policy) == before
     clinic.until_release()
     assert clinic.policy.ledger.total() == pytest.approx(0.5)
     with pytest.raises(dpb.ClaimError):
-        dpb.load(path)
+        dpb.load(tmp_path / "copy")
 
 
 def forked(work):
@@ -332,7 +407,7 @@ def test_what_was_released_after_a_save_counts_as_spent_and_is_not_released_agai
     assert survivor.ledger.frame.equals(lost.frame)
     assert (survivor.ledger.releases, survivor.ledger.draws) == (lost.releases, lost.draws)
     assert survivor.ledger.total() == lost.total()
-    assert is_empty(survivor._raw, survivor)
+    assert lost_rounds_count_as_default(survivor)
     last = int(lost.frame["last"].max())
     assert survivor.rounds > last + 1
     assert not survivor._progress.pending
@@ -346,8 +421,41 @@ def test_what_was_released_after_a_save_counts_as_spent_and_is_not_released_agai
     assert after.policy.meter.allows(after.policy.ledger.total())
 
 
-def is_empty(raw, policy):
-    return all(np.array_equal(a, b) for a, b in zip(raw, policy.new_state()[0], strict=True))
+def lost_rounds_count_as_default(policy):
+    total, lost = sum(side.sum() for side in policy._raw), sum(policy._progress.booked.values())
+    return total == pytest.approx(lost * policy.default_reward)
+
+
+@pytest.mark.parametrize("choices_public", [False, True])
+@pytest.mark.parametrize("default", [None, 100.75])
+def test_lost_rounds_count_as_the_default_reward(default, choices_public, tmp_path):
+    options = {"reward_range": (100.0, 101.0), "default_reward": default, "choices_public": choices_public}
+    for make in (
+        lambda: dpb.AdaPUCB(3, budget=dpb.PureDP(100.0), seed=3, **options),
+        lambda: dpb.DPSE(3, horizon=100, budget=dpb.PureDP(100.0), seed=3, **options),
+    ):
+        policy = make()
+        path = answer_until(policy, 200).save(tmp_path / "a")
+        released = policy.ledger.releases
+        while policy.ledger.releases == released:  # made, lost, and replayed
+            answer_until(policy, policy.rounds + 100)
+        survivor = dpb.load(path)
+        assert survivor._progress.booked
+        lost, total = sum(survivor._progress.booked.values()), sum(side.sum() for side in survivor._raw)
+        assert total == pytest.approx(lost * (default or 100.0))
+        released = survivor.ledger.releases
+        while survivor.ledger.releases < released + 3:
+            answer_until(survivor, survivor.rounds + 100)
+        means = survivor._public.estimate if hasattr(survivor._public, "estimate") else survivor._public.mean
+        assert ((means > 99.0) & (means < 102.0)).all()
+
+
+def answer_until(policy, rounds):
+    while policy.rounds < rounds:
+        decision = policy.pull()
+        other = (decision.arm + 1) % 3 if policy.choices_public and policy.rounds % 10 == 0 else None
+        policy.update(100.5, decision, arm=other)
+    return policy
 
 
 def test_a_release_that_was_due_at_the_save_does_not_cover_an_empty_span(tmp_path):
@@ -406,14 +514,15 @@ def test_a_process_that_is_killed_in_a_release(moment, noise, tmp_path):
     process = start(script)
     before = int(process.communicate(timeout=60)[0])
     assert process.returncode == 9
+    shutil.copy(tmp_path / "a", tmp_path / "copy")
     survivor = dpb.load(tmp_path / "a")
     begun = moment != "before begin"
     assert survivor.ledger.releases == before + begun
-    assert is_empty(survivor._raw, survivor) or not begun
+    assert lost_rounds_count_as_default(survivor) or not begun
     assert survivor.ledger.total() == pytest.approx(0.5)
     assert Clinic(survivor).until_release().policy.ledger.total() == pytest.approx(0.5)
     with pytest.raises(dpb.ClaimError):
-        dpb.load(tmp_path / "a")
+        dpb.load(tmp_path / "copy")
 
 
 def test_a_journal_cut_anywhere_counts_every_whole_announcement(tmp_path):
@@ -434,8 +543,6 @@ def test_a_torn_line_is_overwritten_by_the_next(tmp_path):
     clinic.until_release()
     with open(journal(path), "ab") as file:
         file.write(b"half a li")
-    clinic.policy = dpb.load(path)
-    clinic.waiting.clear()
     clinic.until_release()
     holder = persistence._decode(path)[0]["holder"]
     begun, end = persistence._journalled(journal(path), holder, 1)
@@ -549,13 +656,14 @@ def test_an_interrupted_draw_did_not_happen(after, saved, make, tmp_path, monkey
 
     decision, answer = fail_in_a_release(policy, monkeypatch, breaking, KeyboardInterrupt)
     assert policy.ledger.releases == releases
+    opened = policy._wall.opened[-1]
     if answer:
         assert policy.update(101.0, decision)
     else:
         policy.pull()
     assert policy.ledger.releases == releases + 1
     assert policy.ledger.total() == pytest.approx(policy._meter.limit)
-    released = policy._wall.release[0] / (1 if answer else policy.ledger.frame.eval("last - first + 1").iloc[-1])
+    released = policy._wall.release[0] / (policy._wall.opened[-1] - opened)
     assert abs(released - 100.5) < 40  # of an empty-handed episode it would be about 0
     if saved:
         entries = [json.loads(line.split(" ", 1)[1]) for line in journal(tmp_path / "a").read_text().splitlines()]
@@ -703,6 +811,30 @@ def test_a_process_that_was_killed_before_its_save_was_noted_can_be_loaded(tmp_p
     assert state_of(dpb.load(path)) == before
 
 
+@pytest.mark.parametrize("path", [None, 5, b"a", "", "/", True])
+def test_a_path_has_to_name_a_file(path):
+    for action in (ada().save, dpb.load):
+        with pytest.raises(dpb.ArgumentError, match="path must name a file"):
+            action(path)
+
+
+def test_a_folder_is_no_saved_policy(tmp_path):
+    with pytest.raises(dpb.StateFileError, match="is a folder"):
+        dpb.load(tmp_path)
+    with pytest.raises(OSError, match="directory"):
+        ada().save(tmp_path)
+
+
+def test_a_state_folder_that_cannot_be_used_is_named(tmp_path, monkeypatch):
+    path = ada().save(tmp_path / "a")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "file" / "state"))
+    for action in (lambda: ada().save(tmp_path / "b"), lambda: dpb.load(path)):
+        with pytest.raises(dpb.StateFileError, match=r"file.state.claims cannot be used.*set DPBANDITS_STATE_DIR"):
+            action()
+    assert not (tmp_path / "b").exists()
+
+
 def test_the_file_is_private_to_its_owner(tmp_path):
     assert ada().save(tmp_path / "a").stat().st_mode & 0o077 == 0
 
@@ -712,3 +844,14 @@ def test_without_a_setting_claims_go_to_the_users_state_folder(tmp_path, monkeyp
     monkeypatch.setattr(persistence.platformdirs, "user_state_dir", lambda name, appauthor: str(tmp_path / "home" / name))
     dpb.load(ada().save(tmp_path / "a"))
     assert len(claims(tmp_path / "home" / "dpbandits")) == 1
+
+
+@RELEASING
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("make", [ada, lambda **o: dpb.LDPUCB(3, budget=dpb.PureDP(1.0), **o), lambda **o: dpb.UCB1(3, **o)])
+def test_no_exact_sum_outlasts_its_release(make, saved, noise, tmp_path):
+    clinic = Clinic(make(noise=noise, seed=None)).play(20)
+    if saved:
+        clinic.policy.save(tmp_path / "a")
+    clinic.until_release()
+    assert not clinic.policy._wall.statistic.any()

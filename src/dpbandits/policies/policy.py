@@ -238,7 +238,12 @@ class Policy:
         self._progress.left -= 1
         self._progress.due = self._steps.advance(self.params, self._public, self._progress.standing[0], 1)
         self._progress.rounds += 1
+        self._book(self._progress.standing[0], 1)
         return self._decision(*self._progress.standing, True)
+
+    def _book(self, arm: int, n: int) -> None:
+        booked = self._progress.booked
+        booked[int(arm)] = booked.get(arm, 0) + n
 
     def _decision(self, arm: int, propensity: float, recorded: bool) -> Decision:
         # Without numba an arm may come as a NumPy integer, which is no index.
@@ -267,7 +272,10 @@ class Policy:
             self._steps.answer(self.params, self._raw, self._public, pending.pop(number), self.default_reward)
         progress.closed = progress.pulls
         with self._all_or_nothing():
+            which = int(self.kernels.part(self.params, self._public))
             self._release()
+            for arm in list(progress.booked) if which == WHOLE else [which]:
+                self._progress.booked.pop(arm, None)
             self._progress.waited = 0
 
     # Answers --------------------------------------------------------------------------------------------------------------
@@ -324,6 +332,7 @@ class Policy:
     def _take_back(self, arm: int) -> None:
         """The person publicly did something else: the episode lasts one round longer."""
         self._progress.due = self._steps.advance(self.params, self._public, arm, -1)
+        self._book(arm, -1)
         if not self._progress.due:
             self._progress.waited = 0
         if self._progress.standing[0] == arm:
@@ -336,7 +345,7 @@ class Policy:
         """Undo what a step that fails has done, a keyboard interrupt included: no value that it drew is ever used."""
         sides = {"_raw": self._raw, "_public": self._public, "_wall": self._wall}
         before: dict[str, Any] = {name: _copy(side) for name, side in sides.items()}
-        before["_progress"] = replace(self._progress, pending=dict(self._progress.pending))
+        before["_progress"] = replace(self._progress, pending=dict(self._progress.pending), booked=dict(self._progress.booked))
         try:
             yield
         except BaseException:
