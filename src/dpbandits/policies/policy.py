@@ -198,7 +198,14 @@ class Policy:
         return self._written("seed")
 
     def save(self, path: str | Path) -> Path:
-        """Write the whole state, pending decisions included, to a file that ``dpbandits.load`` can claim once."""
+        """Write the whole state, pending decisions included, to a file that ``dpbandits.load`` can claim once.
+
+        Raises:
+            ArgumentError: ``path`` does not name a file.
+            StateFileError: the state folder cannot be used.
+            ClaimError: an earlier save has been loaded, or this process is a fork of the one that made the policy.
+            OSError: the file cannot be written.
+        """
         from .persistence import save
 
         with self._lock:
