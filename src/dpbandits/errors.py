@@ -28,11 +28,14 @@ class BudgetExhausted(DPBanditsError):
 
 
 class StateFileError(DPBanditsError):
-    """A file is not a saved policy, is damaged, or comes from a newer version.  Nothing of it was used."""
+    """A file is not a saved policy, is damaged, or comes from a newer version; or claims cannot be noted.  Nothing was used."""
 
 
 class ClaimError(DPBanditsError):
-    """The saved state has been loaded before, or is older than one that was: a second copy would release raw data twice."""
+    """Another copy of the policy may hold the same raw data, and a second copy would release it twice.
+
+    The state has been loaded before, is older than one that was, was overwritten by another policy's, or the process was forked.
+    """
 
 
 class MissingExtra(DPBanditsError, ImportError):

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
-import time
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -162,13 +162,87 @@ def test_decisions_of_other_lives_are_told_apart(tmp_path):
 # One holder ---------------------------------------------------------------------------------------------------------------------
 
 
-def test_only_the_first_load_succeeds(tmp_path):
+def test_a_file_is_loaded_once_and_then_belongs_to_the_loaded_policy(tmp_path):
     path = Clinic(ada()).play(30).policy.save(tmp_path / "a")
     shutil.copy(path, tmp_path / "copy")
-    dpb.load(path)
-    for again in (path, tmp_path / "copy"):
-        with pytest.raises(dpb.ClaimError, match="same raw data twice with fresh noise"):
-            dpb.load(again)
+    first = Clinic(dpb.load(path))
+    with pytest.raises(dpb.ClaimError, match="same raw data twice with fresh noise"):
+        dpb.load(tmp_path / "copy")
+    with pytest.raises(dpb.ClaimError, match="the policy that came of it is alive"):
+        dpb.load(path)
+    first.until_release()
+    assert first.policy.save(path) == path  # who saves, offers the file to the next
+    second = Clinic(dpb.load(path))
+    with pytest.raises(dpb.ClaimError, match="no release is made"):
+        first.until_release()
+    second.until_release()
+
+
+def test_crash_after_crash_is_survived_by_loading_alone(tmp_path):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    for _ in range(3):
+        clinic.until_release().play(5)
+        lost = clinic.policy.ledger.frame
+        del clinic
+        clinic = Clinic(dpb.load(path))
+        assert clinic.policy.ledger.frame.equals(lost)
+    assert clinic.policy.ledger.total() == pytest.approx(0.5)
+
+
+def test_a_load_that_cannot_save_again_claims_nothing(tmp_path, monkeypatch):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    content, before = path.read_bytes(), state_of(clinic.policy)
+
+    def full(*_):
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(persistence, "_replace", full)
+        with pytest.raises(OSError, match="no space"):
+            dpb.load(path)
+    assert path.read_bytes() == content
+    assert not claims(tmp_path)
+    assert state_of(dpb.load(path)) == before
+
+
+@pytest.mark.skipif(persistence.fcntl is None, reason="no locks on this platform")
+def test_a_load_in_the_middle_of_an_announcement_waits_and_counts_it(tmp_path, monkeypatch):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    before = clinic.policy.ledger.releases
+    append, loaded = persistence.Journal._append, []
+    loader = threading.Thread(target=lambda: loaded.append(dpb.load(path)))
+
+    def slow(self, entry):
+        if "begin" in entry and loader.ident is None:
+            loader.start()
+            loader.join(0.3)
+            assert not loaded
+        append(self, entry)
+
+    monkeypatch.setattr(persistence.Journal, "_append", slow)
+    clinic.until_release()
+    loader.join()
+    assert loaded[0].ledger.releases == before + 1
+    assert lost_rounds_count_as_default(loaded[0])
+
+
+def test_of_two_policies_saved_to_one_file_only_the_later_goes_on(tmp_path):
+    older, newer = Clinic(ada()).play(40), Clinic(ada(seed=12)).play(40)
+    path = older.policy.save(tmp_path / "a")
+    older.until_release()
+    newer.policy.save(path)
+    newer.until_release()
+    content = journal(path).read_bytes()
+    with pytest.raises(dpb.ClaimError, match="overwritten by another save"):
+        older.until_release()
+    assert journal(path).read_bytes() == content
+    older.policy.save(tmp_path / "b")
+    older.until_release()
+    assert dpb.load(path).ledger.frame.equals(newer.policy.ledger.frame)
+    assert dpb.load(tmp_path / "b").ledger.frame.equals(older.policy.ledger.frame)
 
 
 def test_an_older_save_is_refused_before_and_after_the_last_was_loaded(tmp_path):
@@ -215,28 +289,32 @@ def test_copies_for_simulation_are_free_and_independent(tmp_path):
     dpb.load(path, simulation=True)
 
 
-def test_two_processes_cannot_both_win(tmp_path):
+def test_two_processes_cannot_both_release(tmp_path):
     path = Clinic(ada()).play(30).policy.save(tmp_path / "a")
     script = f"""
-        import sys, time, pathlib
+        import time, pathlib
         import dpbandits as dpb
-        folder = pathlib.Path({str(tmp_path)!r})
-        (folder / f"ready{{sys.argv[1]}}").touch()
-        while not (folder / "go").exists():
-            time.sleep(0.001)
+        from test_persistence import Clinic
+        folder, me = pathlib.Path({str(tmp_path)!r}), sys.argv[1]
+        def meet(place):
+            (folder / (place + me)).touch()
+            while len(list(folder.glob(place + "*"))) < 2:
+                time.sleep(0.001)
+        meet("ready")
         try:
-            dpb.load(folder / "a")
-            print("won")
+            clinic = Clinic(dpb.load(folder / "a"))
+        except dpb.ClaimError:
+            clinic = None
+        meet("loaded")
+        try:
+            clinic and clinic.until_release()
+            print("released" if clinic else "refused")
         except dpb.ClaimError:
             print("refused")
     """
-    racers = [start(script, str(i)) for i in range(2)]
-    while all(racer.poll() is None for racer in racers) and len(list(tmp_path.glob("ready*"))) < 2:
-        time.sleep(0.01)
-    (tmp_path / "go").touch()
-    assert sorted(racer.communicate(timeout=60)[0].strip() for racer in racers) == ["refused", "won"]
-    with pytest.raises(dpb.ClaimError):
-        dpb.load(path)
+    racers = [start("import sys\n" + textwrap.dedent(script), str(i)) for i in range(2)]
+    assert sorted(racer.communicate(timeout=60)[0].strip() for racer in racers) == ["refused", "released"]
+    assert dpb.load(path).ledger.releases
 
 
 def start(script, *arguments):
@@ -248,11 +326,12 @@ def start(script, *arguments):
 
 def test_the_claim_itself_decides_a_race(tmp_path, monkeypatch):
     path = ada().save(tmp_path / "a")
+    shutil.copy(path, tmp_path / "copy")
     # Both racers have looked before either claims.
     monkeypatch.setattr(persistence, "_refuse_old", lambda *_: False)
     dpb.load(path)
     with pytest.raises(dpb.ClaimError, match="by another process"):
-        dpb.load(path)
+        dpb.load(tmp_path / "copy")
 
 
 @pytest.mark.parametrize("rounds", [0, 50])
@@ -264,12 +343,59 @@ def test_secure_noise_is_neither_stored_nor_copied(rounds, tmp_path):
     with pytest.raises(dpb.ClaimError, match="same raw data twice with fresh noise"):
         dpb.load(path, simulation=True)
     before = state_of(clinic.policy)
+    shutil.copy(path, tmp_path / "copy")
     clinic.policy = dpb.load(path)
     assert state_of(clinic.policy) == before
     clinic.until_release()
     assert clinic.policy.ledger.total() == pytest.approx(0.5)
     with pytest.raises(dpb.ClaimError):
-        dpb.load(path)
+        dpb.load(tmp_path / "copy")
+
+
+def forked(work):
+    """What ``work`` returns in a forked child: text."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writing, work().encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading) as pipe:
+        return pipe.read()
+
+
+def refused(action):
+    try:
+        action()
+    except dpb.ClaimError as error:
+        return str(error)
+    return "allowed"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("make", [ada, lambda: dpb.LDPUCB(3, budget=dpb.PureDP(1.0), seed=1)])
+def test_a_forked_process_reads_but_neither_releases_nor_saves(make, saved, tmp_path):
+    clinic = Clinic(make()).play(30)
+    if saved:
+        clinic.policy.save(tmp_path / "a")
+    releases = clinic.policy.ledger.releases
+    assert "load the saved state here" in forked(lambda: refused(clinic.until_release))
+    assert "is a fork" in forked(lambda: refused(lambda: clinic.policy.save(tmp_path / "b")))
+    assert not (tmp_path / "b").exists()
+    assert forked(lambda: f"{clinic.policy.ledger.releases} {clinic.policy.guarantee.holds}").startswith(str(releases))
+    clinic.until_release()  # the parent goes on
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_process_can_load_and_release(tmp_path):
+    path = Clinic(ada()).play(30).policy.save(tmp_path / "a")
+    assert forked(lambda: refused(lambda: Clinic(dpb.load(path)).until_release())) == "allowed"
 
 
 # Written ahead ------------------------------------------------------------------------------------------------------------------
@@ -286,7 +412,7 @@ def test_what_was_released_after_a_save_counts_as_spent_and_is_not_released_agai
     assert survivor.ledger.frame.equals(lost.frame)
     assert (survivor.ledger.releases, survivor.ledger.draws) == (lost.releases, lost.draws)
     assert survivor.ledger.total() == lost.total()
-    assert is_empty(survivor._raw, survivor)
+    assert lost_rounds_count_as_default(survivor)
     last = int(lost.frame["last"].max())
     assert survivor.rounds > last + 1
     assert not survivor._progress.pending
@@ -300,8 +426,41 @@ def test_what_was_released_after_a_save_counts_as_spent_and_is_not_released_agai
     assert after.policy.meter.allows(after.policy.ledger.total())
 
 
-def is_empty(raw, policy):
-    return all(np.array_equal(a, b) for a, b in zip(raw, policy.new_state()[0], strict=True))
+def lost_rounds_count_as_default(policy):
+    total, lost = sum(side.sum() for side in policy._raw), sum(policy._progress.booked.values())
+    return total == pytest.approx(lost * policy.default_reward)
+
+
+@pytest.mark.parametrize("choices_public", [False, True])
+@pytest.mark.parametrize("default", [None, 100.75])
+def test_lost_rounds_count_as_the_default_reward(default, choices_public, tmp_path):
+    options = {"reward_range": (100.0, 101.0), "default_reward": default, "choices_public": choices_public}
+    for make in (
+        lambda: dpb.AdaPUCB(3, budget=dpb.PureDP(100.0), seed=3, **options),
+        lambda: dpb.DPSE(3, horizon=100, budget=dpb.PureDP(100.0), seed=3, **options),
+    ):
+        policy = make()
+        path = answer_until(policy, 200).save(tmp_path / "a")
+        released = policy.ledger.releases
+        while policy.ledger.releases == released:  # made, lost, and replayed
+            answer_until(policy, policy.rounds + 100)
+        survivor = dpb.load(path)
+        assert survivor._progress.booked
+        lost, total = sum(survivor._progress.booked.values()), sum(side.sum() for side in survivor._raw)
+        assert total == pytest.approx(lost * (default or 100.0))
+        released = survivor.ledger.releases
+        while survivor.ledger.releases < released + 3:
+            answer_until(survivor, survivor.rounds + 100)
+        means = survivor._public.estimate if hasattr(survivor._public, "estimate") else survivor._public.mean
+        assert ((means > 99.0) & (means < 102.0)).all()
+
+
+def answer_until(policy, rounds):
+    while policy.rounds < rounds:
+        decision = policy.pull()
+        other = (decision.arm + 1) % 3 if policy.choices_public and policy.rounds % 10 == 0 else None
+        policy.update(100.5, decision, arm=other)
+    return policy
 
 
 def test_a_release_that_was_due_at_the_save_does_not_cover_an_empty_span(tmp_path):
@@ -360,14 +519,15 @@ def test_a_process_that_is_killed_in_a_release(moment, noise, tmp_path):
     process = start(script)
     before = int(process.communicate(timeout=60)[0])
     assert process.returncode == 9
+    shutil.copy(tmp_path / "a", tmp_path / "copy")
     survivor = dpb.load(tmp_path / "a")
     begun = moment != "before begin"
     assert survivor.ledger.releases == before + begun
-    assert is_empty(survivor._raw, survivor) or not begun
+    assert lost_rounds_count_as_default(survivor) or not begun
     assert survivor.ledger.total() == pytest.approx(0.5)
     assert Clinic(survivor).until_release().policy.ledger.total() == pytest.approx(0.5)
     with pytest.raises(dpb.ClaimError):
-        dpb.load(tmp_path / "a")
+        dpb.load(tmp_path / "copy")
 
 
 def test_a_journal_cut_anywhere_counts_every_whole_announcement(tmp_path):
@@ -388,8 +548,6 @@ def test_a_torn_line_is_overwritten_by_the_next(tmp_path):
     clinic.until_release()
     with open(journal(path), "ab") as file:
         file.write(b"half a li")
-    clinic.policy = dpb.load(path)
-    clinic.waiting.clear()
     clinic.until_release()
     holder = persistence._decode(path)[0]["holder"]
     begun, end = persistence._journalled(journal(path), holder, 1)
@@ -416,30 +574,120 @@ def test_a_damaged_or_missing_journal_is_refused(tmp_path):
     dpb.load(path)
 
 
+RELEASING = pytest.mark.parametrize("noise", ["simulation", "secure"])
+AT_ONCE = pytest.mark.parametrize("make", [ada, lambda **o: dpb.LDPUCB(3, budget=dpb.PureDP(1.0), **o)], ids=["ada", "ldp"])
+
+
+def fails(monkeypatch, owner, name, error, *, after=False, only=""):
+    """Let a method fail, before or after it has done its work."""
+    method = getattr(owner, name)
+
+    def failing(*arguments):
+        if only and only not in arguments[1]:
+            return method(*arguments)
+        if after:
+            method(*arguments)
+        raise error
+
+    monkeypatch.setattr(owner, name, failing)
+
+
+@RELEASING
+@AT_ONCE
+@pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("step", ["begin", "done"])
-def test_a_full_disk_leaves_policy_and_journal_sound(step, tmp_path, monkeypatch):
-    clinic = Clinic(ada()).play(40)
+def test_a_full_disk_leaves_policy_and_journal_sound(step, after, make, noise, tmp_path, monkeypatch):
+    clinic = Clinic(make(noise=noise, seed=None, patience=0)).play(40)
     path = clinic.policy.save(tmp_path / "a")
     clinic.until_release()
-    releases = clinic.policy.ledger.releases
-    append = persistence.Journal._append
+    rounds = clinic.policy.ledger.frame["last"].max()
 
-    def full(self, entry):
-        if step in entry:
-            with open(self._path, "ab") as file:
-                file.write(b"half")
-            raise OSError("no space left on device")
-        append(self, entry)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(persistence.Journal, "_append", full)
-        with pytest.raises(OSError, match="no space"):
-            clinic.until_release()
-    assert clinic.policy.ledger.releases == releases + (step == "done")
+    decision, answer = fail_in_a_release(
+        clinic.policy,
+        monkeypatch,
+        lambda patch: fails(patch, persistence.Journal, "_append", OSError("no space left on device"), after=after, only=step),
+        OSError,
+    )
+    journalled = persistence._journalled(journal(path), clinic.policy._id, 1)[0]
+    crashed = dpb.load(path, simulation=True) if noise == "simulation" else None
+    if crashed:  # what was announced counts as spent, made or not
+        assert crashed.ledger.frame["last"].max() == journalled[-1][1]
+        assert (journalled[-1][1] > rounds) == (step == "done" or after)
+    if answer:
+        assert clinic.policy.update(1.0, decision)
+    clinic.waiting.clear()
     clinic.until_release()
     frame = clinic.policy.ledger.frame
     assert (frame["first"] <= frame["last"]).all()
+    assert clinic.policy.ledger.total() == pytest.approx(clinic.policy._meter.limit)
     assert dpb.load(path).ledger.frame.equals(frame)
+
+
+def fail_in_a_release(policy, monkeypatch, breaking, error):
+    """Play up to a release that fails: nothing has happened.  Returns the last decision, and whether its answer is wanted again."""
+    for _ in range(1000):
+        before = None
+        with monkeypatch.context() as patch:
+            breaking(patch)
+            try:
+                before = (state_of(policy), None)
+                decision = policy.pull()
+                before = (state_of(policy), decision)
+                policy.update(1.0, decision)
+            except error:
+                after = state_of(policy)
+                assert after[0] == before[0][0]
+                assert after[2] == before[0][2]
+                assert not policy._wall.statistic.any()
+                if before[1] is not None:
+                    assert after == before[0]
+                return before[1], before[1] is not None
+    raise AssertionError("no release was due")
+
+
+@AT_ONCE
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("saved", [False, True])
+def test_an_interrupted_draw_did_not_happen(after, saved, make, tmp_path, monkeypatch):
+    policy = make(noise="secure", seed=None, reward_range=(100.0, 101.0), patience=0)
+    for _ in range(40):
+        policy.update(100.5, policy.pull())
+    if saved:
+        policy.save(tmp_path / "a")
+    releases = policy.ledger.releases
+
+    def breaking(patch):
+        fails(patch, policy._noise, "perturb", KeyboardInterrupt(), after=after)
+
+    decision, answer = fail_in_a_release(policy, monkeypatch, breaking, KeyboardInterrupt)
+    assert policy.ledger.releases == releases
+    opened = policy._wall.opened[-1]
+    if answer:
+        assert policy.update(101.0, decision)
+    else:
+        policy.pull()
+    assert policy.ledger.releases == releases + 1
+    assert policy.ledger.total() == pytest.approx(policy._meter.limit)
+    released = policy._wall.release[0] / (policy._wall.opened[-1] - opened)
+    assert abs(released - 100.5) < 40  # of an empty-handed episode it would be about 0
+    if saved:
+        entries = [json.loads(line.split(" ", 1)[1]) for line in journal(tmp_path / "a").read_text().splitlines()]
+        assert [next(iter(entry)) for entry in entries] == ["holder", "begin", "done"]
+
+
+def test_values_are_on_disk_before_they_are_used(tmp_path, monkeypatch):
+    clinic = Clinic(ada()).play(40)
+    clinic.policy.save(tmp_path / "a")
+    done, seen = persistence.Journal.done, []
+
+    def watched(self, release):
+        seen.append(clinic.policy._public.estimate.tolist())
+        done(self, release)
+
+    before = clinic.policy._public.estimate.tolist()
+    monkeypatch.setattr(persistence.Journal, "done", watched)
+    clinic.until_release()
+    assert seen == [before] != [clinic.policy._public.estimate.tolist()]
 
 
 def test_nothing_is_journalled_without_a_save_or_a_budget(tmp_path):
@@ -568,6 +816,30 @@ def test_a_process_that_was_killed_before_its_save_was_noted_can_be_loaded(tmp_p
     assert state_of(dpb.load(path)) == before
 
 
+@pytest.mark.parametrize("path", [None, 5, b"a", "", "/", True])
+def test_a_path_has_to_name_a_file(path):
+    for action in (ada().save, dpb.load):
+        with pytest.raises(dpb.ArgumentError, match="path must name a file"):
+            action(path)
+
+
+def test_a_folder_is_no_saved_policy(tmp_path):
+    with pytest.raises(dpb.StateFileError, match="is a folder"):
+        dpb.load(tmp_path)
+    with pytest.raises(OSError, match="directory"):
+        ada().save(tmp_path)
+
+
+def test_a_state_folder_that_cannot_be_used_is_named(tmp_path, monkeypatch):
+    path = ada().save(tmp_path / "a")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "file" / "state"))
+    for action in (lambda: ada().save(tmp_path / "b"), lambda: dpb.load(path)):
+        with pytest.raises(dpb.StateFileError, match=r"file.state.claims cannot be used.*set DPBANDITS_STATE_DIR"):
+            action()
+    assert not (tmp_path / "b").exists()
+
+
 def test_the_file_is_private_to_its_owner(tmp_path):
     assert ada().save(tmp_path / "a").stat().st_mode & 0o077 == 0
 
@@ -577,3 +849,14 @@ def test_without_a_setting_claims_go_to_the_users_state_folder(tmp_path, monkeyp
     monkeypatch.setattr(persistence.platformdirs, "user_state_dir", lambda name, appauthor: str(tmp_path / "home" / name))
     dpb.load(ada().save(tmp_path / "a"))
     assert len(claims(tmp_path / "home" / "dpbandits")) == 1
+
+
+@RELEASING
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("make", [ada, lambda **o: dpb.LDPUCB(3, budget=dpb.PureDP(1.0), **o), lambda **o: dpb.UCB1(3, **o)])
+def test_no_exact_sum_outlasts_its_release(make, saved, noise, tmp_path):
+    clinic = Clinic(make(noise=noise, seed=None)).play(20)
+    if saved:
+        clinic.policy.save(tmp_path / "a")
+    clinic.until_release()
+    assert not clinic.policy._wall.statistic.any()

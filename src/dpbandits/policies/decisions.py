@@ -44,3 +44,4 @@ class Progress:
     exhausted: bool = False  # the budget is
     standing: tuple[int, float] = (0, 1.0)  # arm and propensity
     pending: dict[int, int] = field(default_factory=dict)  # pull -> arm, for answers to come
+    booked: dict[int, int] = field(default_factory=dict)  # arm -> rounds that no release has covered

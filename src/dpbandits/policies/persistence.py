@@ -3,17 +3,21 @@
 The file is an npz archive of the arrays and a JSON header; the archive's comment is the SHA-256 of all bytes before it.  It appears
 complete or not at all, holds nothing that could be executed, and no generator of secure noise.  It does hold raw statistics: guard it.
 
-*One holder.*  Two living copies of a policy would release the same raw data twice with fresh noise, so that each record would lose
-more than the ledgers say.  Every life of a policy, from its construction or loading on, has a name of its own.  ``load`` claims the
-name in the file, by a file in the user's state folder (``$DPBANDITS_STATE_DIR`` replaces it) that only one process can create, and
-the loaded policy starts a new life.  Of all the files that one life saved, only the last can be loaded, and once; whoever goes on
-with the original after that is refused at its next release or save.  What the state folder cannot see is for people to prevent: a
-state loaded on two machines, a process that was forked, and an original that was never saved again and has no budget.
+*One holder.* Two living copies of a policy would release the same raw data twice with fresh noise, so that each record would
+lose more than the ledgers say.  Every life of a policy, from its construction or loading on, has a name of its own.  ``load``
+claims the name in the file, by a file in the user's state folder (``$DPBANDITS_STATE_DIR`` replaces it) that only one process
+can create; the loaded policy starts a new life, and saves itself under it to the same path before ``load`` returns.  While it
+lives, nobody else can load that file; after a crash, or once the policy has saved itself again, the next one can.  Of all the
+files that one life saved, only the last can be loaded, and once; whoever goes on with the original after that is refused at its
+next release or save.  Claims and announcements of one life exclude each other by a lock (``fcntl.flock``; where Python has no
+``fcntl``, on Windows, a release that begins in the very moment of a load may escape, and a file that was loaded can be loaded
+again).  A forked process neither releases nor saves.  What the state folder cannot see is for people to prevent: a state loaded
+under two state folders, and an original that was never saved again and has no budget.
 
 *Written ahead.*  After a ``save`` or ``load``, every release under a budget is announced in ``<path>.journal`` with its ledger line
 before it is made, and its noisy values follow before they are used.  If the process dies, ``load`` counts all announced lines as
-spent, made or not, and drops the raw statistics of the file, because those lines may cover their records.  Dropped rewards count as
-nothing.  Without a ``save`` a policy lives in memory only.  To survive the next crash as well, save again after loading.
+spent, made or not, and drops the raw statistics of the file, because those lines may cover their records.  Each dropped round of an
+episode that goes on counts as ``default_reward``.  Without a ``save`` a policy lives in memory only.
 """
 
 from __future__ import annotations
@@ -23,24 +27,32 @@ import io
 import json
 import os
 import tempfile
+import weakref
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import platformdirs
 
-from ..errors import ClaimError, MissingExtra, StateFileError
+from ..errors import ArgumentError, ClaimError, MissingExtra, StateFileError
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.ledger import grown, write
 from .decisions import Decision, Progress
 from .policy import Policy
 from .protocol import registered
 
+try:
+    import fcntl
+except ImportError:  # not on POSIX
+    fcntl = None  # type: ignore[assignment]
+
 _FORMAT, _VERSION = "dpbandits-state", 1
 _DIGEST = 64  # hexadecimal digits of SHA-256
 _NOTIONS: dict[str, type[Budget]] = {notion.__name__: notion for notion in (PureDP, ApproxDP, ZCDP, RDP)}
+_COUNTS = ("pending", "booked")  # of the progress: dictionaries with integer keys, which JSON has not
 _WHY = "two copies would release the same raw data twice with fresh noise"
 
 
@@ -48,32 +60,45 @@ def save(policy: Policy, path: str | Path) -> Path:
     """Write the whole state of a policy, pending decisions included; the caller holds its lock.
 
     Raises:
-        ClaimError: an earlier save of this object has been loaded, so that another object carries on.
-        OSError: the file or the state folder cannot be written.
+        ArgumentError: ``path`` is no path of a file.
+        StateFileError: the state folder cannot be used.
+        ClaimError: an earlier save of this object has been loaded, so that another object carries on, or this process is a fork.
+        OSError: the file cannot be written.
     """
-    path = Path(path)
-    if _claim_file(policy._id).exists():
-        raise ClaimError(f"{path} was not written: an earlier save of this policy has been loaded and carries on; {_WHY}")
-    _replace(path, _encode(policy, policy._serial + 1))
-    policy._serial += 1  # from here on the new file counts, whatever else fails
-    if policy.budget is not None:
-        policy._journal = Journal(path, policy._id, policy._serial)
-    _sync_folder(path.parent)
-    _note(policy._id, policy._serial, released=False)
+    path = _checked_path(path)
+    if os.getpid() != policy._process:
+        raise ClaimError(f"{path} was not written: this process is a fork; save in the process that made the policy; {_WHY}")
+    with _locked(policy._id):
+        if _claim_file(policy._id).exists():
+            raise ClaimError(f"{path} was not written: an earlier save of this policy has been loaded and carries on; {_WHY}")
+        content = _encode(policy, policy._serial + 1)
+        _replace(path, content)
+        policy._serial += 1  # from here on the new file counts, whatever else fails
+        if policy.budget is not None:
+            policy._journal = Journal(path, policy._id, policy._serial, content[-_DIGEST:])
+        _sync_folder(path.parent)
+        _note(policy._id, policy._serial, released=False)
+        if policy._living is not None:  # whoever saves, offers the file to the next load
+            policy._living()
     return path
 
 
 def load(path: str | Path, *, simulation: bool = False) -> Policy:
     """Continue a saved policy, exactly where it stood.
 
+    The loaded policy saves itself to the same file before it is returned, so that the next crash is survived like this one.
+
     Args:
         path: what ``Policy.save`` wrote, with its journal beside it.
         simulation: True to load a copy for an experiment, as often as wanted, without claiming it; simulated noise only.
 
     Raises:
-        StateFileError: the file or its journal is damaged, not ours, or from a newer version.  Nothing was claimed.
-        ClaimError: the state has been loaded before, or a later one was saved.
+        ArgumentError: ``path`` is no path of a file.
+        StateFileError: the file or its journal is damaged, not ours, or from a newer version, or the state folder cannot be used.
+            Nothing was claimed.
+        ClaimError: the state has been loaded before, a later one was saved, or the policy that was loaded from the file is alive.
         FileNotFoundError: there is no such file.
+        OSError: the file cannot be written again.  Nothing was claimed.
 
     Example:
         >>> import tempfile, dpbandits as dpb
@@ -82,7 +107,7 @@ def load(path: str | Path, *, simulation: bool = False) -> Policy:
         ...     dpb.load(path, simulation=True)
         AdaCUCB(n_arms=2, beta=1.0, forget=True, budget=ZCDP(rho=1.0), seed=1)
     """
-    path = Path(path)
+    path = _checked_path(path)
     header, arrays = _decode(path)
     try:
         policy, holder, serial = _rebuilt(header, arrays), str(header["holder"]), int(header["serial"])
@@ -90,18 +115,26 @@ def load(path: str | Path, *, simulation: bool = False) -> Policy:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise StateFileError(f"{path} does not hold a policy of this version: {error!r}") from error
-    if simulation and policy._noise.secure:
-        raise ClaimError(f"{path} holds a policy with secure noise, which is never copied for a simulation: {_WHY}")
-    released = not simulation and _refuse_old(path, holder, serial)
-    begun, end = _journalled(_journal_path(path), holder, serial)
-    if released and not end:
-        raise StateFileError(f"{_journal_path(path)} is missing; it tells what was released since {path} was saved")
-    if begun:
-        _replay(policy, begun)
-    if not simulation:
+    if simulation:
+        if policy._noise.secure:
+            raise ClaimError(f"{path} holds a policy with secure noise, which is never copied for a simulation: {_WHY}")
+        _replay(policy, _journalled(_journal_path(path), holder, serial)[0])
+        return policy
+    with _locked(holder):
+        _refuse_living(path, holder)
+        released = _refuse_old(path, holder, serial)
         _claim(path, holder)
-        if policy.budget is not None:
-            policy._journal = Journal(path, holder, serial, end, heir=policy._id)
+        try:
+            begun, end = _journalled(_journal_path(path), holder, serial)
+            if released and not end:
+                raise StateFileError(f"{_journal_path(path)} is missing; it tells what was released since {path} was saved")
+            _replay(policy, begun)
+            save(policy, path)
+        except BaseException:
+            if policy._serial == 0:  # the file is still the old one
+                _claim_file(holder).unlink()
+            raise
+        policy._living = _hold(policy)
     return policy
 
 
@@ -111,27 +144,45 @@ def load(path: str | Path, *, simulation: bool = False) -> Policy:
 class Journal:
     """The releases since one save: checksummed lines of JSON, each on disk before the next step is taken.
 
-    ``heir`` is the name of the life that writes it, where that is not the one that saved.
+    ``digest`` is the end of the state file, by which it is known.
     """
 
-    def __init__(self, path: Path, holder: str, serial: int, end: int = 0, heir: str | None = None) -> None:
-        self._path, self._holder, self._serial, self._end = _journal_path(path), holder, serial, end
-        self._life = heir or holder
+    def __init__(self, path: Path, holder: str, serial: int, digest: bytes) -> None:
+        self._state, self._path, self._digest = path, _journal_path(path), digest
+        self._holder, self._serial, self._end = holder, serial, 0
+        self._last: tuple[Any, ...] | None = None  # ledger line that was announced, and where in the file
+        self._start = 0
 
     def begin(self, line: tuple[Any, ...]) -> None:
         """Announce a release by the arguments of its ledger line.
 
+        Announced again, because the first attempt failed, a line is not charged twice.
+
         Raises:
-            ClaimError: the saved state has been loaded, and whoever did may release the same records.
+            ClaimError: the saved state has been loaded, and whoever did may release the same records; or another policy was
+                saved to the same file.
         """
-        if _claim_file(self._life).exists():
-            raise ClaimError(f"no release is made: a save of this policy has been loaded and carries on; {_WHY}")
-        if self._end == 0:
-            self._path.write_bytes(b"")
+        with _locked(self._holder):
+            if _claim_file(self._holder).exists():
+                raise ClaimError(f"no release is made: a save of this policy has been loaded and carries on; {_WHY}")
+            if self._state.exists() and _digest_of(self._state) != self._digest:
+                raise ClaimError(f"no release is made: {self._state} was overwritten by another save; save this policy elsewhere")
+            if self._end == 0:
+                self._start_anew()
+            if line != self._last:
+                self._last, self._start = line, self._end
+            self._end = self._start
+            self._append({"begin": line})
+
+    def _start_anew(self) -> None:
+        self._path.write_bytes(b"")
+        try:
             self._append({"holder": self._holder, "serial": self._serial})
             _sync_folder(self._path.parent)
             _note(self._holder, self._serial, released=True)
-        self._append({"begin": line})
+        except BaseException:
+            self._end = 0
+            raise
 
     def done(self, release: np.ndarray) -> None:
         """Record the noisy values of the release that was announced last."""
@@ -165,11 +216,15 @@ def _journalled(path: Path, holder: str, serial: int) -> tuple[list[Any], int]:
 
 def _replay(policy: Policy, begun: list[Any]) -> None:
     """Book the announced lines, and forget every record that they may cover."""
+    if not begun:
+        return
     for line in begun:
         policy._make_room()
         write(policy._wall.ledger, *line)
     policy._raw, _, _ = policy.new_state()
     progress, wall = policy._progress, policy._wall
+    for arm, n in progress.booked.items():
+        policy.kernels.collect(policy.params, policy._raw, policy._public, arm, 0, n * policy.default_reward, n)
     past = max(progress.rounds, 1 + max(int(line[1]) for line in begun))
     # One round that nobody contributes to, so that a release that was due at the save covers a span that is not empty.
     wall.opened[:], progress.rounds = past, past + 1
@@ -192,9 +247,50 @@ def _line_digest(text: bytes) -> bytes:
 
 def _claims() -> Path:
     chosen = os.environ.get("DPBANDITS_STATE_DIR")
-    folder = (Path(chosen) if chosen else Path(platformdirs.user_state_dir("dpbandits", appauthor=False))) / "claims"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    return (Path(chosen) if chosen else Path(platformdirs.user_state_dir("dpbandits", appauthor=False))) / "claims"
+
+
+@contextmanager
+def _locked(holder: str) -> Iterator[None]:
+    """Let nobody else look at a life's claim, or at what was released in it, until this is done."""
+    try:
+        _claims().mkdir(parents=True, exist_ok=True)
+        handle = os.open(_claims() / f"{holder}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError as error:
+        raise StateFileError(
+            f"the state folder {_claims()} cannot be used: {error.strerror}; set DPBANDITS_STATE_DIR to a folder that can be written"
+        ) from error
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)  # which unlocks
+
+
+def _hold(policy: Policy) -> Callable[[], Any] | None:
+    """Hold the file that ``load`` has written for as long as the policy lives; the result lets go of it.  A crash lets go, too."""
+    if fcntl is None:
+        return None
+    handle = os.open(_living_file(policy._id), os.O_CREAT | os.O_RDWR, 0o600)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    return weakref.finalize(policy, os.close, handle)
+
+
+def _refuse_living(path: Path, holder: str) -> None:
+    if fcntl is None or not _living_file(holder).exists():
+        return
+    handle = os.open(_living_file(holder), os.O_RDWR)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ClaimError(f"{path} has been loaded, and the policy that came of it is alive; {_WHY}") from None
+    finally:
+        os.close(handle)
+
+
+def _living_file(holder: str) -> Path:
+    return _claims() / f"{holder}.living"
 
 
 def _claim_file(holder: str) -> Path:
@@ -256,7 +352,7 @@ def _encode(policy: Policy, serial: int) -> bytes:
         "holder": policy._id,
         "former": policy._former,
         "serial": serial,
-        "progress": {**vars(policy._progress), "pending": list(policy._progress.pending.items())},
+        "progress": {**vars(policy._progress), **{name: list(getattr(policy._progress, name).items()) for name in _COUNTS}},
         "last": None if last is None else [last.arm, last.propensity, last.number, last.recorded, last._owner],
         "streams": {name: rng.bit_generator.state for name, rng in streams.items()},
         "arrays": {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()},
@@ -269,7 +365,10 @@ def _encode(policy: Policy, serial: int) -> bytes:
 
 
 def _decode(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except IsADirectoryError:
+        raise StateFileError(f"{path} is a folder, and no saved policy") from None
     archive, digest = content[:-_DIGEST], content[-_DIGEST:]
     if hashlib.sha256(archive).hexdigest().encode() != digest:
         raise StateFileError(f"{path} is damaged, cut short, or no saved policy: its checksum does not fit")
@@ -286,6 +385,12 @@ def _decode(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return header, arrays
 
 
+def _digest_of(path: Path) -> bytes:
+    with open(path, "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _DIGEST))
+        return file.read()
+
+
 def _rebuilt(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Policy:
     config = {name: _from_json(value) for name, value in header["config"].items()}
     policy = registered()[header["class"]](**config)
@@ -299,8 +404,8 @@ def _rebuilt(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Policy:
     if arrays:
         raise ValueError(f"unknown arrays {', '.join(arrays)}")
     progress = header["progress"]
-    pending, standing = dict(map(tuple, progress["pending"])), tuple(progress["standing"])
-    policy._progress = Progress(**{**progress, "pending": pending, "standing": standing})
+    counts = {name: dict(map(tuple, progress[name])) for name in _COUNTS}
+    policy._progress = Progress(**{**progress, **counts, "standing": tuple(progress["standing"])})
     policy._last = None if header["last"] is None else Decision(*header["last"])
     policy._former = {**header["former"], header["holder"]: policy._progress.pulls}
     for name, rng in _streams(policy):
@@ -310,7 +415,7 @@ def _rebuilt(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Policy:
 
 
 def _arrays(policy: Policy) -> Iterator[tuple[str, np.ndarray]]:
-    """All arrays of the state by name; the wall's statistic and release are overwritten by each release."""
+    """All arrays of the state by name; the statistic is zero between releases, and the next release overwrites the last."""
     sides = {"raw": policy._raw, "public": policy._public, "ledger": policy._wall.ledger}
     for side, state in sides.items():
         for name in state._fields:
@@ -336,6 +441,12 @@ def _from_json(value: Any) -> Any:
         numbers = dict(value)
         return _NOTIONS[numbers.pop("notion")](**numbers)
     return tuple(map(_from_json, value)) if isinstance(value, list) else value
+
+
+def _checked_path(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes) or not Path(path).name:
+        raise ArgumentError(f"path must name a file, got {path!r}")
+    return Path(path)
 
 
 def _replace(path: Path, content: bytes) -> None:

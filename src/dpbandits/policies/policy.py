@@ -8,15 +8,18 @@ show when it came, and good news may come sooner than bad.  Algorithms that lear
 from __future__ import annotations
 
 import math
+import os
 import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
-from ..errors import ArgumentError, BudgetExhausted, UpdateError
+from ..errors import ArgumentError, BudgetExhausted, ClaimError, UpdateError
 from ..privacy import accounting
 from ..privacy.budgets import ApproxDP, Budget
 from ..privacy.channels import Calibration, Channel, Gaussian, Open
@@ -56,6 +59,7 @@ class Policy:
     _wall: Wall
     _progress: Progress
     _last: Decision | None
+    _living: Any = None  # lets go of the file that ``load`` has written
     _journal: Journal | None  # once it has been saved under a budget
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
@@ -117,6 +121,7 @@ class Policy:
         Raises:
             BudgetExhausted: a release is due that the budget does not allow.  Later pulls answer from what is public.
             ArgumentError: a release is due whose sum could be too large for exact secure noise.  Later pulls do the same.
+            ClaimError: a release is due under a budget, and this process is a fork, or a save of the policy has been loaded.
         """
         with self._lock:
             return self._pull_at_once() if self.card.learns_at_once else self._pull_in_episode()
@@ -135,6 +140,7 @@ class Policy:
         Raises:
             UpdateError: nothing was pulled, the decision is another policy's, or it has been answered.
             ArgumentError: the reward is not a finite number, or there is no such arm.
+            ClaimError: as in ``pull``, for policies that learn from every answer.
         """
         value = self._checked_reward(reward)
         done = None if arm is None else integer("arm", arm, 0, self.n_arms - 1)
@@ -143,10 +149,10 @@ class Policy:
             if recommended is None:
                 self._progress.dropped += 1
                 return False
-            del self._progress.pending[number]
             deviates = done is not None and done != recommended
             if self.card.learns_at_once:
-                return self._learn(cast(int, done) if deviates and self.choices_public else recommended, deviates, value)
+                return self._learn(number, cast(int, done) if deviates and self.choices_public else recommended, deviates, value)
+            del self._progress.pending[number]
             if deviates and self.choices_public:
                 self._take_back(recommended)
                 return False
@@ -193,7 +199,14 @@ class Policy:
         return self._written("seed")
 
     def save(self, path: str | Path) -> Path:
-        """Write the whole state, pending decisions included, to a file that ``dpbandits.load`` can claim once."""
+        """Write the whole state, pending decisions included, to a file that ``dpbandits.load`` can claim once.
+
+        Raises:
+            ArgumentError: ``path`` does not name a file.
+            StateFileError: the state folder cannot be used.
+            ClaimError: an earlier save has been loaded, or this process is a fork of the one that made the policy.
+            OSError: the file cannot be written.
+        """
         from .persistence import save
 
         with self._lock:
@@ -233,7 +246,12 @@ class Policy:
         self._progress.left -= 1
         self._progress.due = self._steps.advance(self.params, self._public, self._progress.standing[0], 1)
         self._progress.rounds += 1
+        self._book(self._progress.standing[0], 1)
         return self._decision(*self._progress.standing, True)
+
+    def _book(self, arm: int, n: int) -> None:
+        booked = self._progress.booked
+        booked[int(arm)] = booked.get(arm, 0) + n
 
     def _decision(self, arm: int, propensity: float, recorded: bool) -> Decision:
         # Without numba an arm may come as a NumPy integer, which is no index.
@@ -256,11 +274,17 @@ class Policy:
         return [number for number, arm in self._progress.pending.items() if which in (WHOLE, arm)]
 
     def _close_episode(self) -> None:
+        self._refuse_fork()
         progress, pending = self._progress, self._progress.pending
         for number in self._awaited():
             self._steps.answer(self.params, self._raw, self._public, pending.pop(number), self.default_reward)
-        progress.closed, progress.waited = progress.pulls, 0
-        self._release()
+        progress.closed = progress.pulls
+        with self._all_or_nothing():
+            which = int(self.kernels.part(self.params, self._public))
+            self._release()
+            for arm in list(progress.booked) if which == WHOLE else [which]:
+                self._progress.booked.pop(arm, None)
+            self._progress.waited = 0
 
     # Answers --------------------------------------------------------------------------------------------------------------
 
@@ -291,17 +315,23 @@ class Policy:
         """Whether the decision is this policy's own, or was already made when the policy was saved."""
         return decision._owner == self._id or decision.number < self._former.get(decision._owner, 0)
 
-    def _learn(self, arm: int, deviates: bool, value: float) -> bool:
+    def _learn(self, number: int, arm: int, deviates: bool, value: float) -> bool:
+        self._refuse_fork()
         if self._progress.exhausted:
+            del self._progress.pending[number]
             return False
         if deviates and not self.choices_public:
             value = self.default_reward
-        self._progress.rounds += 1
         if self._is_secure or not self._always_fits or self._journal is not None:
-            if self._steps.absorb(self.params, self._raw, self._public, arm, value):
-                self._release()
+            with self._all_or_nothing():
+                del self._progress.pending[number]
+                self._progress.rounds += 1
+                if self._steps.absorb(self.params, self._raw, self._public, arm, value):
+                    self._release()
             return True
         self._make_room()
+        del self._progress.pending[number]
+        self._progress.rounds += 1
         self._steps.absorb_and_cross(
             self.params, self._raw, self._public, self._wall, arm, value, self._progress.rounds, self._privacy_rng
         )
@@ -310,6 +340,7 @@ class Policy:
     def _take_back(self, arm: int) -> None:
         """The person publicly did something else: the episode lasts one round longer."""
         self._progress.due = self._steps.advance(self.params, self._public, arm, -1)
+        self._book(arm, -1)
         if not self._progress.due:
             self._progress.waited = 0
         if self._progress.standing[0] == arm:
@@ -317,19 +348,28 @@ class Policy:
 
     # The wall -------------------------------------------------------------------------------------------------------------
 
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Undo what a step that fails has done, a keyboard interrupt included: no value that it drew is ever used."""
+        sides = {"_raw": self._raw, "_public": self._public, "_wall": self._wall}
+        before: dict[str, Any] = {name: _copy(side) for name, side in sides.items()}
+        before["_progress"] = replace(self._progress, pending=dict(self._progress.pending), booked=dict(self._progress.booked))
+        try:
+            yield
+        except BaseException:
+            before["_progress"].exhausted = self._progress.exhausted
+            self.__dict__.update(before)
+            raise
+
     def _release(self) -> None:
         self._refuse_overspending()
         self._refuse_inexact_sums()
         self._make_room()
-        if self._journal is not None:
-            self._journal.begin(self._next_line())
-        if self._is_secure:
-            self._cross_securely()
+        if self._is_secure or self._journal is not None:
+            self._cross_slowly()
         elif not self._steps.cross(self.params, self._raw, self._public, self._wall, self._progress.rounds, self._privacy_rng):
             raise ArgumentError("sensitivity must be a number in [0, inf): the algorithm has a bug")
         self._progress.due = False
-        if self._journal is not None:
-            self._journal.done(self._wall.release)
 
     def _next_line(self) -> tuple[int, int, int, int, float, float, int]:
         """The ledger line of the coming release, as ``write`` takes it."""
@@ -344,16 +384,31 @@ class Policy:
         """Whether releases need the secure source."""
         return self._noise.secure and not self._takes_reports
 
-    def _cross_securely(self) -> None:
-        """The same release as ``steps.cross``, around a noise source that compiled code cannot call."""
+    def _cross_slowly(self) -> None:
+        """The same release as ``steps.cross``, around a journal and a noise source that compiled code cannot call."""
         kernels, wall = self.kernels, self._wall
         _, _, which, _, bound, _, _ = line = self._next_line()
-        scale = self.channel.scale(bound)
+        if self._journal is not None:
+            self._journal.begin(line)
         kernels.summarise(self.params, self._raw, self._public, wall.statistic)
         write(wall.ledger, *line)
         wall.opened[which] = self._progress.rounds
-        self._noise.perturb(self.channel, scale, wall.statistic, wall.release)
+        if self._is_secure:
+            self._noise.perturb(self.channel, self.channel.scale(bound), wall.statistic, wall.release)
+        else:
+            channel = Open() if self._takes_reports else self.channel
+            wall.release[:] = channel.release(wall.statistic, bound, cast(np.random.Generator, self._privacy_rng))
+        wall.statistic[:] = 0.0
+        if self._journal is not None:
+            self._journal.done(wall.release)
         kernels.publish(self.params, self._public, wall.release)
+
+    def _refuse_fork(self) -> None:
+        if self.budget is not None and os.getpid() != self._process:
+            raise ClaimError(
+                "no release is made in a forked process: it and its parent would release the same raw data twice with fresh "
+                "noise; save the policy in the process that made it, and load the saved state here instead"
+            )
 
     def _refuse_overspending(self) -> None:
         if self._always_fits or self._meter is None:
@@ -446,9 +501,17 @@ class Policy:
             self._sizes()[1] == 0 and self._meter.allows(self._meter.cost(self.channel.family, self.channel.multiplier))
         )
         self._id = uuid.uuid4().hex
+        self._process = os.getpid()
         self._lock = threading.RLock()
         self._progress = Progress()
         self._last = None
         self._former: dict[str, int] = {}  # lives of the policy before it was saved and loaded: how many pulls they knew
         self._serial = 0  # of its last save
         self._journal = None
+
+
+def _copy(side: Any) -> Any:
+    """A named tuple of numbers, arrays and such tuples, with arrays of its own."""
+    if isinstance(side, tuple):
+        return type(side)(*map(_copy, side))
+    return side.copy() if isinstance(side, np.ndarray) else side

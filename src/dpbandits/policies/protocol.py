@@ -74,7 +74,7 @@ class Wall(NamedTuple):
     family: int
     multiplier: float
     norm: int  # of the sensitivity: 1 or 2
-    statistic: np.ndarray  # (n,) float64: exact, private; overwritten by every release
+    statistic: np.ndarray  # (n,) float64: exact, private; zero after every release
     release: np.ndarray  # (n,) float64
     opened: np.ndarray  # (parts + 1,) int64: first round that the next release of a part covers; the last entry is WHOLE's
     ledger: LedgerArrays

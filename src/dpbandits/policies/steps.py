@@ -40,6 +40,7 @@ def _cross(params, raw, public, wall, rounds, rng):
     which = part(params, public)
     summarise(params, raw, public, wall.statistic)
     perturb(wall.family, wall.multiplier * bound, wall.statistic, wall.release, rng)
+    wall.statistic[:] = 0.0  # no exact sum outlasts its release
     draws = wall.statistic.size if wall.family > 0 else 0
     write(wall.ledger, wall.opened[which], rounds - 1, which, wall.family, bound, wall.multiplier, draws)
     wall.opened[which] = rounds
