@@ -7,7 +7,6 @@ show when it came, and good news may come sooner than bad.  Algorithms that lear
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 import uuid
@@ -20,24 +19,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 
 from ..errors import ArgumentError, BudgetExhausted, ClaimError, UpdateError
-from ..privacy import accounting
 from ..privacy.budgets import ApproxDP, Budget
-from ..privacy.channels import Calibration, Channel, Gaussian, Open
+from ..privacy.channels import Calibration, Open
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import LINES, WHOLE, Ledger, Meter, empty_arrays, grown, write
 from ..privacy.noise import NoiseSource, noise_source
 from ..validation import choice, finite, flag, integer, interval, real
 from .decisions import Decision, Progress
 from .options import SHARED
-from .promise import describe
+from .promise import NARROWEST, WIDEST, calibrated_channel, describe, what_holds
 from .protocol import Card, Kernels, Wall
 from .steps import Steps, steps_of
 
 if TYPE_CHECKING:
     from .persistence import Journal
-
-
-_NARROWEST, _WIDEST = 1e-100, 1e100  # of a reward range, and of a noise multiplier: their squares have to be numbers
 
 
 class Policy:
@@ -70,10 +65,8 @@ class Policy:
         self.n_arms: int = integer("n_arms", config["n_arms"], 1, 10**6)
         self.budget = budget
         self.reward_range = lo, hi = interval("reward_range", chosen["reward_range"])
-        if not _NARROWEST <= hi - lo <= _WIDEST:
-            raise ArgumentError(
-                f"reward_range must be between {_NARROWEST:g} and {_WIDEST:g} wide, got {chosen['reward_range']!r}"
-            )
+        if not NARROWEST <= hi - lo <= WIDEST:
+            raise ArgumentError(f"reward_range must be between {NARROWEST:g} and {WIDEST:g} wide, got {chosen['reward_range']!r}")
         self.calibration = cast(Calibration, choice("calibration", chosen["calibration"], ("exact", "paper")))
         self.clip = flag("clip", chosen["clip"])
         self.choices_public = flag("choices_public", chosen["choices_public"])
@@ -87,8 +80,8 @@ class Policy:
         self.default_reward = self._noise.to_grid(lo if given is None else given)
         chosen.update(reward_range=self.reward_range, patience=self.patience, default_reward=given)
         self._config = {**config, "n_arms": self.n_arms, "budget": budget, **chosen}
-        self.channel = self._calibrated()
-        holds = self._holds()
+        self.channel = calibrated_channel(self)
+        holds = what_holds(self)
         self._meter = None if holds is None else Meter.of(holds, discrete=self._noise.secure)
         if self._meter is not None and holds != budget:
             # Near delta = 1 the way back from delta to the noise has no digits left.
@@ -438,35 +431,6 @@ class Policy:
             self._wall = self._wall._replace(ledger=grown(ledger))
 
     # Construction ---------------------------------------------------------------------------------------------------------
-
-    def _calibrated(self) -> Channel:
-        if self.budget is None:
-            return Open()
-        channels = self.card.channels
-        if type(self.budget) not in channels:
-            allowed = " or ".join(["None", *sorted(kind.__name__ for kind in channels)])
-            raise ArgumentError(f"budget must be {allowed} for {type(self).__name__}, got {self.budget!r}")
-        kind = cast(Any, channels[type(self.budget)])
-        try:
-            channel: Channel = kind.calibrated(self.budget, calibration=self.calibration, discrete=self._noise.secure)
-        except (ArgumentError, ArithmeticError) as error:
-            raise ArgumentError(f"budget must be less extreme, got {self.budget!r}") from error
-        if not _NARROWEST <= channel.multiplier <= _WIDEST:
-            raise ArgumentError(f"budget must be less extreme, got {self.budget!r}")
-        return channel
-
-    def _holds(self) -> Budget | None:
-        """The budget that one release, and by parallel composition the whole run, really spends; None where nothing holds."""
-        if not self.clip:
-            return None
-        if self.calibration == "paper" and isinstance(self.budget, ApproxDP) and isinstance(self.channel, Gaussian):
-            epsilon, multiplier = self.budget.epsilon, self.channel.multiplier
-            if self._noise.secure:
-                delta = accounting.zcdp_delta(0.5 / multiplier**2, epsilon)
-            else:
-                delta = accounting.gaussian_delta(epsilon, 1.0 / multiplier)
-            return ApproxDP(epsilon, max(delta, math.ulp(0.0))) if delta < 1.0 else None
-        return self.budget
 
     @property
     def noise_scale(self) -> float:

@@ -1,9 +1,14 @@
-"""The guarantee of a policy, put together from its card and its options."""
+"""What a policy promises: its channel, the budget that really holds, and the guarantee, from its card and its options."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any, cast
 
+from ..errors import ArgumentError
+from ..privacy import accounting
+from ..privacy.budgets import ApproxDP, Budget
+from ..privacy.channels import Channel, Gaussian, Open
 from ..privacy.guarantees import Guarantee
 from ..privacy.noise import SimulationNoise
 
@@ -11,12 +16,52 @@ if TYPE_CHECKING:
     from .policy import Policy
 
 
+NARROWEST, WIDEST = 1e-100, 1e100  # of a reward range, and of a noise multiplier: their squares have to be numbers
+
+
+def calibrated_channel(policy: Policy) -> Channel:
+    """The channel one release of which spends the policy's budget; open without a budget.
+
+    Raises:
+        ArgumentError: the algorithm has no noise for that notion, or the noise is too small or large for a number.
+    """
+    budget = policy.budget
+    if budget is None:
+        return Open()
+    channels = policy.card.channels
+    if type(budget) not in channels:
+        allowed = " or ".join(["None", *sorted(kind.__name__ for kind in channels)])
+        raise ArgumentError(f"budget must be {allowed} for {type(policy).__name__}, got {budget!r}", "budget")
+    kind = cast(Any, channels[type(budget)])
+    try:
+        channel: Channel = kind.calibrated(budget, calibration=policy.calibration, discrete=policy._noise.secure)
+    except (ArgumentError, ArithmeticError) as error:
+        raise ArgumentError(f"budget must be less extreme, got {budget!r}", "budget") from error
+    if not NARROWEST <= channel.multiplier <= WIDEST:
+        raise ArgumentError(f"budget must be less extreme, got {budget!r}", "budget")
+    return channel
+
+
+def what_holds(policy: Policy) -> Budget | None:
+    """The budget that one release, and by parallel composition the whole run, really spends; None where nothing holds."""
+    budget, channel = policy.budget, policy.channel
+    if not policy.clip:
+        return None
+    if policy.calibration == "paper" and isinstance(budget, ApproxDP) and isinstance(channel, Gaussian):
+        if policy._noise.secure:
+            delta = accounting.zcdp_delta(0.5 / channel.multiplier**2, budget.epsilon)
+        else:
+            delta = accounting.gaussian_delta(budget.epsilon, 1.0 / channel.multiplier)
+        return ApproxDP(budget.epsilon, max(delta, math.ulp(0.0))) if delta < 1.0 else None
+    return budget
+
+
 def describe(policy: Policy, *, simulated: bool = False) -> Guarantee:
     """What the policy promises, under which assumptions, and what it does not.
 
     ``simulated`` describes a simulation of it, whose noise protects nobody even where the policy's own does.
     """
-    card, holds = policy.card, policy._holds()
+    card, holds = policy.card, what_holds(policy)
     lo, hi = policy.reward_range
     private = policy.budget is not None
     assumptions = []
