@@ -41,8 +41,10 @@ kind = "AdaCUCB"
 """
 
 # In place of the true report, which would make these tests slow; {} is what happens while it is written.
+# A runner in the background may have told its children to ignore the interrupt.
 PROGRAM = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import dpbandits.report
 def write(folder, record):
     (folder / "report.html").write_text("half")

@@ -1,6 +1,7 @@
 """Secure noise has no seed, so the statistical gates here stand at alpha = 1e-6 each."""
 
 import math
+import os
 import sys
 from fractions import Fraction
 
@@ -182,8 +183,8 @@ def perturbed_by(policy, monkeypatch):
     seen = []
     build = secure._mechanism
 
-    def spy(family, scale, scalar):
-        seen.append((build(family, scale, scalar), scale))
+    def spy(family, scale):
+        seen.append((build(family, scale), scale))
         return seen[-1][0]
 
     with monkeypatch.context() as patch:
@@ -210,12 +211,12 @@ def test_laplace_noise_is_never_smaller_than_claimed(epsilon, reward_range, powe
     width, channel = reward_range[1] - reward_range[0], Laplace.calibrated(dpb.PureDP(epsilon))
     seen = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(secure, "_mechanism", lambda family, scale, scalar: seen.append(scale) or (lambda units: units))
+        patch.setattr(secure, "_mechanism", lambda family, scale: seen.append(scale) or (lambda units: units))
         source.perturb(channel, channel.scale(width), np.zeros(1), np.zeros(1))
     assert Fraction(width) / Fraction(grid) <= Fraction(epsilon) * Fraction(seen[0])
     assert Fraction(epsilon) * Fraction(seen[0]) <= Fraction(width) / Fraction(grid) * (1 + Fraction(1, 10**12))
     bound = int((source.to_grid(reward_range[1]) - source.to_grid(reward_range[0])) / grid)
-    assert secure._mechanism(LAPLACE, seen[0], True).map(bound) <= epsilon
+    assert secure._mechanism(LAPLACE, seen[0]).map(bound) <= epsilon
 
 
 def test_an_epsilon_delta_budget_is_kept_in_zcdp():
@@ -314,3 +315,37 @@ def test_the_guarantee_speaks_of_timing_and_not_of_simulation():
     sentence = str(dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5), noise="secure").guarantee)
     assert "timing" in sentence
     assert "SIMULATION" not in sentence
+
+
+def test_noise_drawn_ahead_is_given_out_once_and_never_copied():
+    """With a scale of 2**40 grid units, two equal draws among 400 would be a replay."""
+    import copy
+    import pickle
+
+    source, channel = SecureNoise(2.0**-20, (0.0, 1.0)), Laplace(2.0**20)
+    release = np.empty(1)
+
+    def draw(noise):
+        noise.perturb(channel, 2.0**20, np.zeros(1), release)
+        return float(release[0])
+
+    seen = [draw(source)]
+    copies = [source, pickle.loads(pickle.dumps(source)), copy.deepcopy(source), copy.copy(source)]
+    seen += [draw(noise) for noise in copies for _ in range(100)]
+    assert len(set(seen)) == len(seen)
+
+
+def test_a_forked_process_does_not_give_out_its_parents_noise():
+    source, channel = SecureNoise(2.0**-20, (0.0, 1.0)), Laplace(2.0**20)
+    release = np.empty(40)
+    source.perturb(channel, 2.0**20, np.zeros(40), release)  # leaves some drawn ahead
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        source.perturb(channel, 2.0**20, np.zeros(40), release)
+        os.write(write, release.tobytes())
+        os._exit(0)
+    os.waitpid(child, 0)
+    theirs = np.frombuffer(os.read(read, 320))
+    source.perturb(channel, 2.0**20, np.zeros(40), release)
+    assert not set(theirs) & set(release)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from fractions import Fraction
 from typing import Any
 
@@ -31,10 +32,11 @@ _EXACT = 2**53  # integers below it are floats
 _FINEST, _COARSEST = 2.0**-40, 2.0**20
 _LARGEST = 2**32  # reward in grid units: at least 2**21 rewards always fit into one exact sum
 _UP = 1.0 + 2.0**-48  # outweighs a dozen roundings
+_BATCH = 32  # noise variables drawn at once
 
 
 class SecureNoise(NoiseSource):
-    """Discrete noise that protects people.  It has no seed and no state that could be saved.
+    """Discrete noise that protects people.  It has no seed; what it has drawn ahead is neither saved nor copied.
 
     Args:
         grid: a power of two between 2**-40 and 2**20.
@@ -69,6 +71,8 @@ class SecureNoise(NoiseSource):
                 f"grid must be at least {max(-lo, hi) / _LARGEST:g} for rewards in [{lo:g}, {hi:g}], got {grid!r}"
             )
         self.most_records = (_EXACT - 1) // largest
+        self._ready: dict[tuple[int, float], list[int]] = {}
+        self._process = os.getpid()
 
     def stream(self, name: str) -> np.random.Generator:
         """A generator for exploration, seeded by the operating system.  There is none for noise."""
@@ -92,11 +96,21 @@ class SecureNoise(NoiseSource):
         units = [value / self.grid for value in statistic.tolist()]
         if not all(abs(value) < _EXACT and value.is_integer() for value in units):
             raise DPBanditsError("the statistic is not a sum of rewards on the grid: this algorithm cannot use secure noise")
-        mechanism = _mechanism(channel.family, scale / self.grid * _UP, len(units) == 1)
-        if len(units) == 1:
-            release[0] = mechanism(int(units[0])) * self.grid
-        else:
-            release[:] = np.array(mechanism([int(value) for value in units]), np.float64) * self.grid
+        for i, value in enumerate(units):
+            release[i] = (int(value) + self._draw(channel.family, scale / self.grid * _UP)) * self.grid
+
+    def _draw(self, family: int, scale: float) -> int:
+        """One noise variable, never given out twice.  They are drawn in batches, because a call of OpenDP costs more than a draw."""
+        if self._process != os.getpid():  # a forked process would give out its parent's
+            self._ready, self._process = {}, os.getpid()
+        ready = self._ready.setdefault((family, scale), [])
+        if not ready:
+            ready += _mechanism(family, scale)([0] * _BATCH)
+        return int(ready.pop())
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy must not give out the same noise.
+        return {**self.__dict__, "_ready": {}}
 
 
 def _checked_grid(grid: Any) -> float:
@@ -118,12 +132,10 @@ def _opendp() -> Any:
 
 
 @functools.lru_cache(maxsize=256)
-def _mechanism(family: int, scale: float, scalar: bool) -> Any:
-    """OpenDP's mechanism on an integer or a vector of them; kept, because to build it takes longer than a draw."""
+def _mechanism(family: int, scale: float) -> Any:
+    """OpenDP's mechanism on a vector of integers; kept, because to build it takes longer than a draw."""
     opendp = _opendp()
-    atom = opendp.atom_domain(T="i64")
+    domain = opendp.vector_domain(opendp.atom_domain(T="i64"))
     if family == GAUSSIAN:
-        space = (atom, opendp.absolute_distance(T="f64")) if scalar else (opendp.vector_domain(atom), opendp.l2_distance(T="f64"))
-        return opendp.m.make_gaussian(*space, scale=scale)
-    space = (atom, opendp.absolute_distance(T="i64")) if scalar else (opendp.vector_domain(atom), opendp.l1_distance(T="i64"))
-    return opendp.m.make_laplace(*space, scale=scale)
+        return opendp.m.make_gaussian(domain, opendp.l2_distance(T="f64"), scale=scale)
+    return opendp.m.make_laplace(domain, opendp.l1_distance(T="i64"), scale=scale)
