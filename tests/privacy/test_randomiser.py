@@ -48,3 +48,15 @@ def test_bad_input():
             randomise(reward)
     with pytest.raises(ArgumentError, match="budget must not be None"):
         LDPUCB(2, budget=None).randomiser()
+
+
+@pytest.mark.parametrize("noise", ["simulation", "secure"])
+def test_reports_are_taken_as_they_are_after_saving_too(noise, tmp_path, monkeypatch):
+    monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "state"))
+    policy = LDPUCB(1, budget=PureDP(1.0), reports=True, noise=noise)
+    policy.save(tmp_path / "policy")  # from here on releases are journalled
+    for report in (-17.5, 20.5):
+        policy.pull()
+        assert policy.update(report)
+    assert policy._public.mean[0] == 1.5
+    assert (policy.ledger.releases, policy.ledger.spent()) == (2, PureDP(1.0))

@@ -10,6 +10,7 @@ Rounds count from 0.  Both change nothing.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ class ArmsKernels(NamedTuple):
     regret: Kernel
 
 
-class ArmsEnvironment:
+class ArmsEnvironment(ABC):
     """The base of the environments without contexts.
 
     Attributes:
@@ -49,9 +50,9 @@ class ArmsEnvironment:
     def arm_names(self) -> list[str]:
         return [f"arm {a}" for a in range(self.n_arms)]
 
+    @abstractmethod
     def means(self) -> np.ndarray:
         """The mean reward of every arm, shape (K,); over the whole table for tables."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._arguments()})"

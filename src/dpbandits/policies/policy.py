@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import ArgumentError, BudgetExhausted, ClaimError, UpdateError
 from ..privacy.budgets import ApproxDP, Budget
-from ..privacy.channels import Calibration, Open
+from ..privacy.channels import Calibration
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import LINES, WHOLE, Ledger, Meter, empty_arrays, grown, write
 from ..privacy.noise import NoiseSource, noise_source
@@ -386,11 +386,12 @@ class Policy:
         kernels.summarise(self.params, self._raw, self._public, wall.statistic)
         write(wall.ledger, *line)
         wall.opened[which] = self._progress.rounds
-        if self._is_secure:
+        if self._takes_reports:
+            wall.release[:] = wall.statistic
+        elif self._noise.secure:
             self._noise.perturb(self.channel, self.channel.scale(bound), wall.statistic, wall.release)
         else:
-            channel = Open() if self._takes_reports else self.channel
-            wall.release[:] = channel.release(wall.statistic, bound, cast(np.random.Generator, self._privacy_rng))
+            wall.release[:] = self.channel.release(wall.statistic, bound, cast(np.random.Generator, self._privacy_rng))
         wall.statistic[:] = 0.0
         if self._journal is not None:
             self._journal.done(wall.release)

@@ -7,6 +7,7 @@ because whoever knows or recovers the state of the generator can subtract the no
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from .channels import Channel
 STREAMS = ("environment", "policy", "privacy")
 
 
-class NoiseSource:
+class NoiseSource(ABC):
     """The base of both sources.
 
     Attributes:
@@ -31,17 +32,17 @@ class NoiseSource:
     caveats: tuple[str, ...] = ()
     most_records: float = math.inf
 
+    @abstractmethod
     def stream(self, name: str) -> np.random.Generator:
         """A generator for exploration ("policy") or, in simulations, for noise ("privacy")."""
-        raise NotImplementedError
 
     def to_grid(self, reward: float) -> float:
         """The reward as it enters the private side."""
         return reward
 
+    @abstractmethod
     def perturb(self, channel: Channel, scale: float, statistic: np.ndarray, release: np.ndarray) -> None:
-        """Write the noisy statistic into ``release``."""
-        raise NotImplementedError
+        """Write the noisy statistic into ``release``; ``scale`` is that of the noise."""
 
 
 class SimulationNoise(NoiseSource):
@@ -51,9 +52,13 @@ class SimulationNoise(NoiseSource):
 
     def __init__(self, seed: int | None) -> None:
         self._seed = seed if seed is not None else np.random.SeedSequence().entropy
+        self._rng = self.stream("privacy")  # of ``perturb``; a policy's compiled steps have one of their own
 
     def stream(self, name: str) -> np.random.Generator:
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self._seed, spawn_key=(STREAMS.index(name),))))
+
+    def perturb(self, channel: Channel, scale: float, statistic: np.ndarray, release: np.ndarray) -> None:
+        release[:] = channel.release(statistic, scale / channel.multiplier, self._rng)
 
 
 def noise_source(noise: Any, seed: Any, *, grid: float, reward_range: tuple[float, float]) -> NoiseSource:

@@ -40,7 +40,6 @@ class Randomiser:
         self.channel = channel
         self.reward_range = interval("reward_range", reward_range)
         self._noise = noise_source(noise, seed, grid=grid, reward_range=self.reward_range)
-        self._rng = None if self._noise.secure else self._noise.stream("privacy")
 
     def __call__(self, reward: float) -> float:
         """The report of one reward.
@@ -50,8 +49,6 @@ class Randomiser:
         """
         lo, hi = self.reward_range
         statistic = np.array([self._noise.to_grid(min(max(finite("reward", reward), lo), hi))])
-        if self._rng is not None:
-            return float(self.channel.release(statistic, hi - lo, self._rng)[0])
         report = np.empty(1)
         self._noise.perturb(self.channel, self.channel.scale(hi - lo), statistic, report)
         return float(report[0])
