@@ -1,6 +1,7 @@
 """Environments: what answers a pull, simulated or replayed from data."""
 
 from .base import ArmsEnvironment, ArmsKernels
+from .contexts import ContextEnvironment, ContextKernels, ContextTable
 from .doctor import DoctorBandit, DoctorReplay, actg175
 from .logged import LoggedTrial
 from .stochastic import Bernoulli, Beta, BoundedGaussian, Gaussian
@@ -12,6 +13,9 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "BoundedGaussian",
+    "ContextEnvironment",
+    "ContextKernels",
+    "ContextTable",
     "DoctorBandit",
     "DoctorReplay",
     "Gaussian",
