@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 
 class Decision:
@@ -45,3 +47,9 @@ class Progress:
     standing: tuple[int, float] = (0, 1.0)  # arm and propensity
     pending: dict[int, int] = field(default_factory=dict)  # pull -> arm, for answers to come
     booked: dict[int, int] = field(default_factory=dict)  # arm -> rounds that no release has covered
+    contexts: dict[int, np.ndarray] = field(default_factory=dict)  # pull -> features of every arm (K, d), for answers to come
+    weights: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (d,) sum of the features of all booked rounds
+
+    def copy(self) -> Progress:
+        """The same, with dictionaries of its own; arrays in it are never changed in place."""
+        return replace(self, pending=dict(self.pending), booked=dict(self.booked), contexts=dict(self.contexts))

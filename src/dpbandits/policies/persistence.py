@@ -49,10 +49,11 @@ try:
 except ImportError:  # not on POSIX
     fcntl = None  # type: ignore[assignment]
 
-_FORMAT, _VERSION = "dpbandits-state", 1
+_FORMAT, _VERSION = "dpbandits-state", 2
 _DIGEST = 64  # hexadecimal digits of SHA-256
 _NOTIONS: dict[str, type[Budget]] = {notion.__name__: notion for notion in (PureDP, ApproxDP, ZCDP, RDP)}
 _COUNTS = ("pending", "booked")  # of the progress: dictionaries with integer keys, which JSON has not
+_FEATURES = ("contexts", "weights")  # of the progress: arrays
 _WHY = "two copies would release the same raw data twice with fresh noise"
 
 
@@ -221,14 +222,18 @@ def _replay(policy: Policy, begun: list[Any]) -> None:
     for line in begun:
         policy._make_room()
         write(policy._wall.ledger, *line)
-    policy._raw, _, _ = policy.new_state()
+    policy._raw, _, fresh = policy.new_state()
+    if policy._wall.base.size:
+        # The noise of a running sum goes on in memory that has been lost: later records get a running sum of their own, on top of
+        # what was last released.
+        policy._wall = policy._wall._replace(running=fresh.running, base=policy._wall.release.copy())
     progress, wall = policy._progress, policy._wall
-    for arm, n in progress.booked.items():
-        policy.kernels.collect(policy.params, policy._raw, policy._public, arm, 0, n * policy.default_reward, n)
+    policy._recollect()
     past = max(progress.rounds, 1 + max(int(line[1]) for line in begun))
     # One round that nobody contributes to, so that a release that was due at the save covers a span that is not empty.
     wall.opened[:], progress.rounds = past, past + 1
     progress.pending.clear()
+    progress.contexts.clear()
     progress.closed = progress.pulls
     if policy._privacy_rng is not None:
         cast(np.random.PCG64, policy._privacy_rng.bit_generator).advance(1 << 64)  # its next numbers have been released
@@ -340,7 +345,9 @@ def _claim(path: Path, holder: str) -> None:
 def _encode(policy: Policy, serial: int) -> bytes:
     from .. import __version__
 
-    arrays = dict(_arrays(policy))
+    progress = policy._progress
+    views = [progress.contexts[number] for number in progress.pending] if progress.contexts else []
+    arrays = {**dict(_arrays(policy)), "progress.weights": progress.weights, "progress.contexts": np.array(views)}
     streams = {} if policy._noise.secure else {name: rng for name, rng in _streams(policy) if rng is not None}
     last = policy._last
     header = {
@@ -352,7 +359,10 @@ def _encode(policy: Policy, serial: int) -> bytes:
         "holder": policy._id,
         "former": policy._former,
         "serial": serial,
-        "progress": {**vars(policy._progress), **{name: list(getattr(policy._progress, name).items()) for name in _COUNTS}},
+        "progress": {
+            **{name: value for name, value in vars(policy._progress).items() if name not in _FEATURES},
+            **{name: list(getattr(policy._progress, name).items()) for name in _COUNTS},
+        },
         "last": None if last is None else [last.arm, last.propensity, last.number, last.recorded, last._owner],
         "streams": {name: rng.bit_generator.state for name, rng in streams.items()},
         "arrays": {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()},
@@ -397,15 +407,15 @@ def _rebuilt(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Policy:
     while len(policy._wall.ledger.span) < len(arrays["ledger.span"]):
         policy._wall = policy._wall._replace(ledger=grown(policy._wall.ledger))
     for name, array in _arrays(policy):
-        saved = arrays.pop(name)
-        if saved.shape != array.shape or saved.dtype != array.dtype:
-            raise ValueError(f"{name} is {saved.dtype} {saved.shape} and should be {array.dtype} {array.shape}")
-        array[...] = saved
-    if arrays:
-        raise ValueError(f"unknown arrays {', '.join(arrays)}")
+        array[...] = _fitting(name, arrays.pop(name), array)
     progress = header["progress"]
     counts = {name: dict(map(tuple, progress[name])) for name in _COUNTS}
-    policy._progress = Progress(**{**progress, **counts, "standing": tuple(progress["standing"])})
+    weights = _fitting("weights", arrays.pop("progress.weights"), policy._progress.weights)
+    policy._progress = Progress(**{**progress, **counts, "standing": tuple(progress["standing"]), "weights": weights})
+    views = arrays.pop("progress.contexts")
+    policy._progress.contexts = dict(zip(policy._progress.pending, views, strict=True)) if len(views) else {}
+    if arrays:
+        raise ValueError(f"unknown arrays {', '.join(arrays)}")
     policy._last = None if header["last"] is None else Decision(*header["last"])
     policy._former = {**header["former"], header["holder"]: policy._progress.pulls}
     for name, rng in _streams(policy):
@@ -414,13 +424,21 @@ def _rebuilt(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Policy:
     return policy
 
 
+def _fitting(name: str, saved: np.ndarray, array: np.ndarray) -> np.ndarray:
+    if saved.shape != array.shape or saved.dtype != array.dtype:
+        raise ValueError(f"{name} is {saved.dtype} {saved.shape} and should be {array.dtype} {array.shape}")
+    return saved
+
+
 def _arrays(policy: Policy) -> Iterator[tuple[str, np.ndarray]]:
-    """All arrays of the state by name; the statistic is zero between releases, and the next release overwrites the last."""
-    sides = {"raw": policy._raw, "public": policy._public, "ledger": policy._wall.ledger}
+    """All arrays of the state by name; the statistic is zero between releases."""
+    sides = {"raw": policy._raw, "public": policy._public, "ledger": policy._wall.ledger, "running": policy._wall.running}
     for side, state in sides.items():
         for name in state._fields:
-            yield f"{side}.{name}", getattr(state, name)
-    yield "wall.opened", policy._wall.opened
+            if isinstance(getattr(state, name), np.ndarray):
+                yield f"{side}.{name}", getattr(state, name)
+    for name in ("opened", "base", "release"):
+        yield f"wall.{name}", getattr(policy._wall, name)
 
 
 def _streams(policy: Policy) -> Iterator[tuple[str, Any]]:

@@ -20,7 +20,8 @@ import numpy as np
 
 from ..errors import ArgumentError, BudgetExhausted, ClaimError, UpdateError
 from ..privacy.budgets import ApproxDP, Budget
-from ..privacy.channels import Calibration
+from ..privacy.channels import LAPLACE, PURE, Calibration
+from ..privacy.continual import Counter, draws_of, single
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import LINES, WHOLE, Ledger, Meter, empty_arrays, grown, write
 from ..privacy.noise import NoiseSource, noise_source
@@ -106,18 +107,38 @@ class Policy:
         """How long the statistic is, and into how many parts records fall."""
         return 1, 0
 
+    def _movement(self) -> float:
+        """The most that one record moves a statistic, in the channel's norm."""
+        lo, hi = self.reward_range
+        return hi - lo
+
+    @property
+    def planned_rounds(self) -> int | None:
+        """For how many rounds the running sum of a policy that releases in every round was planned; None for any number."""
+        counter = self._counter()
+        return counter.horizon if counter is not None and self.card.learns_at_once else None
+
+    def _counter(self) -> Counter | None:
+        """How the running sum of the statistics is released; None for algorithms that release each statistic by itself."""
+        return None
+
     # What users call ------------------------------------------------------------------------------------------------------
 
-    def pull(self) -> Decision:
+    def pull(self, contexts: Any = None) -> Decision:
         """The arm for the next person.
 
+        Args:
+            contexts: what is known of her before choosing, for policies that take contexts: features of every arm, shape (K, d).
+
         Raises:
+            ArgumentError: the contexts do not have the policy's shape, or hold a number that is not finite.
             BudgetExhausted: a release is due that the budget does not allow.  Later pulls answer from what is public.
             ArgumentError: a release is due whose sum could be too large for exact secure noise.  Later pulls do the same.
             ClaimError: a release is due under a budget, and this process is a fork, or a save of the policy has been loaded.
         """
         with self._lock:
-            return self._pull_at_once() if self.card.learns_at_once else self._pull_in_episode()
+            view = self._viewed(contexts)
+            return self._pull_at_once(view) if self.card.learns_at_once else self._pull_in_episode(view)
 
     def update(self, reward: float, decision: Decision | None = None, *, arm: int | None = None) -> bool:
         """Take in a reward.
@@ -145,11 +166,12 @@ class Policy:
             deviates = done is not None and done != recommended
             if self.card.learns_at_once:
                 return self._learn(number, cast(int, done) if deviates and self.choices_public else recommended, deviates, value)
-            del self._progress.pending[number]
+            x = self._features(number, recommended)
+            self._settle(number)
             if deviates and self.choices_public:
-                self._take_back(recommended)
+                self._take_back(recommended, x)
                 return False
-            self._steps.answer(self.params, self._raw, self._public, recommended, self.default_reward if deviates else value)
+            self._steps.answer(self.params, self._raw, self._public, recommended, x, self.default_reward if deviates else value)
             return True
 
     def expire(self, decision: Decision | None = None) -> bool:
@@ -222,31 +244,64 @@ class Policy:
 
     # Pulls ----------------------------------------------------------------------------------------------------------------
 
-    def _pull_at_once(self) -> Decision:
-        arm, propensity, _ = self._steps.decide(self.params, self._public, self._choice_rng)
-        return self._decision(arm, propensity, not self._progress.exhausted)
+    def _viewed(self, contexts: Any) -> Any:
+        """What ``choose`` sees: nothing."""
+        if contexts is not None:
+            raise ArgumentError(f"contexts must not be given to {type(self).__name__}, which takes none", "contexts")
+        return 0
 
-    def _pull_in_episode(self) -> Decision:
+    def _row(self, view: Any, arm: int) -> Any:
+        """The features of an arm: none."""
+        return 0
+
+    def _features(self, number: int, arm: int) -> Any:
+        """The features of an arm in the round of a pending pull: none."""
+        return 0
+
+    def _standing(self, view: Any) -> tuple[int, float]:
+        """What to answer while nothing is recorded: arm and propensity."""
+        return self._progress.standing
+
+    def _settle(self, number: int) -> int:
+        """A pending pull is answered; its arm."""
+        return self._progress.pending.pop(number)
+
+    def _pull_at_once(self, view: Any) -> Decision:
+        arm, propensity, _ = self._steps.decide(self.params, self._public, view, self._choice_rng)
+        return self._decision(arm, propensity, not self._progress.exhausted, view)
+
+    def _pull_in_episode(self, view: Any) -> Decision:
         if self._progress.due and not self._progress.exhausted:
             if self._is_waiting():
-                return self._decision(*self._progress.standing, False)
+                return self._decision(*self._standing(view), False, view)
             self._close_episode()
         if self._progress.exhausted:
-            return self._decision(*self._progress.standing, False)
+            return self._decision(*self._standing(view), False, view)
         if self._progress.left == 0:
-            arm, propensity, self._progress.left = self._steps.decide(self.params, self._public, self._choice_rng)
+            arm, propensity, self._progress.left = self._steps.decide(self.params, self._public, view, self._choice_rng)
             self._progress.standing = (arm, propensity)
         self._progress.left -= 1
-        self._progress.due = self._steps.advance(self.params, self._public, self._progress.standing[0], 1)
+        arm = self._progress.standing[0]
+        self._progress.due = self._steps.advance(self.params, self._public, arm, self._row(view, arm), 1)
         self._progress.rounds += 1
-        self._book(self._progress.standing[0], 1)
-        return self._decision(*self._progress.standing, True)
+        self._book(arm, self._row(view, arm), 1)
+        return self._decision(*self._progress.standing, True, view)
 
-    def _book(self, arm: int, n: int) -> None:
+    def _book(self, arm: int, x: Any, n: int) -> None:
         booked = self._progress.booked
         booked[int(arm)] = booked.get(arm, 0) + n
 
-    def _decision(self, arm: int, propensity: float, recorded: bool) -> Decision:
+    def _unbook(self, which: int) -> None:
+        """A release has covered the rounds of a part."""
+        for arm in list(self._progress.booked) if which == WHOLE else [which]:
+            self._progress.booked.pop(arm, None)
+
+    def _recollect(self) -> None:
+        """Take in the default reward for every booked round, when the raw side has been lost."""
+        for arm, n in self._progress.booked.items():
+            self.kernels.collect(self.params, self._raw, self._public, arm, 0, n * self.default_reward, n)
+
+    def _decision(self, arm: int, propensity: float, recorded: bool, view: Any) -> Decision:
         # Without numba an arm may come as a NumPy integer, which is no index.
         decision = Decision(int(arm), propensity if propensity == propensity else None, self._progress.pulls, recorded, self._id)
         if recorded:
@@ -268,15 +323,15 @@ class Policy:
 
     def _close_episode(self) -> None:
         self._refuse_fork()
-        progress, pending = self._progress, self._progress.pending
+        progress = self._progress
         for number in self._awaited():
-            self._steps.answer(self.params, self._raw, self._public, pending.pop(number), self.default_reward)
+            x = self._features(number, progress.pending[number])
+            self._steps.answer(self.params, self._raw, self._public, self._settle(number), x, self.default_reward)
         progress.closed = progress.pulls
         with self._all_or_nothing():
             which = int(self.kernels.part(self.params, self._public))
             self._release()
-            for arm in list(progress.booked) if which == WHOLE else [which]:
-                self._progress.booked.pop(arm, None)
+            self._unbook(which)
             self._progress.waited = 0
 
     # Answers --------------------------------------------------------------------------------------------------------------
@@ -310,30 +365,31 @@ class Policy:
 
     def _learn(self, number: int, arm: int, deviates: bool, value: float) -> bool:
         self._refuse_fork()
+        x = self._features(number, arm)
         if self._progress.exhausted:
-            del self._progress.pending[number]
+            self._settle(number)
             return False
         if deviates and not self.choices_public:
             value = self.default_reward
-        if self._is_secure or not self._always_fits or self._journal is not None:
+        if self._is_secure or not self._always_fits or self._journal is not None or self._is_spent:
             with self._all_or_nothing():
-                del self._progress.pending[number]
+                self._settle(number)
                 self._progress.rounds += 1
-                if self._steps.absorb(self.params, self._raw, self._public, arm, value):
+                if self._steps.absorb(self.params, self._raw, self._public, arm, x, value):
                     self._release()
             return True
         self._make_room()
-        del self._progress.pending[number]
+        self._settle(number)
         self._progress.rounds += 1
         self._steps.absorb_and_cross(
-            self.params, self._raw, self._public, self._wall, arm, value, self._progress.rounds, self._privacy_rng
+            self.params, self._raw, self._public, self._wall, arm, x, value, self._progress.rounds, self._privacy_rng
         )
         return True
 
-    def _take_back(self, arm: int) -> None:
+    def _take_back(self, arm: int, x: Any) -> None:
         """The person publicly did something else: the episode lasts one round longer."""
-        self._progress.due = self._steps.advance(self.params, self._public, arm, -1)
-        self._book(arm, -1)
+        self._progress.due = self._steps.advance(self.params, self._public, arm, x, -1)
+        self._book(arm, x, -1)
         if not self._progress.due:
             self._progress.waited = 0
         if self._progress.standing[0] == arm:
@@ -346,7 +402,7 @@ class Policy:
         """Undo what a step that fails has done, a keyboard interrupt included: no value that it drew is ever used."""
         sides = {"_raw": self._raw, "_public": self._public, "_wall": self._wall}
         before: dict[str, Any] = {name: _copy(side) for name, side in sides.items()}
-        before["_progress"] = replace(self._progress, pending=dict(self._progress.pending), booked=dict(self._progress.booked))
+        before["_progress"] = self._progress.copy()
         try:
             yield
         except BaseException:
@@ -369,8 +425,8 @@ class Policy:
         wall = self._wall
         bound = float(self.kernels.sensitivity(self.params, self._public, wall.norm))
         which = int(self.kernels.part(self.params, self._public))
-        draws = wall.statistic.size if wall.family > 0 else 0
-        return int(wall.opened[which]), self._progress.rounds - 1, which, wall.family, bound, wall.multiplier, draws
+        draws = wall.statistic.size * int(draws_of(wall.running)) if wall.family > 0 else 0
+        return int(wall.opened[which]), self._progress.rounds - 1, which, wall.charged, bound, wall.multiplier, draws
 
     @property
     def _is_secure(self) -> bool:
@@ -391,7 +447,11 @@ class Policy:
         elif self._noise.secure:
             self._noise.perturb(self.channel, self.channel.scale(bound), wall.statistic, wall.release)
         else:
-            wall.release[:] = self.channel.release(wall.statistic, bound, cast(np.random.Generator, self._privacy_rng))
+            self._steps.disclose(
+                wall.running, wall.family, self.channel.scale(bound), wall.statistic, wall.release, self._privacy_rng
+            )
+        if wall.base.size:
+            np.add(wall.release, wall.base, out=wall.release)
         wall.statistic[:] = 0.0
         if self._journal is not None:
             self._journal.done(wall.release)
@@ -405,12 +465,18 @@ class Policy:
             )
 
     def _refuse_overspending(self) -> None:
+        if self._is_spent:
+            self._progress.exhausted = True
+            raise BudgetExhausted(
+                f"horizon: the running sum was planned for {self._wall.running.limit} releases, which have been made; "
+                "the policy keeps serving from what is public"
+            )
         if self._always_fits or self._meter is None:
             return
         wall = self._wall
         which = int(self.kernels.part(self.params, self._public))
         first = int(wall.opened[which])
-        if not self.ledger.allows(first, self._progress.rounds - 1, which, wall.family, wall.multiplier):
+        if not self.ledger.allows(first, self._progress.rounds - 1, which, wall.charged, wall.multiplier):
             self._progress.exhausted = True
             raise BudgetExhausted(
                 f"a release over rounds {first} to {self._progress.rounds - 1} would exceed {self._meter.budget}; "
@@ -434,16 +500,22 @@ class Policy:
     # Construction ---------------------------------------------------------------------------------------------------------
 
     @property
+    def _is_spent(self) -> bool:
+        """Whether the running sum has made all the releases that it was planned for."""
+        running = self._wall.running
+        return running.limit > 0 and int(running.clock[0]) >= running.limit
+
+    @property
     def noise_scale(self) -> float:
-        """The scale of the noise on a sum of rewards."""
-        lo, hi = self.reward_range
-        return self.channel.scale(hi - lo)
+        """The scale of the noise on a sum of rewards; with a counter, that of each row of its noise."""
+        counter = self._counter()
+        return self.channel.scale(self._movement()) * (1.0 if counter is None else counter.column_norm(self.channel.norm))
 
     def new_state(self) -> tuple[Any, Any, Wall]:
         """Empty raw and public state, and a wall with an empty ledger."""
         raw, public = self.kernels.init(self.params)
         length, parts = self._sizes()
-        channel = self.channel
+        channel, counter = self.channel, self._counter()
         wall = Wall(
             channel.family,
             channel.multiplier,
@@ -452,6 +524,9 @@ class Policy:
             np.zeros(length),
             np.zeros(parts + 1, np.int64),
             empty_arrays(),
+            PURE if counter is not None and channel.family == LAPLACE else channel.family,
+            single() if counter is None else counter.start(length, channel.norm),
+            np.zeros(0 if counter is None else length),
         )
         return raw, public, wall
 
@@ -463,7 +538,7 @@ class Policy:
         self._privacy_rng = self._noise.stream("privacy") if noisy and not self._noise.secure else None
         # Without parts, each release covers the rounds since the last one: no two lines meet, and one alone decides.
         self._always_fits = self._meter is None or (
-            self._sizes()[1] == 0 and self._meter.allows(self._meter.cost(self.channel.family, self.channel.multiplier))
+            self._sizes()[1] == 0 and self._meter.allows(self._meter.cost(self._wall.charged, self.channel.multiplier))
         )
         self._id = uuid.uuid4().hex
         self._process = os.getpid()

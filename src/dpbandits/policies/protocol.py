@@ -9,6 +9,7 @@ that it cannot leak by accident.  No kernel adds noise, and none raises.
 ``choose(params, public, view, rng) -> (arm, p)``       the arm, and the probability with which it was drawn (nan: unknown);
                                                         ``view`` is what is seen before choosing: nothing, contexts or advice
 ``hold(params, public, arm) -> rounds``                 for how many rounds that choice stands
+``see(params, view, seen, rng)``                        the contexts as the algorithm takes them: within its norm bound, or perturbed
 ``note(params, public, arm, x, n)``                     public bookkeeping of n rounds of the arm; linear in n, and n = -1 takes
                                                         one round back
 ``collect(params, raw, public, arm, x, reward, n)``     add the (sum of the) rewards of n rounds; the order of calls is irrelevant
@@ -16,11 +17,14 @@ that it cannot leak by accident.  No kernel adds noise, and none raises.
 ``part(params, public) -> int``                         whose records that release covers: ``WHOLE``, or those of one arm
 ``sensitivity(params, public, norm) -> float``          the most one record moves the statistic, in the L1 or L2 norm
 ``summarise(params, raw, public, statistic)``           fill in the statistic, and forget what it was made of
-``publish(params, public, release)``                    take in the noisy statistic
+``publish(params, public, release)``                    take in the noisy statistic, or the noisy running sum of all statistics
+                                                        where the policy has a counter (``privacy.continual``)
+``estimate(params, public, i) -> float``                what is believed of the i-th coefficient of mean rewards; nan: nothing
 ======================================================  =======================================================================
 
-``choose``, ``hold``, ``due``, ``part`` and ``sensitivity`` change nothing.  ``note`` runs when an arm is pulled, ``collect`` when its
-reward is known.
+``choose``, ``hold``, ``due``, ``part``, ``sensitivity`` and ``estimate`` change nothing.  ``note`` runs when an arm is pulled,
+``collect`` when its reward is known.  ``x`` is the feature vector of the arm in that round, shape (d,), and 0 where there are no
+contexts.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ import numpy as np
 from ..kernel import Kernel, kernel
 from ..privacy.budgets import Budget
 from ..privacy.channels import Channel
+from ..privacy.continual import Running
 from ..privacy.guarantees import TrustModel, View
 from ..privacy.ledger import WHOLE, LedgerArrays
 
@@ -53,6 +58,20 @@ def whole(params, public):
     return WHOLE
 
 
+@kernel
+def as_shown(params, view, seen, rng):
+    """``see`` of an algorithm without contexts, or that takes them as they are."""
+    for a in range(view.shape[0]):
+        for i in range(view.shape[1]):
+            seen[a, i] = view[a, i]
+
+
+@kernel
+def no_estimate(params, public, i):
+    """``estimate`` of an algorithm without a linear model."""
+    return np.nan
+
+
 class Kernels(NamedTuple):
     """One algorithm's functions, by their names in the protocol."""
 
@@ -66,6 +85,8 @@ class Kernels(NamedTuple):
     publish: Kernel
     hold: Kernel = one_round
     part: Kernel = whole
+    see: Kernel = as_shown
+    estimate: Kernel = no_estimate
 
 
 class Wall(NamedTuple):
@@ -78,6 +99,9 @@ class Wall(NamedTuple):
     release: np.ndarray  # (n,) float64
     opened: np.ndarray  # (parts + 1,) int64: first round that the next release of a part covers; the last entry is WHOLE's
     ledger: LedgerArrays
+    charged: int  # the family that ledger lines name
+    running: Running  # the running sum of the statistics, for policies with a counter
+    base: np.ndarray  # (n,) float64, or (0,) without a counter: what running sums before a crash had released
 
 
 @dataclass(frozen=True)
@@ -91,7 +115,8 @@ class Card:
         trust_model: who has to be trusted with raw rewards; "none" for policies without privacy.
         view: from which view the guarantee holds.
         learns_at_once: whether each answer is released when it arrives, instead of at the end of an episode.
-        randomised: whether ``choose`` draws random numbers.
+        randomised: whether ``choose`` or ``see`` draws random numbers.
+        void: why the published claim is not one, for algorithms that are here to be reproduced; empty for all others.
     """
 
     title: str
@@ -101,6 +126,7 @@ class Card:
     view: View = "interactive"
     learns_at_once: bool = False
     randomised: bool = False
+    void: str = ""
 
 
 _REGISTRY: dict[str, type[Policy]] = {}

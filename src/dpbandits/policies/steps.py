@@ -10,39 +10,46 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernel import Kernel, bind, entry, kernel, unbound
-from ..privacy.channels import pass_through, perturb
+from ..privacy.continual import disclose, draws_of, is_spent, pass_on
 from ..privacy.ledger import write
 from .protocol import Kernels
 
-choose = hold = note = collect = due = part = sensitivity = summarise = publish = cross = unbound
+choose = hold = note = collect = due = part = sensitivity = summarise = publish = cross = see = unbound
 
 
 @entry
-def _decide(params, public, rng):
+def _decide(params, public, view, rng):
     """The next arm, its propensity, and for how many rounds it stands."""
-    arm, propensity = choose(params, public, 0, rng)
+    arm, propensity = choose(params, public, view, rng)
     return arm, propensity, hold(params, public, arm)
 
 
 @kernel
-def _advance(params, public, arm, n):
+def _advance(params, public, arm, x, n):
     """Book n rounds of an arm; tell whether a release is due."""
-    note(params, public, arm, 0, n)
+    note(params, public, arm, x, n)
     return due(params, public)
 
 
 @kernel
 def _cross(params, raw, public, wall, rounds, rng):
-    """One release through a simulated channel, after ``rounds`` rounds; False, and no release, if its sensitivity is no bound."""
+    """One release through a simulated channel, after ``rounds`` rounds; False, and no release, if its sensitivity is no bound.
+
+    A running sum that has made all the releases it was planned for makes no more: what is public stays as it is.
+    """
+    if is_spent(wall.running):
+        return True
     bound = sensitivity(params, public, wall.norm)
     if not 0.0 <= bound < np.inf:
         return False
     which = part(params, public)
+    draws = wall.statistic.size * draws_of(wall.running) if wall.family > 0 else 0
     summarise(params, raw, public, wall.statistic)
-    perturb(wall.family, wall.multiplier * bound, wall.statistic, wall.release, rng)
+    disclose(wall.running, wall.family, wall.multiplier * bound, wall.statistic, wall.release, rng)
     wall.statistic[:] = 0.0  # no exact sum outlasts its release
-    draws = wall.statistic.size if wall.family > 0 else 0
-    write(wall.ledger, wall.opened[which], rounds - 1, which, wall.family, bound, wall.multiplier, draws)
+    for i in range(wall.base.size):
+        wall.release[i] += wall.base[i]
+    write(wall.ledger, wall.opened[which], rounds - 1, which, wall.charged, bound, wall.multiplier, draws)
     wall.opened[which] = rounds
     publish(params, public, wall.release)
     return True
@@ -54,27 +61,37 @@ def _cross_from_python(params, raw, public, wall, rounds, rng):
 
 
 @kernel
-def _answer(params, raw, public, arm, reward):
+def _answer(params, raw, public, arm, x, reward):
     """Take in the reward of one booked round."""
-    collect(params, raw, public, arm, 0, reward, 1)
+    collect(params, raw, public, arm, x, reward, 1)
 
 
 @kernel
-def _absorb(params, raw, public, arm, reward):
+def _absorb(params, raw, public, arm, x, reward):
     """Book one round and take in its reward at once; tell whether a release is due."""
-    note(params, public, arm, 0, 1)
-    collect(params, raw, public, arm, 0, reward, 1)
+    note(params, public, arm, x, 1)
+    collect(params, raw, public, arm, x, reward, 1)
     return due(params, public)
 
 
 @entry
-def _absorb_and_cross(params, raw, public, wall, arm, reward, rounds, rng):
+def _absorb_and_cross(params, raw, public, wall, arm, x, reward, rounds, rng):
     """``absorb``, and the release where one is due; False if its sensitivity is no bound."""
-    note(params, public, arm, 0, 1)
-    collect(params, raw, public, arm, 0, reward, 1)
+    note(params, public, arm, x, 1)
+    collect(params, raw, public, arm, x, reward, 1)
     if due(params, public):
         return cross(params, raw, public, wall, rounds, rng)
     return True
+
+
+@entry
+def _disclose_from_python(running, family, scale, statistic, release, rng):
+    disclose(running, family, scale, statistic, release, rng)
+
+
+@entry
+def _see(params, view, seen, rng):
+    see(params, view, seen, rng)
 
 
 class Steps(NamedTuple):
@@ -87,6 +104,8 @@ class Steps(NamedTuple):
     absorb_and_cross: Kernel
     cross: Kernel
     cross_inside: Kernel  # the same, for compiled callers
+    see: Kernel
+    disclose: Kernel  # the channel alone
 
 
 _bound: dict[tuple[Kernels, bool], Steps] = {}
@@ -104,8 +123,8 @@ def steps_of(kernels: Kernels, *, noisy: bool = True) -> Steps:
         def fill(template: Kernel, *names: str, **others: Kernel) -> Kernel:
             return bind(template, **{name: k[name] for name in names}, **others)
 
-        channel = perturb if noisy else pass_through
-        inside = fill(_cross, "sensitivity", "part", "summarise", "publish", perturb=channel)
+        channel = disclose if noisy else pass_on
+        inside = fill(_cross, "sensitivity", "part", "summarise", "publish", disclose=channel)
         _bound[key] = Steps(
             decide=fill(_decide, "choose", "hold"),
             advance=fill(_advance, "note", "due"),
@@ -114,5 +133,7 @@ def steps_of(kernels: Kernels, *, noisy: bool = True) -> Steps:
             absorb_and_cross=fill(_absorb_and_cross, "note", "collect", "due", cross=inside),
             cross=bind(_cross_from_python, cross=inside),
             cross_inside=inside,
+            see=fill(_see, "see"),
+            disclose=bind(_disclose_from_python, disclose=channel),
         )
     return _bound[key]

@@ -29,6 +29,7 @@ from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
 Calibration = Literal["exact", "paper"]
 
 OPEN, GAUSSIAN, LAPLACE = 0, 1, 2
+PURE = 3  # of ledger lines only: releases that together are (1 / multiplier)-DP, and nothing else is known of them
 
 
 @kernel
@@ -176,4 +177,13 @@ def unit_cost(family: int, multiplier: float, currency: Currency, alpha: float =
             return accounting.laplace_rdp(epsilon, alpha)
         mu = accounting.pure_mu(epsilon)
         return mu * mu
+    if family == PURE:
+        epsilon = 1.0 / multiplier
+        mu = accounting.pure_mu(epsilon)
+        return {
+            "pure": epsilon,
+            "zcdp": epsilon * epsilon / 2,
+            "rdp": min(alpha * epsilon * epsilon / 2, epsilon),  # Bun & Steinke (2016), Proposition 3.3
+            "gdp": mu * mu,
+        }[currency]
     return math.inf

@@ -25,7 +25,7 @@ from ..errors import DPBanditsError
 from ..kernel import entry, kernel
 from . import accounting
 from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
-from .channels import GAUSSIAN, LAPLACE, OPEN, unit_cost
+from .channels import GAUSSIAN, LAPLACE, OPEN, PURE, unit_cost
 
 if TYPE_CHECKING:
     import dp_accounting
@@ -37,7 +37,7 @@ FIRST, LAST, PART, REPEATS, FAMILY = range(5)
 SENSITIVITY, MULTIPLIER = range(2)
 LINES, RELEASES, DRAWS = range(3)
 
-FAMILY_NAMES = {OPEN: "open", GAUSSIAN: "Gaussian", LAPLACE: "Laplace"}
+FAMILY_NAMES = {OPEN: "open", GAUSSIAN: "Gaussian", LAPLACE: "Laplace", PURE: "pure"}
 _SLACK = 1e-9  # relative; sums of floating-point costs of an exactly spent budget exceed it by rounding only
 
 
@@ -273,6 +273,8 @@ class Ledger:
             OPEN: lambda _: dp_accounting.NonPrivateDpEvent(),
             GAUSSIAN: dp_accounting.GaussianDpEvent,
             LAPLACE: dp_accounting.LaplaceDpEvent,
+            # Randomised response on one bit, which dominates every mechanism of its epsilon; its parameter is P(answer is random).
+            PURE: lambda multiplier: dp_accounting.RandomizedResponseDpEvent(2.0 / (math.exp(1.0 / multiplier) + 1.0), 2),
         }
         lines = self._worst_lines()
         span, noise = self._arrays.span[lines], self._arrays.noise[lines]

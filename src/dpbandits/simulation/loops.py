@@ -1,4 +1,4 @@
-"""The compiled loop over arms: one source, one compiled copy per algorithm and kind of environment.
+"""The compiled loop over arms, and what both loops keep of a run: one source, one compiled copy per algorithm and kind of environment.
 
 The arm is chosen once and stands for ``hold`` rounds; the environment answers with the sum of their rewards.  The cost is that of
 the releases, not of the rounds.  A hold is never split, because two smaller binomial draws would not be the same random numbers;
@@ -31,11 +31,21 @@ class Tally(NamedTuple):
     curve: np.ndarray  # (M,) cumulative expected regret at the marks
     sums: np.ndarray  # (2,) regret and reward so far
     counts: np.ndarray  # (K,) int64: rounds of each arm
+    distance: np.ndarray  # (M,) from the estimated to the true parameter at the marks; (0,) where there is none
+    trace: np.ndarray  # (T,) int64: the arm of every round; (0,) where nobody asked
 
 
-def new_tally(marks: np.ndarray, n_arms: int) -> Tally:
-    """The start of a run."""
-    return Tally(np.zeros(4, np.int64), marks, np.zeros(marks.size), np.zeros(2), np.zeros(n_arms, np.int64))
+def new_tally(marks: np.ndarray, n_arms: int, *, distances: bool = False, trace: int = 0) -> Tally:
+    """The start of a run; ``trace`` is for how many rounds to record the arm."""
+    return Tally(
+        cursor=np.zeros(4, np.int64),
+        marks=marks,
+        curve=np.zeros(marks.size),
+        sums=np.zeros(2),
+        counts=np.zeros(n_arms, np.int64),
+        distance=np.full(marks.size if distances else 0, np.nan),
+        trace=np.zeros(trace, np.int64),
+    )
 
 
 @kernel
@@ -73,6 +83,8 @@ def _arms(params, raw, public, wall, environment, tally, bounds, horizon, until,
         arm = cursor[ARM]
         n = min(cursor[LEFT], horizon - t, max_hold)
         cursor[LEFT] -= n
+        for i in range(min(n, tally.trace.size - t)):
+            tally.trace[t + i] = arm
         total = clipped(environment, arm, t, n, clip, lo, hi, world_rng)
         while mark < marks.size and marks[mark] <= t + n:
             curve[mark] = sums[0] + regret(environment, arm, t, marks[mark] - t)

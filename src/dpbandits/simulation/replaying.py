@@ -40,7 +40,7 @@ def _replay(params, raw, public, wall, arms, rewards, cursor, counted, limit, ch
         if is_full(wall.ledger):
             return LEDGER_FULL
         if cursor[LEFT] == 0:
-            cursor[ARM], _, cursor[LEFT] = decide(params, public, choice_rng)
+            cursor[ARM], _, cursor[LEFT] = decide(params, public, 0, choice_rng)
         person = cursor[PERSON]
         cursor[PERSON] += 1
         if arms[person] != cursor[ARM]:
@@ -48,7 +48,7 @@ def _replay(params, raw, public, wall, arms, rewards, cursor, counted, limit, ch
         counted[cursor[COUNTED]] = person
         cursor[COUNTED] += 1
         cursor[LEFT] -= 1
-        if not absorb_and_cross(params, raw, public, wall, arms[person], rewards[person], cursor[COUNTED], privacy_rng):
+        if not absorb_and_cross(params, raw, public, wall, arms[person], 0, rewards[person], cursor[COUNTED], privacy_rng):
             return BAD_SENSITIVITY
     return DONE
 

@@ -26,7 +26,8 @@ class Result:
     """What ``simulate`` returns.
 
     Attributes:
-        frame: one row per (environment, policy, budget, run, round) with the cumulative expected ``regret``.
+        frame: one row per (environment, policy, budget, run, round) with the cumulative expected ``regret``; with contexts and a linear
+            truth also ``distance``, how far the policy's estimate of the parameter is from it in the L2 norm.
         runs: one row per (environment, policy, budget, run): final ``regret``, ``reward``, ``releases``, ``draws``, ``spent`` (in
             the currency of the budget) and ``pulls_0``, ``pulls_1``, ... .
         info: JSON data: ``horizon``, ``runs``, ``seed``; ``environments``: name -> ``means``, ``arm_names``, ``reference``;

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ..environments.base import ArmsEnvironment
+from ..environments.contexts import ContextEnvironment
 from ..errors import ArgumentError, DPBanditsError
-from ..policies import Policy
+from ..policies import ContextualPolicy, Policy
+from ..policies.protocol import Wall
 from ..privacy.ledger import DRAWS, RELEASES, Ledger, grown
 from ..validation import flag, integer
 from .batches import Progress, describe_policy, distinct_policies, job_count, play_in_batches
+from .contexts import context_loop
 from .loops import BAD_SENSITIVITY, DONE, LEDGER_FULL, Tally, arms_loop, new_tally
 from .results import Result
 from .seeding import identity, stream
@@ -32,7 +35,7 @@ class _Run(NamedTuple):
 
 def simulate(
     policies: Policy | Sequence[Policy],
-    environment: ArmsEnvironment,
+    environment: ArmsEnvironment | ContextEnvironment,
     *,
     horizon: int,
     runs: int = 1,
@@ -55,7 +58,8 @@ def simulate(
         seed: of everything, see ``dpbandits.simulation.seeding``.
         record: about how many log-spaced rounds to record regret at, or the rounds themselves; the horizon is always among them.
         n_jobs: threads; -1 for one per core.  Pays when a run takes more than some milliseconds.
-        round_by_round: draw every reward by itself instead of exact sums: the same law, slower; for checks.
+        round_by_round: draw every reward by itself instead of exact sums: the same law, slower; for checks.  With contexts every
+            reward is.
         progress: True for a bar, or a function that is called with (runs done, runs in all) now and then.
 
     Returns:
@@ -72,8 +76,10 @@ def simulate(
         True
     """
     chosen = distinct_policies(policies)
-    if not isinstance(environment, ArmsEnvironment):
-        raise ArgumentError(f"environment must be an ArmsEnvironment (logs are for replay), got {environment!r}")
+    if not isinstance(environment, ArmsEnvironment | ContextEnvironment):
+        raise ArgumentError(
+            f"environment must be an ArmsEnvironment or a ContextEnvironment (logs are for replay), got {environment!r}"
+        )
     horizon, runs = integer("horizon", horizon, 1), integer("runs", runs, 1)
     seed, n_jobs = integer("seed", seed, 0), job_count(n_jobs)
     flag("round_by_round", round_by_round)
@@ -106,38 +112,65 @@ def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
     return np.unique(np.append(rounds, horizon))
 
 
-def _check_fit(policy: Policy, environment: ArmsEnvironment, horizon: int) -> None:
+def _check_fit(policy: Policy, environment: ArmsEnvironment | ContextEnvironment, horizon: int) -> None:
+    if isinstance(policy, ContextualPolicy) != isinstance(environment, ContextEnvironment):
+        takes = "takes contexts" if isinstance(policy, ContextualPolicy) else "takes no contexts"
+        raise ArgumentError(f"policies must fit the environment: {policy!r} {takes}, unlike {environment!r}", "policies")
     if policy.n_arms != environment.n_arms:
         raise ArgumentError(f"n_arms of {policy!r} must be {environment.n_arms}, the environment's number of arms")
+    if isinstance(policy, ContextualPolicy) and policy.dimension != environment.dimension:  # type: ignore[union-attr]
+        raise ArgumentError(f"dimension of {policy!r} must be {environment.dimension}, the environment's")  # type: ignore[union-attr]
     if environment.horizon is not None and horizon > environment.horizon:
         raise ArgumentError(f"horizon must be at most {environment.horizon} here, got {horizon}")
+    if policy.planned_rounds is not None and horizon > policy.planned_rounds:
+        raise ArgumentError(f"horizon must be at most {policy.planned_rounds}, for which {policy!r} was planned, got {horizon}")
 
 
 def play(
     policy: Policy,
-    environment: ArmsEnvironment,
+    environment: ArmsEnvironment | ContextEnvironment,
     horizon: int,
     run: int,
     seed: int,
     marks: np.ndarray,
     round_by_round: bool = False,
+    trace: bool = False,
 ) -> _Run:
-    """One run of one policy."""
-    loop = arms_loop(policy.kernels, environment.kernels)
+    """One run of one policy; with ``trace`` the tally holds the arm of every round."""
     owner = identity(policy.stream_key)
     world = stream(seed, "environment", identity(repr(environment)), run)
     choices = stream(seed, "policy", owner, run) if policy.card.randomised else None
     privacy = stream(seed, "privacy", owner, run)
     raw, public, wall = policy.new_state()
-    tally = new_tally(marks, policy.n_arms)
     (lo, hi), (low, high) = policy.reward_range, environment.support
     bounds = (bool(policy.clip and (low < lo or high > hi)), lo, hi)
-    max_hold = _EVERY_ROUND if round_by_round else _UNBROKEN
+    distances = isinstance(environment, ContextEnvironment) and environment.parameter is not None
+    tally = new_tally(marks, policy.n_arms, distances=distances, trace=horizon if trace else 0)
+    advance: Callable[[Wall, int], int]
+    if isinstance(environment, ContextEnvironment):
+        assert isinstance(policy, ContextualPolicy)
+        loop, altered = context_loop(policy.kernels, environment.kernels), policy.alters(environment.context_bound)
+        view = np.zeros((policy.n_arms, policy.dimension))
+        seen = np.zeros_like(view) if altered else view
+        parameter = environment.parameter if distances else np.zeros(0)
+        rngs = (world, choices, privacy)
+
+        def advance(wall: Wall, until: int) -> int:
+            return loop(
+                policy.params, raw, public, wall, environment.state, parameter, tally, view, seen, altered, bounds, horizon, until, *rngs
+            )
+    else:
+        loop = arms_loop(policy.kernels, environment.kernels)
+        max_hold = _EVERY_ROUND if round_by_round else _UNBROKEN
+
+        def advance(wall: Wall, until: int) -> int:
+            return loop(
+                policy.params, raw, public, wall, environment.state, tally, bounds, horizon, until, max_hold, world, choices, privacy
+            )
+
     status, until = -1, _CHUNK
     while status != DONE:
-        status = loop(
-            policy.params, raw, public, wall, environment.state, tally, bounds, horizon, until, max_hold, world, choices, privacy
-        )
+        status = advance(wall, until)
         if status == BAD_SENSITIVITY:
             raise DPBanditsError(f"{policy!r} declared a sensitivity that is no bound; this is a bug of the algorithm")
         if status == LEDGER_FULL:
@@ -148,7 +181,9 @@ def play(
     return _Run(tally, int(wall.ledger.head[RELEASES]), int(wall.ledger.head[DRAWS]), ledger.total())
 
 
-def _describe_environment(environment: ArmsEnvironment) -> dict[str, Any]:
+def _describe_environment(environment: ArmsEnvironment | ContextEnvironment) -> dict[str, Any]:
+    if isinstance(environment, ContextEnvironment):
+        return {"means": None, "arm_names": environment.arm_names, "reference": None}
     reference = environment.reference
     return {
         "means": environment.means().tolist(),
@@ -158,7 +193,7 @@ def _describe_environment(environment: ArmsEnvironment) -> dict[str, Any]:
 
 
 def _result(
-    policies: list[Policy], environment: ArmsEnvironment, marks: np.ndarray, finished: list[list[_Run]], info: dict[str, Any]
+    policies: list[Policy], environment: ArmsEnvironment | ContextEnvironment, marks: np.ndarray, finished: list[list[_Run]], info: dict[str, Any]
 ) -> Result:
     curves, rows = [], []
     for policy, played in zip(policies, finished, strict=True):
@@ -170,6 +205,7 @@ def _result(
                     "run": np.repeat(np.arange(len(played)), marks.size),
                     "round": np.tile(marks, len(played)),
                     "regret": np.concatenate([run.tally.curve for run in played]),
+                    **({"distance": np.concatenate([run.tally.distance for run in played])} if played[0].tally.distance.size else {}),
                 }
             )
         )

@@ -1,0 +1,456 @@
+"""LinUCB and linear Thompson sampling on a privately released running sum of x * reward (Neel & Roth 2018; here with better noise).
+
+Contexts are public, and so is V = lambda I + sum of x x^T of what was played: it needs no noise.
+
+What crosses the wall: after every answer, the running sum of x * reward, as a continual sum (``privacy.continual``).  One person
+contributes one reward to one increment, so a record moves one increment by at most (hi - lo) * context_bound, for features no longer
+than ``context_bound``, which scaling enforces.  Which features she meets depends on what was released before her only, so that the
+guarantee holds for any, even adversarial, public contexts.  All later estimates and choices are post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from ..kernel import Kernel, entry, kernel
+from ..policies import Card, ContextualPolicy, Kernels, Options, register
+from ..policies.contextual import within_bound
+from ..policies.counting import COUNTERS, counter_for, noise_std
+from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.channels import Gaussian, Laplace
+from ..privacy.continual import Counter
+from ..validation import choice, integer, real
+from .learners.confidence import coordinate_quantile, gaussian_norm, laplace_norm
+from .learners.ridge import (
+    add_observation,
+    dot,
+    factorise,
+    invert,
+    most_optimistic,
+    multiply,
+    smallest_eigenvalue,
+    solve_upper,
+    update_factor,
+)
+
+ROUNDS, FRESH, REFRESH = range(3)
+LOG_DET, EIGENVALUE, RADIUS = range(3)
+_MOST_ROUNDS = 10**12
+
+
+class LinUCBParams(NamedTuple):
+    n_arms: int
+    dimension: int
+    context_bound: float
+    ridge: float  # lambda
+    subgaussian: float  # s: how far rewards scatter around their mean
+    log_odds: float  # 2 ln(1/p)
+    growth: float  # 1 where the radius grows with ln det V, and 0 where it is fixed
+    bias: float  # sqrt(lambda) times the bound on |theta|
+    noise_norm: float  # bound on the norm of the noise of every release
+    spread: float  # the same in one direction; instead of ``noise_norm``
+    radius_scale: float
+    movement: float  # the most that a record moves an increment, in the channel's norm
+
+
+class LinUCBRaw(NamedTuple):
+    moment: np.ndarray  # (d,) sum of x * reward since the last release
+
+
+class LinUCBPublic(NamedTuple):
+    precision: np.ndarray  # (d, d) V
+    inverse: np.ndarray  # (d, d)
+    factor: np.ndarray  # (d, d) of V; kept by Thompson sampling only
+    estimate: np.ndarray  # (d,) V^-1 times the released sum
+    facts: np.ndarray  # (3,) ln(det V / lambda^d), a lower bound on V's smallest eigenvalue, the radius
+    clock: np.ndarray  # (3,) rounds booked, rounds since the last release, round of the next recomputation
+    scratch: np.ndarray  # (2, d)
+
+
+@entry
+def init(params):
+    d = params.dimension
+    public = LinUCBPublic(
+        np.eye(d) * params.ridge,
+        np.eye(d) / params.ridge,
+        np.eye(d) * np.sqrt(params.ridge),
+        np.zeros(d),
+        np.array([0.0, params.ridge, 0.0]),
+        np.array([0, 0, 16]),
+        np.zeros((2, d)),
+    )
+    set_radius(params, public)
+    return LinUCBRaw(np.zeros(d)), public
+
+
+@kernel
+def set_radius(params, public):
+    facts = public.facts
+    sampling = params.subgaussian * np.sqrt(params.log_odds + params.growth * facts[LOG_DET]) + params.bias
+    facts[RADIUS] = params.radius_scale * (sampling + params.noise_norm / np.sqrt(facts[EIGENVALUE]))
+
+
+@kernel
+def choose_optimistic(params, public, view, rng):
+    """The arm of highest <x, estimate> + radius |x|_{V^-1}, plus ``spread`` |V^-1 x| where that stands for the noise."""
+    spread = params.radius_scale * params.spread
+    arm = most_optimistic(view, public.estimate, public.inverse, public.facts[RADIUS], spread, public.scratch[0])
+    return arm, 1.0
+
+
+@kernel
+def choose_sample(params, public, view, rng):
+    """The best arm for one draw from N(estimate, radius^2 V^-1 + spread^2 V^-2), the noise of the release included."""
+    sample, noise = public.scratch[0], public.scratch[1]
+    for i in range(sample.size):
+        sample[i] = public.facts[RADIUS] * rng.standard_normal()
+        noise[i] = params.radius_scale * params.spread * rng.standard_normal()
+    solve_upper(public.factor, sample)
+    for i in range(sample.size):
+        sample[i] += public.estimate[i] + dot(public.inverse[i], noise)
+    best, arm = -np.inf, 0
+    for a in range(params.n_arms):
+        index = dot(view[a], sample)
+        if index > best:
+            best, arm = index, a
+    return arm, np.nan
+
+
+@kernel
+def note(params, public, arm, x, n):
+    clock, facts = public.clock, public.facts
+    facts[LOG_DET] += add_observation(public.precision, public.inverse, x, n, public.scratch[0])
+    clock[ROUNDS] += n
+    clock[FRESH] += n
+    if clock[ROUNDS] >= clock[REFRESH]:
+        # The inverse loses digits with every update, and the smallest eigenvalue grows: an old one is a valid, wider bound.
+        facts[EIGENVALUE] = smallest_eigenvalue(public.precision, facts[EIGENVALUE], public.factor)
+        factorise(public.precision, 0.0, public.factor)
+        invert(public.factor, public.inverse)
+        clock[REFRESH] = clock[ROUNDS] + max(16, clock[ROUNDS] // 8)
+
+
+@kernel
+def note_factor(params, public, arm, x, n):
+    work = public.scratch[1]
+    for i in range(x.size):
+        work[i] = x[i]
+    update_factor(public.factor, work, n)
+    note(params, public, arm, x, n)
+
+
+@kernel
+def collect(params, raw, public, arm, x, reward, n):
+    for i in range(x.size):
+        raw.moment[i] += x[i] * reward
+
+
+@kernel
+def due(params, public):
+    return public.clock[FRESH] > 0
+
+
+@kernel
+def sensitivity(params, public, norm):
+    return params.movement
+
+
+@kernel
+def summarise(params, raw, public, statistic):
+    for i in range(statistic.size):
+        statistic[i] = raw.moment[i]
+        raw.moment[i] = 0.0
+
+
+@kernel
+def publish(params, public, release):
+    multiply(public.inverse, release, public.estimate)
+    set_radius(params, public)
+    public.clock[FRESH] = 0
+
+
+@kernel
+def estimate(params, public, i):
+    return public.estimate[i]
+
+
+def _kernels(choose: Kernel, note: Kernel) -> Kernels:
+    return Kernels(
+        init, choose, note, collect, due, sensitivity, summarise, publish, see=within_bound, estimate=estimate
+    )
+
+
+class _Linear(ContextualPolicy):
+    """What the policies of this file share: their statistic, and how its running sum is released."""
+
+    _horizon: int | None = None
+    _counting: str | None = None
+
+    def _settings(self, ridge: float, subgaussian: float | None, failure_probability: float | None) -> dict[str, Any]:
+        """Check and keep the arguments that all share."""
+        self._ridge = real("ridge", ridge, 0.0, 1e12, strict=True)
+        self._subgaussian = None if subgaussian is None else real("subgaussian", subgaussian, 0.0, 1e12)
+        settings: dict[str, Any] = {"ridge": self._ridge, "subgaussian": self._subgaussian}
+        if failure_probability is not None:
+            self._failure = real("failure_probability", failure_probability, 0.0, 1.0, strict=True)
+            settings["failure_probability"] = self._failure
+        return settings
+
+    def _released(self, horizon: int | None, counter: str | None) -> dict[str, Any]:
+        self._horizon = None if horizon is None else integer("horizon", horizon, 1, _MOST_ROUNDS)
+        self._counting = None if counter is None else choice("counter", counter, tuple(COUNTERS))
+        return {"horizon": self._horizon, "counter": self._counting}
+
+    def _counter(self) -> Counter:
+        return counter_for(self._counting, self._horizon, self.channel, secure=self._noise.secure)
+
+    @property
+    def _scatter(self) -> float:
+        """How far rewards scatter: a variable in [lo, hi] is (hi - lo) / 2 subgaussian (Hoeffding)."""
+        lo, hi = self.reward_range
+        return (hi - lo) / 2 if self._subgaussian is None else self._subgaussian
+
+    @property
+    def _noise_std(self) -> float:
+        """The largest standard deviation of the noise on a coordinate of the running sum."""
+        return noise_std(self._counter(), self.channel, self._movement(), self._releases)
+
+    @property
+    def _releases(self) -> int:
+        return self._horizon or _MOST_ROUNDS
+
+    def _noise_norm(self, probability: float) -> float:
+        """What the noise of all releases stays below in the L2 norm."""
+        if self.budget is None:
+            return 0.0
+        if self.channel.norm == 1:
+            terms = self._releases.bit_length() ** (2 if self._counting == "hybrid" else 1)
+            return laplace_norm(self.dimension, self.noise_scale, terms, self._releases, probability)
+        return gaussian_norm(self.dimension, self._noise_std, self._releases, probability)
+
+
+class _Optimistic(_Linear):
+    """The policies that play the highest upper confidence bound."""
+
+    def _params(self) -> LinUCBParams:
+        private = self.budget is not None
+        each = self._failure / 2 if private else self._failure  # of sampling, and of noise
+        safe = self._radius == "safe"
+        return LinUCBParams(
+            n_arms=self.n_arms,
+            dimension=self.dimension,
+            context_bound=self.effective_bound,
+            ridge=self._ridge,
+            subgaussian=self._scatter,
+            log_odds=2.0 * math.log(1.0 / each),
+            growth=1.0,
+            bias=math.sqrt(self._ridge) * self._parameter_bound,
+            noise_norm=self._noise_norm(each) if safe else 0.0,
+            spread=0.0 if safe else coordinate_quantile(self._noise_std, self.n_arms * self._releases, each),
+            radius_scale=self._radius_scale,
+            movement=self._movement(),
+        )
+
+    _radius: str = "safe"
+
+    def _widths(self, parameter_bound: float, radius_scale: float) -> dict[str, Any]:
+        self._parameter_bound = real("parameter_bound", parameter_bound, 0.0, 1e12)
+        self._radius_scale = real("radius_scale", radius_scale, 0.0, 1e12)
+        return {"parameter_bound": self._parameter_bound, "radius_scale": self._radius_scale}
+
+
+_OPTIMISTIC = _kernels(choose_optimistic, note)
+
+
+@register(n_arms=3, dimension=2)
+class LinUCB(_Optimistic):
+    """LinUCB, also called OFUL, without privacy (Abbasi-Yadkori, Pál & Szepesvári 2011).
+
+    Plays arg max of ``<x, estimate> + radius |x|_{V^-1}`` with the radius of their Theorem 2.
+
+    Args:
+        n_arms: number of arms in every round.
+        dimension: of the features.
+        ridge: lambda, the regulariser.
+        subgaussian: how far rewards scatter around their mean; half the width of the reward range by default.
+        parameter_bound: on the norm of the unknown parameter.
+        failure_probability: with which the radius may be too small at some time.
+        radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.
+        context_bound: longer feature vectors are scaled to this length.
+        budget: None; the private relative is ``PrivateLinUCB``.
+        **options: see ``Options``.
+
+    Example:
+        >>> policy = LinUCB(2, 3)
+        >>> policy.pull(np.eye(3)[:2]).arm
+        0
+    """
+
+    card = Card(
+        title="LinUCB, not private",
+        source="Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic Bandits, Theorem 2",
+        channels={},
+        trust_model="none",
+        learns_at_once=True,
+    )
+    kernels = _OPTIMISTIC
+
+    def __init__(
+        self,
+        n_arms: int,
+        dimension: int,
+        *,
+        ridge: float = 1.0,
+        subgaussian: float | None = None,
+        parameter_bound: float = 1.0,
+        failure_probability: float = 0.001,
+        radius_scale: float = 1.0,
+        context_bound: float = 1.0,
+        budget: None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        own = {"n_arms": n_arms, "dimension": dimension, **self._settings(ridge, subgaussian, failure_probability)}
+        own |= {**self._widths(parameter_bound, radius_scale), "context_bound": context_bound}
+        super().__init__(own, budget=budget, **options)
+
+
+@register(n_arms=3, dimension=2, horizon=30_000)
+class PrivateLinUCB(_Optimistic):
+    """LinUCB on a running sum that is released with the noise of a continual sum after every answer.
+
+    Plays arg max of ``<x, estimate> + radius |x|_{V^-1}``, where ``estimate = V^-1 (sum x r + noise)``.  Under pure DP with the binary
+    tree this is the mechanism of LinPriv (Neel & Roth 2018) with one model for all arms; under zCDP and (epsilon, delta)-DP,
+    correlated Gaussian noise is some ten times smaller in variance.
+
+    Args:
+        n_arms: number of arms in every round.
+        dimension: of the features.
+        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is learned.
+        counter: "tree", "honaker", "toeplitz", "buffered", "hybrid" (any number of rounds) or "independent"; see
+            ``dpbandits.privacy.continual``.  By default a tree for pure DP, else "buffered" ("toeplitz" under secure noise).
+        radius: "safe" (holds for all releases at once, Gaussian or Laplace), or "heuristic": the noise as if it were independent of
+            the features, which is tighter and claims no coverage.  Privacy is the same.
+        ridge: lambda, the regulariser.
+        subgaussian: how far rewards scatter around their mean; half the width of the reward range by default.
+        parameter_bound: on the norm of the unknown parameter.
+        failure_probability: with which the radius may be too small at some time.
+        radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.
+        context_bound: longer feature vectors are scaled to this length; noise is proportional to it.
+        **options: see ``Options``.
+
+    When to choose: contexts are public, rewards private, and every answer should count at once.
+
+    Example:
+        >>> policy = PrivateLinUCB(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
+        >>> decision = policy.pull(np.eye(3)[:2])
+        >>> policy.update(1.0)
+        True
+    """
+
+    card = Card(
+        title="LinUCB on a continual sum of x * reward",
+        source="Neel & Roth (2018), Mitigating Bias in Adaptive Data Gathering via Differential Privacy; continual sums: "
+        "dpbandits.privacy.continual",
+        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        learns_at_once=True,
+    )
+    kernels = _OPTIMISTIC
+
+    def __init__(
+        self,
+        n_arms: int,
+        dimension: int,
+        *,
+        budget: Budget | None,
+        horizon: int | None = None,
+        counter: str | None = None,
+        radius: str = "safe",
+        ridge: float = 1.0,
+        subgaussian: float | None = None,
+        parameter_bound: float = 1.0,
+        failure_probability: float = 0.001,
+        radius_scale: float = 1.0,
+        context_bound: float = 1.0,
+        **options: Unpack[Options],
+    ) -> None:
+        self._radius = choice("radius", radius, ("safe", "heuristic"))
+        own = {"n_arms": n_arms, "dimension": dimension, **self._released(horizon, counter), "radius": self._radius}
+        own |= self._settings(ridge, subgaussian, failure_probability)
+        own |= {**self._widths(parameter_bound, radius_scale), "context_bound": context_bound}
+        super().__init__(own, budget=budget, **options)
+
+
+@register(n_arms=3, dimension=2, horizon=30_000)
+class LinearThompson(_Linear):
+    """Linear Thompson sampling on a released running sum, with the known law of its noise in the posterior.
+
+    Plays the best arm for one draw from ``N(estimate, s^2 V^-1 + v^2 V^-2)``, with ``s`` the scatter of rewards, ``v`` the standard
+    deviation of the noise of the release (0 without a budget), and ``estimate = V^-1 (sum x r + noise)``.
+
+    Args:
+        n_arms: number of arms in every round.
+        dimension: of the features.
+        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is learned.
+        counter: as in ``PrivateLinUCB``.
+        ridge: lambda, the regulariser: the prior is ``N(0, s^2 / lambda)``.
+        subgaussian: s, how far rewards scatter around their mean; half the width of the reward range by default.
+        inflation: multiplies the spread of the draw; regret theorems want it to grow like sqrt(d ln t).
+        context_bound: longer feature vectors are scaled to this length; noise is proportional to it.
+        **options: see ``Options``.
+
+    When to choose: as ``PrivateLinUCB``, when randomised choices are wanted; mostly lower regret, without a theorem.
+
+    Example:
+        >>> LinearThompson(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1).pull(np.eye(3)[:2]).arm in (0, 1)
+        True
+    """
+
+    card = Card(
+        title="linear Thompson sampling on a continual sum",
+        source="Agrawal & Goyal (2013), Thompson Sampling for Contextual Bandits with Linear Payoffs; continual sums: "
+        "dpbandits.privacy.continual",
+        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        learns_at_once=True,
+        randomised=True,
+    )
+    kernels = _kernels(choose_sample, note_factor)
+
+    def __init__(
+        self,
+        n_arms: int,
+        dimension: int,
+        *,
+        budget: Budget | None,
+        horizon: int | None = None,
+        counter: str | None = None,
+        ridge: float = 1.0,
+        subgaussian: float | None = None,
+        inflation: float = 1.0,
+        context_bound: float = 1.0,
+        **options: Unpack[Options],
+    ) -> None:
+        self._inflation = real("inflation", inflation, 0.0, 1e12)
+        own = {"n_arms": n_arms, "dimension": dimension, **self._released(horizon, counter)}
+        own |= {**self._settings(ridge, subgaussian, None), "inflation": self._inflation, "context_bound": context_bound}
+        super().__init__(own, budget=budget, **options)
+
+    def _params(self) -> LinUCBParams:
+        return LinUCBParams(
+            n_arms=self.n_arms,
+            dimension=self.dimension,
+            context_bound=self.effective_bound,
+            ridge=self._ridge,
+            subgaussian=self._scatter,
+            log_odds=1.0,
+            growth=0.0,
+            bias=0.0,
+            noise_norm=0.0,
+            spread=self._noise_std,
+            radius_scale=self._inflation,
+            movement=self._movement(),
+        )

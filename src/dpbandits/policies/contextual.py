@@ -1,0 +1,121 @@
+"""Policies that see features of every arm before they choose.
+
+Contexts are public: only rewards are behind the wall.  Feature vectors longer than ``context_bound`` are scaled to it before anything
+else uses them, because a record moves sums of ``x * reward`` in proportion to the length of ``x``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..kernel import kernel
+from ..privacy.budgets import Budget
+from ..validation import integer, real
+from .policy import Policy
+
+MOST_FEATURES = 2048
+
+
+@kernel
+def within_bound(params, view, seen, rng):
+    """``see``: feature vectors longer than ``params.context_bound`` are scaled to it; an infinite bound leaves all as they are."""
+    for a in range(view.shape[0]):
+        squared = 0.0
+        for i in range(view.shape[1]):
+            squared += view[a, i] * view[a, i]
+        scale = 1.0
+        if squared > params.context_bound * params.context_bound:
+            # Rounded down, so that the scaled vector is not longer either.
+            scale = params.context_bound / np.sqrt(squared) * (1.0 - 1e-15)
+        for i in range(view.shape[1]):
+            seen[a, i] = view[a, i] * scale
+
+
+class ContextualPolicy(Policy):
+    """The base of policies whose ``pull`` takes contexts.
+
+    A subclass passes ``dimension`` and ``context_bound`` in its ``config``, and its ``params`` carry ``context_bound``.
+    """
+
+    def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
+        self.dimension: int = integer("dimension", config["dimension"], 1, MOST_FEATURES)
+        self.context_bound: float = real("context_bound", config["context_bound"], 0.0, 1e50, strict=True)
+        super().__init__({**config, "dimension": self.dimension, "context_bound": self.context_bound}, budget=budget, **options)
+
+    @property
+    def effective_bound(self) -> float:
+        """The length to which feature vectors are scaled; infinite with ``clip=False``."""
+        return self.context_bound if self.clip else math.inf
+
+    def alters(self, context_bound: float) -> bool:
+        """Whether ``see`` may change contexts of an environment with that bound."""
+        return context_bound > self.effective_bound
+
+    def _movement(self) -> float:
+        # x * (r - r') with |x|_2 <= bound; in the L1 norm at most sqrt(d) times that.
+        lo, hi = self.reward_range
+        return (hi - lo) * self.context_bound * (math.sqrt(self.dimension) if self.channel.norm == 1 else 1.0)
+
+    def _sizes(self) -> tuple[int, int]:
+        return self.dimension, 0
+
+    def _start(self) -> None:
+        super()._start()
+        self._progress.weights = np.zeros(self.dimension)
+
+    def _viewed(self, contexts: Any) -> np.ndarray:
+        shape = (self.n_arms, self.dimension)
+        try:
+            view = np.array(contexts, dtype=np.float64, order="C")
+        except (TypeError, ValueError):
+            raise ArgumentError(f"contexts must be an array of numbers of shape {shape}, got {contexts!r}", "contexts") from None
+        if view.shape != shape:
+            raise ArgumentError(f"contexts must have shape {shape}, got {view.shape}", "contexts")
+        if not np.all(np.abs(view) < 1e100):
+            raise ArgumentError("contexts must hold finite numbers below 1e100", "contexts")
+        seen = np.empty(shape)
+        self._steps.see(self.params, view, seen, self._choice_rng)
+        return seen
+
+    def _row(self, view: np.ndarray, arm: int) -> np.ndarray:
+        return view[arm]
+
+    def _features(self, number: int, arm: int) -> np.ndarray:
+        return self._progress.contexts[number][arm]
+
+    def _standing(self, view: np.ndarray) -> tuple[int, float]:
+        # Under new contexts the last arm means nothing.
+        return self._steps.decide(self.params, self._public, view, self._choice_rng)[:2]
+
+    def _settle(self, number: int) -> int:
+        del self._progress.contexts[number]
+        return super()._settle(number)
+
+    def _decision(self, arm: int, propensity: float, recorded: bool, view: np.ndarray) -> Any:
+        if recorded:
+            self._progress.contexts[self._progress.pulls] = view
+        return super()._decision(arm, propensity, recorded, view)
+
+    def _book(self, arm: int, x: np.ndarray, n: int) -> None:
+        super()._book(arm, x, n)
+        self._progress.weights = self._progress.weights + n * x
+
+    def _unbook(self, which: int) -> None:
+        super()._unbook(which)
+        self._progress.weights = np.zeros(self.dimension)
+
+    def _recollect(self) -> None:
+        # ``collect`` is linear in x times the reward.
+        booked = sum(self._progress.booked.values())
+        if booked:
+            self.kernels.collect(
+                self.params, self._raw, self._public, 0, self._progress.weights.copy(), self.default_reward, booked
+            )
+
+    def _take_back(self, arm: int, x: np.ndarray) -> None:
+        super()._take_back(arm, x)
+        self._progress.left = 0  # the next pull sees other contexts

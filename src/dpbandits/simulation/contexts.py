@@ -1,0 +1,99 @@
+"""The compiled loop over contexts: one source, one compiled copy per algorithm and kind of environment.
+
+Every round shows contexts, asks for an arm, answers it and lets the algorithm learn.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..environments.contexts import ContextKernels
+from ..kernel import Kernel, bind, entry, kernel, unbound
+from ..policies.protocol import Kernels
+from ..policies.steps import steps_of
+from ..privacy.ledger import is_full
+from .loops import BAD_SENSITIVITY, DONE, LEDGER_FULL, MARK, PAUSED, ROUND
+
+show = answer = see = choose = note = collect = due = estimate = cross = play_round = distance_to = unbound
+
+
+@kernel
+def _play_round(params, raw, public, environment, t, view, seen, altered, bounds, tally, world_rng, choice_rng):
+    """One round without its release."""
+    show(environment, t, view, world_rng)
+    if altered:
+        see(params, view, seen, choice_rng)
+    arm = choose(params, public, seen, choice_rng)[0]
+    reward, regret = answer(environment, t, view, arm, world_rng)
+    if bounds[0]:
+        reward = min(max(reward, bounds[1]), bounds[2])
+    tally.sums[0] += regret
+    tally.sums[1] += reward
+    tally.counts[arm] += 1
+    if tally.trace.size > 0:
+        tally.trace[t] = arm
+    x = seen[arm]
+    note(params, public, arm, x, 1)
+    collect(params, raw, public, arm, x, reward, 1)
+
+
+@kernel
+def _distance_to(params, public, parameter):
+    """How far the estimate is from the truth, in the L2 norm; nan where there is no estimate."""
+    squared = 0.0
+    for i in range(parameter.size):
+        squared += (estimate(params, public, i) - parameter[i]) ** 2
+    return np.sqrt(squared)
+
+
+@entry
+def _contexts(
+    params, raw, public, wall, environment, parameter, tally, view, seen, altered, bounds, horizon, until, world_rng, choice_rng, privacy_rng
+):
+    """Play until the horizon, or pause at round ``until``; returns as the loop over arms does.
+
+    ``view`` holds what the environment shows, ``seen`` what the algorithm takes it for: the same array unless ``altered``.
+    """
+    cursor, marks, curve, distance, sums, ledger = tally.cursor, tally.marks, tally.curve, tally.distance, tally.sums, wall.ledger
+    t, mark = cursor[ROUND], cursor[MARK]
+    status = DONE
+    while t < horizon:
+        if t >= until:
+            status = PAUSED
+            break
+        if is_full(ledger):
+            status = LEDGER_FULL
+            break
+        play_round(params, raw, public, environment, t, view, seen, altered, bounds, tally, world_rng, choice_rng)
+        t += 1
+        if due(params, public) and not cross(params, raw, public, wall, t, privacy_rng):
+            status = BAD_SENSITIVITY
+            break
+        if mark < marks.size and marks[mark] == t:
+            curve[mark] = sums[0]
+            if distance.size > 0:
+                distance[mark] = distance_to(params, public, parameter)
+            mark += 1
+    cursor[ROUND], cursor[MARK] = t, mark
+    return status
+
+
+_bound: dict[tuple[Kernels, ContextKernels], Kernel] = {}
+
+
+def context_loop(kernels: Kernels, environment: ContextKernels) -> Kernel:
+    """The loop of one algorithm in one kind of environment; compiled at its first call."""
+    key = (kernels, environment)
+    if key not in _bound:
+        algorithm: dict[str, Any] = kernels._asdict()
+        own = {name: algorithm[name] for name in ("see", "choose", "note", "collect")}
+        _bound[key] = bind(
+            _contexts,
+            due=kernels.due,
+            cross=steps_of(kernels).cross_inside,
+            play_round=bind(_play_round, **own, show=environment.show, answer=environment.answer),
+            distance_to=bind(_distance_to, estimate=kernels.estimate),
+        )
+    return _bound[key]
