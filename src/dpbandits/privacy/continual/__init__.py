@@ -24,7 +24,7 @@ sum_t (C_ts D_s / scale_t)^2 / 2, which no single release bounds.
 | mechanism | noise | variance at T = 20,000, rho = 1 | memory |
 |---|---|---|---|
 | ``Independent`` | any | 10,000 | 1 |
-| ``HybridTree``, T unknown | any | 169 | log T |
+| ``HybridTree``, T unknown | any | 183 | log T |
 | ``BinaryTree`` | any | 105 | log T |
 | ``HonakerTree`` | any | 58.5 | log T |
 | ``BufferedToeplitz`` | Gaussian | 8.94 | 5 |
@@ -42,10 +42,12 @@ from .counters import (
     overshoot,
 )
 from .running import Running, disclose, draws_of, is_spent, pass_on, single
+from .streaming import ContinualSum, smat, svec
 
 __all__ = [
     "BinaryTree",
     "BufferedToeplitz",
+    "ContinualSum",
     "Counter",
     "HonakerTree",
     "HybridTree",
@@ -58,4 +60,6 @@ __all__ = [
     "overshoot",
     "pass_on",
     "single",
+    "smat",
+    "svec",
 ]

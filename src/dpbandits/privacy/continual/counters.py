@@ -234,7 +234,7 @@ class HonakerTree(_Dyadic):
         return np.array([1.0 / (2.0 - 0.5**level) for level in range(self.horizon.bit_length())])
 
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:
-        return sum((t >> level & 1) * own for level, own in enumerate(self._own_weights()))  # type: ignore[return-value]
+        return sum((t >> level & 1) * own for level, own in enumerate(self._own_weights()))
 
     def _encoder(self, n: int, norm: int) -> np.ndarray:
         c = np.zeros((2 * n - n.bit_count(), n))
@@ -274,7 +274,7 @@ class HybridTree(_Dyadic):
 
     Example:
         >>> round(HybridTree().max_variance(20_000) / 2, 1)
-        169.0
+        183.0
     """
 
     horizon: None = field(default=None, init=False)
@@ -344,7 +344,7 @@ class SqrtToeplitz(Counter):
         high = 2**30 if self.bits is None else _ROUNDED
         object.__setattr__(self, "horizon", integer("horizon", self.horizon, 1, high))
         if self.bits is not None:
-            object.__setattr__(self, "bits", integer("bits", self.bits, 1, 30))
+            object.__setattr__(self, "bits", integer("bits", self.bits, 1, 16))
 
     def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
         """The first columns of C and of B, shape (horizon,) each; read only."""
@@ -477,8 +477,8 @@ def overshoot(expected: int, factor: float = 32.0) -> int:
     """The horizon to plan for where the number of releases is unknown: the least power of two above ``factor * expected``.
 
     A mechanism refuses what goes beyond its horizon, so that the plan must be generous; and a generous one is cheap, because the
-    noise grows with the logarithm of the horizon only.  With the default, 20,000 releases of ``SqrtToeplitz`` have 1.3 times the
-    variance that they would have had with the horizon known; ``HybridTree`` has 19 times as much.
+    noise grows with the logarithm of the horizon only.  With the default, release 20,000 of ``SqrtToeplitz`` has 1.3 times the
+    variance that it would have had with the horizon known; the largest of ``HybridTree`` up to there is 20 times as large.
 
     Args:
         expected: the number of releases that you expect.

@@ -12,11 +12,8 @@ import numpy as np
 
 from ...kernel import entry, kernel
 from ..channels import GAUSSIAN, LAPLACE, OPEN, pass_through, perturb
-from .buffers import BUFFERS
 
 SINGLE, TREE, HONAKER, TOEPLITZ, BUFFERED, HYBRID, INDEPENDENT = range(7)
-
-_DECAY, _WEIGHT = 0, 1  # rows of the table of a buffered sum
 
 
 class Running(NamedTuple):
@@ -71,24 +68,22 @@ def draws_of(running):
 
 
 @kernel
-def _one(family, rng):
+def _draw(family, width, noise, rng):
+    """Fill ``noise`` with fresh variables.  One loop per family: a test within it would cost as much as the draw."""
     if family == GAUSSIAN:
-        return rng.standard_normal()
-    if family == LAPLACE:
-        return rng.laplace(0.0, 1.0)
-    return np.nan  # never the sum itself, for want of noise
+        for i in range(noise.size):
+            noise[i] = width * rng.standard_normal()
+    elif family == LAPLACE:
+        for i in range(noise.size):
+            noise[i] = width * rng.laplace(0.0, 1.0)
+    else:
+        for i in range(noise.size):
+            noise[i] = np.nan  # never the sum itself, for want of noise
 
 
 @kernel
-def _fresh(family, width, row, memory, rng):
-    for i in range(memory.shape[1]):
-        memory[row, i] = width * _one(family, rng)
-
-
-@kernel
-def _gather(places, above, memory, noise):
-    """Add up the rows of ``memory`` that follow row ``above``, one for each place of a one in ``places``."""
-    row = above
+def _add_rows(places, row, memory, noise):
+    """Add row ``row`` of ``memory`` for the last binary digit of ``places``, the next for the next, where they are ones."""
     while places:
         if places & 1:
             for i in range(noise.size):
@@ -98,68 +93,72 @@ def _gather(places, above, memory, noise):
 
 
 @kernel
-def _tree(t, first, family, width, memory, noise, rng):
-    """The node that ends at t in a row of its level, counted from ``first``, and the nodes that make up 1..t."""
-    _fresh(family, width, first + lowest_bit(t), memory, rng)
-    _gather(t, first, memory, noise)
+def _keep(row, memory, noise):
+    for i in range(noise.size):
+        memory[row, i] = noise[i]
+
+
+@kernel
+def _tree(t, first, memory, noise):
+    """Keep the node that ends at t in the row of its level, counted from ``first``, and add those that make up 1..t with it."""
+    level = lowest_bit(t)
+    _keep(first + level, memory, noise)
+    _add_rows(t >> (level + 1), first + level + 1, memory, noise)
 
 
 @kernel
 def _honaker(t, family, width, table, memory, noise, rng):
     """All nodes that end at t, from the leaf up: each is averaged with what its halves say, weighted by their precision."""
     top = lowest_bit(t)
-    for i in range(noise.size):
-        noise[i] = width * _one(family, rng)
+    _keep(top, memory, noise)
     for level in range(1, top + 1):
         own = table[0, level]
+        _draw(family, width, noise, rng)
         for i in range(noise.size):
-            noise[i] = own * width * _one(family, rng) + (1.0 - own) * (memory[level - 1, i] + noise[i])
+            memory[top, i] = own * noise[i] + (1.0 - own) * (memory[level - 1, i] + memory[top, i])
     for i in range(noise.size):
-        memory[top, i] = noise[i]
-    _gather(t >> (top + 1), top + 1, memory, noise)
+        noise[i] = memory[top, i]
+    _add_rows(t >> (top + 1), top + 1, memory, noise)
 
 
 @kernel
-def _hybrid(t, family, width, table, memory, noise, rng):
+def _independent(memory, noise):
+    for i in range(noise.size):
+        memory[0, i] += noise[i]
+        noise[i] = memory[0, i]
+
+
+@kernel
+def _hybrid(t, memory, noise):
     """A noisy block at every power of two, which adds to row 0; between them the nodes of a tree, in the rows after it."""
-    depth = highest_bit(t)
-    inside = t - (1 << depth)
+    inside = t - (1 << highest_bit(t))
     if inside:
-        _tree(inside, 1, family, width * table[0, depth], memory, noise, rng)
+        _tree(inside, 1, memory, noise)
+        _add_rows(1, 0, memory, noise)
     else:
-        for i in range(noise.size):
-            memory[0, i] += width * table[0, 0] * _one(family, rng)
-    for i in range(noise.size):
-        noise[i] += memory[0, i]
+        _independent(memory, noise)
 
 
 @kernel
-def _toeplitz(t, family, width, table, memory, noise, rng):
-    _fresh(family, width, t - 1, memory, rng)
-    for s in range(t):
+def _toeplitz(t, table, memory, noise):
+    _keep(t - 1, memory, noise)
+    for s in range(t - 1):
         weight = table[0, t - 1 - s]
         for i in range(noise.size):
             noise[i] += weight * memory[s, i]
 
 
 @kernel
-def _buffered(family, width, table, memory, noise, rng):
+def _buffered(table, memory, noise):
+    # Written out, because only so is it compiled to vector instructions.
+    d0, d1, d2, d3, d4 = table[0, 0], table[0, 1], table[0, 2], table[0, 3], table[0, 4]
+    w0, w1, w2, w3, w4 = table[1, 0], table[1, 1], table[1, 2], table[1, 3], table[1, 4]
     for i in range(noise.size):
-        noise[i] = width * _one(family, rng)
-    for i in range(noise.size):
-        fresh, sum_of_buffers = noise[i], 0.0
-        for row in range(BUFFERS + 1):
-            kept = table[_DECAY, row] * memory[row, i] + fresh
-            memory[row, i] = kept
-            sum_of_buffers += table[_WEIGHT, row] * kept
-        noise[i] = sum_of_buffers
-
-
-@kernel
-def _independent(family, width, memory, noise, rng):
-    for i in range(noise.size):
-        memory[0, i] += width * _one(family, rng)
-        noise[i] = memory[0, i]
+        z = noise[i]
+        m0, m1, m2 = d0 * memory[0, i] + z, d1 * memory[1, i] + z, d2 * memory[2, i] + z
+        m3, m4 = d3 * memory[3, i] + z, d4 * memory[4, i] + z
+        memory[0, i], memory[1, i], memory[2, i], memory[3, i], memory[4, i] = m0, m1, m2, m3, m4
+        noise[i] = w0 * m0 + w1 * m1 + w2 * m2 + w3 * m3 + w4 * m4
 
 
 @kernel
@@ -198,20 +197,22 @@ def disclose(running, family, scale, statistic, release, rng):
     width = scale * running.column
     running.clock[0] += 1
     t = running.clock[0]
-    for i in range(release.size):
-        release[i] = 0.0
+    if kind == HYBRID:
+        depth = highest_bit(t)
+        width *= table[0, 0 if t == 1 << depth else depth]
+    _draw(family, width, release, rng)
     if kind == BUFFERED:
-        _buffered(family, width, table, memory, release, rng)
+        _buffered(table, memory, release)
     elif kind == TREE:
-        _tree(t, 0, family, width, memory, release, rng)
+        _tree(t, 0, memory, release)
     elif kind == HONAKER:
         _honaker(t, family, width, table, memory, release, rng)
     elif kind == TOEPLITZ:
-        _toeplitz(t, family, width, table, memory, release, rng)
+        _toeplitz(t, table, memory, release)
     elif kind == HYBRID:
-        _hybrid(t, family, width, table, memory, release, rng)
+        _hybrid(t, memory, release)
     else:
-        _independent(family, width, memory, release, rng)
+        _independent(memory, release)
     for i in range(statistic.size):
         running.total[i] += statistic[i]
         release[i] += running.total[i]
