@@ -1,8 +1,44 @@
-"""The wall: budgets, guarantees, channels, the ledger and the sources of noise."""
+"""The wall: budgets, guarantees, channels, continual sums, the ledger and the sources of noise."""
 
 from .budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from .channels import Channel, Gaussian, Laplace, Open
+from .continual import (
+    BinaryTree,
+    BufferedToeplitz,
+    ContinualSum,
+    Counter,
+    HonakerTree,
+    HybridTree,
+    Independent,
+    SqrtToeplitz,
+    overshoot,
+    smat,
+    svec,
+)
 from .guarantees import Guarantee
 from .ledger import Ledger
 
-__all__ = ["RDP", "ZCDP", "ApproxDP", "Budget", "Channel", "Gaussian", "Guarantee", "Laplace", "Ledger", "Open", "PureDP"]
+__all__ = [
+    "RDP",
+    "ZCDP",
+    "ApproxDP",
+    "BinaryTree",
+    "Budget",
+    "BufferedToeplitz",
+    "Channel",
+    "ContinualSum",
+    "Counter",
+    "Gaussian",
+    "Guarantee",
+    "HonakerTree",
+    "HybridTree",
+    "Independent",
+    "Laplace",
+    "Ledger",
+    "Open",
+    "PureDP",
+    "SqrtToeplitz",
+    "overshoot",
+    "smat",
+    "svec",
+]

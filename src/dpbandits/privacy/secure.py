@@ -12,6 +12,9 @@ further than their sensitivity (Casacuberta et al. 2022).  Here nothing is round
   sensitivity D is (D^2 / 2s^2)-zCDP, hence (alpha, alpha D^2 / 2s^2)-RDP; it obeys no Gaussian-DP curve exactly, so that an
   (epsilon, delta) budget is kept in zCDP.  D and the scale are divided by the same grid, which changes neither.
 * Scales are rounded up by more than all rounding errors on the way from the budget.
+
+Continual sums keep to the same rules (``SecureSum``): the rows of an integer matrix times the increments in grid units, plus integer
+noise, are what is private.  Sums are decoded from these noisy rows alone, so that no float has ever seen raw data.
 """
 
 from __future__ import annotations
@@ -20,12 +23,13 @@ import functools
 import math
 import os
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ArgumentError, DPBanditsError, MissingExtra
+from ..errors import ArgumentError, BudgetExhausted, DPBanditsError, MissingExtra
 from .channels import GAUSSIAN, OPEN, Channel
+from .continual import BinaryTree, Counter, HybridTree, Independent, SqrtToeplitz
 from .noise import NoiseSource
 
 _EXACT = 2**53  # integers below it are floats
@@ -33,9 +37,33 @@ _FINEST, _COARSEST = 2.0**-40, 2.0**20
 _LARGEST = 2**32  # reward in grid units: at least 2**21 rewards always fit into one exact sum
 _UP = 1.0 + 2.0**-48  # outweighs a dozen roundings
 _BATCH = 32  # noise variables drawn at once
+_MOST_RELEASES = 2**30  # of a continual sum; 2**32 grid units each, they add up within 64 bits
+_BITS = 10  # of the rounded square root: one part in a thousand more variance than without rounding
 
 
-class SecureNoise(NoiseSource):
+class Sampler:
+    """Integer noise from OpenDP, drawn ahead; what is ready is neither saved nor copied."""
+
+    def __init__(self) -> None:
+        _opendp()
+        self._ready: dict[tuple[int, float], list[int]] = {}
+        self._process = os.getpid()
+
+    def _draw(self, family: int, scale: float) -> int:
+        """One noise variable, never given out twice.  They are drawn in batches, because a call of OpenDP costs more than a draw."""
+        if self._process != os.getpid():  # a forked process would give out its parent's
+            self._ready, self._process = {}, os.getpid()
+        ready = self._ready.setdefault((family, scale), [])
+        if not ready:
+            ready += _mechanism(family, scale)([0] * _BATCH)
+        return int(ready.pop())
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy must not give out the same noise.
+        return {**self.__dict__, "_ready": {}}
+
+
+class SecureNoise(Sampler, NoiseSource):
     """Discrete noise that protects people.  It has no seed; what it has drawn ahead is neither saved nor copied.
 
     Args:
@@ -56,7 +84,7 @@ class SecureNoise(NoiseSource):
     caveats = ("Secure noise does not hide how long a release takes to compute: timing side channels are out of scope",)
 
     def __init__(self, grid: float, reward_range: tuple[float, float]) -> None:
-        _opendp()
+        super().__init__()
         self.grid = _checked_grid(grid)
         lo, hi = reward_range
         # In exact arithmetic: the quotient of a tiny bound underflows to zero, which lies outside the range.
@@ -71,8 +99,6 @@ class SecureNoise(NoiseSource):
                 f"grid must be at least {max(-lo, hi) / _LARGEST:g} for rewards in [{lo:g}, {hi:g}], got {grid!r}"
             )
         self.most_records = (_EXACT - 1) // largest
-        self._ready: dict[tuple[int, float], list[int]] = {}
-        self._process = os.getpid()
 
     def stream(self, name: str) -> np.random.Generator:
         """A generator for exploration, seeded by the operating system.  There is none for noise."""
@@ -99,18 +125,121 @@ class SecureNoise(NoiseSource):
         for i, value in enumerate(units):
             release[i] = (int(value) + self._draw(channel.family, scale / self.grid * _UP)) * self.grid
 
-    def _draw(self, family: int, scale: float) -> int:
-        """One noise variable, never given out twice.  They are drawn in batches, because a call of OpenDP costs more than a draw."""
-        if self._process != os.getpid():  # a forked process would give out its parent's
-            self._ready, self._process = {}, os.getpid()
-        ready = self._ready.setdefault((family, scale), [])
-        if not ready:
-            ready += _mechanism(family, scale)([0] * _BATCH)
-        return int(ready.pop())
 
-    def __getstate__(self) -> dict[str, Any]:
-        # A copy must not give out the same noise.
-        return {**self.__dict__, "_ready": {}}
+class SecureState(NamedTuple):
+    """All that a ``SecureSum`` knows, to be saved and restored; private, because it holds exact sums."""
+
+    clock: np.ndarray  # (1,) int64: releases so far
+    exact: np.ndarray  # (rows, size) int64, private: what later rows still need, in grid units
+    noisy: np.ndarray  # (rows, size) int64: what is released, in units of the grid over 2^bits
+
+
+class SecureSum:
+    """A continual sum of vectors on a grid, in integers (see ``continual`` for why it is private).
+
+    Args:
+        counter: ``BinaryTree``, ``HybridTree`` or ``Independent``, whose encoders are zeros and ones, or ``SqrtToeplitz``, which is
+            rounded to ten bits where it does not say otherwise.
+        size: the number of coordinates.
+        grid: a power of two; increments are multiples of it.
+        source: the noise, ``Sampler()`` or a ``SecureNoise``.
+        state: to continue from; its arrays are taken over.  Two sums that continue from one state release the same data twice.
+
+    Raises:
+        ArgumentError: a counter whose factors are no integers, or a state of another sum.
+
+    Example:
+        >>> from dpbandits.privacy import Gaussian
+        >>> running = SecureSum(BinaryTree(8), 2, 2.0**-3, Sampler())
+        >>> noisy = running.add(np.array([0.5, 0.25]), Gaussian(1.0), 1.0)
+        >>> noisy.shape, bool(np.all(noisy * 8 % 1 == 0))
+        ((2,), True)
+    """
+
+    def __init__(self, counter: Counter, size: int, grid: float, source: Sampler, state: SecureState | None = None) -> None:
+        self.counter, self.grid, self._source = integer_counter(counter), _checked_grid(grid), source
+        rows = self.counter.start(size, 2).memory.shape[0]
+        shape = (rows, size)
+        self.state = state or SecureState(np.zeros(1, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
+        if self.state.exact.shape != shape or self.state.noisy.shape != shape:
+            raise ArgumentError(f"state must hold arrays of shape {shape}, got {self.state.exact.shape}", "state")
+
+    def add(self, increments: np.ndarray, channel: Channel, scale: float) -> np.ndarray:
+        """Add a vector and release the noisy sum, shape (size,).
+
+        Args:
+            increments: (size,) multiples of the grid, at most 2**32 grid units each.
+            channel: its family and norm; the open channel adds no noise.
+            scale: noise multiplier times the sensitivity of the increment; the column norm of the counter is applied here.
+
+        Raises:
+            BudgetExhausted: all planned releases were made.
+            DPBanditsError: an increment is not on the grid.
+        """
+        t = int(self.state.clock[0]) + 1
+        if t > (self.counter.horizon or _MOST_RELEASES):
+            raise BudgetExhausted(f"the continual sum was planned for {t - 1} releases, and all of them were made")
+        units = [value / self.grid for value in np.asarray(increments, np.float64).tolist()]
+        if not all(abs(value) <= _LARGEST and value.is_integer() for value in units):
+            raise DPBanditsError("the increments are not multiples of the grid within 2**32 of its units: they cannot be summed")
+        width = scale * self.counter.column_norm(channel.norm)
+        self.state.clock[0] = t
+        return self._advance(t, np.array(units, np.int64), channel, width / self.grid) * self.grid
+
+    def _advance(self, t: int, units: np.ndarray, channel: Channel, width: float) -> np.ndarray:
+        """Make the rows that end at release t, and decode."""
+        _, exact, noisy = self.state
+        if isinstance(self.counter, SqrtToeplitz):
+            c, b = self.counter.coefficients()
+            unit = 2.0**self.counter.bits  # type: ignore[operator]
+            exact[t - 1] = units
+            row = (c[:t] * unit).astype(np.int64)[::-1] @ exact[:t]
+            noisy[t - 1] = row + self._noise(channel, width * unit)
+            return b[:t][::-1] @ noisy[:t] / unit
+        if isinstance(self.counter, Independent):
+            noisy[0] += units + self._noise(channel, width)
+            return noisy[0].astype(np.float64)
+        if isinstance(self.counter, BinaryTree):
+            return self._node(t, exact, noisy, units, channel, width)
+        depth = t.bit_length() - 1
+        inside, scales = t - (1 << depth), self.counter.start(1, channel.norm).table[0]
+        if inside:
+            return noisy[0] + self._node(inside, exact[1:], noisy[1:], units, channel, width * scales[depth])
+        noisy[0] += units + exact.sum(axis=0) + self._noise(channel, width * scales[0])
+        exact[:] = 0
+        return noisy[0].astype(np.float64)
+
+    def _node(
+        self, t: int, exact: np.ndarray, noisy: np.ndarray, units: np.ndarray, channel: Channel, width: float
+    ) -> np.ndarray:
+        """The node of a tree that ends at t takes in those below it, which no later one needs."""
+        level = (t & -t).bit_length() - 1
+        exact[level] = units + exact[:level].sum(axis=0)
+        exact[:level] = 0
+        noisy[level] = exact[level] + self._noise(channel, width)
+        return noisy[[place for place in range(t.bit_length()) if t >> place & 1]].sum(axis=0).astype(np.float64)
+
+    def _noise(self, channel: Channel, width: float) -> np.ndarray:
+        if channel.family == OPEN:
+            return np.zeros(self.state.exact.shape[1], np.int64)
+        return np.array([self._source._draw(channel.family, width * _UP) for _ in range(self.state.exact.shape[1])], np.int64)
+
+
+def integer_counter(counter: Counter) -> Counter:
+    """The counter, with factors in integers.
+
+    Raises:
+        ArgumentError: it has none.
+    """
+    if isinstance(counter, SqrtToeplitz):
+        return counter if counter.bits is not None else SqrtToeplitz(counter.horizon, _BITS)
+    if isinstance(counter, BinaryTree | HybridTree | Independent) and (counter.horizon or 1) <= _MOST_RELEASES:
+        return counter
+    raise ArgumentError(
+        "counter must be BinaryTree, HybridTree, Independent or SqrtToeplitz for secure noise, with at most 2**30 releases, because "
+        f"sums are made in integers; got {counter!r}",
+        "counter",
+    )
 
 
 def _checked_grid(grid: Any) -> float:

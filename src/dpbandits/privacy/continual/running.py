@@ -1,0 +1,224 @@
+"""The compiled side of continual sums: one structure and one step for every mechanism, so that one compiled loop serves all.
+
+The noise of a node or row is drawn once, with the scale of the release that draws it, and kept; what leaves is the exact sum plus
+a public combination of the noise that was kept.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...kernel import entry, kernel
+from ..channels import GAUSSIAN, LAPLACE, OPEN, pass_through, perturb
+
+SINGLE, TREE, HONAKER, TOEPLITZ, BUFFERED, HYBRID, INDEPENDENT = range(7)
+
+
+class Running(NamedTuple):
+    """A running sum at the wall; of the same types for every mechanism, and of none (``SINGLE``)."""
+
+    kind: int
+    limit: int  # releases planned; 0 for any number
+    column: float  # the column norm of C, in the channel's norm
+    clock: np.ndarray  # (1,) int64: releases so far
+    table: np.ndarray  # (r, c) float64 public coefficients; what they are depends on the kind
+    memory: np.ndarray  # (m, n) float64 noise that was drawn
+    total: np.ndarray  # (n,) float64, private: the exact sum so far
+
+
+def single() -> Running:
+    """No running sum: every release is a statistic of its own, with noise of its own.
+
+    >>> single().kind == SINGLE
+    True
+    """
+    return Running(SINGLE, 0, 1.0, np.zeros(1, np.int64), np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0))
+
+
+@kernel
+def is_spent(running):
+    """Whether all planned releases have been made."""
+    return running.limit > 0 and running.clock[0] >= running.limit
+
+
+@kernel
+def lowest_bit(t):
+    """The place of the lowest one of a positive integer, from 0."""
+    place = 0
+    while (t >> place) & 1 == 0:
+        place += 1
+    return place
+
+
+@kernel
+def highest_bit(t):
+    """The place of the highest one of a positive integer, from 0."""
+    place = 0
+    while t >> (place + 1):
+        place += 1
+    return place
+
+
+@kernel
+def draws_of(running):
+    """How many noise variables the coming release draws for each coordinate."""
+    return lowest_bit(running.clock[0] + 1) + 1 if running.kind == HONAKER else 1
+
+
+@kernel
+def _draw(family, width, noise, rng):
+    """Fill ``noise`` with fresh variables.  One loop per family: a test within it would cost as much as the draw."""
+    if family == GAUSSIAN:
+        for i in range(noise.size):
+            noise[i] = width * rng.standard_normal()
+    elif family == LAPLACE:
+        for i in range(noise.size):
+            noise[i] = width * rng.laplace(0.0, 1.0)
+    else:
+        for i in range(noise.size):
+            noise[i] = np.nan  # never the sum itself, for want of noise
+
+
+@kernel
+def _add_rows(places, row, memory, noise):
+    """Add row ``row`` of ``memory`` for the last binary digit of ``places``, the next for the next, where they are ones."""
+    while places:
+        if places & 1:
+            for i in range(noise.size):
+                noise[i] += memory[row, i]
+        places >>= 1
+        row += 1
+
+
+@kernel
+def _keep(row, memory, noise):
+    for i in range(noise.size):
+        memory[row, i] = noise[i]
+
+
+@kernel
+def _tree(t, first, memory, noise):
+    """Keep the node that ends at t in the row of its level, counted from ``first``, and add those that make up 1..t with it."""
+    level = lowest_bit(t)
+    _keep(first + level, memory, noise)
+    _add_rows(t >> (level + 1), first + level + 1, memory, noise)
+
+
+@kernel
+def _honaker(t, family, width, table, memory, noise, rng):
+    """All nodes that end at t, from the leaf up: each is averaged with what its halves say, weighted by their precision."""
+    top = lowest_bit(t)
+    _keep(top, memory, noise)
+    for level in range(1, top + 1):
+        own = table[0, level]
+        _draw(family, width, noise, rng)
+        for i in range(noise.size):
+            memory[top, i] = own * noise[i] + (1.0 - own) * (memory[level - 1, i] + memory[top, i])
+    for i in range(noise.size):
+        noise[i] = memory[top, i]
+    _add_rows(t >> (top + 1), top + 1, memory, noise)
+
+
+@kernel
+def _independent(memory, noise):
+    for i in range(noise.size):
+        memory[0, i] += noise[i]
+        noise[i] = memory[0, i]
+
+
+@kernel
+def _hybrid(t, memory, noise):
+    """A noisy block at every power of two, which adds to row 0; between them the nodes of a tree, in the rows after it."""
+    inside = t - (1 << highest_bit(t))
+    if inside:
+        _tree(inside, 1, memory, noise)
+        _add_rows(1, 0, memory, noise)
+    else:
+        _independent(memory, noise)
+
+
+@kernel
+def _toeplitz(t, table, memory, noise):
+    _keep(t - 1, memory, noise)
+    for s in range(t - 1):
+        weight = table[0, t - 1 - s]
+        for i in range(noise.size):
+            noise[i] += weight * memory[s, i]
+
+
+@kernel
+def _buffered(table, memory, noise):
+    # Written out, because only so is it compiled to vector instructions.
+    d0, d1, d2, d3, d4 = table[0, 0], table[0, 1], table[0, 2], table[0, 3], table[0, 4]
+    w0, w1, w2, w3, w4 = table[1, 0], table[1, 1], table[1, 2], table[1, 3], table[1, 4]
+    for i in range(noise.size):
+        z = noise[i]
+        m0, m1, m2 = d0 * memory[0, i] + z, d1 * memory[1, i] + z, d2 * memory[2, i] + z
+        m3, m4 = d3 * memory[3, i] + z, d4 * memory[4, i] + z
+        memory[0, i], memory[1, i], memory[2, i], memory[3, i], memory[4, i] = m0, m1, m2, m3, m4
+        noise[i] = w0 * m0 + w1 * m1 + w2 * m2 + w3 * m3 + w4 * m4
+
+
+@kernel
+def pass_on(running, family, scale, statistic, release, rng):
+    """``disclose`` through the open channel alone, which needs no generator."""
+    if running.kind == SINGLE:
+        pass_through(family, scale, statistic, release, rng)
+        return
+    over = is_spent(running)
+    running.clock[0] += 1
+    for i in range(statistic.size):
+        running.total[i] += statistic[i]
+        release[i] = np.nan if over else running.total[i]
+
+
+@kernel
+def disclose(running, family, scale, statistic, release, rng):
+    """Add the statistic to the running sum and write the noisy sum into ``release``; without a running sum, ``perturb``.
+
+    Args:
+        running: changed in place.
+        family: of the channel.
+        scale: noise multiplier times the sensitivity of this statistic; the mechanism's column norm is applied here.
+        statistic: (n,) what is added.
+        release: (n,) receives the noisy sum; NaN after the planned number of releases.
+        rng: a generator.  Simulation only: it can be predicted.
+    """
+    if running.kind == SINGLE:
+        perturb(family, scale, statistic, release, rng)
+        return
+    over = is_spent(running)
+    if family == OPEN or over:
+        pass_on(running, family, scale, statistic, release, rng)
+        return
+    kind, table, memory = running.kind, running.table, running.memory
+    width = scale * running.column
+    running.clock[0] += 1
+    t = running.clock[0]
+    if kind == HYBRID:
+        depth = highest_bit(t)
+        width *= table[0, 0 if t == 1 << depth else depth]
+    _draw(family, width, release, rng)
+    if kind == BUFFERED:
+        _buffered(table, memory, release)
+    elif kind == TREE:
+        _tree(t, 0, memory, release)
+    elif kind == HONAKER:
+        _honaker(t, family, width, table, memory, release, rng)
+    elif kind == TOEPLITZ:
+        _toeplitz(t, table, memory, release)
+    elif kind == HYBRID:
+        _hybrid(t, memory, release)
+    else:
+        _independent(memory, release)
+    for i in range(statistic.size):
+        running.total[i] += statistic[i]
+        release[i] += running.total[i]
+
+
+@entry
+def disclose_from_python(running, family, scale, statistic, release, rng):
+    """``disclose`` for callers that hand over a Python generator."""
+    disclose(running, family, scale, statistic, release, rng)
