@@ -5,7 +5,22 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .algorithms import DPSE, KLUCB, LDPUCB, UCB1, AdaCUCB, AdaPKLUCB, AdaPUCB, LazyDPTS, ThompsonSampling
+from .algorithms import (
+    DPSE,
+    KLUCB,
+    LDPUCB,
+    RSOFUL,
+    UCB1,
+    AdaCOFUL,
+    AdaCUCB,
+    AdaPKLUCB,
+    AdaPUCB,
+    LazyDPTS,
+    LinearThompson,
+    LinUCB,
+    PrivateLinUCB,
+    ThompsonSampling,
+)
 from .errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError, MissingExtra, StateFileError, UpdateError
 from .policies import Decision, Policy, load
 from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
@@ -21,8 +36,10 @@ __all__ = [
     "KLUCB",
     "LDPUCB",
     "RDP",
+    "RSOFUL",
     "UCB1",
     "ZCDP",
+    "AdaCOFUL",
     "AdaCUCB",
     "AdaPKLUCB",
     "AdaPUCB",
@@ -35,8 +52,11 @@ __all__ = [
     "Guarantee",
     "LazyDPTS",
     "Ledger",
+    "LinUCB",
+    "LinearThompson",
     "MissingExtra",
     "Policy",
+    "PrivateLinUCB",
     "PureDP",
     "ReplayResult",
     "Result",

@@ -2,7 +2,24 @@
 
 from .doubling import AdaCUCB, AdaPKLUCB, AdaPUCB
 from .elimination import DPSE
+from .linucb import LinearThompson, LinUCB, PrivateLinUCB
+from .oful import RSOFUL, AdaCOFUL
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
 from .thompson import LazyDPTS
 
-__all__ = ["DPSE", "KLUCB", "LDPUCB", "UCB1", "AdaCUCB", "AdaPKLUCB", "AdaPUCB", "LazyDPTS", "ThompsonSampling"]
+__all__ = [
+    "DPSE",
+    "KLUCB",
+    "LDPUCB",
+    "RSOFUL",
+    "UCB1",
+    "AdaCOFUL",
+    "AdaCUCB",
+    "AdaPKLUCB",
+    "AdaPUCB",
+    "LazyDPTS",
+    "LinUCB",
+    "LinearThompson",
+    "PrivateLinUCB",
+    "ThompsonSampling",
+]

@@ -11,19 +11,17 @@ guarantee holds for any, even adversarial, public contexts.  All later estimates
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
 from ..kernel import Kernel, entry, kernel
-from ..policies import Card, ContextualPolicy, Kernels, Options, register
+from ..policies import Card, Kernels, register
 from ..policies.contextual import within_bound
-from ..policies.counting import COUNTERS, counter_for, noise_std
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
-from ..privacy.continual import Counter
-from ..validation import choice, integer, real
-from .learners.confidence import coordinate_quantile, gaussian_norm, laplace_norm
+from ..validation import choice, real
+from .learners.linear import LinearOptions, LinearPolicy, collect, estimate, sensitivity, summarise
 from .learners.ridge import (
     add_observation,
     dot,
@@ -38,7 +36,6 @@ from .learners.ridge import (
 
 ROUNDS, FRESH, REFRESH = range(3)
 LOG_DET, EIGENVALUE, RADIUS = range(3)
-_MOST_ROUNDS = 10**12
 
 
 class LinUCBParams(NamedTuple):
@@ -54,6 +51,7 @@ class LinUCBParams(NamedTuple):
     spread: float  # the same in one direction; instead of ``noise_norm``
     radius_scale: float
     movement: float  # the most that a record moves an increment, in the channel's norm
+    grid: float  # to which increments are rounded; 0 for none
 
 
 class LinUCBRaw(NamedTuple):
@@ -70,6 +68,13 @@ class LinUCBPublic(NamedTuple):
     scratch: np.ndarray  # (2, d)
 
 
+@kernel
+def set_radius(params, public):
+    facts = public.facts
+    sampling = params.subgaussian * np.sqrt(params.log_odds + params.growth * facts[LOG_DET]) + params.bias
+    facts[RADIUS] = params.radius_scale * (sampling + params.noise_norm / np.sqrt(facts[EIGENVALUE]))
+
+
 @entry
 def init(params):
     d = params.dimension
@@ -84,13 +89,6 @@ def init(params):
     )
     set_radius(params, public)
     return LinUCBRaw(np.zeros(d)), public
-
-
-@kernel
-def set_radius(params, public):
-    facts = public.facts
-    sampling = params.subgaussian * np.sqrt(params.log_odds + params.growth * facts[LOG_DET]) + params.bias
-    facts[RADIUS] = params.radius_scale * (sampling + params.noise_norm / np.sqrt(facts[EIGENVALUE]))
 
 
 @kernel
@@ -143,26 +141,8 @@ def note_factor(params, public, arm, x, n):
 
 
 @kernel
-def collect(params, raw, public, arm, x, reward, n):
-    for i in range(x.size):
-        raw.moment[i] += x[i] * reward
-
-
-@kernel
 def due(params, public):
     return public.clock[FRESH] > 0
-
-
-@kernel
-def sensitivity(params, public, norm):
-    return params.movement
-
-
-@kernel
-def summarise(params, raw, public, statistic):
-    for i in range(statistic.size):
-        statistic[i] = raw.moment[i]
-        raw.moment[i] = 0.0
 
 
 @kernel
@@ -172,67 +152,11 @@ def publish(params, public, release):
     public.clock[FRESH] = 0
 
 
-@kernel
-def estimate(params, public, i):
-    return public.estimate[i]
-
-
 def _kernels(choose: Kernel, note: Kernel) -> Kernels:
-    return Kernels(
-        init, choose, note, collect, due, sensitivity, summarise, publish, see=within_bound, estimate=estimate
-    )
+    return Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, see=within_bound, estimate=estimate)
 
 
-class _Linear(ContextualPolicy):
-    """What the policies of this file share: their statistic, and how its running sum is released."""
-
-    _horizon: int | None = None
-    _counting: str | None = None
-
-    def _settings(self, ridge: float, subgaussian: float | None, failure_probability: float | None) -> dict[str, Any]:
-        """Check and keep the arguments that all share."""
-        self._ridge = real("ridge", ridge, 0.0, 1e12, strict=True)
-        self._subgaussian = None if subgaussian is None else real("subgaussian", subgaussian, 0.0, 1e12)
-        settings: dict[str, Any] = {"ridge": self._ridge, "subgaussian": self._subgaussian}
-        if failure_probability is not None:
-            self._failure = real("failure_probability", failure_probability, 0.0, 1.0, strict=True)
-            settings["failure_probability"] = self._failure
-        return settings
-
-    def _released(self, horizon: int | None, counter: str | None) -> dict[str, Any]:
-        self._horizon = None if horizon is None else integer("horizon", horizon, 1, _MOST_ROUNDS)
-        self._counting = None if counter is None else choice("counter", counter, tuple(COUNTERS))
-        return {"horizon": self._horizon, "counter": self._counting}
-
-    def _counter(self) -> Counter:
-        return counter_for(self._counting, self._horizon, self.channel, secure=self._noise.secure)
-
-    @property
-    def _scatter(self) -> float:
-        """How far rewards scatter: a variable in [lo, hi] is (hi - lo) / 2 subgaussian (Hoeffding)."""
-        lo, hi = self.reward_range
-        return (hi - lo) / 2 if self._subgaussian is None else self._subgaussian
-
-    @property
-    def _noise_std(self) -> float:
-        """The largest standard deviation of the noise on a coordinate of the running sum."""
-        return noise_std(self._counter(), self.channel, self._movement(), self._releases)
-
-    @property
-    def _releases(self) -> int:
-        return self._horizon or _MOST_ROUNDS
-
-    def _noise_norm(self, probability: float) -> float:
-        """What the noise of all releases stays below in the L2 norm."""
-        if self.budget is None:
-            return 0.0
-        if self.channel.norm == 1:
-            terms = self._releases.bit_length() ** (2 if self._counting == "hybrid" else 1)
-            return laplace_norm(self.dimension, self.noise_scale, terms, self._releases, probability)
-        return gaussian_norm(self.dimension, self._noise_std, self._releases, probability)
-
-
-class _Optimistic(_Linear):
+class _Optimistic(LinearPolicy):
     """The policies that play the highest upper confidence bound."""
 
     def _params(self) -> LinUCBParams:
@@ -249,17 +173,13 @@ class _Optimistic(_Linear):
             growth=1.0,
             bias=math.sqrt(self._ridge) * self._parameter_bound,
             noise_norm=self._noise_norm(each) if safe else 0.0,
-            spread=0.0 if safe else coordinate_quantile(self._noise_std, self.n_arms * self._releases, each),
+            spread=0.0 if safe else self._spread(each),
             radius_scale=self._radius_scale,
             movement=self._movement(),
+            grid=self._grid,
         )
 
     _radius: str = "safe"
-
-    def _widths(self, parameter_bound: float, radius_scale: float) -> dict[str, Any]:
-        self._parameter_bound = real("parameter_bound", parameter_bound, 0.0, 1e12)
-        self._radius_scale = real("radius_scale", radius_scale, 0.0, 1e12)
-        return {"parameter_bound": self._parameter_bound, "radius_scale": self._radius_scale}
 
 
 _OPTIMISTIC = _kernels(choose_optimistic, note)
@@ -274,14 +194,8 @@ class LinUCB(_Optimistic):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        ridge: lambda, the regulariser.
-        subgaussian: how far rewards scatter around their mean; half the width of the reward range by default.
-        parameter_bound: on the norm of the unknown parameter.
-        failure_probability: with which the radius may be too small at some time.
-        radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.
-        context_bound: longer feature vectors are scaled to this length.
         budget: None; the private relative is ``PrivateLinUCB``.
-        **options: see ``Options``.
+        **options: see ``LinearOptions``.
 
     Example:
         >>> policy = LinUCB(2, 3)
@@ -303,18 +217,10 @@ class LinUCB(_Optimistic):
         n_arms: int,
         dimension: int,
         *,
-        ridge: float = 1.0,
-        subgaussian: float | None = None,
-        parameter_bound: float = 1.0,
-        failure_probability: float = 0.001,
-        radius_scale: float = 1.0,
-        context_bound: float = 1.0,
         budget: None = None,
-        **options: Unpack[Options],
+        **options: Unpack[LinearOptions],
     ) -> None:
-        own = {"n_arms": n_arms, "dimension": dimension, **self._settings(ridge, subgaussian, failure_probability)}
-        own |= {**self._widths(parameter_bound, radius_scale), "context_bound": context_bound}
-        super().__init__(own, budget=budget, **options)
+        super().__init__({"n_arms": n_arms, "dimension": dimension}, budget=budget, **options)
 
 
 @register(n_arms=3, dimension=2, horizon=30_000)
@@ -334,13 +240,7 @@ class PrivateLinUCB(_Optimistic):
             ``dpbandits.privacy.continual``.  By default a tree for pure DP, else "buffered" ("toeplitz" under secure noise).
         radius: "safe" (holds for all releases at once, Gaussian or Laplace), or "heuristic": the noise as if it were independent of
             the features, which is tighter and claims no coverage.  Privacy is the same.
-        ridge: lambda, the regulariser.
-        subgaussian: how far rewards scatter around their mean; half the width of the reward range by default.
-        parameter_bound: on the norm of the unknown parameter.
-        failure_probability: with which the radius may be too small at some time.
-        radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.
-        context_bound: longer feature vectors are scaled to this length; noise is proportional to it.
-        **options: see ``Options``.
+        **options: see ``LinearOptions``.
 
     When to choose: contexts are public, rewards private, and every answer should count at once.
 
@@ -369,23 +269,15 @@ class PrivateLinUCB(_Optimistic):
         horizon: int | None = None,
         counter: str | None = None,
         radius: str = "safe",
-        ridge: float = 1.0,
-        subgaussian: float | None = None,
-        parameter_bound: float = 1.0,
-        failure_probability: float = 0.001,
-        radius_scale: float = 1.0,
-        context_bound: float = 1.0,
-        **options: Unpack[Options],
+        **options: Unpack[LinearOptions],
     ) -> None:
         self._radius = choice("radius", radius, ("safe", "heuristic"))
         own = {"n_arms": n_arms, "dimension": dimension, **self._released(horizon, counter), "radius": self._radius}
-        own |= self._settings(ridge, subgaussian, failure_probability)
-        own |= {**self._widths(parameter_bound, radius_scale), "context_bound": context_bound}
         super().__init__(own, budget=budget, **options)
 
 
 @register(n_arms=3, dimension=2, horizon=30_000)
-class LinearThompson(_Linear):
+class LinearThompson(LinearPolicy):
     """Linear Thompson sampling on a released running sum, with the known law of its noise in the posterior.
 
     Plays the best arm for one draw from ``N(estimate, s^2 V^-1 + v^2 V^-2)``, with ``s`` the scatter of rewards, ``v`` the standard
@@ -397,11 +289,8 @@ class LinearThompson(_Linear):
         budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is learned.
         counter: as in ``PrivateLinUCB``.
-        ridge: lambda, the regulariser: the prior is ``N(0, s^2 / lambda)``.
-        subgaussian: s, how far rewards scatter around their mean; half the width of the reward range by default.
         inflation: multiplies the spread of the draw; regret theorems want it to grow like sqrt(d ln t).
-        context_bound: longer feature vectors are scaled to this length; noise is proportional to it.
-        **options: see ``Options``.
+        **options: see ``LinearOptions``.
 
     When to choose: as ``PrivateLinUCB``, when randomised choices are wanted; mostly lower regret, without a theorem.
 
@@ -428,15 +317,11 @@ class LinearThompson(_Linear):
         budget: Budget | None,
         horizon: int | None = None,
         counter: str | None = None,
-        ridge: float = 1.0,
-        subgaussian: float | None = None,
         inflation: float = 1.0,
-        context_bound: float = 1.0,
-        **options: Unpack[Options],
+        **options: Unpack[LinearOptions],
     ) -> None:
         self._inflation = real("inflation", inflation, 0.0, 1e12)
-        own = {"n_arms": n_arms, "dimension": dimension, **self._released(horizon, counter)}
-        own |= {**self._settings(ridge, subgaussian, None), "inflation": self._inflation, "context_bound": context_bound}
+        own = {"n_arms": n_arms, "dimension": dimension, **self._released(horizon, counter), "inflation": self._inflation}
         super().__init__(own, budget=budget, **options)
 
     def _params(self) -> LinUCBParams:
@@ -453,4 +338,5 @@ class LinearThompson(_Linear):
             spread=self._noise_std,
             radius_scale=self._inflation,
             movement=self._movement(),
+            grid=self._grid,
         )

@@ -55,11 +55,6 @@ class ContextualPolicy(Policy):
         """Whether ``see`` may change contexts of an environment with that bound."""
         return context_bound > self.effective_bound
 
-    def _movement(self) -> float:
-        # x * (r - r') with |x|_2 <= bound; in the L1 norm at most sqrt(d) times that.
-        lo, hi = self.reward_range
-        return (hi - lo) * self.context_bound * (math.sqrt(self.dimension) if self.channel.norm == 1 else 1.0)
-
     def _sizes(self) -> tuple[int, int]:
         return self.dimension, 0
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..errors import ArgumentError
 from ..privacy.channels import Channel, Laplace, Open
 from ..privacy.continual import BinaryTree, BufferedToeplitz, Counter, HonakerTree, HybridTree, Independent, SqrtToeplitz
 
-COUNTERS: dict[str, type[Counter]] = {
+_FEW = 4096  # releases whose noise may be kept
+
+COUNTERS: dict[str, Any] = {
     "tree": BinaryTree,
     "honaker": HonakerTree,
     "toeplitz": SqrtToeplitz,
@@ -19,27 +23,37 @@ COUNTERS: dict[str, type[Counter]] = {
 def counter_for(name: str | None, horizon: int | None, channel: Channel, *, secure: bool) -> Counter:
     """The counter that a policy's arguments ask for.
 
-    By default a tree for Laplace noise, square-root Toeplitz noise under secure noise, and its approximation in constant memory
-    otherwise.
+    By default the one with the least noise: square-root Toeplitz noise, or its approximation in constant memory for many releases,
+    where noise is Gaussian; the better of a tree and independent noise where it is Laplace.
 
     Raises:
         ArgumentError: the counter needs a horizon, or has no noise of the channel's family.
     """
     if isinstance(channel, Open):
         return Independent(None)
-    if name is None:
-        name = "tree" if isinstance(channel, Laplace) else "toeplitz" if secure else "buffered"
+    if name is None and horizon is not None:
+        name = _best(horizon, channel, secure)
     if name == "hybrid":
         return HybridTree()
-    if horizon is None:
-        raise ArgumentError(f"horizon must be an upper bound on the number of rounds for counter={name!r}, got None", "horizon")
-    counter = COUNTERS[name](horizon)
+    if horizon is None or name is None:
+        raise ArgumentError(
+            "horizon must be an upper bound on the number of rounds unless counter is 'hybrid', got None", "horizon"
+        )
+    counter: Counter = COUNTERS[name](horizon)
     counter.column_norm(channel.norm)  # refuses noise that does not fit
     return counter
+
+
+def _best(horizon: int, channel: Channel, secure: bool) -> str:
+    if not isinstance(channel, Laplace):
+        return "toeplitz" if secure or horizon <= _FEW else "buffered"
+    # The refined tree averages noisy nodes, which is no function of integers on the grid.
+    names = ("tree", "independent") if secure else ("honaker", "tree", "independent")
+    return min(names, key=lambda name: COUNTERS[name](horizon).max_variance(horizon, channel.norm))
 
 
 def noise_std(counter: Counter, channel: Channel, movement: float, releases: int) -> float:
     """The largest standard deviation, over so many releases, of the noise on one coordinate of the running sum."""
     if isinstance(channel, Open):
         return 0.0
-    return channel.scale(movement) * counter.max_variance(releases, norm=channel.norm) ** 0.5
+    return channel.scale(movement) * counter.max_variance(min(releases, counter.horizon or releases), channel.norm) ** 0.5

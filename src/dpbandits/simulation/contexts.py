@@ -50,7 +50,22 @@ def _distance_to(params, public, parameter):
 
 @entry
 def _contexts(
-    params, raw, public, wall, environment, parameter, tally, view, seen, altered, bounds, horizon, until, world_rng, choice_rng, privacy_rng
+    params,
+    raw,
+    public,
+    wall,
+    environment,
+    parameter,
+    tally,
+    view,
+    seen,
+    altered,
+    bounds,
+    horizon,
+    until,
+    world_rng,
+    choice_rng,
+    privacy_rng,
 ):
     """Play until the horizon, or pause at round ``until``; returns as the loop over arms does.
 

@@ -157,7 +157,20 @@ def play(
 
         def advance(wall: Wall, until: int) -> int:
             return loop(
-                policy.params, raw, public, wall, environment.state, parameter, tally, view, seen, altered, bounds, horizon, until, *rngs
+                policy.params,
+                raw,
+                public,
+                wall,
+                environment.state,
+                parameter,
+                tally,
+                view,
+                seen,
+                altered,
+                bounds,
+                horizon,
+                until,
+                *rngs,
             )
     else:
         loop = arms_loop(policy.kernels, environment.kernels)
@@ -165,7 +178,19 @@ def play(
 
         def advance(wall: Wall, until: int) -> int:
             return loop(
-                policy.params, raw, public, wall, environment.state, tally, bounds, horizon, until, max_hold, world, choices, privacy
+                policy.params,
+                raw,
+                public,
+                wall,
+                environment.state,
+                tally,
+                bounds,
+                horizon,
+                until,
+                max_hold,
+                world,
+                choices,
+                privacy,
             )
 
     status, until = -1, _CHUNK
@@ -193,7 +218,11 @@ def _describe_environment(environment: ArmsEnvironment | ContextEnvironment) -> 
 
 
 def _result(
-    policies: list[Policy], environment: ArmsEnvironment | ContextEnvironment, marks: np.ndarray, finished: list[list[_Run]], info: dict[str, Any]
+    policies: list[Policy],
+    environment: ArmsEnvironment | ContextEnvironment,
+    marks: np.ndarray,
+    finished: list[list[_Run]],
+    info: dict[str, Any],
 ) -> Result:
     curves, rows = [], []
     for policy, played in zip(policies, finished, strict=True):
@@ -205,7 +234,11 @@ def _result(
                     "run": np.repeat(np.arange(len(played)), marks.size),
                     "round": np.tile(marks, len(played)),
                     "regret": np.concatenate([run.tally.curve for run in played]),
-                    **({"distance": np.concatenate([run.tally.distance for run in played])} if played[0].tally.distance.size else {}),
+                    **(
+                        {"distance": np.concatenate([run.tally.distance for run in played])}
+                        if played[0].tally.distance.size
+                        else {}
+                    ),
                 }
             )
         )

@@ -24,19 +24,31 @@ def gaussian_norm(dimension: int, std: float, releases: int, probability: float)
     return std * (math.sqrt(dimension) + math.sqrt(2.0 * math.log(releases / probability)))
 
 
-def laplace_sum(terms: int, scale: float, log_odds: float) -> float:
-    """What a sum of Laplace variables exceeds in absolute value with probability at most 2 exp(-log_odds).
+def laplace_sum(squares: float, scale: float, log_odds: float) -> float:
+    """What a weighted sum of Laplace variables exceeds in absolute value with probability at most 2 exp(-log_odds).
 
-    Chernoff: -ln(1 - u) <= 2 ln(2) u for u <= 1/2, so that ln E exp(h X) <= 2 ln(2) terms (h scale)^2 while (h scale)^2 <= 1/2.
+    The weights are at most 1, and their squares add up to ``squares``.  Chernoff: -ln(1 - u) <= 2 ln(2) u for u <= 1/2, so that
+    ln E exp(h X) <= 2 ln(2) squares (h scale)^2 while (h scale)^2 <= 1/2.
     """
-    h = min(math.sqrt(log_odds / (2.0 * LN2 * terms)), math.sqrt(0.5))
-    return scale * (log_odds + 2.0 * LN2 * terms * h * h) / h
+    h = min(math.sqrt(log_odds / (2.0 * LN2 * squares)), math.sqrt(0.5))
+    return scale * (log_odds + 2.0 * LN2 * squares * h * h) / h
 
 
-def laplace_norm(dimension: int, scale: float, terms: int, releases: int, probability: float) -> float:
-    """The same as ``gaussian_norm`` for vectors of which every coordinate is a sum of at most ``terms`` Laplace variables."""
+def noise_norm(norm: int, dimension: int, std: float, scale: float, releases: int, probability: float) -> float:
+    """What the noise vectors of ``releases`` running sums stay below with probability 1 - ``probability``.
+
+    Args:
+        norm: 2 for Gaussian noise, 1 for Laplace noise.
+        dimension: of the vectors.
+        std: the largest standard deviation of a coordinate.
+        scale: of one noise variable; a coordinate is a sum of such variables with weights of at most 1.
+        releases: how many vectors.
+        probability: of failure.
+    """
+    if norm == 2:
+        return gaussian_norm(dimension, std, releases, probability)
     log_odds = math.log(2.0 * dimension * releases / probability)
-    return math.sqrt(dimension) * laplace_sum(terms, scale, log_odds)
+    return math.sqrt(dimension) * laplace_sum(std * std / (2.0 * scale * scale), scale, log_odds)
 
 
 def coordinate_quantile(std: float, directions: int, probability: float) -> float:

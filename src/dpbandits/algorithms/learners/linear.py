@@ -1,0 +1,145 @@
+"""What the policies with a linear model share: their arguments, their statistic, and the size of the noise on it.
+
+The statistic is the sum of x * reward, the only thing behind the wall: V = lambda I + sum of x x^T is public.  A record moves it by at
+most (hi - lo) |x|, which is (hi - lo) * context_bound for features that are scaled to that bound.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+import numpy as np
+
+from ...kernel import kernel
+from ...policies import ContextualPolicy, Options
+from ...policies.counting import COUNTERS, counter_for, noise_std
+from ...privacy.budgets import Budget
+from ...privacy.continual import Counter
+from ...validation import choice, integer, real
+from .confidence import coordinate_quantile, noise_norm
+
+LINEAR: dict[str, Any] = {
+    "ridge": 1.0,
+    "subgaussian": None,
+    "parameter_bound": 1.0,
+    "failure_probability": 0.001,
+    "radius_scale": 1.0,
+    "context_bound": 1.0,
+}
+MOST_ROUNDS = 10**12
+
+
+class LinearOptions(Options, total=False):
+    """Constructor arguments of policies with a linear model, beside their own and those of ``Options``.
+
+    ridge: lambda, the regulariser.  Default 1.
+    subgaussian: s, how far rewards scatter around their mean.  Default: half the width of the reward range.
+    parameter_bound: on the norm of the unknown parameter.  Default 1.
+    failure_probability: with which the confidence radius may be too small at some time.  Default 0.001.
+    radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.  Default 1.
+    context_bound: longer feature vectors are scaled to this length; noise is proportional to it.  Default 1.
+    """
+
+    ridge: float
+    subgaussian: float | None
+    parameter_bound: float
+    failure_probability: float
+    radius_scale: float
+    context_bound: float
+
+
+@kernel
+def collect(params, raw, public, arm, x, reward, n):
+    """Add x * reward, rounded to ``params.grid`` where secure noise needs exact sums."""
+    for i in range(x.size):
+        moved = x[i] * reward
+        if params.grid > 0.0:
+            moved = np.rint(moved / params.grid) * params.grid
+        raw.moment[i] += moved
+
+
+@kernel
+def sensitivity(params, public, norm):
+    return params.movement
+
+
+@kernel
+def summarise(params, raw, public, statistic):
+    for i in range(statistic.size):
+        statistic[i] = raw.moment[i]
+        raw.moment[i] = 0.0
+
+
+@kernel
+def estimate(params, public, i):
+    return public.estimate[i]
+
+
+class LinearPolicy(ContextualPolicy):
+    """The base of policies that release the running sum of x * reward with a counter."""
+
+    _horizon: int | None = None
+    _counting: str | None = None
+
+    def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
+        chosen = {**LINEAR, **options}
+        self._ridge = real("ridge", chosen["ridge"], 0.0, 1e12, strict=True)
+        given = chosen["subgaussian"]
+        self._subgaussian = None if given is None else real("subgaussian", given, 0.0, 1e12)
+        self._parameter_bound = real("parameter_bound", chosen["parameter_bound"], 0.0, 1e12)
+        self._failure = real("failure_probability", chosen["failure_probability"], 0.0, 1.0, strict=True)
+        self._radius_scale = real("radius_scale", chosen["radius_scale"], 0.0, 1e12)
+        own = {**config, **{name: chosen.pop(name) for name in LINEAR}}
+        super().__init__(own, budget=budget, **chosen)
+
+    def _released(self, horizon: int | None, counter: str | None) -> dict[str, Any]:
+        """Check and keep the arguments of the running sum."""
+        self._horizon = None if horizon is None else integer("horizon", horizon, 1, MOST_ROUNDS)
+        self._counting = None if counter is None else choice("counter", counter, tuple(COUNTERS))
+        return {"horizon": self._horizon, "counter": self._counting}
+
+    @property
+    def _releases(self) -> int | None:
+        """How many releases are planned for; None for any number."""
+        return self._horizon
+
+    def _counter(self) -> Counter:
+        return counter_for(self._counting, self._releases, self.channel, secure=self._noise.secure)
+
+    def _movement(self) -> float:
+        # x * (r - r') with |x|_2 <= bound; in the L1 norm at most sqrt(d) times that.  Rounding moves a coordinate of each record by
+        # half a grid step.
+        lo, hi = self.reward_range
+        d = self.dimension
+        if self.channel.norm == 1:
+            return (hi - lo) * self.context_bound * math.sqrt(d) + d * self._grid
+        return (hi - lo) * self.context_bound + math.sqrt(d) * self._grid
+
+    @property
+    def _grid(self) -> float:
+        return cast(float, self._config["grid"]) if self._noise.secure else 0.0
+
+    @property
+    def _scatter(self) -> float:
+        """How far rewards scatter: a variable in [lo, hi] is (hi - lo) / 2 subgaussian (Hoeffding)."""
+        lo, hi = self.reward_range
+        return (hi - lo) / 2 if self._subgaussian is None else self._subgaussian
+
+    @property
+    def _noise_std(self) -> float:
+        """The largest standard deviation of the noise on a coordinate of the running sum."""
+        return noise_std(self._counter(), self.channel, self._movement(), self._releases or MOST_ROUNDS)
+
+    def _noise_norm(self, probability: float) -> float:
+        """What the noise of all releases stays below in the L2 norm."""
+        if self.budget is None:
+            return 0.0
+        releases = self._releases or MOST_ROUNDS
+        return noise_norm(self.channel.norm, self.dimension, self._noise_std, self.noise_scale, releases, probability)
+
+    def _spread(self, probability: float) -> float:
+        """What the noise of all releases would stay below in the direction of every arm, if the arms were independent of it."""
+        if self.budget is None:
+            return 0.0
+        return coordinate_quantile(self._noise_std, self.n_arms * (self._releases or MOST_ROUNDS), probability)

@@ -1,0 +1,294 @@
+"""Rarely switching OFUL on privately released sums: AdaC-OFUL (Azize & Basu 2024, Algorithm 3), and a tighter form of it.
+
+The estimate changes only when det V has grown by the factor 1 + C since the last change, with V = lambda I + sum of x x^T of what was
+played.  Contexts, and so V and the rounds of all changes, are public.
+
+What crosses the wall: at every change, the running sum of x * reward, with the noise of a counter over the changes.  One person
+contributes one reward to one increment, the sum of one episode, and moves it by at most (hi - lo) * context_bound for features no
+longer than ``context_bound``, which scaling enforces.  When an episode ends depends on V, hence on contexts and on what was released
+before (Azize & Basu 2024, Theorem 3 and Appendix D).
+
+As published, every increment has noise of its own, so that the noise of the sum grows with the number of changes.  The number of
+changes is at most n = d ln(1 + T L^2 / (lambda d)) / ln(1 + C), which is public: noise that is correlated over n releases costs a
+record the same and is several times smaller (``variant="tight"``).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Unpack
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..kernel import entry, kernel
+from ..policies import Card, Kernels, register
+from ..policies.contextual import within_bound
+from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.channels import Gaussian, Laplace
+from ..validation import choice, integer, real
+from .learners.linear import LinearOptions, LinearPolicy, collect, estimate, sensitivity, summarise
+from .learners.ridge import add_observation, factorise, invert, most_optimistic, multiply, smallest_eigenvalue
+
+ROUNDS, RELEASES = range(2)
+LOG_DET, STANDING, RADIUS = range(3)
+
+
+class OFULParams(NamedTuple):
+    n_arms: int
+    dimension: int
+    context_bound: float
+    ridge: float  # lambda
+    growth: float  # ln(1 + C)
+    subgaussian: float  # s: how far rewards scatter around their mean
+    log_odds: float  # 2 ln(1/p)
+    bias: float  # sqrt(lambda) times the bound on |theta|
+    noise_norm: float  # bound on the norm of the noise of every release, or of the first one if it adds up
+    adds_up: bool  # whether the noise is that of all releases so far
+    spread: float  # the bound in one direction; instead of ``noise_norm``
+    eigenvalue: float  # lambda_0, the least eigenvalue of E[x x^T], where V is replaced by a bound on it; nan otherwise
+    log_rounds: float  # ln(d / p), of that bound
+    radius_scale: float
+    movement: float  # the most that a record moves an increment, in the channel's norm
+    grid: float  # to which increments are rounded; 0 for none
+
+
+class OFULRaw(NamedTuple):
+    moment: np.ndarray  # (d,) sum of x * reward of the running episode
+
+
+class OFULPublic(NamedTuple):
+    precision: np.ndarray  # (d, d) V
+    inverse: np.ndarray  # (d, d)
+    standing: np.ndarray  # (d, d) inverse at the last change
+    estimate: np.ndarray  # (d,)
+    facts: np.ndarray  # (3,) ln(det V / lambda^d) now and at the last change; the radius since then
+    clock: np.ndarray  # (2,) rounds booked, releases
+    scratch: np.ndarray  # (d + 1, d)
+
+
+@kernel
+def set_radius(params, public, eigenvalue):
+    facts, clock = public.facts, public.clock
+    noise = params.noise_norm
+    if params.adds_up:
+        noise *= np.sqrt(float(clock[RELEASES]))
+    if not np.isnan(params.eigenvalue):
+        # The bound of Gentile, Li & Zappella (2014) on the eigenvalues of sums, which is negative for long: then lambda alone.
+        log = np.log(clock[ROUNDS] + 3.0) + params.log_rounds
+        least = 0.25 * params.eigenvalue * clock[ROUNDS] - 8.0 * log - 2.0 * np.sqrt(clock[ROUNDS] * log)
+        eigenvalue = params.ridge + max(least, 0.0)
+    sampling = params.subgaussian * np.sqrt(params.log_odds + facts[LOG_DET]) + params.bias
+    facts[RADIUS] = params.radius_scale * (sampling + noise / np.sqrt(eigenvalue))
+
+
+@entry
+def init(params):
+    d = params.dimension
+    public = OFULPublic(
+        np.eye(d) * params.ridge,
+        np.eye(d) / params.ridge,
+        np.eye(d) / params.ridge,
+        np.zeros(d),
+        np.zeros(3),
+        np.zeros(2, np.int64),
+        np.zeros((d + 1, d)),
+    )
+    set_radius(params, public, params.ridge)
+    return OFULRaw(np.zeros(d)), public
+
+
+@kernel
+def choose(params, public, view, rng):
+    """The arm of highest <x, estimate> + radius |x|_{V^-1}, with estimate, radius and V of the last change."""
+    spread = params.radius_scale * params.spread
+    arm = most_optimistic(view, public.estimate, public.standing, public.facts[RADIUS], spread, public.scratch[0])
+    return arm, 1.0
+
+
+@kernel
+def note(params, public, arm, x, n):
+    public.facts[LOG_DET] += add_observation(public.precision, public.inverse, x, n, public.scratch[0])
+    public.clock[ROUNDS] += n
+
+
+@kernel
+def due(params, public):
+    return public.facts[LOG_DET] > public.facts[STANDING] + params.growth
+
+
+@kernel
+def publish(params, public, release):
+    public.clock[RELEASES] += 1
+    public.facts[STANDING] = public.facts[LOG_DET]
+    factor = public.scratch[1:]
+    eigenvalue = smallest_eigenvalue(public.precision, params.ridge, factor)
+    # From V itself, because updates of the inverse lose digits.
+    factorise(public.precision, 0.0, factor)
+    invert(factor, public.inverse)
+    for i in range(params.dimension):
+        for j in range(params.dimension):
+            public.standing[i, j] = public.inverse[i, j]
+    multiply(public.standing, release, public.estimate)
+    set_radius(params, public, eigenvalue)
+
+
+_KERNELS = Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, see=within_bound, estimate=estimate)
+
+
+class _RarelySwitching(LinearPolicy):
+    """What both policies of this file share."""
+
+    kernels = _KERNELS
+    _growth: float
+    _variant = "tight"
+    _eigenvalue: float | None = None
+
+    @property
+    def most_changes(self) -> int:
+        """How often the determinant can grow by 1 + C within the horizon (determinant-trace inequality).
+
+        With ``clip=False`` features may be longer than their bound, and four times its length are planned for.
+        """
+        length = self.context_bound * (1.0 if self.clip else 4.0)
+        rounds = self._horizon or 1
+        most = self.dimension * math.log1p(rounds * length**2 / (self._ridge * self.dimension)) / math.log1p(self._growth)
+        return min(rounds, math.floor(most) + 1)
+
+    @property
+    def _releases(self) -> int | None:
+        return None if self._horizon is None else self.most_changes
+
+    def _params(self) -> OFULParams:
+        published = self._variant == "published"
+        # The published theorem fails with probability 3 delta; the tight one splits delta over sampling and noise.
+        each = self._failure if published or self.budget is None else self._failure / 2
+        return OFULParams(
+            n_arms=self.n_arms,
+            dimension=self.dimension,
+            context_bound=self.effective_bound,
+            ridge=self._ridge,
+            growth=math.log1p(self._growth),
+            subgaussian=self._scatter,
+            log_odds=2.0 * math.log(1.0 / each),
+            bias=math.sqrt(self._ridge) * self._parameter_bound,
+            noise_norm=0.0 if self._variant == "heuristic" else self._noise_norm(each),
+            adds_up=published,
+            spread=self._spread(each) if self._variant == "heuristic" else 0.0,
+            eigenvalue=math.nan if self._eigenvalue is None else self._eigenvalue,
+            log_rounds=math.log(self.dimension / each),
+            radius_scale=self._radius_scale,
+            movement=self._movement(),
+            grid=self._grid,
+        )
+
+    def _noise_norm(self, probability: float) -> float:
+        if self.budget is not None and self._horizon is not None and self._variant == "published":
+            # f(d, delta / T) of Appendix F, with ln(1 / .); the printed radius mixes ln(1 / delta) and ln(T / delta).
+            log = math.log(self._horizon / probability)
+            return self.noise_scale * math.sqrt(self.dimension + 2.0 * math.sqrt(self.dimension * log) + 2.0 * log)
+        return super()._noise_norm(probability)
+
+
+@register(n_arms=3, dimension=2)
+class RSOFUL(_RarelySwitching):
+    """Rarely switching OFUL, without privacy (Abbasi-Yadkori, Pál & Szepesvári 2011, Section 5.1).
+
+    Plays arg max of ``<x, estimate> + radius |x|_{V^-1}``; estimate, radius and V change when det V has grown by 1 + C.
+
+    Args:
+        n_arms: number of arms in every round.
+        dimension: of the features.
+        growth: C.
+        budget: None; the private relative is ``AdaCOFUL``.
+        **options: see ``LinearOptions``.
+
+    Example:
+        >>> RSOFUL(2, 3).pull(np.eye(3)[:2]).arm
+        0
+    """
+
+    card = Card(
+        title="rarely switching OFUL, not private",
+        source="Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic Bandits, Section 5.1",
+        channels={},
+        trust_model="none",
+    )
+
+    def __init__(
+        self,
+        n_arms: int,
+        dimension: int,
+        *,
+        growth: float = 1.0,
+        budget: None = None,
+        **options: Unpack[LinearOptions],
+    ) -> None:
+        self._growth = real("growth", growth, 0.0, 1e6, strict=True)
+        super().__init__({"n_arms": n_arms, "dimension": dimension, "growth": self._growth}, budget=budget, **options)
+
+
+@register(n_arms=3, dimension=2, horizon=30_000)
+class AdaCOFUL(_RarelySwitching):
+    """Rarely switching OFUL on noisy sums (Azize & Basu 2024, Algorithm 3).
+
+    Plays arg max of ``<x, estimate> + radius |x|_{V^-1}`` with ``estimate = V^-1 (sum x r + noise)``; estimate, radius and V change when
+    det V has grown by 1 + C.
+
+    Args:
+        n_arms: number of arms in every round.
+        dimension: of the features.
+        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        horizon: an upper bound on the number of rounds, from which the number of changes is bounded; generous is fine.
+        variant: "tight": correlated noise over the changes, and a radius from the exact, public V that holds for all changes at once.
+            "heuristic": the same noise with a smaller radius, as if noise and features were independent; it claims no coverage.
+            "published": independent noise in every episode, and the radius of Appendix F.  Privacy is the same in all three.
+        counter: another counter than the variant's own: "tree", "honaker", "toeplitz", "buffered" or "independent".
+        smallest_eigenvalue: lambda_0 of the published radius, the least eigenvalue of E[x x^T] under the environment; None puts the
+            least eigenvalue of the exact, public V in its place.
+        growth: C.
+        **options: see ``LinearOptions``.
+
+    When to choose: contexts are public, rewards private, and the number of rounds is large: the least noise, and choices that stand
+    for long.
+
+    Example:
+        >>> policy = AdaCOFUL(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
+        >>> decision = policy.pull(np.eye(3)[:2])
+        >>> policy.update(1.0)
+        True
+    """
+
+    card = Card(
+        title="rarely switching OFUL on noisy sums",
+        source="Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3; counters: dpbandits.privacy.continual",
+        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+    )
+
+    def __init__(
+        self,
+        n_arms: int,
+        dimension: int,
+        *,
+        budget: Budget | None,
+        horizon: int,
+        variant: str = "tight",
+        counter: str | None = None,
+        smallest_eigenvalue: float | None = None,
+        growth: float = 1.0,
+        **options: Unpack[LinearOptions],
+    ) -> None:
+        self._horizon = integer("horizon", horizon, 1, 10**12)
+        self._variant = choice("variant", variant, ("tight", "heuristic", "published"))
+        if self._variant == "published" and isinstance(budget, PureDP):
+            raise ArgumentError("variant must be 'tight' or 'heuristic' for a PureDP budget: the paper has Gaussian noise only")
+        if counter is not None:
+            self._counting = choice("counter", counter, ("tree", "honaker", "toeplitz", "buffered", "independent"))
+        elif self._variant == "published":
+            self._counting = "independent"
+        if smallest_eigenvalue is not None:
+            self._eigenvalue = real("smallest_eigenvalue", smallest_eigenvalue, 0.0, 1e12)
+        self._growth = real("growth", growth, 0.0, 1e6, strict=True)
+        own = {"n_arms": n_arms, "dimension": dimension, "horizon": self._horizon, "variant": self._variant, "counter": counter}
+        own |= {"smallest_eigenvalue": self._eigenvalue, "growth": self._growth}
+        super().__init__(own, budget=budget, **options)
