@@ -55,6 +55,9 @@ class ContextualPolicy(Policy):
         """Whether ``see`` may change contexts of an environment with that bound."""
         return context_bound > self.effective_bound
 
+    def _assumed(self) -> list[str]:
+        return [f"contexts are public; feature vectors are at most {self.context_bound:g} long, which scaling enforces"]
+
     def _sizes(self) -> tuple[int, int]:
         return self.dimension, 0
 

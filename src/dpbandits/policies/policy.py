@@ -107,6 +107,10 @@ class Policy:
         """How long the statistic is, and into how many parts records fall."""
         return 1, 0
 
+    def _assumed(self) -> list[str]:
+        """What the guarantee assumes beside what all guarantees do."""
+        return []
+
     def _movement(self) -> float:
         """The most that one record moves a statistic, in the channel's norm."""
         lo, hi = self.reward_range

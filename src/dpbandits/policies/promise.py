@@ -67,6 +67,7 @@ def describe(policy: Policy, *, simulated: bool = False) -> Guarantee:
     assumptions = []
     if private and policy.clip:
         assumptions.append(f"a person contributes one round, and rewards lie in [{lo:g}, {hi:g}], which clipping enforces")
+        assumptions += policy._assumed()
         if card.trust_model == "local" and not policy._takes_reports:
             assumptions.append(
                 "update() runs on the person's side; where it does not, use reports=True and randomise rewards there"
