@@ -201,8 +201,9 @@ class SecureSum:
             return noisy[0].astype(np.float64)
         if isinstance(self.counter, BinaryTree):
             return self._node(t, exact, noisy, units, channel, width)
+        assert isinstance(self.counter, HybridTree)
         depth = t.bit_length() - 1
-        inside, scales = t - (1 << depth), self.counter.start(1, channel.norm).table[0]
+        inside, scales = t - (1 << depth), self.counter.scales(channel.norm)
         if inside:
             return noisy[0] + self._node(inside, exact[1:], noisy[1:], units, channel, width * scales[depth])
         noisy[0] += units + exact.sum(axis=0) + self._noise(channel, width * scales[0])

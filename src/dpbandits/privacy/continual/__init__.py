@@ -7,7 +7,7 @@ published, B y = (sum so far) + B z, follows from y alone.  Noise of different r
 
 **What a record costs, over all releases together: one release of the channel with that multiplier.**  Fix everybody else, and let
 the record be in increment s.  Whatever was released before row t, the two worlds have equal increments elsewhere, those after s
-too if they depend on releases, so that row t differs by at most C_ts D: by a number that depends on the position alone.  C has no
+too if they depend on releases, so that row t moves by a vector of length C_ts D at most: a bound that depends on the position alone.  C has no
 entries above its diagonal (a row uses nothing that comes later), so that the rows are an adaptive composition of channels with
 fixed parameters:
 

@@ -283,17 +283,17 @@ class HybridTree(_Dyadic):
     def _column(self, norm: int) -> float:
         return 1.0
 
-    def _scales(self, norm: int) -> np.ndarray:
+    def scales(self, norm: int) -> np.ndarray:
         """(49,) what the noise of a block, and that of a node in a tree of 1, 2, ... levels, is multiplied with."""
         return (2.0 * np.maximum(1.0, np.arange(_LONGEST.bit_length()))) ** (1 / norm)
 
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:
         depth = np.frexp(t.astype(np.float64))[1] - 1
-        squares = self._scales(norm) ** 2
+        squares = self.scales(norm) ** 2
         return (depth + 1) * squares[0] + (np.bitwise_count(t).astype(np.int64) - 1) * squares[depth]
 
     def _encoder(self, n: int, norm: int) -> np.ndarray:
-        c, scales = np.zeros((n, n)), self._scales(norm)
+        c, scales = np.zeros((n, n)), self.scales(norm)
         for t in range(1, n + 1):
             depth, inside = t.bit_length() - 1, t & (t - 1)
             if inside:
@@ -303,7 +303,7 @@ class HybridTree(_Dyadic):
         return c
 
     def _decoder(self, n: int, norm: int) -> np.ndarray:
-        b, scales = np.zeros((n, n)), self._scales(norm)
+        b, scales = np.zeros((n, n)), self.scales(norm)
         for t in range(1, n + 1):
             depth, before = t.bit_length() - 1, t & (t - 1)
             if before:
@@ -314,7 +314,7 @@ class HybridTree(_Dyadic):
         return b
 
     def _storage(self, n: int, norm: int) -> tuple[np.ndarray, int]:
-        scales = self._scales(norm)
+        scales = self.scales(norm)
         return scales[None, :].copy(), scales.size
 
 
@@ -322,8 +322,7 @@ class HybridTree(_Dyadic):
 class SqrtToeplitz(Counter):
     """The square root of the summing matrix (Bennett 1977; Fichtenberger, Henzinger & Upadhyay 2023): B = C = sqrt(A).
 
-    Its first column is f_0 = 1, f_k = f_{k-1} (1 - 1/2k), and its maximal variance within a few percent of the least possible.
-    It keeps all noise: a release costs time, and the whole memory, in proportion to the number of releases so far.
+    Its first column is f_0 = 1, f_k = f_{k-1} (1 - 1/2k); no Toeplitz factors have a smaller maximal variance.  It keeps all noise: a release costs time, and the whole memory, in proportion to the number of releases so far.
 
     Args:
         horizon: the number of releases planned.
