@@ -322,7 +322,8 @@ class HybridTree(_Dyadic):
 class SqrtToeplitz(Counter):
     """The square root of the summing matrix (Bennett 1977; Fichtenberger, Henzinger & Upadhyay 2023): B = C = sqrt(A).
 
-    Its first column is f_0 = 1, f_k = f_{k-1} (1 - 1/2k); no Toeplitz factors have a smaller maximal variance.  It keeps all noise: a release costs time, and the whole memory, in proportion to the number of releases so far.
+    Its first column is f_0 = 1, f_k = f_{k-1} (1 - 1/2k); no Toeplitz factors have a smaller maximal variance.  It keeps all noise:
+    a release costs time, and the whole memory, in proportion to the number of releases so far.
 
     Args:
         horizon: the number of releases planned.
