@@ -556,7 +556,7 @@ def test_secure_sums_are_the_factorisation_in_integers(name, norm, horizon):
     # 1 / scale where the integer row has ones.
     unit = 2.0**bits if name == "rounded" else 1.0 / np.abs(c).max(axis=1)
     assert rows == pytest.approx((scales * counter.column_norm(norm) / grid * unit)[:, None] * np.ones(n), rel=1e-12)
-    assert np.all(rows >= (scales * counter.column_norm(norm) / grid * unit)[:, None])  # never less than claimed
+    assert np.all(rows > (scales * counter.column_norm(norm) / grid * unit)[:, None])  # rounded up
     noise = np.array(script.given).reshape(horizon, n) * grid / (np.ones(horizon) * unit)[:, None]
     assert release - np.cumsum(increments, axis=0) == pytest.approx(b @ noise, abs=1e-9)
     if name != "rounded":
@@ -637,7 +637,9 @@ def test_a_secure_sum_refuses_what_it_cannot_add():
     for bad in ([0.25, 0.0], [math.nan, 0.0], [math.inf, 0.0], [2.0**40, 0.0]):
         with pytest.raises(DPBanditsError, match="not multiples of the grid"):
             running.add(np.array(bad), CHANNELS[2], 1.0)
-    assert running.state.clock[0] == 0
+    with pytest.raises(DPBanditsError, match="take a coarser grid"):
+        running.add(np.zeros(2), CHANNELS[2], 1e16)
+    assert running.state.clock[0] == running.state.exact.any() == running.state.noisy.any() == 0
     for _ in range(2):
         running.add(np.zeros(2), CHANNELS[2], 1.0)
     with pytest.raises(BudgetExhausted, match="planned for 2 releases"):
@@ -646,6 +648,14 @@ def test_a_secure_sum_refuses_what_it_cannot_add():
     for counter in (HonakerTree(8), BufferedToeplitz(8), BinaryTree(2**31)):
         with pytest.raises(ArgumentError, match=r"^counter must be BinaryTree, HybridTree, Independent or SqrtToeplitz"):
             SecureSum(counter, 1, 1.0, Script())
+
+
+def test_noise_that_is_ready_does_not_pile_up():
+    source = Sampler()
+    running = SecureSum(Independent(), 1, 1.0, source)
+    for t in range(200):
+        running.add(np.zeros(1), CHANNELS[1], 1.0 + t / 8)
+    assert len(source._ready) <= 65
 
 
 def test_a_secure_stream():

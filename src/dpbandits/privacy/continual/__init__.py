@@ -31,18 +31,11 @@ sum_t (C_ts D_s / scale_t)^2 / 2, which no single release bounds.
 | ``SqrtToeplitz`` | Gaussian | 8.90 | T |
 """
 
-from .counters import (
-    BinaryTree,
-    BufferedToeplitz,
-    Counter,
-    HonakerTree,
-    HybridTree,
-    Independent,
-    SqrtToeplitz,
-    overshoot,
-)
+from .counters import Counter, Independent
 from .running import Running, disclose, draws_of, is_spent, pass_on, single
 from .streaming import ContinualSum, smat, svec
+from .toeplitz import BufferedToeplitz, SqrtToeplitz, overshoot
+from .trees import BinaryTree, HonakerTree, HybridTree
 
 __all__ = [
     "BinaryTree",
