@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -150,13 +151,20 @@ class Crossing:
             )
 
     def _refuse_inexact_sums(self) -> None:
+        most = self._noise.most_records
+        if self._exactly is not None:
+            most = min(most, math.floor(self._exactly.largest * self._exactly.grid / (self._extent() + self._exactly.grid)))
         records = self._progress.rounds - int(self._wall.opened[self.kernels.part(self.params, self._public)])
-        if records > self._noise.most_records:
+        if records > most:
             self._progress.exhausted = True
             raise ArgumentError(
                 f"grid must be coarser than {self._config['grid']!r} for a release over {records} rounds: "
-                f"sums are exact for at most {self._noise.most_records} rewards of this range"
+                f"sums are exact for at most {most} rewards of this range"
             )
+
+    def _extent(self) -> float:
+        """How far from zero a record can move a coordinate of the statistic."""
+        raise TypeError(f"{type(self).__name__} does not say how large its records are")
 
     def _make_room(self) -> None:
         ledger = self._wall.ledger

@@ -109,6 +109,9 @@ class Policy(Crossing):
         lo, hi = self.reward_range
         return hi - lo
 
+    def _extent(self) -> float:
+        return max(map(abs, self.reward_range))
+
     @property
     def planned_rounds(self) -> int | None:
         """For how many rounds the running sum of a policy that releases in every round was planned; None for any number."""

@@ -38,7 +38,7 @@ _LARGEST = 2**32  # reward in grid units: at least 2**21 rewards always fit into
 _UP = 1.0 + 2.0**-48  # outweighs a dozen roundings
 _BATCH = 32  # noise variables drawn at once
 _SCALES = 64  # for how many scales noise is kept ready
-_MOST_RELEASES = 2**30  # of a continual sum; 2**32 grid units each, they add up within 64 bits
+_MOST_RELEASES = 2**30  # of a continual sum
 _WIDEST = 2.0**50  # noise in grid units, so that no sum of it overflows
 _BITS = 10  # of the rounded square root: one part in a thousand more variance than without rounding
 
@@ -172,7 +172,7 @@ class SecureSum:
         """Add a vector and release the noisy sum, shape (size,).
 
         Args:
-            increments: (size,) multiples of the grid, at most 2**32 grid units each.
+            increments: (size,) multiples of the grid, at most ``largest`` grid units each.
             channel: its family and norm; the open channel adds no noise.
             scale: noise multiplier times the sensitivity of the increment; the column norm of the counter is applied here.
 
@@ -184,12 +184,17 @@ class SecureSum:
         if t > (self.counter.horizon or _MOST_RELEASES):
             raise BudgetExhausted(f"the continual sum was planned for {t - 1} releases, and all of them were made")
         units = [value / self.grid for value in np.asarray(increments, np.float64).tolist()]
-        if not all(abs(value) <= _LARGEST and value.is_integer() for value in units):
-            raise DPBanditsError("the increments are not multiples of the grid within 2**32 of its units: they cannot be summed")
+        if not all(abs(value) <= self.largest and value.is_integer() for value in units):
+            raise DPBanditsError(f"the increments are not multiples of the grid within {self.largest} of its units")
         width = scale * self.counter.column_norm(channel.norm) * self._row_scale(t, channel.norm)
         noise = self._noise(channel.family, width / self.grid)
         self.state.clock[0] = t
         return self._advance(t, np.array(units, np.int64), noise) * self.grid
+
+    @property
+    def largest(self) -> int:
+        """The largest increment in grid units, so that rows of all of them stay within 64 bits."""
+        return int(2**61 / ((self.counter.horizon or _MOST_RELEASES) * self._row_scale(1, 2)))
 
     def _row_scale(self, t: int, norm: int) -> float:
         """By how much the integer row that ends at release t is longer than the row of C."""
