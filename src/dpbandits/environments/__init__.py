@@ -3,7 +3,9 @@
 from .base import ArmsEnvironment, ArmsKernels
 from .contexts import ContextEnvironment, ContextKernels, ContextTable
 from .doctor import DoctorBandit, DoctorReplay, actg175
+from .linear import GaussianContexts, LinearArms
 from .logged import LoggedTrial
+from .pools import PoolContexts, Recommendations
 from .stochastic import Bernoulli, Beta, BoundedGaussian, Gaussian
 from .tables import RewardTable
 
@@ -19,7 +21,11 @@ __all__ = [
     "DoctorBandit",
     "DoctorReplay",
     "Gaussian",
+    "GaussianContexts",
+    "LinearArms",
     "LoggedTrial",
+    "PoolContexts",
+    "Recommendations",
     "RewardTable",
     "actg175",
 ]
