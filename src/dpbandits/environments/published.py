@@ -1,0 +1,66 @@
+"""Data sets that others publish and that users bring themselves: their files, checked and read."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..errors import ArgumentError
+
+
+def read_files(folder: str | os.PathLike[str], digests: Mapping[str, str], instructions: str, *, check: bool) -> dict[str, bytes]:
+    """The content of the files that ``digests`` names with their SHA-256.
+
+    Raises:
+        ArgumentError: a file is missing or cannot be read, or, with ``check``, is not the published one.
+    """
+    contents = {}
+    for name, digest in digests.items():
+        try:
+            contents[name] = (Path(folder) / name).read_bytes()
+        except (OSError, TypeError, ValueError) as error:
+            raise ArgumentError(f"folder must hold {name}, got {folder!r} ({error}).  {instructions}", "folder") from error
+        found = sha256(contents[name]).hexdigest()
+        if check and found != digest:
+            raise ArgumentError(
+                f"folder must hold {name} as published, got {len(contents[name]):,} bytes with SHA-256 {found} instead of {digest}: "
+                f"the file is damaged, cut short or another edition.  Get it again, or take it as it is with check=False.  {instructions}",
+                "folder",
+            )
+    return contents
+
+
+def table(name: str, content: bytes, columns: Mapping[str, type], **options: Any) -> pd.DataFrame:
+    """A file of separated values without quoting.
+
+    Args:
+        name: of the file, for messages.
+        content: of the file.
+        columns: the names and types that the table must have, in order.
+        options: of ``pandas.read_csv``.
+
+    Raises:
+        ArgumentError: the file has other columns, or values that are not of these types.
+    """
+    try:
+        frame = pd.read_csv(BytesIO(content), quoting=csv.QUOTE_NONE, keep_default_na=False, **options)
+        if list(frame.columns) != list(columns):
+            raise ValueError(f"its columns are {', '.join(map(str, frame.columns))}")
+        return frame.astype(dict(columns))
+    except ValueError as error:  # pandas' own errors and those of the encoding are ValueErrors
+        raise ArgumentError(f"folder must hold {name} with columns {', '.join(columns)}, got: {error}", "folder") from error
+
+
+def require_known(name: str, values: pd.Series, known: pd.Series, source: str) -> None:
+    """Refuse values that the other table does not list."""
+    unknown = values[~values.isin(known)]
+    if len(unknown):
+        message = f"folder must hold {name} whose {values.name} are all in {source}, got {unknown.iloc[0]!r}"
+        raise ArgumentError(f"{message} and {len(unknown) - 1} more that are not", "folder")
