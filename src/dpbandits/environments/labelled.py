@@ -92,7 +92,8 @@ class Classification(ContextEnvironment):
             raise ArgumentError(f"names must hold {self.n_arms} names, one per class, got {self._names}", "names")
         most = min(features.shape)
         rows = _unit_rows(features, most if components is None else integer("components", components, 1, most))
-        order = np.random.default_rng(integer("seed", seed, 0)).permutation(len(rows)) if flag("once", once) else np.arange(0)
+        shuffled = np.random.default_rng(integer("seed", seed, 0)).permutation(len(rows))
+        order = shuffled if flag("once", once) else shuffled[:0]
         self.horizon = len(rows) if once else None
         self.dimension = self.n_arms * rows.shape[1]
         self.support, self.context_bound = (0.0, 1.0), 1.0

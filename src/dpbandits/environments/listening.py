@@ -85,11 +85,14 @@ def lastfm(folder: str | os.PathLike[str], *, check: bool = True) -> LastFM:
     dpbandits.errors.ArgumentError: folder must hold artists.dat, got 'no/such/folder' ...
     """
     files = read_files(folder, _FILES, _INSTRUCTIONS, check=flag("check", check))
-    whole = ("userID", "artistID", "tagID", "day", "month", "year")
-    artists = table("artists.dat", files["artists.dat"], {"id": int, "name": str, "url": str, "pictureURL": str}, sep="\t")
-    tags = table("tags.dat", files["tags.dat"], {"tagID": int, "tagValue": str}, sep="\t", encoding="latin-1")
-    listening = table("user_artists.dat", files["user_artists.dat"], {"userID": int, "artistID": int, "weight": int}, sep="\t")
-    assignments = table("user_taggedartists.dat", files["user_taggedartists.dat"], dict.fromkeys(whole, int), sep="\t")
+    about = {"id": int, "name": str, "url": str, "pictureURL": str}
+    artists = table("artists.dat", files["artists.dat"], about, separator="\t", header=True)
+    words = {"tagID": int, "tagValue": str}
+    tags = table("tags.dat", files["tags.dat"], words, separator="\t", header=True, encoding="latin-1")
+    counts = dict.fromkeys(("userID", "artistID", "weight"), int)
+    listening = table("user_artists.dat", files["user_artists.dat"], counts, separator="\t", header=True)
+    tagging = dict.fromkeys(("userID", "artistID", "tagID", "day", "month", "year"), int)
+    assignments = table("user_taggedartists.dat", files["user_taggedartists.dat"], tagging, separator="\t", header=True)
     require_known("user_artists.dat", listening["artistID"], artists["id"], "artists.dat")
     require_known("user_taggedartists.dat", assignments["tagID"], tags["tagID"], "tags.dat")
     return LastFM(artists, listening, tags, assignments)

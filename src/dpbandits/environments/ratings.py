@@ -87,14 +87,14 @@ def movielens(folder: str | os.PathLike[str], *, check: bool = True) -> MovieLen
     dpbandits.errors.ArgumentError: folder must hold u.data, got 'no/such/folder' ...
     """
     files = read_files(folder, _FILES, _INSTRUCTIONS, check=flag("check", check))
-    genres = table("u.genre", files["u.genre"], {"genre": str, "number": int}, sep="|", names=["genre", "number"])
+    genres = table("u.genre", files["u.genre"], {"genre": str, "number": int}, separator="|", header=False)
     names = genres.sort_values("number")["genre"].tolist()
     about = {name: int if name == "movie" else str for name in _ABOUT} | dict.fromkeys(names, int)
-    movies = table("u.item", files["u.item"], about, sep="|", names=list(about), index_col=False, encoding="latin-1")
+    movies = table("u.item", files["u.item"], about, separator="|", header=False, encoding="latin-1")
     years = pd.to_numeric(movies["date"].str[-4:], errors="coerce").fillna(0).astype(int)
     movies = movies.drop(columns=["video_date", "url"])
     movies.insert(3, "year", years)
     columns = dict.fromkeys(("user", "movie", "rating", "timestamp"), int)
-    ratings = table("u.data", files["u.data"], columns, sep="\t", names=list(columns), index_col=False)
+    ratings = table("u.data", files["u.data"], columns, separator="\t", header=False)
     require_known("u.data", ratings["movie"], movies["movie"], "u.item")
     return MovieLens(ratings.sort_values("timestamp", kind="stable", ignore_index=True), movies, names)
