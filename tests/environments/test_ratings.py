@@ -106,12 +106,12 @@ def test_the_published_counts(original):
 
 
 def test_the_published_data_as_a_bandit(original, play):
-    """The features know something: a linear model fitted on half of the rounds beats chance by a fifth, 8 standard errors."""
+    """The features know something: a linear model fitted on half of the rounds finds the liked movie twice as often as chance."""
     environment = original.environment()
     assert (environment.n_arms, environment.dimension, environment.context_bound) == (25, 20, 1.0)
-    rounds = play(environment, np.zeros(20_000), seed=1)
+    rounds = play(environment, np.zeros(8000), seed=1)
     rewards = np.eye(25)[rounds.hidden]
-    seen = rounds.contexts[:10_000].reshape(-1, 20)
-    theta = np.linalg.solve(seen.T @ seen + np.eye(20), seen.T @ rewards[:10_000].ravel())
-    chosen = (rounds.contexts[10_000:] @ theta).argmax(axis=1)
-    assert 25 * (chosen == rounds.hidden[10_000:]).mean() > 1.2
+    seen = rounds.contexts[:4000].reshape(-1, 20)
+    theta = np.linalg.solve(seen.T @ seen + np.eye(20), seen.T @ rewards[:4000].ravel())
+    chosen = (rounds.contexts[4000:] @ theta).argmax(axis=1)
+    assert 25 * (chosen == rounds.hidden[4000:]).mean() > 2.0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Mapping
 from hashlib import sha256
+from io import StringIO
 from pathlib import Path
 
 import pandas as pd
@@ -51,14 +53,15 @@ def table(
         ArgumentError: the file has other columns, a line is too short or too long, or values are not of these types.
     """
     try:
-        lines = content.decode(encoding).replace("\r\n", "\n").rstrip("\n").split("\n")
-        rows = [line.split(separator) for line in lines]
-        for number, row in enumerate(rows, 1):
-            if len(row) != len(columns):
-                raise ValueError(f"line {number} has {len(row)} values")
-        if header and rows.pop(0) != list(columns):
+        text = content.decode(encoding).replace("\r\n", "\n").rstrip("\n")
+        lines = text.split("\n")
+        for number, line in enumerate(lines, 1):  # pandas would fill up what is missing and drop what is too much
+            if line.count(separator) != len(columns) - 1:
+                raise ValueError(f"line {number} has {line.count(separator) + 1} values")
+        if header and lines[0] != separator.join(columns):
             raise ValueError(f"its first line is {lines[0]!r}")
-        return pd.DataFrame(rows, columns=list(columns)).astype(dict(columns))
+        options = {"names": list(columns), "header": 0 if header else None, "dtype": dict(columns), "keep_default_na": False}
+        return pd.read_csv(StringIO(text), sep=separator, lineterminator="\n", quoting=csv.QUOTE_NONE, **options)
     except (ValueError, OverflowError) as error:
         raise ArgumentError(f"folder must hold {name} with the columns {', '.join(columns)}, got: {error}", "folder") from error
 
