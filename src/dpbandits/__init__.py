@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from .algorithms import (
     DPSE,
+    EXP3,
+    EXP3IX,
+    FTPL,
+    HTINF,
     KLUCB,
     LDPUCB,
     RSOFUL,
@@ -20,6 +24,7 @@ from .algorithms import (
     LinUCB,
     PrivateLinUCB,
     ThompsonSampling,
+    TsallisINF,
 )
 from .errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError, MissingExtra, StateFileError, UpdateError
 from .policies import Decision, Policy, load
@@ -33,6 +38,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DPSE",
+    "EXP3",
+    "EXP3IX",
+    "FTPL",
+    "HTINF",
     "KLUCB",
     "LDPUCB",
     "RDP",
@@ -62,6 +71,7 @@ __all__ = [
     "Result",
     "StateFileError",
     "ThompsonSampling",
+    "TsallisINF",
     "UpdateError",
     "environments",
     "load",

@@ -102,6 +102,7 @@ class Walk:
         """Play one choice to its end; ``rewards(first, arm, n)`` gives the sum of n rewards in each world."""
         choice_rng = self.rng if self.policy.card.randomised else None
         arm = self._read("choose", self.params, self.public, 0, choice_rng)[0]
+        self.kernels.remember(self.params, self.public, arm, choice_rng)
         n = self._read("hold", self.params, self.public, arm)
         assert n >= 1
         n = min(n, ROUNDS - self.rounds)

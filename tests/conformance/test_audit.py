@@ -61,7 +61,7 @@ def loop_of(policy: Policy, perturb: Kernel | None) -> Kernel:
         return loops.arms_loop(policy.kernels, world)
     names = ("sensitivity", "part", "summarise", "publish")
     cross = bind(steps._cross, **{name: k[name] for name in names}, perturb=perturb)
-    own = {name: k[name] for name in ("choose", "hold", "note", "collect", "due")}
+    own = {name: k[name] for name in ("choose", "remember", "hold", "note", "collect", "due")}
     return bind(loops._arms, **own, cross=cross, clipped=bind(loops._clipped, draw=world.draw), regret=world.regret)
 
 

@@ -28,6 +28,9 @@ ARGUMENTS = {
     "sensitivity": "params public norm",
     "summarise": "params raw public statistic",
     "publish": "params public release",
+    "see": "params view seen rng",
+    "estimate": "params public i",
+    "remember": "params public arm rng",
 }
 
 

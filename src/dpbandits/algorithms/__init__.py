@@ -1,5 +1,6 @@
 """One file per family of algorithms; each registers its policies."""
 
+from .adversarial import EXP3, EXP3IX, FTPL, HTINF, TsallisINF
 from .doubling import AdaCUCB, AdaPKLUCB, AdaPUCB
 from .elimination import DPSE
 from .linucb import LinearThompson, LinUCB, PrivateLinUCB
@@ -9,6 +10,10 @@ from .thompson import LazyDPTS
 
 __all__ = [
     "DPSE",
+    "EXP3",
+    "EXP3IX",
+    "FTPL",
+    "HTINF",
     "KLUCB",
     "LDPUCB",
     "RSOFUL",
@@ -22,4 +27,5 @@ __all__ = [
     "LinearThompson",
     "PrivateLinUCB",
     "ThompsonSampling",
+    "TsallisINF",
 ]

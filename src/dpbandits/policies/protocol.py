@@ -9,6 +9,8 @@ that it cannot leak by accident.  No kernel adds noise, and none raises.
 ``choose(params, public, view, rng) -> (arm, p)``       the arm, and the probability with which it was drawn (nan: unknown);
                                                         ``view`` is what is seen before choosing: nothing, contexts or advice
 ``hold(params, public, arm) -> rounds``                 for how many rounds that choice stands
+``remember(params, public, arm, rng)``                  what the public side keeps of a choice, drawn at random once it is made;
+                                                        in the loop over arms only
 ``see(params, view, seen, rng)``                        the contexts as the algorithm takes them: within its norm bound, or perturbed
 ``note(params, public, arm, x, n)``                     public bookkeeping of n rounds of the arm; linear in n, and n = -1 takes
                                                         one round back
@@ -72,6 +74,11 @@ def no_estimate(params, public, i):
     return np.nan
 
 
+@kernel
+def nothing_to_remember(params, public, arm, rng):
+    """``remember`` of an algorithm that needs no random numbers beyond its choice."""
+
+
 class Kernels(NamedTuple):
     """One algorithm's functions, by their names in the protocol."""
 
@@ -87,6 +94,7 @@ class Kernels(NamedTuple):
     part: Kernel = whole
     see: Kernel = as_shown
     estimate: Kernel = no_estimate
+    remember: Kernel = nothing_to_remember
 
 
 class Wall(NamedTuple):
@@ -115,7 +123,7 @@ class Card:
         trust_model: who has to be trusted with raw rewards; "none" for policies without privacy.
         view: from which view the guarantee holds.
         learns_at_once: whether each answer is released when it arrives, instead of at the end of an episode.
-        randomised: whether ``choose`` or ``see`` draws random numbers.
+        randomised: whether ``choose``, ``see`` or ``remember`` draws random numbers.
         void: why the published claim is not one, for algorithms that are here to be reproduced; empty for all others.
     """
 

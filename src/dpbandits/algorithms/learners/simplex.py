@@ -1,0 +1,88 @@
+"""Distributions over arms from cumulative losses, safe for losses of any size, and draws from them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...kernel import kernel
+
+_STEPS = 100  # Newton needs fewer than ten; the bound only ends a search that rounding keeps alive
+
+
+@kernel
+def recentre(losses):
+    """Subtract the smallest loss from all: no distribution here depends on it, and numbers stay small."""
+    smallest = np.inf
+    for a in range(losses.size):
+        smallest = min(smallest, losses[a])
+    for a in range(losses.size):
+        losses[a] -= smallest
+
+
+@kernel
+def exponential_weights(losses, rate, probability):
+    """Write p_a proportional to exp(-rate losses_a); the losses are recentred, so that no weight exceeds one.
+
+    >>> p = np.zeros(2)
+    >>> exponential_weights(np.array([0.0, np.log(3.0)]), 1.0, p)
+    >>> p.round(12).tolist()
+    [0.75, 0.25]
+    """
+    total = 0.0
+    for a in range(losses.size):
+        probability[a] = np.exp(-rate * losses[a])
+        total += probability[a]
+    for a in range(losses.size):
+        probability[a] /= total
+
+
+@kernel
+def half_tsallis(losses, rate, start, probability):
+    """Write the minimiser of <rate losses, x> - 2 sum sqrt(x) over the simplex; the losses are recentred.
+
+    It is x_a = (rate losses_a + nu)^-2 with the one nu in [1, sqrt(K)] that makes the sum S(nu) = 1: at 1 the best arm alone has all
+    the mass, at sqrt(K) no arm has more than 1/K.  S^(-1/2) is concave and increasing in nu, and close to a line, so Newton's method
+    for S^(-1/2) = 1 is below the root after one step and rises to it from then on.  ``start`` is a guess of nu; returns nu.
+
+    >>> x = np.zeros(4)
+    >>> half_tsallis(np.zeros(4), 1.0, 0.0, x), x.tolist()
+    (2.0, [0.25, 0.25, 0.25, 0.25])
+    """
+    n = losses.size
+    low, high = 1.0, np.sqrt(float(n))
+    nu = min(max(start, low), high)
+    for _ in range(_STEPS):
+        squares = cubes = 0.0
+        for a in range(n):
+            root = 1.0 / (rate * losses[a] + nu)
+            squares += root * root
+            cubes += root * root * root
+        before = nu
+        nu = min(max(nu + squares * (np.sqrt(squares) - 1.0) / cubes, low), high)
+        if abs(nu - before) <= 1e-14 * nu:
+            break
+    total = 0.0
+    for a in range(n):
+        root = 1.0 / (rate * losses[a] + nu)
+        probability[a] = root * root
+        total += probability[a]
+    for a in range(n):
+        probability[a] /= total
+    return nu
+
+
+@kernel
+def draw(probability, u):
+    """The arm in whose share of [0, 1] the number u falls; never one of probability zero.
+
+    >>> draw(np.array([0.5, 0.0, 0.5]), 0.5)
+    2
+    """
+    last = 0
+    for a in range(probability.size):
+        if probability[a] > 0.0:
+            last = a
+            if u < probability[a]:
+                return a
+            u -= probability[a]
+    return last  # rounding has left a little of u over
