@@ -7,6 +7,7 @@ from .labelled import Classification, classification
 from .linear import GaussianContexts, LinearArms
 from .listening import LastFM, lastfm
 from .logged import LoggedTrial
+from .losses import LateTurn, Piecewise, RewardFile, SineDrift, SwitchingBest
 from .pools import PoolContexts, Recommendations
 from .ratings import MovieLens, movielens
 from .stochastic import Bernoulli, Beta, BoundedGaussian, Gaussian
@@ -27,12 +28,17 @@ __all__ = [
     "Gaussian",
     "GaussianContexts",
     "LastFM",
+    "LateTurn",
     "LinearArms",
     "LoggedTrial",
     "MovieLens",
+    "Piecewise",
     "PoolContexts",
     "Recommendations",
+    "RewardFile",
     "RewardTable",
+    "SineDrift",
+    "SwitchingBest",
     "actg175",
     "classification",
     "lastfm",

@@ -1,0 +1,352 @@
+"""Rewards that follow no law: means that are fixed in advance and change over time, without a table of T x K numbers.
+
+Sums of means over any window come from a closed form, or from prefix sums over the few pieces in which nothing changes.  Regret is
+against the best fixed arm in hindsight: the arm of the largest sum of means over all of ``horizon``.  A window may have negative
+regret, since that arm need not be the best one there.  For losses read 1 - reward.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..kernel import kernel
+from ..validation import flag, integer, real, shortest
+from .base import ArmsEnvironment, ArmsKernels, vector
+
+# Piecewise constant means -------------------------------------------------------------------------------------------------
+
+
+class PiecewiseState(NamedTuple):
+    """Pieces of constant means."""
+
+    starts: np.ndarray  # (S + 1,) int64: first round of every piece; the last entry is the horizon
+    means: np.ndarray  # (S, K)
+    prefix: np.ndarray  # (S, K): sums of the means over the pieces before
+    best: np.ndarray  # (1,) int64: the best arm over all pieces
+    random: np.ndarray  # (1,) bool: rewards are 0 or 1; else the means themselves
+
+
+@kernel
+def _piece(state, t):
+    """The piece that round t lies in; the last one for the horizon."""
+    low, high = 0, state.means.shape[0] - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if state.starts[middle] <= t:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@kernel
+def _sum_to(state, arm, t):
+    """The sum of the arm's means over the first t rounds."""
+    piece = _piece(state, t)
+    return state.prefix[piece, arm] + (t - state.starts[piece]) * state.means[piece, arm]
+
+
+@kernel
+def _draw_piecewise(state, arm, start, n, rng):
+    if not state.random[0]:
+        return _sum_to(state, arm, start + n) - _sum_to(state, arm, start)
+    total, t, end, piece = 0.0, start, start + n, _piece(state, start)
+    while t < end:
+        length = min(end, state.starts[piece + 1]) - t
+        mean = state.means[piece, arm]
+        if length == 1:
+            total += 1.0 if rng.random() < mean else 0.0
+        else:
+            total += rng.binomial(length, mean)
+        t += length
+        piece += 1
+    return total
+
+
+@kernel
+def _piecewise_regret(state, arm, start, n):
+    best = state.best[0]
+    gained = _sum_to(state, best, start + n) - _sum_to(state, best, start)
+    return gained - (_sum_to(state, arm, start + n) - _sum_to(state, arm, start))
+
+
+class Piecewise(ArmsEnvironment):
+    """Means that are constant over pieces of time; sums over a window are one binomial draw per piece that it meets.
+
+    Args:
+        means: shape (S, K), in [0, 1]: one row per piece.
+        starts: the first round of every piece, shape (S,): 0 at first, then increasing.
+        horizon: how many rounds there are.
+        random: rewards are 0 or 1 with those means; False gives the means themselves.
+
+    Raises:
+        ArgumentError: an argument is out of range.
+
+    >>> Piecewise([[0.9, 0.1], [0.1, 0.9]], [0, 600], horizon=1000).means().round(2).tolist()
+    [0.58, 0.42]
+    """
+
+    kernels = ArmsKernels(_draw_piecewise, _piecewise_regret)
+
+    def __init__(self, means: Any, starts: Any, *, horizon: int, random: bool = True) -> None:
+        self.horizon: int = integer("horizon", horizon, 1)
+        try:
+            rows = np.array(means, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"means must be a table (pieces, arms) of numbers in [0, 1], got {means!r}", "means") from None
+        if rows.ndim != 2 or 0 in rows.shape or not np.all((rows >= 0.0) & (rows <= 1.0)):
+            raise ArgumentError(f"means must be a table (pieces, arms) of numbers in [0, 1], got {rows.tolist()}", "means")
+        first = vector("starts", starts, 0, self.horizon - 1).astype(np.int64)
+        if first.size != len(rows) or first[0] != 0 or not np.all(np.diff(first) > 0):
+            raise ArgumentError(f"starts must hold {len(rows)} increasing rounds from 0, got {first.tolist()}", "starts")
+        bounds = np.append(first, self.horizon)
+        sums = np.cumsum(rows * np.diff(bounds)[:, None], axis=0)
+        self.n_arms, self.support = rows.shape[1], (0.0, 1.0)
+        self._means = sums[-1] / self.horizon
+        self.state = PiecewiseState(
+            bounds,
+            rows,
+            np.vstack([np.zeros(self.n_arms), sums[:-1]]),
+            np.array([int(sums[-1].argmax())]),
+            np.array([flag("random", random)]),
+        )
+
+    def means(self) -> np.ndarray:
+        return self._means
+
+    def _arguments(self) -> str:
+        rows = "; ".join(
+            f"from {start}: {', '.join(map(shortest, row))}"
+            for start, row in zip(self.state.starts[:-1], self.state.means, strict=True)
+        )
+        return f"{rows}; horizon={self.horizon}, random={bool(self.state.random[0])}"
+
+
+class SwitchingBest(Piecewise):
+    """One arm is better than all others by ``gap``, and which one changes at given rounds.
+
+    Args:
+        n_arms: number of arms.
+        best: the best arm of every piece.
+        switches: the rounds at which the best arm changes, one less than ``best`` has arms.
+        horizon: how many rounds there are.
+        gap: between the best arm and the others, whose mean is ``(1 - gap) / 2``.
+        random: rewards are 0 or 1; False gives the means themselves.
+
+    >>> SwitchingBest(3, best=[0, 2], switches=[400], horizon=1000).means().tolist()
+    [0.48, 0.4, 0.52]
+    """
+
+    def __init__(self, n_arms: int, *, best: Any, switches: Any, horizon: int, gap: float = 0.2, random: bool = True) -> None:
+        k, gap = integer("n_arms", n_arms, 1, 10**6), real("gap", gap, 0.0, 1.0)
+        arms = [integer(f"best[{i}]", arm, 0, k - 1) for i, arm in enumerate(best)]
+        means = np.full((len(arms), k), (1.0 - gap) / 2.0)
+        means[np.arange(len(arms)), arms] += gap
+        super().__init__(means, [0, *switches], horizon=horizon, random=random)
+
+
+class LateTurn(Piecewise):
+    """The instance of a lower bound for two arms (Faster Rates for Private Adversarial Bandits, Lemma 15), which draws nothing.
+
+    Arm 0 always loses 1/2.  Arm 1 loses 1 until round ``turn``, and nothing from then on; with ``turn`` = ``horizon`` it never turns.
+    An algorithm that has left arm 1 has to come back, and privacy makes it slow to notice.
+
+    >>> LateTurn(horizon=1000, turn=100).means().tolist()
+    [0.5, 0.9]
+    """
+
+    def __init__(self, *, horizon: int, turn: int) -> None:
+        horizon = integer("horizon", horizon, 1)
+        turn = integer("turn", turn, 1, horizon)
+        if turn == horizon:
+            super().__init__([[0.5, 0.0]], [0], horizon=horizon, random=False)
+        else:
+            super().__init__([[0.5, 0.0], [0.5, 1.0]], [0, turn], horizon=horizon, random=False)
+
+
+# Sine waves ---------------------------------------------------------------------------------------------------------------
+
+
+class SineState(NamedTuple):
+    """Means centre + amplitude sin(2 pi (t / period + phase)) in round t."""
+
+    centres: np.ndarray  # (K,)
+    amplitude: np.ndarray  # (1,)
+    phases: np.ndarray  # (K,) as fractions of a period
+    period: np.ndarray  # (1,)
+    best: np.ndarray  # (1,) int64
+    random: np.ndarray  # (1,) bool
+
+
+@kernel
+def _sine_sum(state, arm, start, n):
+    """sum of sin(a + b t) over n rounds = sin(a' + b (n - 1) / 2) sin(b n / 2) / sin(b / 2), a' the angle of the first."""
+    half = np.pi / state.period[0]
+    # Whole periods are taken out first, so that late rounds lose no digits.
+    angle = 2.0 * np.pi * ((start % state.period[0]) / state.period[0] + state.phases[arm])
+    m = n % state.period[0]
+    waves = np.sin(angle + half * (m - 1.0)) * np.sin(half * m) / np.sin(half)
+    return n * state.centres[arm] + state.amplitude[0] * waves
+
+
+@kernel
+def _draw_sine(state, arm, start, n, rng):
+    if not state.random[0]:
+        return _sine_sum(state, arm, start, n)
+    total = 0.0
+    for t in range(start, start + n):
+        angle = 2.0 * np.pi * ((t % state.period[0]) / state.period[0] + state.phases[arm])
+        if rng.random() < state.centres[arm] + state.amplitude[0] * np.sin(angle):
+            total += 1.0
+    return total
+
+
+@kernel
+def _sine_regret(state, arm, start, n):
+    return _sine_sum(state, state.best[0], start, n) - _sine_sum(state, arm, start, n)
+
+
+class SineDrift(ArmsEnvironment):
+    """Means that swing around their centres, every arm's at its own time: the best arm of the moment keeps changing.
+
+    In round t, arm a has mean ``centres[a] + amplitude sin(2 pi (t / period + a / K))``.  With ``random`` = False the rewards are
+    the means, and a window costs the same whatever its length; rewards 0 or 1 are drawn round by round.
+
+    Args:
+        centres: shape (K,); they lie at least ``amplitude`` inside [0, 1].
+        amplitude: of the swing.
+        period: of the swing in rounds, at least 2.
+        horizon: how many rounds there are.
+        random: rewards are 0 or 1; False gives the means themselves.
+
+    Raises:
+        ArgumentError: an argument is out of range.
+
+    >>> SineDrift([0.5, 0.4], amplitude=0.3, period=100, horizon=1000).means().round(6).tolist()
+    [0.5, 0.4]
+    """
+
+    kernels = ArmsKernels(_draw_sine, _sine_regret)
+
+    def __init__(self, centres: Any, *, amplitude: float, period: int, horizon: int, random: bool = True) -> None:
+        amplitude = real("amplitude", amplitude, 0.0, 0.5)
+        inside = vector("centres", centres, amplitude, 1.0 - amplitude)
+        self.horizon: int = integer("horizon", horizon, 1)
+        self.n_arms, self.support = inside.size, (0.0, 1.0)
+        self.state = SineState(
+            inside,
+            np.array([amplitude]),
+            np.arange(self.n_arms) / self.n_arms,
+            np.array([integer("period", period, 2)], dtype=np.int64),
+            np.zeros(1, np.int64),
+            np.array([flag("random", random)]),
+        )
+        sums = np.array([_sine_sum(self.state, a, 0, self.horizon) for a in range(self.n_arms)])
+        self.state.best[0] = sums.argmax()
+        self._means = sums / self.horizon
+
+    def means(self) -> np.ndarray:
+        return self._means
+
+    def _arguments(self) -> str:
+        state = self.state
+        swing = f"amplitude={shortest(state.amplitude[0])}, period={state.period[0]}, horizon={self.horizon}"
+        return f"{', '.join(map(shortest, state.centres))}; {swing}, random={bool(state.random[0])}"
+
+
+# Files larger than memory -------------------------------------------------------------------------------------------------
+
+_BLOCK = 1024  # rows between two prefix sums that are kept in memory
+
+
+class FileState(NamedTuple):
+    """A table on disk, and sums of its blocks."""
+
+    rows: np.ndarray  # (T, K), mapped into memory
+    blocks: np.ndarray  # (B + 1, K): sums of all the rows before a block
+    best: np.ndarray  # (1,) int64: the arm of the largest column sum
+
+
+@kernel
+def _sum_rows(state, arm, start, n):
+    """The sum of a window, of which no more than two blocks are read."""
+    end = start + n
+    first, last = (start + _BLOCK - 1) // _BLOCK, end // _BLOCK
+    total = 0.0
+    if first >= last:
+        for t in range(start, end):
+            total += state.rows[t, arm]
+        return total
+    for t in range(start, first * _BLOCK):
+        total += state.rows[t, arm]
+    for t in range(last * _BLOCK, end):
+        total += state.rows[t, arm]
+    return total + state.blocks[last, arm] - state.blocks[first, arm]
+
+
+@kernel
+def _draw_file(state, arm, start, n, rng):
+    return _sum_rows(state, arm, start, n)
+
+
+@kernel
+def _file_regret(state, arm, start, n):
+    return _sum_rows(state, state.best[0], start, n) - _sum_rows(state, arm, start, n)
+
+
+class RewardFile(ArmsEnvironment):
+    """A fixed table of potential rewards in a ``.npy`` file, shape (T, K), which may be larger than memory.
+
+    The file is read once when the environment is made; from then on one row of sums for every 1,024 rows is in memory, and a window
+    reads at most 2,048 rows.  The file must not change meanwhile.  Regret is against the best column.
+
+    Args:
+        path: of a file that ``numpy.save`` wrote, of real numbers or truth values.
+
+    Raises:
+        ArgumentError: the file is no such table, or has numbers that are not finite.
+        OSError: it cannot be read.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/rewards.npy", np.eye(3))
+    ...     RewardFile(f"{folder}/rewards.npy").horizon
+    3
+    """
+
+    kernels = ArmsKernels(_draw_file, _file_regret)
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        try:
+            # "c" maps the file for reading with pages that could be written in memory, which is what compiled code expects.
+            rows = np.asarray(np.load(self.path, mmap_mode="c", allow_pickle=False))
+        except ValueError as error:
+            raise ArgumentError(f"path must name a .npy file of numbers, got {str(path)!r}", "path") from error
+        if rows.ndim != 2 or 0 in rows.shape or rows.dtype.kind not in "biuf" or not rows.dtype.isnative:
+            raise ArgumentError(f"path must name a table (rounds, arms) of real numbers, got {rows.dtype} {rows.shape}", "path")
+        self.horizon, self.n_arms = rows.shape
+        sums, low, high = np.zeros((-(-len(rows) // _BLOCK) + 1, self.n_arms)), np.inf, -np.inf
+        digest = sha256()
+        for b in range(len(sums) - 1):
+            block = np.array(rows[b * _BLOCK : (b + 1) * _BLOCK])
+            digest.update(block.tobytes())
+            low, high = min(low, float(block.min())), max(high, float(block.max()))
+            sums[b + 1] = sums[b] + block.sum(axis=0, dtype=np.float64)
+        if not np.all(np.isfinite(sums)) or not np.isfinite(high - low):
+            raise ArgumentError(f"path must name a table of finite numbers with finite sums, got {str(path)!r}", "path")
+        self.support = (low, high)
+        self.state = FileState(rows, sums, np.array([int(sums[-1].argmax())]))
+        self._digest = digest.hexdigest()[:8]
+
+    def means(self) -> np.ndarray:
+        return np.asarray(self.state.blocks[-1] / self.horizon)
+
+    def _arguments(self) -> str:
+        return f"{self.horizon} rounds, {self.n_arms} arms, content {self._digest}"
