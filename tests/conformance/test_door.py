@@ -27,7 +27,7 @@ BAD_OPTIONS: list[tuple[str, Any]] = [
     *[("choices_public", value) for value in (1, None)],
     *[("noise", value) for value in ("none", None, 0)],
 ]
-MAY_BE_ZERO = {"c"}
+MAY_BE_ZERO = {"c", "mixing"}
 
 
 @over(FIRST_OF_CLASS)

@@ -66,19 +66,19 @@ class Learner(NamedTuple):
     """A learner from the losses of single batches; every loss may be any finite number, negative ones too.
 
     Attributes:
-        pick: ``pick(params, public, rng) -> (arm, p)``: the arm of the next batch, and its probability (nan: unknown).
+        choose: the arm of the next batch, as in the protocol.
         learn: ``learn(params, public, arm, loss)``: take in the loss of the batch that ended, the ``clock[BATCHES]``-th.
         remember: as in the protocol.
     """
 
-    pick: Kernel
+    choose: Kernel
     learn: Kernel
     remember: Kernel = nothing_to_remember
 
 
 # The conversion -----------------------------------------------------------------------------------------------------------
 
-pick = learn = unbound
+learn = unbound
 
 
 @entry
@@ -86,11 +86,6 @@ def init(params):
     k = params.n_arms
     public = BatchedPublic(np.zeros(k), np.full(k, 1.0 / k), np.zeros(1), np.zeros(3, np.int64))
     return BatchedRaw(np.zeros(1)), public
-
-
-@kernel
-def choose(params, public, view, rng):
-    return pick(params, public, rng)
 
 
 @kernel
@@ -136,7 +131,7 @@ def conversion(learner: Learner) -> Kernels:
     """The kernels of a policy that plays in batches and learns from their noisy losses (Algorithm 1)."""
     return Kernels(
         init,
-        bind(choose, pick=learner.pick),
+        learner.choose,
         note,
         collect,
         due,
@@ -187,7 +182,8 @@ def exp3_tuning(params, public):
 
 
 @kernel
-def pick_drawn(params, public, rng):
+def choose_drawn(params, public, view, rng):
+    """A draw from the learner's distribution."""
     arm = draw(public.probability, rng.random())
     return arm, public.probability[arm]
 
@@ -265,7 +261,7 @@ def ftpl_tuning(params, public):
 
 
 @kernel
-def pick_perturbed(params, public, rng):
+def choose_perturbed(params, public, view, rng):
     """Arg min of loss + Laplace noise of scale 1 / eta."""
     rate, _ = ftpl_tuning(params, public)
     best, arm = np.inf, 0
@@ -277,7 +273,7 @@ def pick_perturbed(params, public, rng):
 
 
 @kernel
-def resample(params, public, arm, rng):
+def remember_tries(params, public, arm, rng):
     """Geometric resampling: how many fresh perturbations it takes until the same arm leads again, at most M.
 
     Once per choice, before anything is known of its loss.  A try ends at the first arm that beats the chosen one.
@@ -305,11 +301,11 @@ def learn_ftpl(params, public, arm, loss):
 
 # Policies -----------------------------------------------------------------------------------------------------------------
 
-EXP3_LEARNER = Learner(pick_drawn, learn_exp3)
-EXP3_IX_LEARNER = Learner(pick_drawn, learn_exp3_ix)
-HTINF_LEARNER = Learner(pick_drawn, learn_htinf)
-TSALLIS_INF_LEARNER = Learner(pick_drawn, learn_tsallis_inf)
-FTPL_LEARNER = Learner(pick_perturbed, learn_ftpl, resample)
+EXP3_LEARNER = Learner(choose_drawn, learn_exp3)
+EXP3_IX_LEARNER = Learner(choose_drawn, learn_exp3_ix)
+HTINF_LEARNER = Learner(choose_drawn, learn_htinf)
+TSALLIS_INF_LEARNER = Learner(choose_drawn, learn_tsallis_inf)
+FTPL_LEARNER = Learner(choose_perturbed, learn_ftpl, remember_tries)
 
 _CHANNELS: dict[type[Budget], type[Channel]] = {PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian}
 
