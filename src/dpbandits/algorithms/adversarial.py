@@ -384,7 +384,7 @@ class EXP3(_Batched):
 
     card = Card(
         title="EXP3 on noisy batch losses",
-        source="Faster Rates for Private Adversarial Bandits, Theorem 1 and Corollary 1; learner: Auer et al. (2002), EXP3",
+        source="Auer et al. (2002), EXP3; Faster Rates for Private Adversarial Bandits, Theorem 1 and Corollary 1",
         channels=_CHANNELS,
         randomised=True,
     )
@@ -432,7 +432,7 @@ class HTINF(_Batched):
 
     card = Card(
         title="Tsallis-entropy leader with skipping on noisy batch losses",
-        source="Faster Rates for Private Adversarial Bandits, Theorem 1 and Corollary 2; learner: Huang, Dai & Huang (2022), HTINF",
+        source="Huang, Dai & Huang (2022), HTINF; Faster Rates for Private Adversarial Bandits, Theorem 1 and Corollary 2",
         channels=_CHANNELS,
         randomised=True,
     )
@@ -478,7 +478,7 @@ class FTPL(_Batched):
 
     card = Card(
         title="perturbed leader on noisy batch losses",
-        source="Faster Rates for Private Adversarial Bandits, Theorem 1 and Corollary 3; learner: Neu & Bartók (2016)",
+        source="Neu & Bartók (2016), FTPL; Faster Rates for Private Adversarial Bandits, Theorem 1 and Corollary 3",
         channels=_CHANNELS,
         randomised=True,
     )
