@@ -5,7 +5,23 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .algorithms import DPSE, KLUCB, LDPUCB, UCB1, AdaCUCB, AdaPKLUCB, AdaPUCB, LazyDPTS, ThompsonSampling
+from .algorithms import (
+    DPDPE,
+    DPSE,
+    GOPE,
+    KLUCB,
+    LDPUCB,
+    UCB1,
+    AdaCGOPE,
+    AdaCUCB,
+    AdaPKLUCB,
+    AdaPUCB,
+    AdaRGOPEVar,
+    HannaGOPE,
+    LazyDPTS,
+    OutputGOPE,
+    ThompsonSampling,
+)
 from .errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError, MissingExtra, StateFileError, UpdateError
 from .policies import Decision, Policy, load
 from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
@@ -17,15 +33,19 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "DPDPE",
     "DPSE",
+    "GOPE",
     "KLUCB",
     "LDPUCB",
     "RDP",
     "UCB1",
     "ZCDP",
+    "AdaCGOPE",
     "AdaCUCB",
     "AdaPKLUCB",
     "AdaPUCB",
+    "AdaRGOPEVar",
     "ApproxDP",
     "ArgumentError",
     "BudgetExhausted",
@@ -33,9 +53,11 @@ __all__ = [
     "DPBanditsError",
     "Decision",
     "Guarantee",
+    "HannaGOPE",
     "LazyDPTS",
     "Ledger",
     "MissingExtra",
+    "OutputGOPE",
     "Policy",
     "PureDP",
     "ReplayResult",

@@ -2,7 +2,24 @@
 
 from .doubling import AdaCUCB, AdaPKLUCB, AdaPUCB
 from .elimination import DPSE
+from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
 from .thompson import LazyDPTS
 
-__all__ = ["DPSE", "KLUCB", "LDPUCB", "UCB1", "AdaCUCB", "AdaPKLUCB", "AdaPUCB", "LazyDPTS", "ThompsonSampling"]
+__all__ = [
+    "DPDPE",
+    "DPSE",
+    "GOPE",
+    "KLUCB",
+    "LDPUCB",
+    "UCB1",
+    "AdaCGOPE",
+    "AdaCUCB",
+    "AdaPKLUCB",
+    "AdaPUCB",
+    "AdaRGOPEVar",
+    "HannaGOPE",
+    "LazyDPTS",
+    "OutputGOPE",
+    "ThompsonSampling",
+]

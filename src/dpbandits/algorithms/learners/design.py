@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import ArgumentError
-from ...kernel import kernel
+from ...kernel import entry, kernel
 from ...validation import real
 from .dense import add_outer, dot, factorise, invert, multiply, solve_lower
 
@@ -50,21 +50,26 @@ class DesignSpace(NamedTuple):
     basis: np.ndarray  # (m, m): scratch, with m = min(K - 1, d (d + 1) / 2)
 
 
-def space_arrays(n_arms: int, dimension: int) -> dict[str, np.ndarray]:
-    """Empty arrays for the fields of ``DesignSpace``."""
+@entry
+def new_space(n_arms, dimension):
+    """Room for the designs of so many arms."""
     k, d = n_arms, dimension
     m = min(k - 1, d * (d + 1) // 2)
-    shapes = {
-        **dict.fromkeys(("rows", "order"), (k,)),
-        "pivots": (d,),
-        **dict.fromkeys(("residuals", "frame", "points"), (k, d)),
-        **dict.fromkeys(("weights", "widths", "scratch"), (k,)),
-        **dict.fromkeys(("factor", "inverse"), (d, d)),
-        "image": (d,),
-        "basis": (m, m),
-    }
-    whole = {"rows", "order", "pivots"}
-    return {name: np.zeros(shape, np.int64 if name in whole else np.float64) for name, shape in shapes.items()}
+    return DesignSpace(
+        np.zeros(k, np.int64),
+        np.zeros(k, np.int64),
+        np.zeros(d, np.int64),
+        np.zeros((k, d)),
+        np.zeros((k, d)),
+        np.zeros((k, d)),
+        np.zeros(k),
+        np.zeros(k),
+        np.zeros(k),
+        np.zeros((d, d)),
+        np.zeros((d, d)),
+        np.zeros(d),
+        np.zeros((m, m)),
+    )
 
 
 def support_limit(n_arms: int, dimension: int) -> int:
@@ -325,7 +330,7 @@ def g_optimal(arms: Any, tolerance: float = 1e-6) -> Design:
         array([0.5, 0.5, 0. ])
     """
     table, tolerance = features("arms", arms), real("tolerance", tolerance, 1e-9, 1e6)
-    space = DesignSpace(**space_arrays(*table.shape))
+    space = new_space(*table.shape)
     n = len(table)
     space.rows[:] = np.arange(n)
     rank = int(find_span(table, space, n))
