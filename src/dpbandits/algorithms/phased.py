@@ -488,8 +488,9 @@ class AdaCGOPE(_Phased):
     design included, and q is the noise variance for n = c = 1: ``g max_b |b|^2_{V(pi)^-1}``, over the played arms b, with noise on
     V^-1/2 sum a r, and ``max_a sum_b (a^T V(pi)^-1 b)^2`` with noise on the sums.  The shape with the smaller q is taken, which is public.
     Both tails hold for all arms in all phases if ``2 L (s^2 g / c + n^2 q / c^2) = beta^2`` with L = ln(2 / delta_l), hence
-    ``c = (L s^2 g + sqrt(L^2 s^4 g^2 + 2 L n^2 q beta^2)) / beta^2``.  At an optimal design every played b has |b|^2 = g, so that the second
-    q is no smaller than the first: noise on sums is taken where they are equal, as for independent arms, or the design is not optimal.
+    ``c = (L s^2 g + sqrt(L^2 s^4 g^2 + 2 L n^2 q beta^2)) / beta^2``.  At an optimal design every played b has |b|^2 = g, so that the
+    second q is no smaller than the first: noise on sums is taken where they are equal, as for independent arms, or the design is not
+    quite optimal.
 
     Under ``noise="secure"`` the tight variant always releases sums, which are exact multiples of the grid; the published one is refused.
 
