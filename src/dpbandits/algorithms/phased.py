@@ -425,7 +425,7 @@ class _Phased(Policy):
 
 
 _KERNELS = Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, hold)
-_EXAMPLE = ((1.0, 0.0), (0.0, 1.0), (0.8, 0.6))
+_EXAMPLE = ((1.0, 0.0), (0.0, 1.0), (0.9, 0.8))
 _GAUSSIAN: dict[type[Budget], Any] = {ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian}
 
 
@@ -447,7 +447,7 @@ class GOPE(_Phased):
     When to choose: linear bandits with fixed arms, for comparison with ``AdaCGOPE``.
 
     Example:
-        >>> GOPE([[1.0, 0.0], [0.0, 1.0], [0.8, 0.6]]).pull().arm
+        >>> GOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]]).pull().arm
         0
     """
 
@@ -506,7 +506,7 @@ class AdaCGOPE(_Phased):
     When to choose: the default for private linear bandits with fixed arms.
 
     Example:
-        >>> policy = AdaCGOPE([[1.0, 0.0], [0.0, 1.0], [0.8, 0.6]], budget=ZCDP(0.5), seed=1)
+        >>> policy = AdaCGOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1)
         >>> decision = policy.pull()
         >>> policy.update(1.0)
         True
@@ -575,7 +575,7 @@ class AdaRGOPEVar(_PrivatePhased):
     When to choose: to reproduce the paper's Figure 5; otherwise ``AdaCGOPE``.
 
     Example:
-        >>> AdaRGOPEVar([[1.0, 0.0], [0.0, 1.0], [0.8, 0.6]], budget=ZCDP(0.5), seed=1).pull().arm
+        >>> AdaRGOPEVar([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1).pull().arm
         0
     """
 
@@ -606,7 +606,7 @@ class OutputGOPE(_PrivatePhased):
     When to choose: to see what noise in the wrong place costs; otherwise ``AdaCGOPE``, whose q is never larger.
 
     Example:
-        >>> OutputGOPE([[1.0, 0.0], [0.0, 1.0], [0.8, 0.6]], budget=ZCDP(0.5), seed=1).pull().arm
+        >>> OutputGOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1).pull().arm
         0
     """
 
@@ -636,7 +636,7 @@ class HannaGOPE(_PrivatePhased):
     When to choose: pure differential privacy in linear bandits with fixed arms.
 
     Example:
-        >>> HannaGOPE([[1.0, 0.0], [0.0, 1.0], [0.8, 0.6]], budget=PureDP(1.0), seed=1).pull().arm
+        >>> HannaGOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=PureDP(1.0), seed=1).pull().arm
         0
     """
 
@@ -667,7 +667,7 @@ class DPDPE(_PrivatePhased):
     When to choose: for comparison with ``AdaCGOPE``, which has shorter phases.
 
     Example:
-        >>> DPDPE([[1.0, 0.0], [0.0, 1.0], [0.8, 0.6]], budget=ZCDP(0.5), seed=1).pull().arm
+        >>> DPDPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1).pull().arm
         0
     """
 
