@@ -15,13 +15,12 @@ from dpbandits import (
     AdaCGOPE,
     AdaRGOPEVar,
     ApproxDP,
-    ArgumentError,
     HannaGOPE,
     OutputGOPE,
     PureDP,
 )
 from dpbandits.algorithms.learners.design import g_optimal
-from dpbandits.algorithms.phased import HALF, LEFT, SHAPE, SUMS, WHITE
+from dpbandits.algorithms.phased import HALF, LEFT, OUTPUT, SHAPE, SUMS, WHITE
 from dpbandits.privacy.noise import SimulationNoise
 
 FAILURE = 0.5
@@ -333,32 +332,41 @@ def play_one_phase(policy, arms):
 
 
 @pytest.mark.parametrize("calibration", ["exact", "paper"])
-@pytest.mark.parametrize("variant", ["tight", "published"])
-def test_noise_belongs_to_the_rounds_that_were_played(calibration, variant):
-    """The paper's 2 d / c in place of the realised sensitivity is too little by the tolerance of the design, whatever the calibration."""
-    policy = AdaCGOPE(
-        GENERAL,
-        budget=ApproxDP(2.0, 1e-5),
-        variant=variant,
-        calibration=calibration,
-        reward_range=(-1.0, 2.0),
-        failure_probability=0.9,
-        seed=1,
-    )
-    assert policy._public.clock[SHAPE] == WHITE
+@pytest.mark.parametrize("cls", [AdaCGOPE, OutputGOPE])
+def test_noise_belongs_to_the_rounds_that_were_played(calibration, cls):
+    """The paper's 2 d / c in place of the realised norm is too little by the tolerance of the design, whatever the calibration.
+
+    The statistic is the paper's over that norm: it loses nothing, and one unit of reward of the worst arm moves it by one.
+    """
+    budget = ApproxDP(2.0, 1e-5)
+    policy = cls(GENERAL, budget=budget, calibration=calibration, reward_range=(-1.0, 2.0), failure_probability=0.9, seed=1)
     counts = play_one_phase(policy, GENERAL)
-    line = policy.ledger.frame.iloc[0]
-    inverse = np.linalg.inv((GENERAL.T * counts) @ GENERAL)
-    assert line["sensitivity"] == pytest.approx(3.0 * math.sqrt(widest(GENERAL, inverse, np.flatnonzero(counts))), rel=1e-9)
-    assert line["multiplier"] == policy.channel.multiplier
+    assert policy.ledger.frame["sensitivity"].tolist() == [3.0]
+    assert policy.ledger.frame["multiplier"].tolist() == [policy.channel.multiplier]
     assert policy.guarantee.holds is not None
-    if calibration == "paper":
-        assert policy.guarantee.holds.delta != 1e-5
+    assert (policy.guarantee.holds == budget) == (calibration == "exact")
+    raw, public, wall = policy.new_state()
+    assert public.clock[SHAPE] == (WHITE if cls is AdaCGOPE else OUTPUT)
+    inverse = np.linalg.inv((GENERAL.T * counts) @ GENERAL)
+    root = np.linalg.cholesky(inverse).T if cls is AdaCGOPE else inverse
+    norms, moves = np.linalg.norm(GENERAL @ root.T, axis=1) * (counts > 0), np.zeros(len(GENERAL))
+    for arm in np.flatnonzero(counts):
+        raw.total[arm] = 1.0
+        policy.kernels.summarise(policy.params, raw, public, wall.statistic)
+        moves[arm] = np.linalg.norm(wall.statistic)
+    assert moves == pytest.approx(norms / norms.max(), rel=1e-9)
+    raw.total[:] = np.where(counts > 0, np.arange(len(GENERAL)), 0.0)
+    theta = inverse @ GENERAL.T @ raw.total
+    policy.kernels.summarise(policy.params, raw, public, wall.statistic)
+    policy.kernels.publish(policy.params, public, wall.statistic)
+    assert public.estimate == pytest.approx(GENERAL @ theta, rel=1e-9)
 
 
 def test_the_smaller_noise_is_taken():
     assert AdaCGOPE(np.eye(4), budget=ZCDP(0.1))._public.clock[SHAPE] == SUMS
     assert AdaCGOPE(GENERAL, budget=ZCDP(0.1))._public.clock[SHAPE] == WHITE
+    coarse = {"noise": "secure", "grid": 0.5}  # two steps of a grid are as far as the range is wide
+    assert AdaCGOPE(GENERAL, budget=ZCDP(0.1), **coarse)._public.clock[SHAPE] == SUMS
     # The same arms as one basis: equal noise, hence equal phases.
     on_sums, on_phi = AdaRGOPEVar(np.eye(4), budget=ZCDP(0.1)), AdaCGOPE(np.eye(4), budget=ZCDP(0.1), variant="published")
     assert lengths(on_sums, 5).tolist() == lengths(on_phi, 5).tolist()
@@ -370,16 +378,44 @@ def test_an_arm_of_the_span_needs_no_round_of_its_own():
     assert policy._public.estimate[2] == pytest.approx(0.3 * policy._public.estimate[:2].sum())
 
 
-def test_secure_noise_is_for_sums_only():
-    safe = AdaCGOPE(GENERAL, budget=ZCDP(5.0), noise="secure", grid=2.0**-8, failure_probability=0.9)
-    assert safe._public.clock[SHAPE] == SUMS
-    play_one_phase(safe, GENERAL)
-    units = safe._wall.release * 2.0**8
+SECURE = [(AdaCGOPE, {}), (AdaCGOPE, {"variant": "published"}), (OutputGOPE, {}), (AdaRGOPEVar, {}), (DPDPE, {})]
+
+
+@pytest.mark.parametrize("power", [-2, -20])
+@pytest.mark.parametrize(("cls", "options"), SECURE, ids=str)
+def test_on_a_grid_no_record_moves_a_release_beyond_the_bound(cls, options, power):
+    """No tolerance here: sensitivities are exact statements about floats."""
+    grid, rng = 2.0**power, np.random.default_rng(9)
+    policy = cls(GENERAL, budget=ZCDP(5.0), noise="secure", grid=grid, reward_range=(-3.0, 1.0), **options)
+    bound = policy.kernels.sensitivity(policy.params, policy._public, 2)
+    assert 4.0 <= bound <= 4.0 + 2 * math.sqrt(3) * grid
+    raw, public, wall = policy.new_state()
+    largest = 0.0
+    for _ in range(500):
+        totals = np.round(rng.uniform(-3.0, 1.0, len(GENERAL)) * public.goal / grid) * grid
+        arm, seen = rng.choice(np.flatnonzero(public.goal)), []
+        for change in (0.0, 4.0):
+            raw.total[:] = totals
+            raw.total[arm] += change
+            policy.kernels.summarise(policy.params, raw, public, wall.statistic)
+            seen.append(wall.statistic.copy())
+        assert (seen[0] / grid == np.round(seen[0] / grid)).all()
+        largest = max(largest, float(np.linalg.norm(seen[1] - seen[0])))
+    assert largest <= bound
+    if policy._public.clock[SHAPE] == SUMS:
+        assert largest == bound == 4.0
+    else:
+        assert largest > (4.0 if power == -2 else 0.99 * bound)  # on the coarse grid more than in exact arithmetic
+
+
+@pytest.mark.parametrize(("cls", "options"), SECURE, ids=str)
+def test_secure_releases_lie_on_the_grid_and_estimate_as_well(cls, options):
+    policy = cls(GENERAL, budget=ZCDP(5.0), noise="secure", grid=2.0**-8, failure_probability=0.9, **options)
+    play_one_phase(policy, GENERAL)
+    units = policy._wall.release * 2.0**8
     assert (units == np.round(units)).all()
-    for refused in (OutputGOPE, lambda arms, **options: AdaCGOPE(arms, variant="published", **options)):
-        with pytest.raises(ArgumentError, match=r"^noise must be 'simulation'"):
-            refused(GENERAL, budget=ZCDP(5.0), noise="secure")
-        refused(GENERAL, budget=None, noise="secure").pull()
+    assert policy.ledger.spent().rho == pytest.approx(5.0)
+    assert policy._public.estimate.max() == pytest.approx(0.5, abs=0.5)  # all rewards were 0.5; beta is
 
 
 def test_the_open_channel_is_gope():
