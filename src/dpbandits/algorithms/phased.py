@@ -11,7 +11,7 @@ V = sum n_a a a^T over the n_a rounds of arm a, it is one of
 * ``OUTPUT``: V^-1 sum a s_a, the estimate of theta; one reward of arm a moves it by at most w |V^-1 a|_2.
 
 The last two are divided by the largest such norm over the arms that this phase has played, with the V of the rounds that it has played,
-so that w is the sensitivity of all three.  (The paper puts 2 d / c in place of that norm's square, which is too little noise for a design
+so that w is the sensitivity of all three.  (The paper puts d / c in place of that norm's square, which is too little noise for a design
 that is optimal up to rounding and tolerance only.)  Exact secure noise needs multiples of a grid: sums of rewards are, and the other
 two are rounded to it, which one reward can turn into one more step in every coordinate; the sensitivity says so.
 
@@ -32,7 +32,7 @@ from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, real
 from .learners.dense import dot, solve_lower, solve_upper
-from .learners.design import features, find_span, new_space, optimise, refresh, support_limit
+from .learners.design import features, find_span, g_optimal, new_space, optimise, refresh, support_limit
 
 SUMS, WHITE, OUTPUT, SMALLER = range(4)  # what is released; SMALLER of the variances of SUMS and WHITE
 CHERNOFF, PUBLISHED, HEAVY = range(3)  # how long a phase is: one Gaussian tail bound; eq. (4); a tail bound with Laplace noise
@@ -41,7 +41,7 @@ PHASE, LEFT, ARMS, RANK, SHAPE, PLAYED = range(6)
 REACH, WIDTH, VARIANCE, LARGEST, HALF = range(5)
 
 _FOREVER = 1 << 60
-_TOLERANCE = 1e-4  # of the designs
+_TOLERANCE = 1e-6  # of the designs
 _COARSE = 1.0
 _ENOUGH = 1.0 + 1e-9  # rounding
 _ULP = 2.0**-52
@@ -57,6 +57,7 @@ class PhasedParams(NamedTuple):
     magnitude: float  # max(|lo|, |hi|)
     grid: float  # of which releases are multiples; 0 for any
     noise_scale: float  # of the noise on a sum: standard deviation (Gaussian) or scale (Laplace)
+    first: np.ndarray  # (K,) the design of all arms
     shape: int
     rule: int
     tolerance: float  # of the designs
@@ -273,7 +274,7 @@ def _plan(params, public):
     if n != clock[ARMS]:  # the same arms have the same design
         clock[ARMS] = n
         clock[RANK] = find_span(params.arms, public, n) if n > 1 else 0
-        if clock[RANK] > 0:
+        if clock[RANK] > 0 and n < params.n_arms:
             optimise(public, n, clock[RANK], params.tolerance)
             for k in range(n):
                 public.share[public.rows[k]] = public.weights[k]
@@ -291,7 +292,7 @@ def init(params):
     public = PhasedPublic(
         np.ones(k, np.bool_),
         np.zeros(k),
-        np.zeros(k),
+        params.first.copy(),
         np.zeros(k, np.int64),
         np.zeros(k, np.int64),
         np.zeros(min(k, d * (d + 1) // 2), np.int64),
@@ -438,6 +439,7 @@ class _Phased(Policy):
             magnitude=max(-lo, hi),
             grid=self._config["grid"] if self._noise.secure and self.budget is not None else 0.0,
             noise_scale=self.noise_scale,
+            first=g_optimal(self._arms, self._tolerance).weights,
             shape=self._shape,
             rule=self._rule,
             tolerance=self._tolerance,
@@ -526,7 +528,7 @@ class AdaCGOPE(_Phased):
         failure_probability: delta, of dropping a best arm ever.
         subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2 unless given, which bounded rewards are.
         **options: see ``Options``.  ``calibration="paper"`` concerns (epsilon, delta) budgets only: noise is always in proportion to the
-            sensitivity of the rounds played, never to the paper's 2 d / c.
+            sensitivity of the rounds played, never to the paper's d / c.
 
     When to choose: the default for private linear bandits with fixed arms.
 
@@ -628,7 +630,7 @@ class OutputGOPE(_PrivatePhased):
         subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2 unless given.
         **options: see ``Options``.
 
-    When to choose: to see what noise in the wrong place costs; otherwise ``AdaCGOPE``, whose q is never larger.
+    When to choose: to see what noise in the wrong place costs; otherwise ``AdaCGOPE``, whose q is no larger for an optimal design.
 
     Example:
         >>> OutputGOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1).pull().arm
