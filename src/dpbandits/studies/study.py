@@ -262,6 +262,7 @@ def _policies(
     entries: list[tuple[str, PolicyEntry]], budgets: Budgets | None, n_arms: int, horizon: int | None, problems: _Problems
 ) -> list[Policy]:
     kinds = registered()
+    sound = len(problems) == 0  # where an environment is wrong, nobody knows how many arms it has
     seen: dict[str, str] = {}
     policies = []
     for place, entry in entries:
@@ -273,13 +274,16 @@ def _policies(
         for name in sorted(given.keys() & _NOT_IN_FILES):
             problems.add(f"{place}.{name}", "a study sets this itself")
             del given[name]
-        fixed: dict[str, Any] = {"n_arms": n_arms}
+        fixed: dict[str, Any] = {"n_arms": n_arms} if "n_arms" in inspect.signature(cls).parameters else {}
         if "horizon" in known and "horizon" not in given:
             fixed["horizon"] = horizon or _ANY_HORIZON
         for budget in _budgets_for(place, entry, cls, budgets, problems):
             policy = _build(place, cls, given, {**fixed, "budget": budget}, known, problems)
             if policy is None:
                 continue
+            if sound and policy.n_arms != n_arms:
+                problems.add(f"{place}.arms", f"must hold {n_arms} arms, as many as the environments have, got {policy.n_arms}")
+                break
             if policy.stream_key in seen:
                 problems.add(place, f"is the same as {seen[policy.stream_key]}: {policy!r}")
             seen[policy.stream_key] = place
