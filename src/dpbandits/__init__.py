@@ -18,6 +18,7 @@ from .algorithms import (
     LazyDPTS,
     LinearThompson,
     LinUCB,
+    LinUCBDGS,
     PrivateLinUCB,
     ThompsonSampling,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "LazyDPTS",
     "Ledger",
     "LinUCB",
+    "LinUCBDGS",
     "LinearThompson",
     "MissingExtra",
     "Policy",

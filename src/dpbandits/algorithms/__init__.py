@@ -1,5 +1,6 @@
 """One file per family of algorithms; each registers its policies."""
 
+from .dgs import ExactLoss, LinUCBDGS
 from .doubling import AdaCUCB, AdaPKLUCB, AdaPUCB
 from .elimination import DPSE
 from .linucb import LinearThompson, LinUCB, PrivateLinUCB
@@ -17,8 +18,10 @@ __all__ = [
     "AdaCUCB",
     "AdaPKLUCB",
     "AdaPUCB",
+    "ExactLoss",
     "LazyDPTS",
     "LinUCB",
+    "LinUCBDGS",
     "LinearThompson",
     "PrivateLinUCB",
     "ThompsonSampling",

@@ -45,7 +45,7 @@ def calibrated_channel(policy: Policy) -> Channel:
 def what_holds(policy: Policy) -> Budget | None:
     """The budget that one release, and by parallel composition the whole run, really spends; None where nothing holds."""
     budget, channel = policy.budget, policy.channel
-    if not policy.clip:
+    if policy.card.void or not policy.clip:
         return None
     if policy.calibration == "paper" and isinstance(budget, ApproxDP) and isinstance(channel, Gaussian):
         if policy._noise.secure:
@@ -80,7 +80,9 @@ def describe(policy: Policy, *, simulated: bool = False) -> Guarantee:
     caveats = list(noise.caveats) if private else []
     if private and not policy.clip:
         caveats.append("Rewards are not clipped, so that no sensitivity bound is true: the guarantee is void")
-    if private and holds is None and policy.clip:
+    if private and card.void:
+        caveats.append(card.void)
+    elif private and holds is None and policy.clip:
         caveats.append("The published calibration gives no (epsilon, delta) guarantee with delta below 1")
     if private and holds is not None and holds != policy.budget:
         caveats.append(f"The published calibration was asked for {policy.budget} and really gives what is stated here")
