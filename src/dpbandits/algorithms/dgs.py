@@ -209,7 +209,7 @@ class ExactLoss:
     rho: float
 
     def delta(self, epsilon: float) -> float:
-        """An upper bound on the delta of (epsilon, delta)-DP, by way of zCDP; tight where many small losses add up."""
+        """An upper bound on the delta of (epsilon, delta)-DP, for every record, by way of zCDP; the truth may be several times less."""
         epsilon = real("epsilon", epsilon, 0.0)
         if epsilon >= self.epsilon:
             return 0.0
