@@ -195,7 +195,7 @@ class PublishedLaplace(Laplace):
 
 @dataclass(frozen=True, repr=False)
 class ExactLoss:
-    """What the released estimates say about single rewards, for one sequence of played features.
+    """What the released estimates say about single rewards, for one sequence of played features; ``float`` of it is ``epsilon``.
 
     Attributes:
         epsilon: the largest privacy loss of any record: no smaller pure-DP epsilon is true.
@@ -215,6 +215,9 @@ class ExactLoss:
         if epsilon >= self.epsilon:
             return 0.0
         return accounting.zcdp_delta(self.rho, epsilon) if math.isfinite(self.rho) else 1.0
+
+    def __float__(self) -> float:
+        return self.epsilon
 
     def __repr__(self) -> str:
         return f"ExactLoss(epsilon={self.epsilon:.4g}, record={self.record}, rho={self.rho:.4g})"
@@ -345,10 +348,11 @@ class LinUCBDGS(LinearPolicy):
         node sums with noise, and the largest privacy loss of record j is the sum over nodes of
         ``(hi - lo) |(A_t^-1 - A_p^-1) x_j|_1 / scale_t``, for the node that covers the rounds p + 1 to t (and without A_p for p < j).
         For features that were fixed beforehand this is exact: some outputs reach it.  Where they were chosen by the policy it bounds
-        the loss of every outcome in which just they were played.
+        the loss of every outcome in which just they were played.  It is in proportion to the epsilon of the budget.
 
         Args:
             contexts: the features that were played, in order, shape (T, d): perturbed and scaled to ``context_bound`` as by ``pull``.
+                Rewards are taken to lie in ``reward_range``.
 
         Returns:
             The loss of the worst record, and of all others.  Takes O(T^2 d^2) steps: seconds at T = 4096, d = 25.
