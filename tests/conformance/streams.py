@@ -9,7 +9,10 @@ from suite import CASES, Case, contexts_of
 
 from dpbandits.environments import RewardTable
 from dpbandits.environments.contexts import ContextTable
+from dpbandits.kernel import Kernel
 from dpbandits.policies import Policy
+from dpbandits.simulation.contexts import context_loop
+from dpbandits.simulation.loops import arms_loop, new_tally
 from dpbandits.simulation.running import play
 from dpbandits.simulation.seeding import identity, stream
 
@@ -26,6 +29,35 @@ def table(policy: Policy, rounds: int = ROUNDS) -> Table:
     contexts = contexts[:rounds]
     means = 0.5 + 0.5 * contexts[:, :, 0]
     return ContextTable(contexts, (rng.random(means.shape) < means).astype(float), means)
+
+
+class Run:
+    """The compiled loop in a table, from the start and in pieces; ``loop`` is another one than the policy's own."""
+
+    def __init__(self, policy: Policy, world: Table, rngs: list[np.random.Generator], loop: Kernel | None = None) -> None:
+        self.policy, self.world, self.rngs = policy, world, rngs
+        self.raw, self.public, self.wall = policy.new_state()
+        self.tally = new_tally(np.array([world.horizon]), policy.n_arms)
+        self.loop = loop or loop_in(policy, type(world))
+
+    def until(self, pause: int, horizon: int | None = None) -> int:
+        """Go on to a round, or stop at the horizon; how the loop ended."""
+        bounds, horizon = (False, *self.policy.reward_range), horizon or self.world.horizon
+        state = (self.policy.params, self.raw, self.public, self.wall, self.world.state)
+        if isinstance(self.world, RewardTable):
+            return self.loop(*state, self.tally, bounds, horizon, pause, 1 << 62, *self.rngs)
+        view = np.zeros((self.policy.n_arms, self.policy.dimension))
+        seen = np.zeros_like(view)
+        return self.loop(*state, np.zeros(0), self.tally, view, seen, True, bounds, horizon, pause, *self.rngs)
+
+    @property
+    def rounds(self) -> int:
+        return int(self.tally.cursor[0])
+
+
+def loop_in(policy: Policy, kind: type[Table]) -> Kernel:
+    bound = arms_loop if kind is RewardTable else context_loop
+    return bound(policy.kernels, kind.kernels)
 
 
 def looped(policy: Policy, world: Table, *, round_by_round: bool = False) -> list[int]:
