@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dpbandits as dpb
-from dpbandits.policies import persistence
+from dpbandits.policies import ContextualPolicy, persistence
 from dpbandits.policies.protocol import example_policies
 from dpbandits.privacy.ledger import FIRST, LAST, PART
 
@@ -42,6 +42,14 @@ def state_folder(tmp_path, monkeypatch):
     return tmp_path / "state"
 
 
+CONTEXTS = np.random.default_rng(4).uniform(-0.6, 0.6, (400, 3, 2))
+
+
+def pull(policy):
+    takes = isinstance(policy, ContextualPolicy)
+    return policy.pull(CONTEXTS[policy._progress.pulls % len(CONTEXTS)] if takes else None)
+
+
 class Clinic:
     """Plays a policy: answers come late, every seventh never."""
 
@@ -51,9 +59,9 @@ class Clinic:
     def play(self, rounds):
         for _ in range(rounds):
             try:
-                decision = self.policy.pull()
+                decision = pull(self.policy)
             except dpb.BudgetExhausted:
-                decision = self.policy.pull()
+                decision = pull(self.policy)
             self.arms.append(decision.arm)
             self.waiting.append((self.t, decision))
             if len(self.waiting) > LATE:
@@ -732,7 +740,7 @@ def test_every_flipped_bit_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda header: header.update(version=2), "this version reads 2"),
+        (lambda header: header.update(version=3), "this version reads 2"),
         (lambda header: header.update(format="other"), "has format other"),
         (lambda header: header.pop("format"), "no saved policy"),
         (lambda header: header.update({"class": "Policy"}), "does not hold a policy"),
