@@ -30,17 +30,28 @@ def multiply(matrix, x, out):
         for i in range(n):
             out[i] = dot(matrix[i], x)
         return
-    # Along rows, so that the inner loops run on neighbours, and four at a time, so that they seldom touch ``out``.
-    rest = n % 4
+    # Along rows, so that the inner loops run on neighbours, and eight at a time, so that they seldom touch ``out``.
+    rest = n % 8
     for i in range(n):
         out[i] = 0.0
     for j in range(rest):
         for i in range(n):
             out[i] += matrix[j, i] * x[j]
-    for j in range(rest, n, 4):
-        x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
+    for j in range(rest, n, 8):
+        x0, x1, x2, x3, x4, x5, x6, x7 = x[j], x[j + 1], x[j + 2], x[j + 3], x[j + 4], x[j + 5], x[j + 6], x[j + 7]
         for i in range(n):
-            out[i] += (matrix[j, i] * x0 + matrix[j + 1, i] * x1) + (matrix[j + 2, i] * x2 + matrix[j + 3, i] * x3)
+            out[i] += ((matrix[j, i] * x0 + matrix[j + 1, i] * x1) + (matrix[j + 2, i] * x2 + matrix[j + 3, i] * x3)) + (
+                (matrix[j + 4, i] * x4 + matrix[j + 5, i] * x5) + (matrix[j + 6, i] * x6 + matrix[j + 7, i] * x7)
+            )
+
+
+@inlined
+def add_outer(matrix, weight, x):
+    """Add weight x x^T."""
+    for i in range(x.size):
+        scaled = weight * x[i]
+        for j in range(x.size):
+            matrix[i, j] += scaled * x[j]
 
 
 @inlined
@@ -48,12 +59,8 @@ def add_observation(precision, inverse, x, n, work):
     """Add n x x^T (n may be -1, to take one back) to V; returns by which factor det V grows."""
     multiply(inverse, x, work)
     growth = n * dot(x, work)
-    gain = n / (1.0 + growth)
-    for i in range(x.size):
-        weight, scaled = n * x[i], gain * work[i]
-        for j in range(x.size):
-            precision[i, j] += weight * x[j]
-            inverse[i, j] -= scaled * work[j]
+    add_outer(inverse, -n / (1.0 + growth), work[: x.size])
+    add_outer(precision, n, x)
     return 1.0 + growth
 
 
@@ -156,22 +163,24 @@ def stretch(matrix, eigenvalue):
 
 @inlined
 def _scan(view, estimate, means, squares):
-    """<x, estimate> and |x|^2 of every arm: four arms at a time, because one sum has to wait for each of its terms."""
-    last = view.shape[0] - 1
-    for a in range(0, view.shape[0], 4):
-        b, c, d = min(a + 1, last), min(a + 2, last), min(a + 3, last)
-        mean_a = mean_b = mean_c = mean_d = square_a = square_b = square_c = square_d = 0.0
-        for i in range(view.shape[1]):
-            y, xa, xb, xc, xd = estimate[i], view[a, i], view[b, i], view[c, i], view[d, i]
-            mean_a, mean_b, mean_c, mean_d = mean_a + xa * y, mean_b + xb * y, mean_c + xc * y, mean_d + xd * y
-            square_a, square_b, square_c, square_d = (
-                square_a + xa * xa,
-                square_b + xb * xb,
-                square_c + xc * xc,
-                square_d + xd * xd,
-            )
-        means[a], means[b], means[c], means[d] = mean_a, mean_b, mean_c, mean_d
-        squares[a], squares[b], squares[c], squares[d] = square_a, square_b, square_c, square_d
+    """<x, estimate> and |x|^2 of every arm.
+
+    The inner loops run over arms, because the sum of one arm has to wait for each of its terms.
+    """
+    n_arms, d = view.shape
+    rest = d % 4
+    for a in range(n_arms):
+        means[a] = squares[a] = 0.0
+    for i in range(rest):
+        for a in range(n_arms):
+            means[a] += view[a, i] * estimate[i]
+            squares[a] += view[a, i] * view[a, i]
+    for i in range(rest, d, 4):
+        y0, y1, y2, y3 = estimate[i], estimate[i + 1], estimate[i + 2], estimate[i + 3]
+        for a in range(n_arms):
+            x0, x1, x2, x3 = view[a, i], view[a, i + 1], view[a, i + 2], view[a, i + 3]
+            means[a] += (x0 * y0 + x1 * y1) + (x2 * y2 + x3 * y3)
+            squares[a] += (x0 * x0 + x1 * x1) + (x2 * x2 + x3 * x3)
 
 
 @inlined
