@@ -2,6 +2,7 @@
 
 from .doubling import AdaCUCB, AdaPKLUCB, AdaPUCB
 from .elimination import DPSE
+from .fixed import FixedLinUCB
 from .linucb import LinearThompson, LinUCB, PrivateLinUCB
 from .oful import RSOFUL, AdaCOFUL
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
@@ -17,6 +18,7 @@ __all__ = [
     "AdaCUCB",
     "AdaPKLUCB",
     "AdaPUCB",
+    "FixedLinUCB",
     "LazyDPTS",
     "LinUCB",
     "LinearThompson",

@@ -23,26 +23,35 @@ def dot(x, y):
 
 
 @inlined
-def multiply(matrix, x, out):
-    """``out`` = matrix x, for a symmetric matrix."""
-    n = x.size
-    if n < _WIDE:
-        for i in range(n):
-            out[i] = dot(matrix[i], x)
-        return
-    # Along rows, so that the inner loops run on neighbours, and eight at a time, so that they seldom touch ``out``.
+def combine(rows, weights, out):
+    """``out`` = the sum of the rows times their weights; the part of ``out`` beyond their length stays.
+
+    The inner loops run along the rows, on neighbours, and over eight of them at a time, so that they seldom touch ``out``.
+    """
+    n, length = rows.shape
     rest = n % 8
-    for i in range(n):
+    for i in range(length):
         out[i] = 0.0
     for j in range(rest):
-        for i in range(n):
-            out[i] += matrix[j, i] * x[j]
+        for i in range(length):
+            out[i] += rows[j, i] * weights[j]
     for j in range(rest, n, 8):
-        x0, x1, x2, x3, x4, x5, x6, x7 = x[j], x[j + 1], x[j + 2], x[j + 3], x[j + 4], x[j + 5], x[j + 6], x[j + 7]
-        for i in range(n):
-            out[i] += ((matrix[j, i] * x0 + matrix[j + 1, i] * x1) + (matrix[j + 2, i] * x2 + matrix[j + 3, i] * x3)) + (
-                (matrix[j + 4, i] * x4 + matrix[j + 5, i] * x5) + (matrix[j + 6, i] * x6 + matrix[j + 7, i] * x7)
+        w0, w1, w2, w3 = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
+        w4, w5, w6, w7 = weights[j + 4], weights[j + 5], weights[j + 6], weights[j + 7]
+        for i in range(length):
+            out[i] += ((rows[j, i] * w0 + rows[j + 1, i] * w1) + (rows[j + 2, i] * w2 + rows[j + 3, i] * w3)) + (
+                (rows[j + 4, i] * w4 + rows[j + 5, i] * w5) + (rows[j + 6, i] * w6 + rows[j + 7, i] * w7)
             )
+
+
+@inlined
+def multiply(matrix, x, out):
+    """``out`` = matrix x, for a symmetric matrix."""
+    if x.size >= _WIDE:
+        combine(matrix, x, out)
+    else:
+        for i in range(x.size):
+            out[i] = dot(matrix[i], x)
 
 
 @inlined
