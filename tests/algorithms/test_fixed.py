@@ -102,4 +102,5 @@ def test_the_table_survives_repr_and_a_file(tmp_path):
     loaded = dpb.load(policy.save(tmp_path / "state"))
     assert repr(loaded) == repr(twin)
     assert arms_played(loaded, rewards[200:]) == arms_played(twin, rewards[200:])
-    assert "6 x 3" in policy.label and str(features[0, 0]) not in policy.label
+    assert "6 x 3" in policy.label
+    assert str(features[0, 0]) not in policy.label
