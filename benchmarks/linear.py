@@ -1,4 +1,7 @@
-"""Linear bandits: the compiled loops round by round, and other libraries at the same task."""
+"""Linear bandits: the compiled loops round by round, and other libraries at the same task.
+
+Times are processor times of this process, so that other work on the machine does not count.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from dpbandits.environments.contexts import ContextEnvironment, ContextKernels, 
 from dpbandits.kernel import entry, kernel
 from dpbandits.simulation.running import play
 
-from .timing import Row, best
+from .timing import Row
 
 ROUNDS = 200_000
 RANGE = (-3.0, 3.0)
@@ -100,7 +103,7 @@ def _on_sphere(count: int, dimension: int) -> np.ndarray:
 
 def rows() -> Iterator[Row]:
     _normals(1, np.random.default_rng(1))
-    draw = best(lambda: _normals(10**6, np.random.default_rng(1)), repeats=10) / 1e6
+    draw = _least(lambda: _normals(10**6, np.random.default_rng(1)), 10) / 1e6
     yield Row(
         "one normal draw in compiled code", 1e9 * draw, "ns", "", "31 of them a round for d = 3, K = 10; 626 for d = K = 25"
     )
@@ -121,14 +124,18 @@ def rows() -> Iterator[Row]:
 
 
 def _round(policy: Any, environment: Any) -> float:
-    """Microseconds per round of the fastest of several whole runs, in processor time: other work on the machine does not count."""
+    """Microseconds per round of the fastest of several whole runs, everything included."""
     play(policy, environment, 100, 0, 1, np.array([100]))
+    return 1e6 * _least(lambda: play(policy, environment, ROUNDS, 0, 1, np.array([ROUNDS])), 5) / ROUNDS
+
+
+def _least(work: Callable[[], Any], repeats: int) -> float:
     times = []
-    for _ in range(5):
-        start = time.thread_time()
-        play(policy, environment, ROUNDS, 0, 1, np.array([ROUNDS]))
-        times.append(time.thread_time() - start)
-    return 1e6 * min(times) / ROUNDS
+    for _ in range(repeats):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times)
 
 
 # Other libraries: one model per arm, and one feature vector per round ------------------------------------------------------
@@ -183,12 +190,12 @@ def _run(peer: Callable[[int, int], tuple[Choose, Learn]], rounds: int, n_arms: 
     """Regret, and microseconds per round."""
     features, means, rewards = _instance(rounds, n_arms, dimension)
     choose, learn = peer(n_arms, dimension)
-    start, regret = time.perf_counter(), 0.0
+    start, regret = time.process_time(), 0.0
     for x, mean, row in zip(features, means, rewards, strict=True):
         arm = choose(x)
         learn(x, arm, float(row[arm]))
         regret += mean.max() - mean[arm]
-    return regret, 1e6 * (time.perf_counter() - start) / rounds
+    return regret, 1e6 * (time.process_time() - start) / rounds
 
 
 def _against_peers(ours: float) -> Iterator[Row]:
@@ -203,7 +210,7 @@ def _against_peers(ours: float) -> Iterator[Row]:
     policy = dpb.LinUCB(5, 25, reward_range=RANGE, subgaussian=0.0, parameter_bound=ALPHA, clip=False)  # its radius is ALPHA
     world = ContextTable(blocks, rewards, means)
     regret = play(policy, world, rounds, 0, 1, np.array([rounds])).tally.sums[0]
-    seconds = best(lambda: play(policy, world, rounds, 0, 1, np.array([rounds])), repeats=20) / rounds
+    seconds = _least(lambda: play(policy, world, rounds, 0, 1, np.array([rounds])), 20) / rounds
     yield Row("LinUCB, 5 arms with 5 features each as 25 features", 1e6 * seconds, "us", "", f"regret {regret:.2f}")
     for name, peer in PEERS.items():
         try:
