@@ -313,6 +313,23 @@ def lazy_dp_ts(budget: Budget | None, means: np.ndarray, horizon: int, runs: int
     return plays @ (means.max() - means)
 
 
+def fixed_linucb(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Abbasi-Yadkori, Pál & Szepesvári (2011), Theorem 2, with lambda = |theta| = 1, on the registered example's arms."""
+    arms = np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]])
+    v, b, regret = np.tile(np.eye(2), (runs, 1, 1)), np.zeros((runs, 2)), np.zeros(runs)
+    for _ in range(horizon):
+        inverse = np.linalg.inv(v)
+        theta = np.einsum("rij,rj->ri", inverse, b)
+        widths = np.sqrt(np.einsum("ki,rij,kj->rk", arms, inverse, arms))
+        radius = 0.5 * np.sqrt(2 * np.log(1 / 0.001) + np.log(np.linalg.det(v))) + 1.0
+        arm = (theta @ arms.T + radius[:, None] * widths).argmax(axis=1)
+        reward = rng.random(runs) < means[arm]
+        v += np.einsum("ri,rj->rij", arms[arm], arms[arm])
+        b += arms[arm] * reward[:, None]
+        regret += means.max() - means[arm]
+    return regret
+
+
 REFERENCES: dict[str, Reference] = {
     "AdaCUCB": adac_ucb,
     "AdaPUCB": adap_ucb,
@@ -323,6 +340,7 @@ REFERENCES: dict[str, Reference] = {
     "ThompsonSampling": thompson,
     "LDPUCB": ldp_ucb,
     "LazyDPTS": lazy_dp_ts,
+    "FixedLinUCB": fixed_linucb,
     "GOPE": _phased(on_sums, chernoff, 1e-6, gaussian_std),
     "AdaCGOPE": _phased(on_phi, chernoff, 1e-6, gaussian_std),
     "AdaCGOPE/published": _phased(on_phi, None, 1e-6, gaussian_std),

@@ -99,10 +99,10 @@ def loop_of(policy: Policy, kind: type[RewardTable | ContextTable], planted: Ker
     if kind is RewardTable:
         own = {name: k[name] for name in ("choose", "hold", "note", "collect", "due")}
         return bind(loops._arms, **own, cross=cross, clipped=bind(loops._clipped, draw=world.draw), regret=world.regret)
-    own = {name: k[name] for name in ("see", "choose", "note", "collect")}
-    play_round = bind(contexts._play_round, **own, show=world.show, answer=world.answer)
+    own = {name: k[name] for name in ("see", "choose", "note", "collect", "due")}
     distance_to = bind(contexts._distance_to, estimate=k["estimate"])
-    return bind(contexts._contexts, due=k["due"], cross=cross, play_round=play_round, distance_to=distance_to)
+    play = bind(contexts._play, **own, show=world.show, answer=world.answer, cross=cross, distance_to=distance_to)
+    return bind(contexts._contexts, play=play)
 
 
 @kernel

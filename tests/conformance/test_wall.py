@@ -167,7 +167,7 @@ def _sideways(module: list[str], target: list[str], names: list[str]) -> list[st
 
 
 def _draws(tree: ast.AST, room: str) -> list[str]:
-    """Random numbers are drawn from the ``rng`` of a ``choose`` kernel: exploration, which no reward enters.
+    """Random numbers are drawn from the ``rng`` of a ``choose`` or ``see`` kernel: exploration, which no reward enters.
 
     Policies carry generators, so that they may name their types; they draw nothing.
     """
@@ -175,7 +175,7 @@ def _draws(tree: ast.AST, room: str) -> list[str]:
     allowed = {
         id(node)
         for f in ast.walk(tree)
-        if isinstance(f, ast.FunctionDef) and f.name.startswith("choose") and "rng" in [a.arg for a in f.args.args]
+        if isinstance(f, ast.FunctionDef) and f.name.startswith(("choose", "see")) and "rng" in [a.arg for a in f.args.args]
         for node in ast.walk(f)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "rng"
     }

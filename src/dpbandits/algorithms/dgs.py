@@ -25,8 +25,7 @@ from ..kernel import entry, kernel
 from ..policies import Card, Kernels, register
 from ..policies.contextual import within_bound
 from ..policies.protocol import Wall
-from ..privacy import accounting
-from ..privacy.budgets import ApproxDP, Budget, PureDP
+from ..privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import OPEN, Calibration, Laplace, Open
 from ..privacy.continual import BinaryTree, Counter, HybridTree, Independent
 from ..validation import choice, flag, integer, real
@@ -214,7 +213,7 @@ class ExactLoss:
         epsilon = real("epsilon", epsilon, 0.0)
         if epsilon >= self.epsilon:
             return 0.0
-        return accounting.zcdp_delta(self.rho, epsilon) if math.isfinite(self.rho) else 1.0
+        return ZCDP(self.rho).delta_at(epsilon) if math.isfinite(self.rho) else 1.0
 
     def __float__(self) -> float:
         return self.epsilon
@@ -307,17 +306,16 @@ class LinUCBDGS(LinearPolicy):
         super().__init__(own, budget=budget, **options)
 
     @staticmethod
-    def estimate_eigenvalue(contexts: Any, *, context_bound: float = 1.0, perturbation: float = 0.0, seed: int = 0) -> float:
+    def estimate_eigenvalue(contexts: Any, *, context_bound: float = 1.0) -> float:
         """The smallest eigenvalue of the mean of x x^T over a sample of public features: an estimate of lambda_0.
 
         It is that of features played at random.  A policy that plays the best arm of each round sees others, and may see smaller
         eigenvalues: nothing in the paper's Assumption 1 excludes that.
 
         Args:
-            contexts: feature vectors, shape (n, d), or of all arms in n rounds, shape (n, K, d).
+            contexts: feature vectors, shape (n, d), or of all arms in n rounds, shape (n, K, d).  For a policy with ``perturbation``
+                add normal noise of that standard deviation to them, as it does.
             context_bound: longer vectors are scaled to it, as the policy does.
-            perturbation: standard deviation of the noise that the policy adds to features.
-            seed: of that noise.
 
         Raises:
             ArgumentError: wrong shape, numbers that are not finite, or features that do not span all d dimensions.
@@ -327,10 +325,8 @@ class LinUCBDGS(LinearPolicy):
             0.25
         """
         bound = real("context_bound", context_bound, 0.0, 1e50, strict=True)
-        sigma = real("perturbation", perturbation, 0.0, 1e12)
         x = _features("contexts", contexts, (2, 3))
         x = x.reshape(-1, x.shape[-1])
-        x = x + sigma * np.random.default_rng(integer("seed", seed, 0)).standard_normal(x.shape)
         x = x * np.minimum(1.0, bound / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(float).tiny))
         values = np.linalg.eigvalsh(x.T @ x / len(x))
         if not values[0] > _DEGENERATE * values[-1]:

@@ -18,17 +18,17 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ..errors import ArgumentError
 from ..kernel import entry, kernel
 from ..policies import Card, Kernels, Options, Policy, register
 from ..validation import real
+from .learners.design import features
 from .learners.ridge import add_outer, combine, dot, factorise, invert, multiply
 
 ROUNDS, ARM, FRESH, REFRESH = range(4)
 LOG_DET, RADIUS = range(2)
 
 _SOONEST = 64  # rounds between two recomputations, which cost no more than that many updates
-_LARGEST = 1e50  # feature
+_LARGEST = 1e50  # feature: its square is a number
 _ROUNDING = 1e-12
 
 
@@ -237,7 +237,7 @@ class FixedLinUCB(Policy):
         radius_scale: float = 1.0,
         **options: Unpack[Options],
     ) -> None:
-        self._arms = _features(arms)
+        self._arms = features("arms", arms, _LARGEST)
         self._ridge = real("ridge", ridge, 0.0, 1e12, strict=True)
         self._subgaussian = None if subgaussian is None else real("subgaussian", subgaussian, 0.0, 1e12)
         self._parameter_bound = real("parameter_bound", parameter_bound, 0.0, 1e12)
@@ -274,16 +274,3 @@ class FixedLinUCB(Policy):
             radius_scale=self._radius_scale,
             movement=hi - lo,
         )
-
-
-def _features(value: Any) -> np.ndarray:
-    """A table of shape (K, d) of finite numbers, K and d at least 1."""
-    try:
-        table = np.array(value, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise ArgumentError(f"arms must be a table of numbers of shape (K, d), got {value!r}", "arms") from None
-    if table.ndim != 2 or table.size == 0:
-        raise ArgumentError(f"arms must be a table of shape (K, d) with K and d at least 1, got shape {table.shape}", "arms")
-    if not np.all(np.abs(table) <= _LARGEST):
-        raise ArgumentError(f"arms must hold numbers in [{-_LARGEST:g}, {_LARGEST:g}], got {table.tolist()}", "arms")
-    return table

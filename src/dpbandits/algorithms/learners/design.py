@@ -340,15 +340,15 @@ def g_optimal(arms: Any, tolerance: float = 1e-6) -> Design:
     return Design(space.weights.copy(), value, max(value - rank, 0.0), rank)
 
 
-def features(name: str, value: Any) -> np.ndarray:
-    """``value`` as a read-only table of shape (K, d) of finite numbers, K and d at least 1."""
+def features(name: str, value: Any, largest: float = _LARGEST) -> np.ndarray:
+    """``value`` as a read-only table of shape (K, d) of numbers in [-largest, largest], K and d at least 1."""
     try:
         table = np.array(value, dtype=np.float64, order="C")
     except (TypeError, ValueError):
         raise ArgumentError(f"{name} must be a table of numbers of shape (K, d), got {value!r}", name) from None
     if table.ndim != 2 or table.size == 0:
         raise ArgumentError(f"{name} must be a table of shape (K, d) with K and d at least 1, got shape {table.shape}", name)
-    if not np.all(np.abs(table) <= _LARGEST):
-        raise ArgumentError(f"{name} must hold numbers in [{-_LARGEST:g}, {_LARGEST:g}], got {table.tolist()}", name)
+    if not np.all(np.abs(table) <= largest):
+        raise ArgumentError(f"{name} must hold numbers in [{-largest:g}, {largest:g}], got {table.tolist()}", name)
     table.flags.writeable = False
     return table
