@@ -51,7 +51,7 @@ def forgets_nothing(params, raw, public, statistic):
 def audible(case: Case) -> Policy:
     """A policy with a claim of a size that so many runs can test: (1, 1e-5)-DP is mu = 0.27 only."""
     budget = ApproxDP(5.0, 1e-5) if isinstance(case.budget, ApproxDP) else case.budget
-    return Case(case.cls, budget).make()
+    return case.under(budget).make()
 
 
 def loop_of(policy: Policy, perturb: Kernel | None) -> Kernel:

@@ -16,6 +16,23 @@ from dpbandits.policies.options import SHARED
 BAD_OPTIONS: list[tuple[str, Any]] = [
     *[("n_arms", value) for value in (0, -1, 1.5, True, "3", None, math.nan, 10**9, np.array([3]))],
     *[
+        ("arms", value)
+        for value in (
+            3,
+            None,
+            "ab",
+            [],
+            [1.0, 2.0],
+            [[]],
+            [[[1.0]]],
+            [[1.0], [1.0, 2.0]],
+            [["a"]],
+            [[1j]],
+            [[math.nan]],
+            [[1e101]],
+        )
+    ],
+    *[
         ("reward_range", value)
         for value in ((1, 0), (0, 0), (0, math.inf), (math.nan, 1), (0,), (0, 1, 2), 3, None, "ab", (-1e308, 1e308))
     ],
@@ -30,8 +47,15 @@ BAD_OPTIONS: list[tuple[str, Any]] = [
 MAY_BE_ZERO = {"c"}
 
 
-@over(FIRST_OF_CLASS)
-@pytest.mark.parametrize(("name", "value"), BAD_OPTIONS, ids=lambda v: str(v)[:20])
+def takes(case: Case, name: str) -> bool:
+    return name in SHARED or name in inspect.signature(case.cls).parameters
+
+
+@pytest.mark.parametrize(
+    ("case", "name", "value"),
+    [(case, name, value) for case in FIRST_OF_CLASS for name, value in BAD_OPTIONS if takes(case, name)],
+    ids=lambda v: str(v)[:20],
+)
 def test_a_bad_argument_is_named_with_its_value(case: Case, name: str, value: Any):
     with pytest.raises(ArgumentError, match=f"^{name}") as caught:
         case.make(**{name: value})
@@ -41,6 +65,7 @@ def test_a_bad_argument_is_named_with_its_value(case: Case, name: str, value: An
 def test_every_shared_option_is_tried():
     # The grid concerns secure noise only, and is tested with it.
     assert {name for name, _ in BAD_OPTIONS} >= set(SHARED) - {"grid"}
+    assert all(takes(case, "n_arms") != takes(case, "arms") for case in FIRST_OF_CLASS)
 
 
 @over(FIRST_OF_CLASS)
@@ -65,10 +90,10 @@ def test_an_unknown_argument_is_a_type_error(case: Case):
 @pytest.mark.parametrize("budget", [PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, 1e-5), RDP(4.0, 1.0), 1.0, "1", PureDP], ids=str)
 def test_only_budgets_that_fit_are_taken(case: Case, budget: Any):
     if type(budget) in case.cls.card.channels:
-        assert Case(case.cls, budget).make().budget == budget
+        assert case.under(budget).make().budget == budget
     else:
         with pytest.raises(ArgumentError, match=r"^budget"):
-            Case(case.cls, budget).make()
+            case.under(budget).make()
 
 
 @over(CASES)

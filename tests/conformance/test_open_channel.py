@@ -15,7 +15,7 @@ from dpbandits.simulation import simulate
 ALPHA = 1e-4
 MEANS = np.array([0.75, 0.6, 0.3])
 WRITTEN_DOWN = [case for case in CASES if isinstance(case.budget, ZCDP | PureDP | None)]
-WRITTEN_DOWN += [Case(case.cls, scaled(case.budget, 0.1)) for case in WRITTEN_DOWN if case.budget]
+WRITTEN_DOWN += [case.under(scaled(case.budget, 0.1)) for case in WRITTEN_DOWN if case.budget]
 
 
 def sizes(case: Case) -> tuple[int, int]:
@@ -24,7 +24,7 @@ def sizes(case: Case) -> tuple[int, int]:
 
 
 def test_every_registered_class_has_a_reference():
-    assert {case.cls.__name__ for case in CASES} <= set(REFERENCES)
+    assert {case.name for case in CASES} <= set(REFERENCES)
 
 
 @over(WRITTEN_DOWN)
@@ -32,7 +32,7 @@ def test_regret_has_the_law_of_the_textbook(case: Case):
     horizon, runs = sizes(case)
     policy, budget = case.make(), case.budget
     ours = simulate(policy, Bernoulli(MEANS), horizon=horizon, runs=4 * runs, seed=5, record=[horizon]).runs["regret"]
-    theirs = REFERENCES[case.cls.__name__](budget, MEANS, horizon, runs, np.random.default_rng(6))
+    theirs = REFERENCES[case.name](budget, MEANS, horizon, runs, np.random.default_rng(6))
     assert ks_2samp(ours.round(6), theirs.round(6)).pvalue > ALPHA, (ours.mean(), theirs.mean())
 
 

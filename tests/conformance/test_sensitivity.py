@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from suite import CASES, ROUNDS, Case, Walk, over
+from suite import CASES, MAPPED, ROUNDS, Case, Walk, over
 
 import dpbandits
 from dpbandits.kernel import kernel
@@ -66,10 +67,10 @@ def test_a_record_moves_its_own_release_by_at_most_the_bound(case: Case, seed, n
     values = list(range(GRID + 1))
     moved = movements(policy, seed=seed, noise=noise, where=where, values=values, new=new)
     assert sum(m.covered for m in moved) <= 1
-    assert all(m.distance <= m.bound if m.covered else m.distance == 0.0 for m in moved)
+    assert all(m.distance <= m.bound * (1.0 + case.rounding) if m.covered else m.distance == 0.0 for m in moved)
 
 
-@over(CASES)
+@over([case for case in CASES if case.name not in MAPPED])
 @given(**histories)
 @settings(max_examples=10, deadline=None)
 def test_extremes_attain_the_bound(case: Case, seed, noise, where, lo, width):
@@ -78,9 +79,36 @@ def test_extremes_attain_the_bound(case: Case, seed, noise, where, lo, width):
     assert all(m.distance == (m.bound if m.covered else 0.0) for m in moved)
 
 
+@over([case for case in CASES if case.name in MAPPED])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_arm_that_moves_a_linear_map_most_attains_its_bound(case: Case, seed: int):
+    policy = case.make(reward_range=(-1.0, 3.0))
+    rng = np.random.default_rng(seed)
+    walk = Walk(policy, worlds=1 + policy.n_arms, seed=seed)
+    changed: set[int] = set()
+
+    def sums(first: int, arm: int, n: int) -> list[float]:
+        total, new = float(rng.integers(-n, 3 * n + 1)), arm not in changed
+        changed.add(arm)
+        return [total, *(total + 4.0 * (new and a == arm) for a in range(policy.n_arms))]
+
+    seen = 0
+    while seen < RELEASES and walk.rounds < ROUNDS:
+        release = walk.step(sums)
+        if release is not None:
+            base, *others = release.statistics
+            farthest = max(float(np.linalg.norm(other - base)) for other in others)
+            assert farthest == pytest.approx(release.bound, rel=case.rounding)
+            changed.clear()
+            seen += 1
+    assert seen
+
+
 def test_the_noise_scale_belongs_to_the_declared_bound():
     # Indices use ``noise_scale``; it must be what the channel adds for the sensitivity that the kernels declare.
     for case in CASES:
+        if case.name in MAPPED:
+            continue
         policy = case.make(reward_range=(-1.0, 3.0))
         _, public, _ = policy.new_state()
         bound = policy.kernels.sensitivity(policy.params, public, policy.channel.norm)

@@ -4,22 +4,29 @@ from .doubling import AdaCUCB, AdaPKLUCB, AdaPUCB
 from .elimination import DPSE
 from .linucb import LinearThompson, LinUCB, PrivateLinUCB
 from .oful import RSOFUL, AdaCOFUL
+from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
 from .thompson import LazyDPTS
 
 __all__ = [
+    "DPDPE",
     "DPSE",
+    "GOPE",
     "KLUCB",
     "LDPUCB",
     "RSOFUL",
     "UCB1",
+    "AdaCGOPE",
     "AdaCOFUL",
     "AdaCUCB",
     "AdaPKLUCB",
     "AdaPUCB",
+    "AdaRGOPEVar",
+    "HannaGOPE",
     "LazyDPTS",
     "LinUCB",
     "LinearThompson",
+    "OutputGOPE",
     "PrivateLinUCB",
     "ThompsonSampling",
 ]

@@ -273,7 +273,7 @@ def _policies(
         for name in sorted(given.keys() & _NOT_IN_FILES):
             problems.add(f"{place}.{name}", "a study sets this itself")
             del given[name]
-        fixed: dict[str, Any] = {"n_arms": n_arms}
+        fixed: dict[str, Any] = {"n_arms": n_arms} if "n_arms" in inspect.signature(cls).parameters else {}
         if "horizon" in known and "horizon" not in given:
             fixed["horizon"] = horizon or _ANY_HORIZON
         for budget in _budgets_for(place, entry, cls, budgets, problems):
