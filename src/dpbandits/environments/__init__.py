@@ -3,7 +3,12 @@
 from .base import ArmsEnvironment, ArmsKernels
 from .contexts import ContextEnvironment, ContextKernels, ContextTable
 from .doctor import DoctorBandit, DoctorReplay, actg175
+from .labelled import Classification, classification
+from .linear import GaussianContexts, LinearArms
+from .listening import LastFM, lastfm
 from .logged import LoggedTrial
+from .pools import PoolContexts, Recommendations
+from .ratings import MovieLens, movielens
 from .stochastic import Bernoulli, Beta, BoundedGaussian, Gaussian
 from .tables import RewardTable
 
@@ -13,13 +18,23 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "BoundedGaussian",
+    "Classification",
     "ContextEnvironment",
     "ContextKernels",
     "ContextTable",
     "DoctorBandit",
     "DoctorReplay",
     "Gaussian",
+    "GaussianContexts",
+    "LastFM",
+    "LinearArms",
     "LoggedTrial",
+    "MovieLens",
+    "PoolContexts",
+    "Recommendations",
     "RewardTable",
     "actg175",
+    "classification",
+    "lastfm",
+    "movielens",
 ]

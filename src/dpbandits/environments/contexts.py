@@ -2,11 +2,13 @@
 
 In every round the environment shows one feature vector per arm, the policy chooses an arm, and its reward comes.  Two kernels:
 
-* ``show(state, t, view, rng)``: fill in the features of round t, shape (K, d);
-* ``answer(state, t, view, arm, rng) -> (reward, regret)``: the reward of the arm, and what it costs in expectation against the best.
+* ``show(state, t, view, rng) -> hidden``: fill in the features of round t, shape (K, d);
+* ``answer(state, t, view, hidden, arm, rng) -> (reward, regret)``: the reward of the arm, and what it costs in expectation against
+  the best.
 
-Rounds count from 0.  Neither changes the state.  Both draw as many random numbers whatever the arm, so that all policies of a study
-meet the same contexts and the same noise.
+Rounds count from 0.  Neither changes the state, which threads share; what an answer has to know of its round besides the features,
+such as a label, is the integer ``hidden``, which no policy sees.  Both draw as many random numbers whatever the arm, so that all
+policies of a study meet the same contexts and the same noise.
 """
 
 from __future__ import annotations
@@ -96,10 +98,11 @@ def _show_table(state, t, view, rng):
     for a in range(view.shape[0]):
         for i in range(view.shape[1]):
             view[a, i] = state.contexts[t, a, i]
+    return 0
 
 
 @kernel
-def _answer_table(state, t, view, arm, rng):
+def _answer_table(state, t, view, hidden, arm, rng):
     best = state.means[t, 0]
     for a in range(1, state.means.shape[1]):
         best = max(best, state.means[t, a])

@@ -1,0 +1,64 @@
+"""Features of things that are described by words: TF-IDF, and its principal components."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, svds
+
+from ..validation import integer
+
+_DENSE = 10**6  # entries up to which a matrix is simply written out
+
+
+def tfidf(counts: sparse.csr_array) -> sparse.csr_array:
+    """Counts of words times ln((1 + n) / (1 + n_w)) + 1, for n things of which n_w have the word; rows scaled to length 1.
+
+    A thing without words keeps a row of zeros.
+    """
+    things, words = counts.shape
+    having = np.bincount(counts.indices, minlength=words)
+    weighted = counts.multiply(np.log((1 + things) / (1 + having)) + 1.0).tocsr()
+    lengths = sparse.linalg.norm(weighted, axis=1)
+    return (sparse.diags_array(1.0 / np.where(lengths > 0.0, lengths, 1.0)) @ weighted).tocsr()
+
+
+def principal_features(matrix: sparse.csr_array, components: int) -> np.ndarray:
+    """The first principal components of the rows, divided by the length of the longest row, so that no row is longer than 1.
+
+    Components are not standardised: lengths and angles in the leading directions stay as they are.  The sign of a component is such
+    that its largest coefficient is positive.
+
+    Args:
+        matrix: shape (n, m); it is not changed, and not filled in.
+        components: at most min(n, m), and fewer than that where the matrix is large.
+
+    Returns:
+        Shape (n, components).
+    """
+    dense = matrix.shape[0] * matrix.shape[1] <= _DENSE
+    components = integer("components", components, 1, min(matrix.shape) - (not dense))
+    scores, axes = _dense_components(matrix.toarray(), components) if dense else _sparse_components(matrix, components)
+    scores = scores * np.where(axes[np.arange(components), np.abs(axes).argmax(axis=1)] < 0.0, -1.0, 1.0)
+    longest = np.linalg.norm(scores, axis=1).max()
+    return np.ascontiguousarray(scores / longest if longest > 0.0 else scores)
+
+
+def _dense_components(matrix: np.ndarray, components: int) -> tuple[np.ndarray, np.ndarray]:
+    left, values, axes = np.linalg.svd(matrix - matrix.mean(axis=0), full_matrices=False)
+    return (left * values)[:, :components], axes[:components]
+
+
+def _sparse_components(matrix: sparse.csr_array, components: int) -> tuple[np.ndarray, np.ndarray]:
+    centre = matrix.mean(axis=0)
+    transposed = matrix.T.tocsr()
+    centred = LinearOperator(
+        matrix.shape,
+        matvec=lambda x: matrix @ x.ravel() - centre @ x.ravel(),
+        rmatvec=lambda y: transposed @ y.ravel() - centre * y.sum(),
+        dtype=np.float64,
+    )
+    start = np.random.default_rng(0).standard_normal(min(matrix.shape))  # any start does; a fixed one gives the same digits again
+    left, values, axes = svds(centred, k=components, v0=start)
+    falling = np.argsort(-values)
+    return (left * values)[:, falling], axes[falling]

@@ -1,0 +1,243 @@
+"""Rewards whose means are linear in features: fixed arms, and fresh Gaussian contexts in every round (Azize & Basu, 2024, section 7).
+
+A reward of an arm with features x is either ``"gaussian"``, <theta, x> plus normal noise, which no range holds, or ``"bounded"``:
+1 or -1 with the mean <theta, x>, which a policy can keep private without clipping anything.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..kernel import kernel
+from ..validation import choice, flag, integer, real, shortest
+from .base import ArmsEnvironment, ArmsKernels, stationary_regret
+from .contexts import ContextEnvironment, ContextKernels, content, finite_array
+
+REWARDS = ("gaussian", "bounded")
+
+_ROUNDING = 1e-9  # by which <theta, x> of unit vectors may exceed 1
+
+
+def support_of(rewards: str) -> tuple[float, float]:
+    """What holds every reward of the kind."""
+    return (-math.inf, math.inf) if rewards == "gaussian" else (-1.0, 1.0)
+
+
+def spread(rewards: str, std: float) -> str:
+    """The kind of rewards in a ``repr``."""
+    return f"std={shortest(std)}" if rewards == "gaussian" else "rewards='bounded'"
+
+
+def unit_vectors(count: int, dimension: int, rng: np.random.Generator) -> np.ndarray:
+    """Independent and uniform on the unit sphere, shape (count, d)."""
+    vectors = rng.standard_normal((count, dimension))
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+class LinearArmsState(NamedTuple):
+    """Fixed arms with linear means."""
+
+    means: np.ndarray  # (K,)
+    gaps: np.ndarray  # (K,)
+    std: float
+    bounded: bool
+
+
+@kernel
+def _draw_linear(state, arm, start, n, rng):
+    if state.bounded:
+        return 2.0 * rng.binomial(n, 0.5 * (1.0 + state.means[arm])) - n
+    return n * state.means[arm] + math.sqrt(n) * state.std * rng.standard_normal()
+
+
+class LinearArms(ArmsEnvironment):
+    """Arms that never change, with mean rewards <theta, a>; the sum of n rounds is one normal or one binomial draw.
+
+    Args:
+        arms: the features of the arms, shape (K, d).
+        theta: the parameter, shape (d,).
+        std: of the noise; used by Gaussian rewards only.
+        rewards: ``"gaussian"``, normal noise around the mean and no bounds; or ``"bounded"``, 1 or -1.
+
+    Attributes:
+        features: shape (K, d).
+        parameter: theta, shape (d,).
+
+    Raises:
+        ArgumentError: shapes that do not fit, numbers that are not finite, or a mean outside [-1, 1] with bounded rewards.
+
+    >>> LinearArms([[1.0, 0.0], [0.6, 0.8]], [0.5, 0.5]).means().tolist()
+    [0.5, 0.7]
+    """
+
+    kernels = ArmsKernels(_draw_linear, stationary_regret)
+
+    def __init__(self, arms: Any, theta: Any, *, std: float = 1.0, rewards: str = "gaussian") -> None:
+        self.features, self.parameter = finite_array("arms", arms, "K, d"), finite_array("theta", theta, "d")
+        self.std, self.rewards = real("std", std, 0.0, strict=True), choice("rewards", rewards, REWARDS)
+        self.n_arms = len(self.features)
+        self.support = support_of(self.rewards)
+        self._means = _means(self.features, self.parameter, "arms")
+        if self.rewards == "bounded":
+            self._means = _within_one(self._means)
+        self._means.flags.writeable = False
+        self.state = LinearArmsState(self._means, self._means.max() - self._means, self.std, self.rewards == "bounded")
+
+    @classmethod
+    def on_sphere(cls, n_arms: int, dimension: int, *, seed: int = 0, std: float = 1.0, rewards: str = "gaussian") -> LinearArms:
+        """Arms and theta uniform on the unit sphere; published figures have 10 arms in dimension 3.
+
+        >>> LinearArms.on_sphere(10, 3, seed=1).features.shape
+        (10, 3)
+        """
+        n_arms, dimension = integer("n_arms", n_arms, 1), integer("dimension", dimension, 1)
+        vectors = unit_vectors(n_arms + 1, dimension, np.random.default_rng(integer("seed", seed, 0)))
+        return cls(vectors[1:], vectors[0], std=std, rewards=rewards)
+
+    def means(self) -> np.ndarray:
+        return self._means
+
+    def _arguments(self) -> str:
+        shape = f"{self.n_arms} arms, dimension {self.parameter.size}"
+        return f"{shape}, {spread(self.rewards, self.std)}, content {content(self.features, self.parameter)}"
+
+
+def _means(features: np.ndarray, theta: np.ndarray, name: str) -> np.ndarray:
+    """<theta, x> of every row, or an error that says which shapes do not fit or that the means are too large for a float."""
+    if features.shape[1] != theta.size:
+        raise ArgumentError(f"theta must have shape ({features.shape[1]},) as the {name} have, got ({theta.size},)", "theta")
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = features @ theta
+    if not np.all(np.isfinite(means)):
+        raise ArgumentError(f"{name} must have finite inner products with theta, got {means.tolist()}", name)
+    return means
+
+
+def _within_one(means: np.ndarray) -> np.ndarray:
+    if np.abs(means).max() > 1.0 + _ROUNDING:
+        raise ArgumentError(f"arms must have means <theta, a> in [-1, 1] when rewards='bounded', got {means.tolist()}", "arms")
+    return np.clip(means, -1.0, 1.0)
+
+
+@kernel
+def linear_mean(state, view, arm):
+    """The mean reward of an arm: <theta, x>, cut off at -1 and 1 where rewards are bounded."""
+    mean = 0.0
+    for i in range(view.shape[1]):
+        mean += state.theta[i] * view[arm, i]
+    if state.bounded:
+        return min(max(mean, -1.0), 1.0)
+    return mean
+
+
+@kernel
+def answer_linear(state, t, view, hidden, arm, rng):
+    best = linear_mean(state, view, 0)
+    for a in range(1, view.shape[0]):
+        best = max(best, linear_mean(state, view, a))
+    mean = linear_mean(state, view, arm)
+    if state.bounded:
+        return (1.0 if 2.0 * rng.random() < 1.0 + mean else -1.0), best - mean
+    return mean + state.std * rng.standard_normal(), best - mean
+
+
+class GaussianContextsState(NamedTuple):
+    """Where contexts are drawn, and what they are worth."""
+
+    theta: np.ndarray  # (d,)
+    mean: float
+    context_std: float
+    project: bool
+    std: float
+    bounded: bool
+
+
+@kernel
+def _project(view):
+    for a in range(view.shape[0]):
+        square = 0.0
+        for i in range(view.shape[1]):
+            square += view[a, i] * view[a, i]
+        scale = 1.0 / math.sqrt(max(square, 1.0))  # to branch on the length would cost more: it is guessed wrongly half the time
+        for i in range(view.shape[1]):
+            view[a, i] *= scale
+
+
+@kernel
+def _show_gaussian(state, t, view, rng):
+    for a in range(view.shape[0]):
+        for i in range(view.shape[1]):
+            view[a, i] = state.mean + state.context_std * rng.standard_normal()
+    if state.project:
+        _project(view)
+    return 0
+
+
+class GaussianContexts(ContextEnvironment):
+    """Fresh features for every arm in every round, all coordinates independent N(mean, variance); rewards linear in them.
+
+    Regret is counted by the means that rewards really have: <theta, x>, or with ``rewards="bounded"`` the nearest number in [-1, 1],
+    since the mean of a reward in {-1, 1} can be no other.  So bounded rewards are linear in the features where |<theta, x>| <= 1, which
+    ``project=True`` ensures for theta on the unit sphere.
+
+    Args:
+        n_arms: number of arms, K.
+        theta: the parameter, shape (d,).
+        mean: of every coordinate of the features; by default 1 / sqrt(d).
+        variance: of every coordinate of the features.
+        std: of the noise; used by Gaussian rewards only.
+        rewards: ``"gaussian"``, normal noise around the mean and no bounds; or ``"bounded"``, 1 or -1.
+        project: scale features longer than 1 to length 1, so that a guarantee for contexts in the unit ball holds.
+
+    Raises:
+        ArgumentError: an argument is outside its range.
+
+    >>> GaussianContexts(10, [0.6, 0.8], project=True).context_bound
+    1.0
+    """
+
+    kernels = ContextKernels(_show_gaussian, answer_linear)
+    parameter: np.ndarray
+
+    def __init__(
+        self,
+        n_arms: int,
+        theta: Any,
+        *,
+        mean: float | None = None,
+        variance: float = 0.1,
+        std: float = 1.0,
+        rewards: str = "gaussian",
+        project: bool = False,
+    ) -> None:
+        self.n_arms, self.parameter = integer("n_arms", n_arms, 1), finite_array("theta", theta, "d")
+        self.dimension = self.parameter.size
+        self.mean = 1.0 / math.sqrt(self.dimension) if mean is None else real("mean", mean, -1e6, 1e6)
+        self.variance, self.std = real("variance", variance, 0.0, 1e12), real("std", std, 0.0, strict=True)
+        self.rewards, self.project = choice("rewards", rewards, REWARDS), flag("project", project)
+        self.support = support_of(self.rewards)
+        self.context_bound = 1.0 if self.project else math.inf
+        self.state = GaussianContextsState(
+            self.parameter, self.mean, math.sqrt(self.variance), self.project, self.std, self.rewards == "bounded"
+        )
+
+    @classmethod
+    def on_sphere(cls, n_arms: int, dimension: int, *, seed: int = 0, **options: Any) -> GaussianContexts:
+        """Theta uniform on the unit sphere; ``options`` as for the class.
+
+        >>> GaussianContexts.on_sphere(10, 3, seed=1).dimension
+        3
+        """
+        rng = np.random.default_rng(integer("seed", seed, 0))
+        return cls(n_arms, unit_vectors(1, integer("dimension", dimension, 1), rng)[0], **options)
+
+    def _arguments(self) -> str:
+        features = (
+            f"{self.n_arms} arms, dimension {self.dimension}, mean={shortest(self.mean)}, variance={shortest(self.variance)}"
+        )
+        projected = ", project=True" if self.project else ""
+        return f"{features}{projected}, {spread(self.rewards, self.std)}, content {content(self.parameter)}"

@@ -1,0 +1,98 @@
+"""Last.fm: who listened to which artists, and how artists were tagged (HetRec 2011; Cantador, Brusilovsky & Kuflik, 2011)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from ..validation import flag
+from .features import principal_features, tfidf
+from .pools import Recommendations
+from .published import read_files, require_known, table
+
+_FILES = {
+    "artists.dat": "c173881362c6b28551368fecb3c0be5a6a30a6cd859e1f5775413dfe46d48648",
+    "tags.dat": "e95175f259be4c0c47644ae23d66131cd6d5767142a1405000e79f5584691d70",
+    "user_artists.dat": "001400dc3c7d2667fca6e4ea6dc6acc31a9dd28ad5cd0f74cea988c019934d3b",
+    "user_taggedartists.dat": "d31fe938fcfeed6f0059f37a36b156f63674d073fc2553e5cc9dc1595e365bc7",
+}
+
+_INSTRUCTIONS = (
+    "The data set is named hetrec2011-lastfm-2k: the Last.fm part of HetRec 2011, which GroupLens, a research group of the University "
+    "of Minnesota, offers on its website for non-commercial use.  Unpack it and name the folder with these files."
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LastFM:
+    """The tables of the data set, under the names of its authors and in their order.
+
+    Attributes:
+        artists: ``id``, ``name``, ``url``, ``pictureURL``; 17,632 rows.
+        listening: ``userID``, ``artistID``, ``weight`` (how often she listened); 92,834 rows of 1,892 users.
+        tags: ``tagID``, ``tagValue``; 11,946 rows.
+        assignments: ``userID``, ``artistID``, ``tagID``, ``day``, ``month``, ``year``; 186,479 rows, some on artists that are not listed.
+    """
+
+    artists: pd.DataFrame
+    listening: pd.DataFrame
+    tags: pd.DataFrame
+    assignments: pd.DataFrame
+
+    def features(self, components: int = 25) -> np.ndarray:
+        """The features of every artist, shape (artists, components), rows as in ``artists``; none is longer than 1.
+
+        The words of an artist are her tags, each as often as it was assigned: TF-IDF, then principal components, all divided by the
+        length of the longest row.  Artists without tags share one row.
+        """
+        artists, tags = pd.Index(self.artists["id"]), pd.Index(self.tags["tagID"])
+        rows = artists.get_indexer(self.assignments["artistID"])
+        listed = rows >= 0
+        columns = tags.get_indexer(self.assignments["tagID"])[listed]
+        ones = np.ones(listed.sum())
+        return principal_features(
+            tfidf(sparse.csr_array((ones, (rows[listed], columns)), shape=(len(artists), len(tags)))), components
+        )
+
+    def environment(self, *, components: int = 25, per_round: int = 25) -> Recommendations:
+        """In every round a user, an artist that she listened to and others that she did not; reward 1 for the one she listened to."""
+        users, _ = pd.factorize(self.listening["userID"])
+        items = pd.Index(self.artists["id"]).get_indexer(self.listening["artistID"])
+        return Recommendations(self.features(components), users, items, per_round=per_round)
+
+    def __repr__(self) -> str:
+        people = f"{self.listening['userID'].nunique()} users, {len(self.artists)} artists, {len(self.listening)} listening rows"
+        return f"LastFM({people}, {len(self.assignments)} tag assignments, {len(self.tags)} tags)"
+
+
+def lastfm(folder: str | os.PathLike[str], *, check: bool = True) -> LastFM:
+    """The Last.fm data from the published files; ``docs/data.md`` says how to get them.
+
+    Args:
+        folder: holds ``artists.dat``, ``tags.dat``, ``user_artists.dat`` and ``user_taggedartists.dat``.
+        check: refuse files that are not, byte for byte, the published ones.
+
+    Raises:
+        ArgumentError: a file is missing, damaged, or refers to what the others do not list.
+
+    >>> lastfm("no/such/folder")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    dpbandits.errors.ArgumentError: folder must hold artists.dat, got 'no/such/folder' ...
+    """
+    files = read_files(folder, _FILES, _INSTRUCTIONS, check=flag("check", check))
+    about = {"id": int, "name": str, "url": str, "pictureURL": str}
+    artists = table("artists.dat", files["artists.dat"], about, separator="\t", header=True)
+    words = {"tagID": int, "tagValue": str}
+    tags = table("tags.dat", files["tags.dat"], words, separator="\t", header=True, encoding="latin-1")
+    counts = dict.fromkeys(("userID", "artistID", "weight"), int)
+    listening = table("user_artists.dat", files["user_artists.dat"], counts, separator="\t", header=True)
+    tagging = dict.fromkeys(("userID", "artistID", "tagID", "day", "month", "year"), int)
+    assignments = table("user_taggedartists.dat", files["user_taggedartists.dat"], tagging, separator="\t", header=True)
+    require_known("user_artists.dat", listening["artistID"], artists["id"], "artists.dat")
+    require_known("user_taggedartists.dat", assignments["tagID"], tags["tagID"], "tags.dat")
+    return LastFM(artists, listening, tags, assignments)
