@@ -22,11 +22,11 @@ show = answer = see = choose = note = collect = due = estimate = cross = play_ro
 @kernel
 def _play_round(params, raw, public, environment, t, view, seen, altered, bounds, tally, world_rng, choice_rng):
     """One round without its release."""
-    show(environment, t, view, world_rng)
+    hidden = show(environment, t, view, world_rng)
     if altered:
         see(params, view, seen, choice_rng)
     arm = choose(params, public, seen, choice_rng)[0]
-    reward, regret = answer(environment, t, view, arm, world_rng)
+    reward, regret = answer(environment, t, view, hidden, arm, world_rng)
     if bounds[0]:
         reward = min(max(reward, bounds[1]), bounds[2])
     tally.sums[0] += regret
