@@ -170,6 +170,8 @@ def _exhibit_axes(ax: Axes, panel: Panel) -> None:
         ax.margins(x=0.1)
     if panel.y_scale == "symlog":
         ax.set_yscale("symlog", linthresh=panel.threshold)
+        if ax.dataLim.y0 >= 0.0:
+            ax.set_ylim(bottom=-panel.threshold / 2)
     elif panel.y_scale == "log":
         ax.set_yscale("log")
         ax.yaxis.set_minor_locator(NullLocator())

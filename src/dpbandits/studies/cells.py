@@ -155,6 +155,8 @@ def kept(cells: Sequence[Cell], beside: Path) -> Iterator[Path]:
     finally:
         if lock is not None:
             os.close(lock)
+        with contextlib.suppress(OSError):  # where nothing was finished, nothing is to be kept
+            folder.rmdir()
 
 
 def _shared_lock(folder: Path) -> int | None:
@@ -199,6 +201,7 @@ class _Stages:
         self._progress = progress
         self._total = stages(cells)
         self._done = dict.fromkeys(self._total, 0)
+        self._told: tuple[str, int] | None = None
 
     def during(self, cell: Cell) -> Callable[[int, int], None]:
         return lambda done, total: self._tell(cell.stage, self._done[cell.stage] + done)
@@ -208,7 +211,8 @@ class _Stages:
         self._tell(cell.stage, self._done[cell.stage])
 
     def _tell(self, stage: str, done: int) -> None:
-        if self._progress is not None:
+        if self._progress is not None and self._told != (stage, done):
+            self._told = stage, done
             self._progress(stage, done, self._total[stage])
 
 

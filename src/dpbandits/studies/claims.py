@@ -57,6 +57,11 @@ def curve(
     return value, low, high
 
 
+def mean(means: np.ndarray) -> np.ndarray:
+    """The mean itself."""
+    return means[..., 0]
+
+
 def price(means: np.ndarray) -> np.ndarray:
     """The price of privacy: private minus open over open, from means (private, open)."""
     return (means[..., 0] - means[..., 1]) / means[..., 1]
