@@ -42,7 +42,6 @@ def test_results_are_found_by_their_keys(work: list[Cell], tmp_path: Path) -> No
 
 
 def test_what_is_finished_is_not_computed_again(work: list[Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    computed(work[:2] + [work[2]], tmp_path / "out")
     whole = computed(work, tmp_path / "out")
     missing = folder_for(work, tmp_path / "out") / f"{work[1].digest}.parquet"
     missing.unlink()
@@ -92,11 +91,16 @@ def test_other_code_does_not_find_the_results_of_this_one(monkeypatch: pytest.Mo
 
 
 def test_the_folder_goes_when_all_is_done_and_stays_when_not(work: list[Cell], tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), kept(work, tmp_path / "out") as folder:
-        computed(work[:1], tmp_path / "out")  # of another study: its files are elsewhere
-        computed(work, tmp_path / "out")
-        raise KeyboardInterrupt
+    def interrupted() -> None:
+        with kept(work, tmp_path / "out"):
+            computed(work, tmp_path / "out")
+            raise KeyboardInterrupt
+
+    folder = folder_for(work, tmp_path / "out")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert len(list(folder.iterdir())) == 3
+    assert folder_for(work[:1], tmp_path / "out") != folder  # another study
     with kept(work, tmp_path / "out") as again:
         assert again == folder
     assert not folder.exists()
