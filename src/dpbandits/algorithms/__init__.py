@@ -1,5 +1,6 @@
 """One file per family of algorithms; each registers its policies."""
 
+from .dgs import ExactLoss, LinUCBDGS
 from .doubling import AdaCUCB, AdaPKLUCB, AdaPUCB
 from .elimination import DPSE
 from .linucb import LinearThompson, LinUCB, PrivateLinUCB
@@ -22,9 +23,11 @@ __all__ = [
     "AdaPKLUCB",
     "AdaPUCB",
     "AdaRGOPEVar",
+    "ExactLoss",
     "HannaGOPE",
     "LazyDPTS",
     "LinUCB",
+    "LinUCBDGS",
     "LinearThompson",
     "OutputGOPE",
     "PrivateLinUCB",
