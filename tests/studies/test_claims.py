@@ -33,6 +33,7 @@ def claim(value: float, low: float, high: float, expected: Expectation, **option
         (-0.04, 0.05, Expectation(-0.05, 0.05), HOLDS),
         (math.nan, math.nan, Expectation(high=1.0), UNDECIDED),  # one run
         (0.1, math.inf, Expectation(high=1.0), UNDECIDED),
+        (1.5, math.inf, Expectation(0.8, 1.25), FAILS),
     ],
 )
 def test_the_interval_decides(low: float, high: float, expected: Expectation, verdict: str) -> None:

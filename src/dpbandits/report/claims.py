@@ -73,7 +73,7 @@ class Claim:
         ('holds', 'does not hold', 'undecided', 'undecided')
         """
         value, low, high = self.measured
-        if not all(map(math.isfinite, (value, low, high))):
+        if any(map(math.isnan, (value, low, high))):
             return UNDECIDED
         if self.expected.contains(low) and self.expected.contains(high):
             return HOLDS

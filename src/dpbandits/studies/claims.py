@@ -53,7 +53,8 @@ def curve(
         weights = np.random.default_rng(seed).multinomial(count, np.full(count, 1.0 / count), size=resamples) / count
         drawn = statistic(np.stack([weights @ column for column in columns], axis=-1))
     tail = (1.0 - CONFIDENCE) / 2.0
-    low, high = np.quantile(drawn, [tail, 1.0 - tail], axis=0)
+    # Between infinite ratios there is nothing to interpolate.
+    low, high = np.quantile(drawn, [tail, 1.0 - tail], axis=0, method="inverted_cdf")
     return value, low, high
 
 
