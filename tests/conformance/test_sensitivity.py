@@ -107,8 +107,6 @@ def test_the_arm_that_moves_a_linear_map_most_attains_its_bound(case: Case, seed
 def test_the_noise_scale_belongs_to_the_declared_bound():
     # Indices use ``noise_scale``; it must be what the channel adds for the sensitivity that the kernels declare.
     for case in CASES:
-        if case.name in MAPPED:
-            continue
         policy = case.make(reward_range=(-1.0, 3.0))
         _, public, _ = policy.new_state()
         bound = policy.kernels.sensitivity(policy.params, public, policy.channel.norm)

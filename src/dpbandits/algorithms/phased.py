@@ -10,10 +10,13 @@ V = sum n_a a a^T over the n_a rounds of arm a, it is one of
 * ``WHITE``: V^-1/2 sum a s_a, the paper's phi; one reward of arm a moves it by at most w |a|_{V^-1} in the L2 norm;
 * ``OUTPUT``: V^-1 sum a s_a, the estimate of theta; one reward of arm a moves it by at most w |V^-1 a|_2.
 
-The sensitivity is the largest of these over the arms that this phase has played, with the V of the rounds that it has played.  (The paper
-puts 2 d / c in its place, which is too little for a design that is optimal up to rounding and tolerance only.)  One person contributes
-one reward to one phase, and phases are disjoint sets of records, so that each release may spend the whole budget.  Which arms a phase
-plays, and how often, follows from which arms are left, hence from earlier releases only.
+The last two are divided by the largest such norm over the arms that this phase has played, with the V of the rounds that it has played,
+so that w is the sensitivity of all three.  (The paper puts d / c in place of that norm's square, which is too little noise for a design
+that is optimal up to rounding and tolerance only.)  Exact secure noise needs multiples of a grid: sums of rewards are, and the other
+two are rounded to it, which one reward can turn into one more step in every coordinate; the sensitivity says so.
+
+One person contributes one reward to one phase, and phases are disjoint sets of records, so that each release may spend the whole
+budget.  Which arms a phase plays, and how often, follows from which arms are left, hence from earlier releases only.
 """
 
 from __future__ import annotations
@@ -23,14 +26,13 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ..errors import ArgumentError
 from ..kernel import entry, kernel
 from ..policies import Card, Kernels, Options, Policy, register
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, real
 from .learners.dense import dot, solve_lower, solve_upper
-from .learners.design import features, find_span, new_space, optimise, refresh, support_limit
+from .learners.design import features, find_span, g_optimal, new_space, optimise, refresh, support_limit
 
 SUMS, WHITE, OUTPUT, SMALLER = range(4)  # what is released; SMALLER of the variances of SUMS and WHITE
 CHERNOFF, PUBLISHED, HEAVY = range(3)  # how long a phase is: one Gaussian tail bound; eq. (4); a tail bound with Laplace noise
@@ -39,9 +41,10 @@ PHASE, LEFT, ARMS, RANK, SHAPE, PLAYED = range(6)
 REACH, WIDTH, VARIANCE, LARGEST, HALF = range(5)
 
 _FOREVER = 1 << 60
-_TOLERANCE = 1e-4  # of the designs
+_TOLERANCE = 1e-6  # of the designs
 _COARSE = 1.0
 _ENOUGH = 1.0 + 1e-9  # rounding
+_ULP = 2.0**-52
 _LENGTHENINGS = 64
 
 
@@ -51,7 +54,10 @@ class PhasedParams(NamedTuple):
     failure_probability: float
     variance_proxy: float  # s^2, of one reward
     width: float  # hi - lo
+    magnitude: float  # max(|lo|, |hi|)
+    grid: float  # of which releases are multiples; 0 for any
     noise_scale: float  # of the noise on a sum: standard deviation (Gaussian) or scale (Laplace)
+    first: np.ndarray  # (K,) the design of all arms
     shape: int
     rule: int
     tolerance: float  # of the designs
@@ -70,7 +76,7 @@ class PhasedPublic(NamedTuple):
     support: np.ndarray  # (S,) the arms that the phase plays
     clock: np.ndarray  # (6,) phase from 1; rounds left in it; arms alive, their rank, the release's shape, and arms played in it
     measures: np.ndarray  # (5,) see ``_measure``; and the width of the phase's confidence intervals
-    encode: np.ndarray  # (K, d) what one unit of reward of an arm adds to the statistic, or to z of ``publish`` for SUMS
+    encode: np.ndarray  # (K, d) what one unit of reward of an arm adds to the statistic, or to z of ``publish`` with SUMS
     decode: np.ndarray  # (K, d) an arm's estimated mean is the inner product with z
     rows: np.ndarray  # from here on the fields of ``DesignSpace``
     order: np.ndarray
@@ -109,18 +115,40 @@ def _encode(public, n, rank, shape):
 
 
 @kernel
-def _measure(public, n, rank, shape):
-    """Fill ``measures`` for the V at hand: what one unit of reward, and of noise on a sum, can do.
+def _normalise(params, public, n, rank):
+    """Divide ``encode`` by its largest norm over the played arms; the sensitivity that is left, per unit of hi - lo.
 
-    REACH: the largest |encode| of a played arm.  WIDTH: the largest |a|^2_{V^-1} of an arm left.  VARIANCE: the largest variance of an
+    That is 1, and on a grid one step in each coordinate more.  To this come the rounding errors of a coordinate before it is rounded to
+    the grid: it is a sum of products whose sizes add up to less than the rounds of the phase times the largest reward.
+    """
+    largest, rounds, terms = 0.0, 0.0, 2.0
+    for k in range(n):
+        if public.weights[k] > 0.0:
+            row = public.encode[public.rows[k]]
+            largest = max(largest, dot(row, row, rank))
+            rounds += public.weights[k]
+            terms += 1.0
+    largest = np.sqrt(largest)
+    for k in range(n):
+        for i in range(rank):
+            public.encode[public.rows[k], i] /= largest
+            public.decode[public.rows[k], i] *= largest
+    if params.grid == 0.0:
+        return 1.0
+    step = params.grid + 2.0 * terms * _ULP * rounds * params.magnitude
+    return 1.0 + terms * rank * _ULP + np.sqrt(float(rank)) * step / params.width
+
+
+@kernel
+def _measure(params, public, n, rank, shape):
+    """Fill ``encode``, ``decode`` and ``measures`` for the V at hand: what one unit of reward, and of noise on a sum, can do.
+
+    REACH: the sensitivity, per unit of hi - lo.  WIDTH: the largest |a|^2_{V^-1} of an arm left.  VARIANCE: the largest variance of an
     estimated mean, per unit of noise variance on a sum.  LARGEST: the largest coefficient of a single noise variable in SUMS.
     """
     _encode(public, n, rank, shape)
-    reach = width = variance = largest = 0.0
-    for j in range(n):
-        played = public.encode[public.rows[j]]
-        if public.weights[j] > 0.0:
-            reach = max(reach, dot(played, played, rank))
+    reach = 1.0 if shape == SUMS else _normalise(params, public, n, rank)
+    width = variance = largest = 0.0
     for k in range(n):
         width = max(width, public.widths[k])
         out, total = public.decode[public.rows[k]], 0.0
@@ -131,10 +159,10 @@ def _measure(public, n, rank, shape):
                     total += part * part
                     largest = max(largest, abs(part))
         else:
-            total = dot(out, out, rank) * reach
+            total = dot(out, out, rank) * reach * reach
         variance = max(variance, total)
     measures = public.measures
-    measures[REACH], measures[WIDTH], measures[VARIANCE], measures[LARGEST] = np.sqrt(reach), width, variance, largest
+    measures[REACH], measures[WIDTH], measures[VARIANCE], measures[LARGEST] = reach, width, variance, largest
 
 
 @kernel
@@ -204,11 +232,11 @@ def _lay_out(params, public, n, rank):
         public.weights[k] = public.share[public.rows[k]]
     refresh(public, n, rank)
     if shape == SMALLER:
-        _measure(public, n, rank, WHITE)
+        _measure(params, public, n, rank, WHITE)
         variance = public.measures[VARIANCE]
-        _measure(public, n, rank, SUMS)
+        _measure(params, public, n, rank, SUMS)
         shape = SUMS if public.measures[VARIANCE] <= variance * _ENOUGH else WHITE
-    _measure(public, n, rank, shape)
+    _measure(params, public, n, rank, shape)
     clock[SHAPE] = shape
     c, most = _length(params, public, rank), float(_FOREVER // params.n_arms)
     for _ in range(_LENGTHENINGS):
@@ -218,7 +246,7 @@ def _lay_out(params, public, n, rank):
             public.weights[k] = min(max(wanted, 1.0), most) if public.share[public.rows[k]] > 0.0 else 0.0
             longest = max(longest, public.weights[k])
         refresh(public, n, rank)
-        _measure(public, n, rank, shape)
+        _measure(params, public, n, rank, shape)
         public.measures[HALF] = _half_width(params, public)
         if params.rule == PUBLISHED or longest >= most or public.measures[HALF] <= beta * _ENOUGH:
             break
@@ -246,11 +274,12 @@ def _plan(params, public):
     if n != clock[ARMS]:  # the same arms have the same design
         clock[ARMS] = n
         clock[RANK] = find_span(params.arms, public, n) if n > 1 else 0
-        if clock[RANK] > 0:
+        if clock[RANK] > 0 and n < params.n_arms:
             optimise(public, n, clock[RANK], params.tolerance)
             for k in range(n):
                 public.share[public.rows[k]] = public.weights[k]
     if clock[RANK] == 0:
+        public.measures[REACH] = 1.0
         public.goal[public.rows[0]] = clock[LEFT] = _FOREVER
         return
     _lay_out(params, public, n, clock[RANK])
@@ -263,7 +292,7 @@ def init(params):
     public = PhasedPublic(
         np.ones(k, np.bool_),
         np.zeros(k),
-        np.zeros(k),
+        params.first.copy(),
         np.zeros(k, np.int64),
         np.zeros(k, np.int64),
         np.zeros(min(k, d * (d + 1) // 2), np.int64),
@@ -320,12 +349,12 @@ def due(params, public):
 
 @kernel
 def sensitivity(params, public, norm):
-    return params.width if public.clock[SHAPE] == SUMS else params.width * public.measures[REACH]
+    return params.width * public.measures[REACH]
 
 
 @kernel
 def summarise(params, raw, public, statistic):
-    """The sums of the played arms, or their map to z; what is left of the statistic is zero."""
+    """The sums of the played arms, or their map to z on the grid; what is left of the statistic is zero."""
     for i in range(statistic.size):
         statistic[i] = 0.0
     for j in range(public.clock[PLAYED]):
@@ -335,6 +364,9 @@ def summarise(params, raw, public, statistic):
         else:
             for i in range(public.clock[RANK]):
                 statistic[i] += public.encode[arm, i] * raw.total[arm]
+    if public.clock[SHAPE] != SUMS and params.grid > 0.0:
+        for i in range(public.clock[RANK]):
+            statistic[i] = np.rint(statistic[i] / params.grid) * params.grid
     for a in range(params.n_arms):
         raw.total[a] = 0.0
 
@@ -398,22 +430,17 @@ class _Phased(Policy):
 
     def _params(self) -> PhasedParams:
         lo, hi = self.reward_range
-        shape = self._shape
-        if self._noise.secure and self.budget is not None and shape != SUMS:
-            if shape != SMALLER:
-                raise ArgumentError(
-                    f"noise must be 'simulation' for {self.label}: what it releases is no exact multiple of a grid, got 'secure'",
-                    "noise",
-                )
-            shape = SUMS
         return PhasedParams(
             n_arms=self.n_arms,
             arms=self._arms,
             failure_probability=self._failure_probability,
             variance_proxy=((hi - lo) / 2 if self._subgaussian is None else self._subgaussian) ** 2,
             width=hi - lo,
+            magnitude=max(-lo, hi),
+            grid=self._config["grid"] if self._noise.secure and self.budget is not None else 0.0,
             noise_scale=self.noise_scale,
-            shape=shape,
+            first=g_optimal(self._arms, self._tolerance).weights,
+            shape=self._shape,
             rule=self._rule,
             tolerance=self._tolerance,
         )
@@ -492,7 +519,7 @@ class AdaCGOPE(_Phased):
     second q is no smaller than the first: noise on sums is taken where they are equal, as for independent arms, or the design is not
     quite optimal.
 
-    Under ``noise="secure"`` the tight variant always releases sums, which are exact multiples of the grid; the published one is refused.
+    Under ``noise="secure"`` what is no sum is rounded to the grid, at the price of a slightly larger sensitivity, which c knows of.
 
     Args:
         arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.  They need not span R^d.
@@ -501,7 +528,7 @@ class AdaCGOPE(_Phased):
         failure_probability: delta, of dropping a best arm ever.
         subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2 unless given, which bounded rewards are.
         **options: see ``Options``.  ``calibration="paper"`` concerns (epsilon, delta) budgets only: noise is always in proportion to the
-            sensitivity of the rounds played, never to the paper's 2 d / c.
+            sensitivity of the rounds played, never to the paper's d / c.
 
     When to choose: the default for private linear bandits with fixed arms.
 
@@ -601,9 +628,9 @@ class OutputGOPE(_PrivatePhased):
         budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
         failure_probability: delta, of dropping a best arm ever.
         subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2 unless given.
-        **options: see ``Options``.  ``noise="secure"`` is refused: the release is no exact multiple of a grid.
+        **options: see ``Options``.
 
-    When to choose: to see what noise in the wrong place costs; otherwise ``AdaCGOPE``, whose q is never larger.
+    When to choose: to see what noise in the wrong place costs; otherwise ``AdaCGOPE``, whose q is no larger for an optimal design.
 
     Example:
         >>> OutputGOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1).pull().arm

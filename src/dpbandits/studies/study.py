@@ -262,6 +262,7 @@ def _policies(
     entries: list[tuple[str, PolicyEntry]], budgets: Budgets | None, n_arms: int, horizon: int | None, problems: _Problems
 ) -> list[Policy]:
     kinds = registered()
+    sound = len(problems) == 0  # where an environment is wrong, nobody knows how many arms it has
     seen: dict[str, str] = {}
     policies = []
     for place, entry in entries:
@@ -280,6 +281,9 @@ def _policies(
             policy = _build(place, cls, given, {**fixed, "budget": budget}, known, problems)
             if policy is None:
                 continue
+            if sound and policy.n_arms != n_arms:
+                problems.add(f"{place}.arms", f"must hold {n_arms} arms, as many as the environments have, got {policy.n_arms}")
+                break
             if policy.stream_key in seen:
                 problems.add(place, f"is the same as {seen[policy.stream_key]}: {policy!r}")
             seen[policy.stream_key] = place

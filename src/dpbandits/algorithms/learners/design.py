@@ -316,8 +316,8 @@ def g_optimal(arms: Any, tolerance: float = 1e-6) -> Design:
 
     Args:
         arms: shape (K, d); they need not span R^d, and may be zero or equal.
-        tolerance: at least 1e-9.  With 1 the design is coarse and plays few arms: at most 4 r ln ln r + 16 of rank r in theory,
-            and less than 2 r in practice.
+        tolerance: at least 1e-9.  With 1 the design is coarse and plays few arms, about twice the rank; for a like search
+            Todd (2016) shows 4 r ln ln r + 16.
 
     Returns:
         A ``Design``, whose ``gap`` certifies it whatever the search has done.
