@@ -34,10 +34,12 @@ def test_repeated_entries_of_counts_add_up():
     assert tfidf(repeated).toarray() == pytest.approx(tfidf(sparse.csr_array([[2.0, 1.0], [0.0, 1.0]])).toarray())
 
 
+@pytest.mark.parametrize("words", [25, 90])
 @pytest.mark.parametrize("dense", [True, False])
-def test_components_are_those_of_scikit_learn(dense, monkeypatch):
+def test_components_are_those_of_scikit_learn(dense, words, monkeypatch):
+    """More things than words and the other way round, since the solver multiplies by the smaller side."""
     monkeypatch.setattr(features, "_DENSE", 10**6 if dense else 0)
-    matrix = tfidf(counts())
+    matrix = tfidf(counts(words=words))
     ours = principal_features(matrix, 6)
     theirs = PCA(6, svd_solver="full").fit_transform(matrix.toarray())
     theirs /= np.linalg.norm(theirs, axis=1).max()

@@ -258,6 +258,7 @@ def test_bad_arrays_are_refused(bad):
         (lambda: GaussianContexts(2, THETA, mean=np.inf), "mean must be a number in"),
         (lambda: GaussianContexts(2, THETA, project=1), "project must be True or False"),
         (lambda: PoolContexts(ARMS, [1.0]), r"theta must have shape \(2,\)"),
+        (lambda: PoolContexts([[1e300]], [1e300], per_round=1), "features must have finite inner products"),
         (lambda: PoolContexts(ARMS, THETA, per_round=4), "per_round must be an integer between 1 and 3"),
         (lambda: PoolContexts(ARMS, THETA, std=np.nan, per_round=2), "std must be a number in"),
     ],

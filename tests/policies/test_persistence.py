@@ -732,7 +732,7 @@ def test_every_flipped_bit_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda header: header.update(version=2), "this version reads 2"),
+        (lambda header: header.update(version=3), "this version reads 2"),
         (lambda header: header.update(format="other"), "has format other"),
         (lambda header: header.pop("format"), "no saved policy"),
         (lambda header: header.update({"class": "Policy"}), "does not hold a policy"),

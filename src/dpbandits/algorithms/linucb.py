@@ -237,7 +237,7 @@ class PrivateLinUCB(_Optimistic):
         budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is learned.
         counter: "tree", "honaker", "toeplitz", "buffered", "hybrid" (any number of rounds) or "independent"; see
-            ``dpbandits.privacy.continual``.  By default a tree for pure DP, else "buffered" ("toeplitz" under secure noise).
+            ``dpbandits.privacy.continual``.  By default the one with the least noise that fits budget, horizon and noise source.
         radius: "safe" (holds for all releases at once, Gaussian or Laplace), or "heuristic": the noise as if it were independent of
             the features, which is tighter and claims no coverage.  Privacy is the same.
         **options: see ``LinearOptions``.

@@ -38,6 +38,17 @@ def unit_vectors(count: int, dimension: int, rng: np.random.Generator) -> np.nda
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
+def linear_means(name: str, features: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """<theta, x> of every row x, or an error that says which shapes do not fit, or that a product is too large for a float."""
+    if features.shape[1] != theta.size:
+        raise ArgumentError(f"theta must have shape ({features.shape[1]},) as the {name} have, got ({theta.size},)", "theta")
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = features @ theta
+    if not np.all(np.isfinite(means)):
+        raise ArgumentError(f"{name} must have finite inner products with theta, got {means.tolist()}", name)
+    return means
+
+
 class LinearArmsState(NamedTuple):
     """Fixed arms with linear means."""
 
@@ -81,7 +92,7 @@ class LinearArms(ArmsEnvironment):
         self.std, self.rewards = real("std", std, 0.0, strict=True), choice("rewards", rewards, REWARDS)
         self.n_arms = len(self.features)
         self.support = support_of(self.rewards)
-        self._means = _means(self.features, self.parameter, "arms")
+        self._means = linear_means("arms", self.features, self.parameter)
         if self.rewards == "bounded":
             self._means = _within_one(self._means)
         self._means.flags.writeable = False
@@ -104,17 +115,6 @@ class LinearArms(ArmsEnvironment):
     def _arguments(self) -> str:
         shape = f"{self.n_arms} arms, dimension {self.parameter.size}"
         return f"{shape}, {spread(self.rewards, self.std)}, content {content(self.features, self.parameter)}"
-
-
-def _means(features: np.ndarray, theta: np.ndarray, name: str) -> np.ndarray:
-    """<theta, x> of every row, or an error that says which shapes do not fit or that the means are too large for a float."""
-    if features.shape[1] != theta.size:
-        raise ArgumentError(f"theta must have shape ({features.shape[1]},) as the {name} have, got ({theta.size},)", "theta")
-    with np.errstate(over="ignore", invalid="ignore"):
-        means = features @ theta
-    if not np.all(np.isfinite(means)):
-        raise ArgumentError(f"{name} must have finite inner products with theta, got {means.tolist()}", name)
-    return means
 
 
 def _within_one(means: np.ndarray) -> np.ndarray:

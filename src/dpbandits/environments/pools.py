@@ -15,7 +15,7 @@ from ..errors import ArgumentError
 from ..kernel import kernel
 from ..validation import choice, integer, real
 from .contexts import ContextEnvironment, ContextKernels, content, finite_array
-from .linear import REWARDS, answer_linear, spread, support_of
+from .linear import REWARDS, answer_linear, linear_means, spread, support_of
 
 
 @kernel
@@ -89,10 +89,7 @@ class PoolContexts(ContextEnvironment):
     def __init__(self, features: Any, theta: Any, *, per_round: int = 10, std: float = 0.5, rewards: str = "gaussian") -> None:
         self.features, self.parameter = finite_array("features", features, "N, d"), finite_array("theta", theta, "d")
         size, self.dimension = self.features.shape
-        if self.parameter.size != self.dimension:
-            raise ArgumentError(
-                f"theta must have shape ({self.dimension},) as the features have, got {self.parameter.shape}", "theta"
-            )
+        linear_means("features", self.features, self.parameter)  # for its errors
         self.n_arms = integer("per_round", per_round, 1, size)
         self.std, self.rewards = real("std", std, 0.0, strict=True), choice("rewards", rewards, REWARDS)
         self.support = support_of(self.rewards)

@@ -58,6 +58,9 @@ class ContextualPolicy(Policy):
     def _assumed(self) -> list[str]:
         return [f"contexts are public; feature vectors are at most {self.context_bound:g} long, which scaling enforces"]
 
+    def _extent(self) -> float:
+        return super()._extent() * self.context_bound
+
     def _sizes(self) -> tuple[int, int]:
         return self.dimension, 0
 

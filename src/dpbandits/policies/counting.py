@@ -24,7 +24,7 @@ def counter_for(name: str | None, horizon: int | None, channel: Channel, *, secu
     """The counter that a policy's arguments ask for.
 
     By default the one with the least noise: square-root Toeplitz noise, or its approximation in constant memory for many releases,
-    where noise is Gaussian; the better of a tree and independent noise where it is Laplace.
+    where noise is Gaussian (a tree under secure noise); the better of a tree and independent noise where it is Laplace.
 
     Raises:
         ArgumentError: the counter needs a horizon, or has no noise of the channel's family.
@@ -41,13 +41,17 @@ def counter_for(name: str | None, horizon: int | None, channel: Channel, *, secu
         )
     counter: Counter = COUNTERS[name](horizon)
     counter.column_norm(channel.norm)  # refuses noise that does not fit
+    if secure:
+        from ..privacy.secure import integer_counter
+
+        return integer_counter(counter)
     return counter
 
 
 def _best(horizon: int, channel: Channel, secure: bool) -> str:
     if not isinstance(channel, Laplace):
-        return "toeplitz" if secure or horizon <= _FEW else "buffered"
-    # The refined tree averages noisy nodes, which is no function of integers on the grid.
+        return "toeplitz" if horizon <= _FEW else "tree" if secure else "buffered"
+    # The refined tree has no form in integers.
     names = ("tree", "independent") if secure else ("honaker", "tree", "independent")
     return min(names, key=lambda name: COUNTERS[name](horizon).max_variance(horizon, channel.norm))
 

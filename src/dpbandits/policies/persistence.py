@@ -227,6 +227,7 @@ def _replay(policy: Policy, begun: list[Any]) -> None:
         # The noise of a running sum goes on in memory that has been lost: later records get a running sum of their own, on top of
         # what was last released.
         policy._wall = policy._wall._replace(running=fresh.running, base=policy._wall.release.copy())
+        policy._restart_sum()
     progress, wall = policy._progress, policy._wall
     policy._recollect()
     past = max(progress.rounds, 1 + max(int(line[1]) for line in begun))
@@ -432,7 +433,14 @@ def _fitting(name: str, saved: np.ndarray, array: np.ndarray) -> np.ndarray:
 
 def _arrays(policy: Policy) -> Iterator[tuple[str, np.ndarray]]:
     """All arrays of the state by name; the statistic is zero between releases."""
-    sides = {"raw": policy._raw, "public": policy._public, "ledger": policy._wall.ledger, "running": policy._wall.running}
+    sides: dict[str, Any] = {
+        "raw": policy._raw,
+        "public": policy._public,
+        "ledger": policy._wall.ledger,
+        "running": policy._wall.running,
+    }
+    if policy._exactly is not None:
+        sides["exact"] = policy._exactly.state
     for side, state in sides.items():
         for name in state._fields:
             if isinstance(getattr(state, name), np.ndarray):

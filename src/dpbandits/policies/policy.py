@@ -10,33 +10,32 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
-from ..errors import ArgumentError, BudgetExhausted, ClaimError, UpdateError
+from ..errors import ArgumentError, UpdateError
 from ..privacy.budgets import ApproxDP, Budget
 from ..privacy.channels import LAPLACE, PURE, Calibration
-from ..privacy.continual import Counter, draws_of, single
+from ..privacy.continual import Counter, Independent, single
 from ..privacy.guarantees import Guarantee
-from ..privacy.ledger import LINES, WHOLE, Ledger, Meter, empty_arrays, grown, write
+from ..privacy.ledger import WHOLE, Meter, empty_arrays
 from ..privacy.noise import NoiseSource, noise_source
 from ..validation import choice, finite, flag, integer, interval, real
+from .crossing import Crossing
 from .decisions import Decision, Progress
 from .options import SHARED
 from .promise import NARROWEST, WIDEST, calibrated_channel, describe, what_holds
 from .protocol import Card, Kernels, Wall
-from .steps import Steps, steps_of
+from .steps import steps_of
 
 if TYPE_CHECKING:
-    from .persistence import Journal
+    pass
 
 
-class Policy:
+class Policy(Crossing):
     """The base of all policies.  A subclass gives ``card`` and ``kernels``, a constructor, ``_params`` and, if need be, ``_sizes``.
 
     Subclasses register themselves with ``@register(...)``, which also sets ``example``.
@@ -49,14 +48,8 @@ class Policy:
     _built = False
     _takes_reports = False  # rewards arrive noisy, and the policy's own wall adds nothing
 
-    _steps: Steps
-    _raw: Any
-    _public: Any
-    _wall: Wall
-    _progress: Progress
     _last: Decision | None
     _living: Any = None  # lets go of the file that ``load`` has written
-    _journal: Journal | None  # once it has been saved under a budget
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
         unknown = set(options) - set(SHARED)
@@ -115,6 +108,9 @@ class Policy:
         """The most that one record moves a statistic, in the channel's norm."""
         lo, hi = self.reward_range
         return hi - lo
+
+    def _extent(self) -> float:
+        return max(map(abs, self.reward_range))
 
     @property
     def planned_rounds(self) -> int | None:
@@ -181,11 +177,6 @@ class Policy:
     def expire(self, decision: Decision | None = None) -> bool:
         """No reward will come: it counts as ``default_reward``.  Returns and raises as ``update`` does."""
         return self.update(self.default_reward, decision)
-
-    @property
-    def ledger(self) -> Ledger:
-        """What has crossed the wall so far, and what it has cost."""
-        return Ledger(lambda: self._wall.ledger, self._meter)
 
     @property
     def dropped(self) -> int:
@@ -399,115 +390,7 @@ class Policy:
         if self._progress.standing[0] == arm:
             self._progress.left = min(self._progress.left + 1, self.kernels.hold(self.params, self._public, arm))
 
-    # The wall -------------------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Undo what a step that fails has done, a keyboard interrupt included: no value that it drew is ever used."""
-        sides = {"_raw": self._raw, "_public": self._public, "_wall": self._wall}
-        before: dict[str, Any] = {name: _copy(side) for name, side in sides.items()}
-        before["_progress"] = self._progress.copy()
-        try:
-            yield
-        except BaseException:
-            before["_progress"].exhausted = self._progress.exhausted
-            self.__dict__.update(before)
-            raise
-
-    def _release(self) -> None:
-        self._refuse_overspending()
-        self._refuse_inexact_sums()
-        self._make_room()
-        if self._is_secure or self._journal is not None:
-            self._cross_slowly()
-        elif not self._steps.cross(self.params, self._raw, self._public, self._wall, self._progress.rounds, self._privacy_rng):
-            raise ArgumentError("sensitivity must be a number in [0, inf): the algorithm has a bug")
-        self._progress.due = False
-
-    def _next_line(self) -> tuple[int, int, int, int, float, float, int]:
-        """The ledger line of the coming release, as ``write`` takes it."""
-        wall = self._wall
-        bound = float(self.kernels.sensitivity(self.params, self._public, wall.norm))
-        which = int(self.kernels.part(self.params, self._public))
-        draws = wall.statistic.size * int(draws_of(wall.running)) if wall.family > 0 else 0
-        return int(wall.opened[which]), self._progress.rounds - 1, which, wall.charged, bound, wall.multiplier, draws
-
-    @property
-    def _is_secure(self) -> bool:
-        """Whether releases need the secure source."""
-        return self._noise.secure and not self._takes_reports
-
-    def _cross_slowly(self) -> None:
-        """The same release as ``steps.cross``, around a journal and a noise source that compiled code cannot call."""
-        kernels, wall = self.kernels, self._wall
-        _, _, which, _, bound, _, _ = line = self._next_line()
-        if self._journal is not None:
-            self._journal.begin(line)
-        kernels.summarise(self.params, self._raw, self._public, wall.statistic)
-        write(wall.ledger, *line)
-        wall.opened[which] = self._progress.rounds
-        if self._takes_reports:
-            wall.release[:] = wall.statistic
-        elif self._noise.secure:
-            self._noise.perturb(self.channel, self.channel.scale(bound), wall.statistic, wall.release)
-        else:
-            self._steps.disclose(
-                wall.running, wall.family, self.channel.scale(bound), wall.statistic, wall.release, self._privacy_rng
-            )
-        if wall.base.size:
-            np.add(wall.release, wall.base, out=wall.release)
-        wall.statistic[:] = 0.0
-        if self._journal is not None:
-            self._journal.done(wall.release)
-        kernels.publish(self.params, self._public, wall.release)
-
-    def _refuse_fork(self) -> None:
-        if self.budget is not None and os.getpid() != self._process:
-            raise ClaimError(
-                "no release is made in a forked process: it and its parent would release the same raw data twice with fresh "
-                "noise; save the policy in the process that made it, and load the saved state here instead"
-            )
-
-    def _refuse_overspending(self) -> None:
-        if self._is_spent:
-            self._progress.exhausted = True
-            raise BudgetExhausted(
-                f"horizon: the running sum was planned for {self._wall.running.limit} releases, which have been made; "
-                "the policy keeps serving from what is public"
-            )
-        if self._always_fits or self._meter is None:
-            return
-        wall = self._wall
-        which = int(self.kernels.part(self.params, self._public))
-        first = int(wall.opened[which])
-        if not self.ledger.allows(first, self._progress.rounds - 1, which, wall.charged, wall.multiplier):
-            self._progress.exhausted = True
-            raise BudgetExhausted(
-                f"a release over rounds {first} to {self._progress.rounds - 1} would exceed {self._meter.budget}; "
-                f"spent so far: {self.ledger.spent() or 'nothing'}"
-            )
-
-    def _refuse_inexact_sums(self) -> None:
-        records = self._progress.rounds - int(self._wall.opened[self.kernels.part(self.params, self._public)])
-        if records > self._noise.most_records:
-            self._progress.exhausted = True
-            raise ArgumentError(
-                f"grid must be coarser than {self._config['grid']!r} for a release over {records} rounds: "
-                f"sums are exact for at most {self._noise.most_records} rewards of this range"
-            )
-
-    def _make_room(self) -> None:
-        ledger = self._wall.ledger
-        if ledger.head[LINES] >= len(ledger.span):
-            self._wall = self._wall._replace(ledger=grown(ledger))
-
     # Construction ---------------------------------------------------------------------------------------------------------
-
-    @property
-    def _is_spent(self) -> bool:
-        """Whether the running sum has made all the releases that it was planned for."""
-        running = self._wall.running
-        return running.limit > 0 and int(running.clock[0]) >= running.limit
 
     @property
     def noise_scale(self) -> float:
@@ -534,10 +417,24 @@ class Policy:
         )
         return raw, public, wall
 
+    def _restart_sum(self) -> None:
+        """Give a policy with secure noise a running sum in integers, in place of the simulated one."""
+        counter = self._counter()
+        self._exactly = None
+        if counter is None or not self._is_secure or self.budget is None:
+            return
+        from ..privacy.secure import SecureNoise, SecureSum
+
+        size = self._wall.statistic.size
+        self._exactly = SecureSum(counter, size, self._config["grid"], cast(SecureNoise, self._noise))
+        light = Independent(counter.horizon).start(size, self.channel.norm)  # which only counts the releases
+        self._wall = self._wall._replace(running=light)
+
     def _start(self) -> None:
         noisy = self.budget is not None and not self._takes_reports
         self._steps = steps_of(self.kernels, noisy=noisy)
         self._raw, self._public, self._wall = self.new_state()
+        self._restart_sum()
         self._choice_rng = self._noise.stream("policy") if self.card.randomised else None
         self._privacy_rng = self._noise.stream("privacy") if noisy and not self._noise.secure else None
         # Without parts, each release covers the rounds since the last one: no two lines meet, and one alone decides.
@@ -552,10 +449,3 @@ class Policy:
         self._former: dict[str, int] = {}  # lives of the policy before it was saved and loaded: how many pulls they knew
         self._serial = 0  # of its last save
         self._journal = None
-
-
-def _copy(side: Any) -> Any:
-    """A named tuple of numbers, arrays and such tuples, with arrays of its own."""
-    if isinstance(side, tuple):
-        return type(side)(*map(_copy, side))
-    return side.copy() if isinstance(side, np.ndarray) else side

@@ -37,7 +37,9 @@ _FINEST, _COARSEST = 2.0**-40, 2.0**20
 _LARGEST = 2**32  # reward in grid units: at least 2**21 rewards always fit into one exact sum
 _UP = 1.0 + 2.0**-48  # outweighs a dozen roundings
 _BATCH = 32  # noise variables drawn at once
-_MOST_RELEASES = 2**30  # of a continual sum; 2**32 grid units each, they add up within 64 bits
+_SCALES = 64  # for how many scales noise is kept ready
+_MOST_RELEASES = 2**30  # of a continual sum
+_WIDEST = 2.0**50  # noise in grid units, so that no sum of it overflows
 _BITS = 10  # of the rounded square root: one part in a thousand more variance than without rounding
 
 
@@ -53,6 +55,8 @@ class Sampler:
         """One noise variable, never given out twice.  They are drawn in batches, because a call of OpenDP costs more than a draw."""
         if self._process != os.getpid():  # a forked process would give out its parent's
             self._ready, self._process = {}, os.getpid()
+        if len(self._ready) > _SCALES:
+            self._ready.clear()  # scales that change all the time would pile up
         ready = self._ready.setdefault((family, scale), [])
         if not ready:
             ready += _mechanism(family, scale)([0] * _BATCH)
@@ -168,61 +172,75 @@ class SecureSum:
         """Add a vector and release the noisy sum, shape (size,).
 
         Args:
-            increments: (size,) multiples of the grid, at most 2**32 grid units each.
+            increments: (size,) multiples of the grid, at most ``largest`` grid units each.
             channel: its family and norm; the open channel adds no noise.
             scale: noise multiplier times the sensitivity of the increment; the column norm of the counter is applied here.
 
         Raises:
             BudgetExhausted: all planned releases were made.
-            DPBanditsError: an increment is not on the grid.
+            DPBanditsError: an increment is not on the grid, or the grid too fine for the noise.  Nothing has changed.
         """
         t = int(self.state.clock[0]) + 1
         if t > (self.counter.horizon or _MOST_RELEASES):
             raise BudgetExhausted(f"the continual sum was planned for {t - 1} releases, and all of them were made")
         units = [value / self.grid for value in np.asarray(increments, np.float64).tolist()]
-        if not all(abs(value) <= _LARGEST and value.is_integer() for value in units):
-            raise DPBanditsError("the increments are not multiples of the grid within 2**32 of its units: they cannot be summed")
-        width = scale * self.counter.column_norm(channel.norm)
+        if not all(abs(value) <= self.largest and value.is_integer() for value in units):
+            raise DPBanditsError(f"the increments are not multiples of the grid within {self.largest} of its units")
+        width = scale * self.counter.column_norm(channel.norm) * self._row_scale(t, channel.norm)
+        noise = self._noise(channel.family, width / self.grid)
         self.state.clock[0] = t
-        return self._advance(t, np.array(units, np.int64), channel, width / self.grid) * self.grid
+        return self._advance(t, np.array(units, np.int64), noise) * self.grid
 
-    def _advance(self, t: int, units: np.ndarray, channel: Channel, width: float) -> np.ndarray:
-        """Make the rows that end at release t, and decode."""
+    @property
+    def largest(self) -> int:
+        """The largest increment in grid units, so that rows of all of them stay within 64 bits."""
+        return int(2**61 / ((self.counter.horizon or _MOST_RELEASES) * self._row_scale(1, 2)))
+
+    def _row_scale(self, t: int, norm: int) -> float:
+        """By how much the integer row that ends at release t is longer than the row of C."""
+        if isinstance(self.counter, SqrtToeplitz):
+            return 2.0**self.counter.bits  # type: ignore[operator]
+        if isinstance(self.counter, HybridTree):
+            return float(self.counter.scales(norm)[t.bit_length() - 1 if t & (t - 1) else 0])
+        return 1.0
+
+    def _noise(self, family: int, width: float) -> np.ndarray:
+        size = self.state.exact.shape[1]
+        if family == OPEN:
+            return np.zeros(size, np.int64)
+        if width > _WIDEST:
+            raise DPBanditsError(
+                f"the noise would be {width:g} grid units wide, at most {_WIDEST:g} can be summed: take a coarser grid"
+            )
+        return np.array([self._source._draw(family, width * _UP) for _ in range(size)], np.int64)
+
+    def _advance(self, t: int, units: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        """Make the noisy row that ends at release t, and decode the noisy rows."""
         _, exact, noisy = self.state
         if isinstance(self.counter, SqrtToeplitz):
             c, b = self.counter.coefficients()
-            unit = 2.0**self.counter.bits  # type: ignore[operator]
+            unit = self._row_scale(t, 2)
             exact[t - 1] = units
-            row = (c[:t] * unit).astype(np.int64)[::-1] @ exact[:t]
-            noisy[t - 1] = row + self._noise(channel, width * unit)
+            noisy[t - 1] = (c[:t] * unit).astype(np.int64)[::-1] @ exact[:t] + noise
             return b[:t][::-1] @ noisy[:t] / unit
-        if isinstance(self.counter, Independent):
-            noisy[0] += units + self._noise(channel, width)
-            return noisy[0].astype(np.float64)
         if isinstance(self.counter, BinaryTree):
-            return self._node(t, exact, noisy, units, channel, width)
-        depth = t.bit_length() - 1
-        inside, scales = t - (1 << depth), self.counter.start(1, channel.norm).table[0]
-        if inside:
-            return noisy[0] + self._node(inside, exact[1:], noisy[1:], units, channel, width * scales[depth])
-        noisy[0] += units + exact.sum(axis=0) + self._noise(channel, width * scales[0])
+            return _node(t, exact, noisy, units, noise)
+        inside = t & ~(1 << (t.bit_length() - 1))
+        if isinstance(self.counter, HybridTree) and inside:
+            return noisy[0] + _node(inside, exact[1:], noisy[1:], units, noise)
+        # A block that ends an epoch, or an increment of its own: nothing but the noisy total is kept.
+        noisy[0] += exact.sum(axis=0) + units + noise
         exact[:] = 0
         return noisy[0].astype(np.float64)
 
-    def _node(
-        self, t: int, exact: np.ndarray, noisy: np.ndarray, units: np.ndarray, channel: Channel, width: float
-    ) -> np.ndarray:
-        """The node of a tree that ends at t takes in those below it, which no later one needs."""
-        level = (t & -t).bit_length() - 1
-        exact[level] = units + exact[:level].sum(axis=0)
-        exact[:level] = 0
-        noisy[level] = exact[level] + self._noise(channel, width)
-        return noisy[[place for place in range(t.bit_length()) if t >> place & 1]].sum(axis=0).astype(np.float64)
 
-    def _noise(self, channel: Channel, width: float) -> np.ndarray:
-        if channel.family == OPEN:
-            return np.zeros(self.state.exact.shape[1], np.int64)
-        return np.array([self._source._draw(channel.family, width * _UP) for _ in range(self.state.exact.shape[1])], np.int64)
+def _node(t: int, exact: np.ndarray, noisy: np.ndarray, units: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """The node of a tree that ends at t takes in those below it, which no later one needs; the noisy nodes that make up 1..t."""
+    level = (t & -t).bit_length() - 1
+    exact[level] = exact[:level].sum(axis=0) + units
+    exact[:level] = 0
+    noisy[level] = exact[level] + noise
+    return noisy[[place for place in range(t.bit_length()) if t >> place & 1]].sum(axis=0).astype(np.float64)
 
 
 def integer_counter(counter: Counter) -> Counter:

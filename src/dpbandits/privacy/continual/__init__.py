@@ -7,9 +7,9 @@ published, B y = (sum so far) + B z, follows from y alone.  Noise of different r
 
 **What a record costs, over all releases together: one release of the channel with that multiplier.**  Fix everybody else, and let
 the record be in increment s.  Whatever was released before row t, the two worlds have equal increments elsewhere, those after s
-too if they depend on releases, so that row t differs by at most C_ts D: by a number that depends on the position alone.  C has no
-entries above its diagonal (a row uses nothing that comes later), so that the rows are an adaptive composition of channels with
-fixed parameters:
+too if they depend on releases, so that row t moves by a vector of length C_ts D at most: a bound that depends on the position
+alone.  C has no entries above its diagonal (a row uses nothing that comes later), so that the rows are an adaptive composition of
+channels with fixed parameters:
 
 * Gaussian: row t is (C_ts / m|C|)-GDP and (C_ts^2 / 2 m^2 |C|^2)-zCDP.  Squares add up under adaptive composition, and their sum
   over t is at most |C|^2 with |C| in L2: (1/m)-GDP, (1 / 2m^2)-zCDP, and (alpha, alpha / 2m^2)-RDP (Denisov, McMahan, Rush, Smith
@@ -31,18 +31,11 @@ sum_t (C_ts D_s / scale_t)^2 / 2, which no single release bounds.
 | ``SqrtToeplitz`` | Gaussian | 8.90 | T |
 """
 
-from .counters import (
-    BinaryTree,
-    BufferedToeplitz,
-    Counter,
-    HonakerTree,
-    HybridTree,
-    Independent,
-    SqrtToeplitz,
-    overshoot,
-)
+from .counters import Counter, Independent
 from .running import Running, disclose, draws_of, is_spent, pass_on, single
 from .streaming import ContinualSum, smat, svec
+from .toeplitz import BufferedToeplitz, SqrtToeplitz, overshoot
+from .trees import BinaryTree, HonakerTree, HybridTree
 
 __all__ = [
     "BinaryTree",
