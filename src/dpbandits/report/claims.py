@@ -144,7 +144,7 @@ def section(claims: Sequence[Claim], notes: Sequence[str]) -> Iterator[Html]:
         chosen = [claim for claim in claims if claim.reading == reading]
         yield tag("h3", reading)
         rows = [(_stated(claim), [[_badge(claim), _measured(claim), claim.wanted]]) for claim in chosen]
-        yield table(f"{reading}. {tally(chosen)}", ["Claim", "Verdict", "Measured", "Expected"], rows)
+        yield tag("div", table(tally(chosen), ["Claim", "Verdict", "Measured", "Expected"], rows), class_="claims")
 
 
 def _stated(claim: Claim) -> Html:

@@ -455,7 +455,7 @@ class _Measured:
     @property
     def title(self) -> str:
         loss = self.bout.losses
-        return self.bout.reading if loss is None else f"{self.bout.reading}: ε = {number(loss.mean)}, ρ = {number(loss.rho)}"
+        return self.bout.reading if loss is None else f"{self.bout.reading}, ε = {number(loss.mean)}"
 
 
 class _Against:
@@ -564,13 +564,13 @@ class _Changes:
                 Expectation(high=1.0, strict=True),
             ),
             claim(
-                f"Private LinUCB does so about as often as {name}. Measured: the ratio.",
+                f"Private LinUCB plays another arm about as often as {name} does. Measured: the ratio.",
                 measured([totals["tree"], totals[key]], ratio),
                 Expectation(*SIMILAR),
             ),
             claim(
-                f"but varies more from one noise to the next than {name}. Measured: the ratio of standard deviations over "
-                f"{NOISE_SEEDS} seeds.",
+                f"that number varies more from one noise to the next with Private LinUCB than with {name}. Measured: the ratio of standard "
+                f"deviations over {NOISE_SEEDS} seeds.",
                 measured(_moments(totals["tree"], totals[key]), _spread_ratio),
                 Expectation(low=1.0, strict=True),
             ),
@@ -595,8 +595,8 @@ class _Changes:
         return Exhibit(
             "figure-2b" if self.synthetic else "figure-2c",
             f"Figure {figure}: other arms after one reward changes, {self.world.title}",
-            f"In how many of {self.horizon:,} rounds another arm is played when the reward of one round {how} and all else, noise included, "
-            f"is as before; mean and standard deviation over {NOISE_SEEDS} noises. Marks are moved sideways a little to stay apart.",
+            f"In how many of {self.horizon:,} rounds another arm is played when the reward of one round {how} and all else, noise "
+            f"included, is as before; mean and standard deviation over {NOISE_SEEDS} noises. Marks are moved sideways to stay apart.",
             "Number of changed arms against the round in which a reward changes, for four policies.",
             [Panel(self.world.title, "round of the change", "rounds with another arm", lines, x_scale="linear")],
         )
