@@ -200,6 +200,7 @@ def reproduce(
 
     with _clear_errors("Interrupted: what is finished has been kept beside the output, and the same command continues."):
         _announce_compilation()
+        typer.echo("Preparing the experiments.", err=True)
         size = Size(quick=quick, full=full, runs=runs, horizon=horizon, seed=seed, data=data)
         _reproduce(PAPERS[paper](size), size, output or _dated(paper), jobs, force)
 

@@ -13,7 +13,7 @@ class Series:
     """One line of a panel.
 
     Attributes:
-        label: in the legend; the same label has the same colour in all panels of an exhibit.
+        label: in the legend; the same label has the same colour in all exhibits of a report.
         x, y: shape (n,).
         low, high: a band or bars around ``y``, shape (n,); NaN where there is none.
         marks: whether the values stand at single places, with bars, and not along a curve with a band.

@@ -114,6 +114,7 @@ def distance_curves(summary: pd.DataFrame, looks_of: Mapping[str, Look], width: 
     for kinds, alike in zip(groups, axes, strict=True):
         for kind, ax in zip(kinds, alike, strict=True):
             _curve_panel(ax, summary[summary["budget"] == kind.text], looks_of, kind.shown)
+            ax.sharey(alike[0])
             ax.set_yscale("log")
             ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: number(y, 4)))
             ax.yaxis.set_minor_locator(NullLocator())
@@ -124,10 +125,15 @@ def distance_curves(summary: pd.DataFrame, looks_of: Mapping[str, Look], width: 
 
 
 @matplotlib.rc_context(_STYLE)
-def exhibit(shown: Exhibit, width: float = WIDE) -> Figure:
-    """What a study shows besides: panels of lines with bands, or of marks with bars."""
+def exhibit(shown: Exhibit, labels: list[str], width: float = WIDE) -> Figure:
+    """What a study shows besides: panels of lines with bands, or of marks with bars.
+
+    Args:
+        shown: the numbers.
+        labels: of the lines of all exhibits that stand together, so that a name has one colour.
+        width: in inches.
+    """
     figure, (axes,) = _panels([len(shown.panels)], width, height=2.9)
-    labels = list(dict.fromkeys(series.label for panel in shown.panels for series in panel.series))
     handles = {}
     for panel, ax in zip(shown.panels, axes, strict=True):
         for series in panel.series:

@@ -118,9 +118,11 @@ class _Page:
 
     def _exhibits(self) -> Iterator[Html]:
         yield tag("h2", "Figures of the paper")
-        for one in self.record.exhibits:
+        shown = self.record.exhibits
+        labels = list(dict.fromkeys(series.label for one in shown for panel in one.panels for series in panel.series))
+        for one in shown:
             yield tag("h3", one.heading)
-            yield self._figure(None, one.name, partial(figures.exhibit, one), one.alt, one.caption)
+            yield self._figure(None, one.name, partial(figures.exhibit, one, labels), one.alt, one.caption)
 
     # Findings and results -------------------------------------------------------------------------------------------------
 
