@@ -39,6 +39,7 @@ ROUNDS, FRESH, REFRESH = range(3)
 EIGENVALUE, RADIUS = range(2)
 
 _LARGEST = 2**27  # numbers in the inverses that ``exact_loss`` keeps
+_DEGENERATE = 1e-12  # of eigenvalues: what is less, relative to others, is rounding
 
 
 class LinUCBDGSParams(NamedTuple):
@@ -194,7 +195,7 @@ class PublishedLaplace(Laplace):
 
 @dataclass(frozen=True, repr=False)
 class ExactLoss:
-    """What the released estimates say about single rewards, for one sequence of played features.
+    """What the released estimates say about single rewards, for one sequence of played features; ``float`` of it is ``epsilon``.
 
     Attributes:
         epsilon: the largest privacy loss of any record: no smaller pure-DP epsilon is true.
@@ -215,13 +216,16 @@ class ExactLoss:
             return 0.0
         return accounting.zcdp_delta(self.rho, epsilon) if math.isfinite(self.rho) else 1.0
 
+    def __float__(self) -> float:
+        return self.epsilon
+
     def __repr__(self) -> str:
         return f"ExactLoss(epsilon={self.epsilon:.4g}, record={self.record}, rho={self.rho:.4g})"
 
 
 VOID = (
-    "One reward moves every later increment of the estimate, and not log2(T) of them, so that the proof of the paper's Theorem 1 fails "
-    "and no budget can be stated (docs/errata.md); exact_loss(contexts) computes what a record loses, and PrivateLinUCB has a guarantee"
+    "One reward moves every later increment of the estimate, and not log2(T) of them: the paper's Theorem 1 is false, and no budget can be "
+    "stated (docs/errata.md); exact_loss(contexts) computes what a record loses, and PrivateLinUCB has a guarantee"
 )
 
 
@@ -251,7 +255,7 @@ class LinUCBDGS(LinearPolicy):
     Raises:
         ArgumentError: an argument is out of range, lambda_0 is missing or impossible, or lambda' is not positive.
 
-    When to choose: to reproduce the paper.  ``PrivateLinUCB`` is private and plays better at the same epsilon.
+    When to choose: to reproduce the paper.  ``PrivateLinUCB`` is private, with less noise than the published constants ask for.
 
     Example:
         >>> policy = LinUCBDGS(2, 3, budget=ApproxDP(2.0, 0.1), horizon=1000, smallest_eigenvalue=0.1, seed=1)
@@ -296,13 +300,9 @@ class LinUCBDGS(LinearPolicy):
         self._sensitivity = choice("sensitivity", sensitivity, tuple(SENSITIVITIES))
         self._perturbation = real("perturbation", perturbation, 0.0, 1e12)
         self._greedy = flag("greedy", greedy)
-        self._eigenvalue = smallest_eigenvalue
-        own: dict[str, Any] = {
-            "n_arms": n_arms,
-            "dimension": dimension,
-            "horizon": self._horizon,
-            "smallest_eigenvalue": smallest_eigenvalue,
-        }
+        self._eigenvalue = None if smallest_eigenvalue is None else real("smallest_eigenvalue", smallest_eigenvalue)
+        own: dict[str, Any] = {"n_arms": n_arms, "dimension": dimension, "horizon": self._horizon}
+        own["smallest_eigenvalue"] = self._eigenvalue
         own |= {"sensitivity": self._sensitivity, "perturbation": self._perturbation, "greedy": self._greedy}
         super().__init__(own, budget=budget, **options)
 
@@ -333,7 +333,7 @@ class LinUCBDGS(LinearPolicy):
         x = x + sigma * np.random.default_rng(integer("seed", seed, 0)).standard_normal(x.shape)
         x = x * np.minimum(1.0, bound / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(float).tiny))
         values = np.linalg.eigvalsh(x.T @ x / len(x))
-        if not values[0] > 1e-10 * values[-1]:
+        if not values[0] > _DEGENERATE * values[-1]:
             raise ArgumentError(
                 f"contexts must span all {x.shape[1]} dimensions, but {len(x)} feature vectors have a smallest eigenvalue of 0: "
                 "give more of them, drop features that are combinations of others, or perturb them",
@@ -348,10 +348,11 @@ class LinUCBDGS(LinearPolicy):
         node sums with noise, and the largest privacy loss of record j is the sum over nodes of
         ``(hi - lo) |(A_t^-1 - A_p^-1) x_j|_1 / scale_t``, for the node that covers the rounds p + 1 to t (and without A_p for p < j).
         For features that were fixed beforehand this is exact: some outputs reach it.  Where they were chosen by the policy it bounds
-        the loss of every outcome in which just they were played.
+        the loss of every outcome in which just they were played.  It is in proportion to the epsilon of the budget.
 
         Args:
             contexts: the features that were played, in order, shape (T, d): perturbed and scaled to ``context_bound`` as by ``pull``.
+                Rewards are taken to lie in ``reward_range``.
 
         Returns:
             The loss of the worst record, and of all others.  Takes O(T^2 d^2) steps: seconds at T = 4096, d = 25.
@@ -446,21 +447,20 @@ class LinUCBDGS(LinearPolicy):
         """The eigenvalue that the published bounds rest on; nan where they are not used."""
         if self._sensitivity not in ("published", "lemma"):
             return math.nan
-        given, most = self._eigenvalue, self.context_bound**2 / self.dimension
-        if given is None and self._perturbation > 0.0:
-            given = self._perturbation**2
-        if given is None:
+        value, most = self._eigenvalue, self.context_bound**2 / self.dimension
+        if value is None and self._perturbation > 0.0:
+            value = self._perturbation**2
+        if value is None:
             raise ArgumentError(
                 f"smallest_eigenvalue must be given for sensitivity={self._sensitivity!r}, got None: it is lambda_0, the least "
                 "eigenvalue of E[x x^T]; LinUCBDGS.estimate_eigenvalue(contexts) estimates it from public features, perturbation= enforces "
                 "one, and sensitivity='tight' needs none",
                 "smallest_eigenvalue",
             )
-        value = real("smallest_eigenvalue", given)
-        if not value > 0.0:
+        if not value > _DEGENERATE * most:
             raise ArgumentError(
-                f"smallest_eigenvalue must be positive, got {given!r}: features that do not span all dimensions have no published bound; "
-                "drop the superfluous ones, use perturbation=, or sensitivity='tight'",
+                f"smallest_eigenvalue must be positive, above {_DEGENERATE * most:.3g}, got {value:.6g}: features that do not span all "
+                "dimensions have no published bound; drop the superfluous ones, use perturbation=, or sensitivity='tight'",
                 "smallest_eigenvalue",
             )
         if self.clip and value > most * (1.0 + 1e-9):

@@ -395,6 +395,8 @@ def publish(params, public, release):
 class _Phased(Policy):
     """What the policies of this file share."""
 
+    kernels = Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, hold)
+    _own: dict[str, Any] = {}  # noqa: RUF012  arguments that other policies of this file do not take
     _shape = WHITE
     _rule = CHERNOFF
     _tolerance = _TOLERANCE
@@ -404,17 +406,16 @@ class _Phased(Policy):
         arms: Any,
         *,
         budget: Budget | None,
-        failure_probability: float,
-        subgaussian: float | None,
-        config: dict[str, Any] | None = None,
+        failure_probability: float = 0.001,
+        subgaussian: float | None = None,
         **options: Unpack[Options],
     ) -> None:
         self._arms = features("arms", arms)
         self._failure_probability = real("failure_probability", failure_probability, 0.0, 1.0, strict=True)
-        self._subgaussian = None if subgaussian is None else real("subgaussian", subgaussian, 0.0, strict=True)
+        self._subgaussian = None if subgaussian is None else real("subgaussian", subgaussian, 0.0, 1e100, strict=True)
         own = {
             "arms": tuple(map(tuple, self._arms.tolist())),
-            **(config or {}),
+            **self._own,
             "failure_probability": self._failure_probability,
             "subgaussian": self._subgaussian,
         }
@@ -451,7 +452,6 @@ class _Phased(Policy):
         return {SUMS: sums, SMALLER: max(sums, mapped)}.get(self._shape, mapped), 0
 
 
-_KERNELS = Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, hold)
 _EXAMPLE = ((1.0, 0.0), (0.0, 1.0), (0.9, 0.8))
 _GAUSSIAN: dict[type[Budget], Any] = {ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian}
 
@@ -484,7 +484,6 @@ class GOPE(_Phased):
         channels={},
         trust_model="none",
     )
-    kernels = _KERNELS
     _shape = SUMS
 
     def __init__(
@@ -544,7 +543,6 @@ class AdaCGOPE(_Phased):
         source="Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3, with the sensitivity of the realised design",
         channels=_GAUSSIAN,
     )
-    kernels = _KERNELS
 
     def __init__(
         self,
@@ -557,36 +555,19 @@ class AdaCGOPE(_Phased):
         **options: Unpack[Options],
     ) -> None:
         published = choice("variant", variant, ("tight", "published")) == "published"
+        self._own = {"variant": variant}
         self._shape, self._rule = (WHITE, PUBLISHED) if published else (SMALLER, CHERNOFF)
         super().__init__(
             arms,
             budget=budget,
             failure_probability=failure_probability,
             subgaussian=subgaussian,
-            config={"variant": variant},
             **options,
         )
 
 
-class _PrivatePhased(_Phased):
-    """Policies without arguments beside those that all of this file take."""
-
-    kernels = _KERNELS
-
-    def __init__(
-        self,
-        arms: Any,
-        *,
-        budget: Budget | None,
-        failure_probability: float = 0.001,
-        subgaussian: float | None = None,
-        **options: Unpack[Options],
-    ) -> None:
-        super().__init__(arms, budget=budget, failure_probability=failure_probability, subgaussian=subgaussian, **options)
-
-
 @register(arms=_EXAMPLE)
-class AdaRGOPEVar(_PrivatePhased):
+class AdaRGOPEVar(_Phased):
     """AdaC-GOPE with noise on the sum of every arm, and the phases of eq. (4) (Azize & Basu 2024, Appendix H).
 
     The paper's comparison: the lengths are those that suffice for noise on V^-1/2 sum a r, and are no theorem for this noise, whose
@@ -616,7 +597,7 @@ class AdaRGOPEVar(_PrivatePhased):
 
 
 @register(arms=_EXAMPLE)
-class OutputGOPE(_PrivatePhased):
+class OutputGOPE(_Phased):
     """Phased elimination with Gaussian noise on the estimate of theta itself (Azize & Basu 2024, Appendix E-C, first way).
 
     The release is V^-1 sum a r, in an orthonormal basis of the span of the arms left.  One reward of arm a moves it by at most
@@ -646,7 +627,7 @@ class OutputGOPE(_PrivatePhased):
 
 
 @register(arms=_EXAMPLE)
-class HannaGOPE(_PrivatePhased):
+class HannaGOPE(_Phased):
     """Phased elimination on a coarse design with Laplace noise on the sum of every arm (after Hanna, Yang & Fragouli 2022).
 
     The design has widths up to twice the least possible, and in return plays few arms, each of which adds noise to every estimate.  The
@@ -678,7 +659,7 @@ class HannaGOPE(_PrivatePhased):
 
 
 @register(arms=_EXAMPLE)
-class DPDPE(_PrivatePhased):
+class DPDPE(_Phased):
     """Phased elimination on a coarse design with Gaussian noise on the sum of every arm (after Li, Zhou & Ji 2022, DP-DPE).
 
     The design has widths up to twice the least possible, and in return plays few arms.  The algorithm is that of the paper as Azize & Basu

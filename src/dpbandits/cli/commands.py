@@ -113,23 +113,13 @@ def explain(
     with _clear_errors():
         cls = _policy_class(policy)
         budgets: list[Any] = [_budget(budget)] if budget else cls.example_budgets() or [None]
-        chosen, refused = noise or (Noise.secure if find_spec("opendp") else Noise.simulation), ""
+        chosen = noise or (Noise.secure if find_spec("opendp") and not cls.card.void else Noise.simulation)
         _announce_compilation()
-        try:
-            policies = [cls(**cls.example, budget=one, noise=chosen.value) for one in budgets]
-        except ArgumentError as error:
-            if noise is not None or error.argument != "noise":
-                raise
-            refused = str(error).partition(": ")[2]
-            policies = [cls(**cls.example, budget=one, noise=Noise.simulation) for one in budgets]
+        policies = [cls(**cls.example, budget=one, noise=chosen.value) for one in budgets]
     console = _console()
     console.print(f"[bold]{policy}[/bold]: {cls.card.title}", highlight=False)
     console.print(f"Source: {cls.card.source}", highlight=False, markup=False, soft_wrap=True)
-    if refused:
-        console.print(f"With simulated noise: {refused}.", highlight=False, markup=False, soft_wrap=True)
-    if cls.card.void:
-        console.print(f"No guarantee: {cls.card.void}", highlight=False, markup=False, soft_wrap=True)
-    if noise is None and chosen is Noise.simulation:
+    if noise is None and chosen is Noise.simulation and not cls.card.void:
         console.print("With simulated noise, because OpenDP is not installed: pip install 'dpbandits\\[secure]'", soft_wrap=True)
     for one in policies:
         console.print(f"\n{one.budget or 'no budget'}: {one.guarantee}", highlight=False, markup=False, soft_wrap=True)
@@ -323,7 +313,8 @@ def _console(*, stderr: bool = False) -> Console:
 def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
     from ..privacy.budgets import NOTIONS
 
-    card, private = cls.card, bool(cls.card.channels) and not cls.card.void
+    card = cls.card
+    private = bool(card.channels) and not card.void
     return {
         "policy": name,
         "title": card.title,

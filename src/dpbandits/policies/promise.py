@@ -79,9 +79,9 @@ def describe(policy: Policy, *, simulated: bool = False) -> Guarantee:
     if promised and policy.choices_public:
         assumptions.append("it is public when a person does something else than was recommended")
     noise = SimulationNoise if simulated else policy._noise
-    caveats = list(noise.caveats) if private else []
-    if private and card.void:
-        caveats.append(card.void)
+    caveats = [card.void] if private and card.void else []
+    if private:
+        caveats += noise.caveats
     if private and not policy.clip:
         caveats.append("Rewards are not clipped, so that no sensitivity bound is true: the guarantee is void")
     if promised and holds is None and policy.clip:
