@@ -36,6 +36,7 @@ class Scene(NamedTuple):
         curves: the result's summary of this environment.
         table: one row per policy and budget, in the order of the study, budgets from strict to loose.
         distances: a summary as ``curves``, of how far estimates of the parameter are from it; None where there are none.
+        named: whether arms are the same in every round, so that their shares mean something; fresh contexts have numbers only.
     """
 
     name: str
@@ -47,11 +48,7 @@ class Scene(NamedTuple):
     curves: pd.DataFrame
     table: pd.DataFrame
     distances: pd.DataFrame | None = None
-
-    @property
-    def named(self) -> bool:
-        """Whether arms are the same in every round, so that their shares mean something; fresh contexts have numbers only."""
-        return self.means is not None or self.arms != [f"arm {a}" for a in range(len(self.arms))]
+    named: bool = True
 
     @property
     def baseline(self) -> tuple[str, float] | None:
@@ -141,6 +138,7 @@ def _scene(result: Result, name: str, curves: pd.DataFrame, distances: pd.DataFr
         curves=curves,
         table=pd.DataFrame(),
         distances=distances,
+        named=not facts or means is not None or facts.get("arm_names") != [f"arm {a}" for a in range(shares.shape[1])],
     )
     return scene._replace(table=_table(scene, _policies(result)))
 

@@ -20,7 +20,7 @@ from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.labels import number, short
 from ..cells import Cell, Results
-from ..claims import Statistic, curve, largest_ratio, largest_step, mean, measured, price, ratio
+from ..claims import Statistic, curve, largest, mean, measured, price, ratio, ratios, steps
 from ..plans import Findings, Plan, Size, recorded
 
 HORIZON, RUNS = 10**7, 100
@@ -271,7 +271,7 @@ class _Measured:
                 "Measured: the largest rise from one to the next, as a share of the open regret.",
                 source,
                 reading,
-                measured([*finals, without], largest_step),
+                largest([*finals, without], steps),
                 Expectation(high=RISE),
                 shares=True,
             ),
@@ -328,7 +328,7 @@ class _Measured:
             f"Measured: the largest ratio of their regrets after {short(self.setting.horizon)} rounds.",
             "this package",
             HONEST,
-            measured([*tight, *published], largest_ratio),
+            largest([*tight, *published], ratios),
             Expectation(high=1.0),
         )
 

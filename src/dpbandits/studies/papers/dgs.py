@@ -25,7 +25,7 @@ from ...report.scenes import Estimate
 from ...simulation.running import play
 from ...simulation.seeding import identity, stream
 from ..cells import Cell, Results
-from ..claims import curve, largest_step, mean, measured, ratio
+from ..claims import curve, largest, mean, measured, ratio, ratios, steps
 from ..plans import Findings, Plan, Size, recorded
 
 HORIZON, RUNS = 8192, 100
@@ -355,21 +355,16 @@ class _Measured:
 
     def price(self) -> Claim:
         """That privacy has a price."""
-        keys = ["linucb", self.bout.dgs[0], *self.bout.rivals]
+        private = [self.bout.dgs[0], *self.bout.rivals]
         title = f"{self.world.title}: LinUCB, which is not private, plays better than its private relatives"
         if self.ratios:
-            return self._claim(
-                f"{title}. Measured: the larger of their rewards over that of LinUCB, {self._after}.",
-                "Figure 1 (b)",
-                measured([self.gain(key) for key in keys], lambda means: means[..., 1:].max(axis=-1) / means[..., 0]),
-                Expectation(high=1.0, strict=True),
-            )
-        return self._claim(
-            f"{title}. Measured: the smaller of their regrets over that of LinUCB, {self._after}.",
-            "Figure 1 (a)",
-            measured([self.curves(key)[:, -1] for key in keys], lambda means: means[..., 1:].min(axis=-1) / means[..., 0]),
-            Expectation(low=1.0, strict=True),
-        )
+            theirs, own, what = [self.gain(key) for key in private], self.gain("linucb"), "their rewards to its"
+            found = largest([*theirs, *[own] * len(theirs)], ratios)
+        else:
+            theirs, own, what = [self.curves(key)[:, -1] for key in private], self.curves("linucb")[:, -1], "its regret to theirs"
+            found = largest([*[own] * len(theirs), *theirs], ratios)
+        statement = f"{title}. Measured: the larger of the ratios of {what}, {self._after}."
+        return self._claim(statement, f"Figure 1 ({'b' if self.ratios else 'a'})", found, Expectation(high=1.0, strict=True))
 
     def compared(self) -> list[Claim]:
         """That LinUCB-DGS is better than its rivals."""
@@ -485,7 +480,7 @@ class _Against:
                 f"as a share of the regret at ε = {loose:g}.",
                 source,
                 reading,
-                measured([*finals, finals[-1]], largest_step),
+                largest([*finals, finals[-1]], steps),
                 Expectation(high=RISE),
                 shares=True,
             ),
