@@ -79,6 +79,16 @@ def test_a_killed_study_continues_with_what_is_missing(tmp_path: Path) -> None:
     assert list(broken.glob(".*")) == []  # what was kept is gone
 
 
+def test_two_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    both = [started(tmp_path, output) for output in ("one", "other")]
+    for process in both:
+        _, errors = process.communicate()
+        assert process.returncode == 0, errors
+    one, other = (Simulated.load(tmp_path / output / "results.parquet") for output in ("one", "other"))
+    pd.testing.assert_frame_equal(one.frame, other.frame)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "other"]
+
+
 class Headings(HTMLParser):
     def __init__(self, page: str) -> None:
         super().__init__()

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..report.claims import Claim
 from ..report.exhibits import Exhibit
+from ..report.labels import short
 from .cells import Cell, Results
 
 
@@ -57,6 +58,15 @@ class Plan:
     cells: Sequence[Cell]
     assess: Callable[[Results], Findings]
     notes: Sequence[str] = ()
+
+
+def spoken(rounds: int) -> str:
+    """A number of rounds as one says it.
+
+    >>> spoken(10_000_000), spoken(50_000), spoken(8192)
+    ('10M', '50k', '8,192')
+    """
+    return short(rounds) if len(short(rounds)) <= 4 else f"{rounds:,}"
 
 
 def recorded(horizon: int, points: int = 120) -> tuple[int, ...]:

@@ -18,10 +18,10 @@ from ...policies import Policy
 from ...privacy import ZCDP
 from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
-from ...report.labels import number, short
+from ...report.labels import number
 from ..cells import Cell, Results
 from ..claims import Statistic, curve, largest, mean, measured, price, ratio, ratios, steps
-from ..plans import Findings, Plan, Size, recorded
+from ..plans import Findings, Plan, Size, recorded, spoken
 
 HORIZON, RUNS = 10**7, 100
 BUDGETS = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 3.0, 10.0)
@@ -258,7 +258,7 @@ class _Measured:
         claims = [
             Claim(
                 f"{name}: privacy is free at a large budget. "
-                f"Measured: private minus open regret at ρ = {self.budgets[-1]:g} after {short(horizon)} rounds, "
+                f"Measured: private minus open regret at ρ = {self.budgets[-1]:g} after {spoken(horizon)} rounds, "
                 "as a share of the open one.",
                 source,
                 reading,
@@ -283,7 +283,7 @@ class _Measured:
         early = int(np.searchsorted(self.rounds, max(1, self.setting.horizon // 100)))
         return Claim(
             f"{name}: at ρ = {rho:g} the price of privacy falls towards 0 as rounds go by. Measured: the price after "
-            f"{short(int(self.rounds[-1]))} rounds minus that after {short(int(self.rounds[early]))}.",
+            f"{spoken(int(self.rounds[-1]))} rounds minus that after {spoken(int(self.rounds[early]))}.",
             source,
             reading,
             measured([private[:, -1], without[:, -1], private[:, early], without[:, early]], _fall),
@@ -300,7 +300,7 @@ class _Measured:
         return [
             *(
                 Claim(
-                    f"{title} at ρ = {rho:g}. Measured: the ratio of their regrets after {short(self.setting.horizon)} rounds.",
+                    f"{title} at ρ = {rho:g}. Measured: the ratio of their regrets after {spoken(self.setting.horizon)} rounds.",
                     source,
                     PUBLISHED,
                     measured([a, b], ratio),
@@ -325,7 +325,7 @@ class _Measured:
         tight, published = ([self.final(_key(family, rho)) for rho in self.budgets] for family in ("tight", "published"))
         return Claim(
             f"{self.setting.title}: {self.name('tight')} has no more regret than {self.name('published')} at any ρ. "
-            f"Measured: the largest ratio of their regrets after {short(self.setting.horizon)} rounds.",
+            f"Measured: the largest ratio of their regrets after {spoken(self.setting.horizon)} rounds.",
             "this package",
             HONEST,
             largest([*tight, *published], ratios),
@@ -386,7 +386,7 @@ def _difference(one: _Measured) -> Panel:
         without = one.final(one.setting.opens[family])
         series.append(_by_budget(one, name, [[one.final(_key(family, rho)), without] for rho in one.budgets], _minus))
     threshold = max(1.0, 0.01 * float(one.final("open").mean()))
-    title = f"{one.setting.title}, {short(one.setting.horizon)} rounds"
+    title = f"{one.setting.title}, {spoken(one.setting.horizon)} rounds"
     return Panel(title, "budget ρ", "private − open regret", series, y_scale="symlog", threshold=threshold, line=0.0)
 
 
