@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dpbandits as dpb
-from dpbandits.policies import persistence
+from dpbandits.policies import ContextualPolicy, persistence
 from dpbandits.policies.protocol import example_policies
 from dpbandits.privacy.ledger import FIRST, LAST, PART
 
@@ -42,6 +42,14 @@ def state_folder(tmp_path, monkeypatch):
     return tmp_path / "state"
 
 
+CONTEXTS = np.random.default_rng(4).uniform(-0.6, 0.6, (400, 3, 2))
+
+
+def pull(policy):
+    takes = isinstance(policy, ContextualPolicy)
+    return policy.pull(CONTEXTS[policy._progress.pulls % len(CONTEXTS)] if takes else None)
+
+
 class Clinic:
     """Plays a policy: answers come late, every seventh never."""
 
@@ -51,9 +59,9 @@ class Clinic:
     def play(self, rounds):
         for _ in range(rounds):
             try:
-                decision = self.policy.pull()
+                decision = pull(self.policy)
             except dpb.BudgetExhausted:
-                decision = self.policy.pull()
+                decision = pull(self.policy)
             self.arms.append(decision.arm)
             self.waiting.append((self.t, decision))
             if len(self.waiting) > LATE:

@@ -71,9 +71,12 @@ class ContextualPolicy(Policy):
     def _viewed(self, contexts: Any) -> np.ndarray:
         shape = (self.n_arms, self.dimension)
         try:
-            view = np.array(contexts, dtype=np.float64, order="C")
-        except (TypeError, ValueError):
-            raise ArgumentError(f"contexts must be an array of numbers of shape {shape}, got {contexts!r}", "contexts") from None
+            given = np.asarray(contexts)
+        except ValueError:  # rows of different lengths
+            given = np.array(None)
+        if given.dtype.kind not in "biuf":  # NumPy would read words as numbers, and drop imaginary parts
+            raise ArgumentError(f"contexts must be an array of real numbers of shape {shape}, got {contexts!r}", "contexts")
+        view = np.array(given, dtype=np.float64, order="C")
         if view.shape != shape:
             raise ArgumentError(f"contexts must have shape {shape}, got {view.shape}", "contexts")
         if not np.all(np.abs(view) < 1e100):
