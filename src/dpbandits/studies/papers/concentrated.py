@@ -27,7 +27,7 @@ HORIZON, RUNS = 10**7, 100
 BUDGETS = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 3.0, 10.0)
 QUICK_HORIZON, QUICK_RUNS = 50_000, 10
 QUICK_BUDGETS = (0.001, 0.05, 1.0, 10.0)
-SHORTER = 10  # by which contextual rounds beyond the figure are fewer, unless asked for in full
+SHORTER = 20  # by which contextual rounds beyond the figure are fewer, unless asked for in full
 
 SMALL = 0.05  # of the open regret: what "converges to zero" has to come down to at the largest budget
 RISE = 0.01  # of the open regret: up to which a step upwards is none
