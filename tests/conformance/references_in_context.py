@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from dpbandits.privacy import ZCDP, Budget, PureDP
 
 sys.path.append(str(Path(__file__).parents[1] / "algorithms"))
 
+import dgs_walks
 import linear_walks as walks
 
 HORIZON, DIMENSION = 400, 2
@@ -60,9 +62,32 @@ def oful(budget: Budget | None, rng: np.random.Generator) -> float:
     return WORLD.regret(walks.oful(WORLD, added.values, walks.tight_radius(added.norm, failure(budget))))
 
 
+def dgs(budget: Budget | None, rng: np.random.Generator) -> float:
+    epsilon = budget.epsilon if isinstance(budget, PureDP) else math.inf
+
+    def radius(t: int) -> float:
+        return dgs_walks.eq_4(t, horizon=HORIZON, epsilon=epsilon, d=DIMENSION, zeta=walks.DELTA, size=0.5, scatter=0.5)
+
+    arms, _ = dgs_walks.walk(
+        WORLD.contexts,
+        WORLD.rewards,
+        epsilon=epsilon,
+        draw=lambda d: rng.laplace(size=d),
+        delta=lambda t, a: 32 * 0.5 / (0.1 * t),
+        horizon=HORIZON,
+        radius=radius,
+    )
+    return WORLD.regret(arms)
+
+
+def published(budget: Budget | None, horizon: int) -> dict[str, Any]:
+    return {"horizon": horizon, "smallest_eigenvalue": 0.1}
+
+
 TABLES: dict[str, Table] = {
     "AdaCOFUL": Table(planned, oful),
     "LinUCB": Table(none, linucb),
+    "LinUCBDGS": Table(published, dgs),
     "LinearThompson": Table(planned, thompson),
     "PrivateLinUCB": Table(planned, linucb),
     "RSOFUL": Table(none, oful),

@@ -47,7 +47,7 @@ BAD_OPTIONS: list[tuple[str, Any]] = [
     *[("choices_public", value) for value in (1, None)],
     *[("noise", value) for value in ("none", None, 0)],
 ]
-MAY_BE_ZERO = {"c", "inflation", "parameter_bound", "radius_scale", "smallest_eigenvalue", "subgaussian"}
+MAY_BE_ZERO = {"c", "inflation", "parameter_bound", "perturbation", "radius_scale", "smallest_eigenvalue", "subgaussian"}
 NAMES = {"counter": "tree", "radius": "heuristic", "variant": "tight"}  # arguments that are words, and one that is allowed
 
 

@@ -213,7 +213,6 @@ def test_the_compiled_loop_stops_releasing_after_the_horizon_too():
     assert public.estimate.tolist() == estimate.tolist()
 
 
-@pytest.mark.xfail(strict=True, reason="under secure noise a release is one increment, and not the running sum")
 @pytest.mark.parametrize("make", [at_once, episodic])
 def test_secure_noise_releases_the_running_sum(make):
     diary = Diary(make(budget=dpb.ZCDP(1e6), noise="secure", seed=None)).play(120)

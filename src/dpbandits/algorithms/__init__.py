@@ -3,6 +3,7 @@
 from .dgs import ExactLoss, LinUCBDGS
 from .doubling import AdaCUCB, AdaPKLUCB, AdaPUCB
 from .elimination import DPSE
+from .fixed import FixedLinUCB
 from .linucb import LinearThompson, LinUCB, PrivateLinUCB
 from .oful import RSOFUL, AdaCOFUL
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
@@ -24,6 +25,7 @@ __all__ = [
     "AdaPUCB",
     "AdaRGOPEVar",
     "ExactLoss",
+    "FixedLinUCB",
     "HannaGOPE",
     "LazyDPTS",
     "LinUCB",

@@ -74,7 +74,7 @@ class LinUCBDGSPublic(NamedTuple):
     estimate: np.ndarray  # (d,) the released estimate
     facts: np.ndarray  # (2,) a lower bound on A's smallest eigenvalue, the radius
     clock: np.ndarray  # (3,) rounds booked, rounds since the last release, round of the next recomputation
-    scratch: np.ndarray  # (d,)
+    scratch: np.ndarray  # (3, max(d, K))
 
 
 @kernel
@@ -116,7 +116,7 @@ def init(params):
         np.zeros(d),
         np.array([params.ridge, 0.0]),
         np.array([0, 0, 16]),
-        np.zeros(d),
+        np.zeros((3, max(d, params.n_arms))),
     )
     set_radius(params, public)
     return LinUCBDGSRaw(np.zeros(d), np.zeros(d)), public
@@ -136,13 +136,13 @@ def see(params, view, seen, rng):
 @kernel
 def choose(params, public, view, rng):
     """The arm of highest <x, estimate> + radius |x|_{A^-1}."""
-    return most_optimistic(view, public.estimate, public.inverse, public.facts[RADIUS], 0.0, public.scratch), 1.0
+    return most_optimistic(view, public.estimate, public.inverse, np.inf, public.facts[RADIUS], 0.0, public.scratch), 1.0
 
 
 @kernel
 def note(params, public, arm, x, n):
     clock = public.clock
-    add_observation(public.precision, public.inverse, x, n, public.scratch)
+    add_observation(public.precision, public.inverse, x, n, public.scratch[0])
     clock[ROUNDS] += n
     clock[FRESH] += n
     if clock[ROUNDS] >= clock[REFRESH]:

@@ -28,10 +28,10 @@ from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, integer, real
 from .learners.linear import LinearOptions, LinearPolicy, collect, estimate, sensitivity, summarise
-from .learners.ridge import add_observation, factorise, invert, most_optimistic, multiply, smallest_eigenvalue
+from .learners.ridge import add_observation, factorise, invert, most_optimistic, multiply, smallest_eigenvalue, stretch
 
 ROUNDS, RELEASES = range(2)
-LOG_DET, STANDING, RADIUS = range(3)
+LOG_DET, GROWN, RADIUS, STRETCH = range(4)
 
 
 class OFULParams(NamedTuple):
@@ -39,7 +39,7 @@ class OFULParams(NamedTuple):
     dimension: int
     context_bound: float
     ridge: float  # lambda
-    growth: float  # ln(1 + C)
+    growth: float  # 1 + C
     subgaussian: float  # s: how far rewards scatter around their mean
     log_odds: float  # 2 ln(1/p)
     bias: float  # sqrt(lambda) times the bound on |theta|
@@ -62,9 +62,12 @@ class OFULPublic(NamedTuple):
     inverse: np.ndarray  # (d, d)
     standing: np.ndarray  # (d, d) inverse at the last change
     estimate: np.ndarray  # (d,)
-    facts: np.ndarray  # (3,) ln(det V / lambda^d) now and at the last change; the radius since then
+    factor: np.ndarray  # (d, d) of V at the last change
+    facts: (
+        np.ndarray
+    )  # (4,) at the last change ln(det V / lambda^d), radius and ``stretch``; by which factor det V has grown since
     clock: np.ndarray  # (2,) rounds booked, releases
-    scratch: np.ndarray  # (d + 1, d)
+    scratch: np.ndarray  # (3, max(d, K))
 
 
 @kernel
@@ -90,10 +93,12 @@ def init(params):
         np.eye(d) / params.ridge,
         np.eye(d) / params.ridge,
         np.zeros(d),
-        np.zeros(3),
+        np.eye(d) * np.sqrt(params.ridge),
+        np.array([0.0, 1.0, 0.0, 0.0]),
         np.zeros(2, np.int64),
-        np.zeros((d + 1, d)),
+        np.zeros((3, max(d, params.n_arms))),
     )
+    public.facts[STRETCH] = stretch(public.precision, params.ridge)
     set_radius(params, public, params.ridge)
     return OFULRaw(np.zeros(d)), public
 
@@ -102,30 +107,31 @@ def init(params):
 def choose(params, public, view, rng):
     """The arm of highest <x, estimate> + radius |x|_{V^-1}, with estimate, radius and V of the last change."""
     spread = params.radius_scale * params.spread
-    arm = most_optimistic(view, public.estimate, public.standing, public.facts[RADIUS], spread, public.scratch[0])
-    return arm, 1.0
+    longest, radius = public.facts[STRETCH], public.facts[RADIUS]
+    return most_optimistic(view, public.estimate, public.standing, longest, radius, spread, public.scratch), 1.0
 
 
 @kernel
 def note(params, public, arm, x, n):
-    public.facts[LOG_DET] += add_observation(public.precision, public.inverse, x, n, public.scratch[0])
+    public.facts[GROWN] *= add_observation(public.precision, public.inverse, x, n, public.scratch[0])
     public.clock[ROUNDS] += n
 
 
 @kernel
 def due(params, public):
-    return public.facts[LOG_DET] > public.facts[STANDING] + params.growth
+    return public.facts[GROWN] > params.growth
 
 
 @kernel
 def publish(params, public, release):
     public.clock[RELEASES] += 1
-    public.facts[STANDING] = public.facts[LOG_DET]
-    factor = public.scratch[1:]
-    eigenvalue = smallest_eigenvalue(public.precision, params.ridge, factor)
+    public.facts[LOG_DET] += np.log(public.facts[GROWN])
+    public.facts[GROWN] = 1.0
+    eigenvalue = smallest_eigenvalue(public.precision, params.ridge, public.factor)
+    public.facts[STRETCH] = stretch(public.precision, eigenvalue)
     # From V itself, because updates of the inverse lose digits.
-    factorise(public.precision, 0.0, factor)
-    invert(factor, public.inverse)
+    factorise(public.precision, 0.0, public.factor)
+    invert(public.factor, public.inverse)
     for i in range(params.dimension):
         for j in range(params.dimension):
             public.standing[i, j] = public.inverse[i, j]
@@ -168,7 +174,7 @@ class _RarelySwitching(LinearPolicy):
             dimension=self.dimension,
             context_bound=self.effective_bound,
             ridge=self._ridge,
-            growth=math.log1p(self._growth),
+            growth=1.0 + self._growth,
             subgaussian=self._scatter,
             log_odds=2.0 * math.log(1.0 / each),
             bias=math.sqrt(self._ridge) * self._parameter_bound,
