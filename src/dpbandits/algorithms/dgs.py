@@ -29,8 +29,9 @@ from ..privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import OPEN, Calibration, Laplace, Open
 from ..privacy.continual import BinaryTree, Counter, HybridTree, Independent
 from ..validation import choice, flag, integer, real
+from .learners.dense import factorise, invert
 from .learners.linear import MOST_ROUNDS, LinearOptions, LinearPolicy, collect, estimate
-from .learners.ridge import add_observation, factorise, invert, most_optimistic, multiply, smallest_eigenvalue
+from .learners.ridge import add_observation, most_optimistic, multiply, smallest_eigenvalue
 
 PUBLISHED, LEMMA, TIGHT, AS_CODED = range(4)
 SENSITIVITIES = {"published": PUBLISHED, "lemma": LEMMA, "tight": TIGHT, "as_coded": AS_CODED}
@@ -146,8 +147,8 @@ def note(params, public, arm, x, n):
     clock[FRESH] += n
     if clock[ROUNDS] >= clock[REFRESH]:
         # The inverse loses digits with every update.
-        factorise(public.precision, 0.0, public.factor)
-        invert(public.factor, public.inverse)
+        factorise(public.precision, 0.0, public.factor, params.dimension)
+        invert(public.factor, public.inverse, params.dimension)
         clock[REFRESH] = clock[ROUNDS] + max(16, clock[ROUNDS] // 8)
     if params.calibration == TIGHT:
         public.facts[EIGENVALUE] = smallest_eigenvalue(public.precision, params.ridge, public.factor)

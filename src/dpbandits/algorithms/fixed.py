@@ -21,8 +21,9 @@ import numpy as np
 from ..kernel import entry, kernel
 from ..policies import Card, Kernels, Options, Policy, register
 from ..validation import real
+from .learners.dense import factorise, invert
 from .learners.design import features
-from .learners.ridge import add_outer, combine, dot, factorise, invert, multiply
+from .learners.ridge import add_outer, combine, dot, multiply
 
 ROUNDS, ARM, FRESH, REFRESH = range(4)
 LOG_DET, RADIUS = range(2)
@@ -75,8 +76,8 @@ def recompute(params, public):
             moment[i] += public.sums[a] * x[i]
         if public.plays[a] > 0.0:
             add_outer(public.factor, public.plays[a], x)
-    factorise(public.factor, 0.0, public.factor)
-    invert(public.factor, public.inverse)
+    factorise(public.factor, 0.0, public.factor, d)
+    invert(public.factor, public.inverse, d)
     multiply(public.inverse, moment[:d], public.estimate)
     combine(params.columns, public.estimate, public.means)
     for a in range(params.n_arms):

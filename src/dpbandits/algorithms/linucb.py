@@ -21,16 +21,14 @@ from ..policies.contextual import within_bound
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, real
+from .learners.dense import factorise, invert, solve_upper
 from .learners.linear import LinearOptions, LinearPolicy, collect, estimate, sensitivity, summarise
 from .learners.ridge import (
     add_observation,
     dot,
-    factorise,
-    invert,
     most_optimistic,
     multiply,
     smallest_eigenvalue,
-    solve_upper,
     stretch,
     update_factor,
 )
@@ -108,7 +106,7 @@ def choose_sample(params, public, view, rng):
     for i in range(sample.size):
         sample[i] = public.facts[RADIUS] * rng.standard_normal()
         noise[i] = params.radius_scale * params.spread * rng.standard_normal()
-    solve_upper(public.factor, sample)
+    solve_upper(public.factor, sample, params.dimension)
     for i in range(sample.size):
         sample[i] += public.estimate[i] + dot(public.inverse[i], noise)
     best, arm = -np.inf, 0
@@ -131,8 +129,8 @@ def note(params, public, arm, x, n):
         # The inverse loses digits with every update, and the smallest eigenvalue grows: an old one is a valid, wider bound.
         facts[EIGENVALUE] = smallest_eigenvalue(public.precision, facts[EIGENVALUE], public.factor)
         facts[STRETCH] = stretch(public.precision, facts[EIGENVALUE])
-        factorise(public.precision, 0.0, public.factor)
-        invert(public.factor, public.inverse)
+        factorise(public.precision, 0.0, public.factor, params.dimension)
+        invert(public.factor, public.inverse, params.dimension)
         clock[REFRESH] = clock[ROUNDS] + max(16, clock[ROUNDS] // 8)
 
 

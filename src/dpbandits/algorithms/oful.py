@@ -27,8 +27,9 @@ from ..policies.contextual import within_bound
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, integer, real
+from .learners.dense import factorise, invert
 from .learners.linear import LinearOptions, LinearPolicy, collect, estimate, sensitivity, summarise
-from .learners.ridge import add_observation, factorise, invert, most_optimistic, multiply, smallest_eigenvalue, stretch
+from .learners.ridge import add_observation, most_optimistic, multiply, smallest_eigenvalue, stretch
 
 ROUNDS, RELEASES = range(2)
 LOG_DET, GROWN, RADIUS, STRETCH = range(4)
@@ -130,8 +131,8 @@ def publish(params, public, release):
     eigenvalue = smallest_eigenvalue(public.precision, params.ridge, public.factor)
     public.facts[STRETCH] = stretch(public.precision, eigenvalue)
     # From V itself, because updates of the inverse lose digits.
-    factorise(public.precision, 0.0, public.factor)
-    invert(public.factor, public.inverse)
+    factorise(public.precision, 0.0, public.factor, params.dimension)
+    invert(public.factor, public.inverse, params.dimension)
     for i in range(params.dimension):
         for j in range(params.dimension):
             public.standing[i, j] = public.inverse[i, j]

@@ -19,7 +19,7 @@ def test_it_agrees_with_numpy_on_the_leading_block(n):
     a = root @ root.T + 0.1 * np.eye(n)
     lower = np.linalg.cholesky(a)
     factor, inverse, out = padded(a), padded(a), padded(x)
-    assert factorise(factor, n)
+    assert factorise(factor, 0.0, factor, n)
     assert np.tril(factor[:n, :n]) == pytest.approx(lower, rel=1e-9)
     invert(factor, inverse, n)
     assert inverse[:n, :n] @ a == pytest.approx(np.eye(n), abs=1e-9)
@@ -37,4 +37,4 @@ def test_it_agrees_with_numpy_on_the_leading_block(n):
 
 @pytest.mark.parametrize("a", [[[0.0]], [[1.0, 2.0], [2.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]], [[np.nan]]])
 def test_what_is_not_positive_definite_is_told(a):
-    assert not factorise(np.array(a), len(a))
+    assert not factorise(np.array(a), 0.0, np.array(a), len(a))

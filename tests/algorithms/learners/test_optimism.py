@@ -1,11 +1,10 @@
 import numpy as np
 import pytest
 
+from dpbandits.algorithms.learners.dense import factorise, invert
 from dpbandits.algorithms.learners.ridge import (
     add_observation,
     combine,
-    factorise,
-    invert,
     most_optimistic,
     multiply,
     smallest_eigenvalue,
@@ -50,8 +49,8 @@ def ridge_after(rounds, d, ridge, rng):
     factor, inverse, work = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
     eigenvalue = smallest_eigenvalue(precision, ridge, factor)
     longest = stretch(precision, eigenvalue)
-    factorise(precision, 0.0, factor)
-    invert(factor, inverse)
+    factorise(precision, 0.0, factor, d)
+    invert(factor, inverse, d)
     before = inverse.copy()
     for x in points:
         add_observation(precision, inverse, x, 1, work)

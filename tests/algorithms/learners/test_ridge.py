@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import dpbandits as dpb
-from dpbandits.algorithms.learners import ridge
+from dpbandits.algorithms.learners import dense, ridge
 
 
 def spd(d, seed, condition=1e3):
@@ -54,14 +54,14 @@ def test_taking_back_what_was_added_restores_the_factor(d):
 def test_factor_solve_and_inverse_are_numpys(d, condition):
     matrix, x = spd(d, d, condition), np.random.default_rng(d).standard_normal(d)
     factor, inverse, product = np.full((d, d), np.nan), np.full((d, d), np.nan), np.full(d, np.nan)
-    assert ridge.factorise(matrix, 0.0, factor)
+    assert dense.factorise(matrix, 0.0, factor, d)
     assert factor == pytest.approx(np.linalg.cholesky(matrix), rel=1e-8, abs=1e-8)
     lower, upper = x.copy(), x.copy()
-    ridge.solve_lower(factor, lower)
-    ridge.solve_upper(factor, upper)
+    dense.solve_lower(factor, lower, d)
+    dense.solve_upper(factor, upper, d)
     assert factor @ lower == pytest.approx(x, rel=1e-8, abs=1e-8)
     assert factor.T @ upper == pytest.approx(x, rel=1e-8, abs=1e-8)
-    ridge.invert(factor, inverse)
+    dense.invert(factor, inverse, d)
     assert inverse @ matrix == pytest.approx(np.eye(d), abs=1e-14 * condition * d + 1e-12)
     assert np.array_equal(inverse, inverse.T)
     ridge.multiply(matrix, x, product)
@@ -72,9 +72,9 @@ def test_factor_solve_and_inverse_are_numpys(d, condition):
 def test_what_is_not_positive_definite_has_no_factor():
     factor = np.zeros((2, 2))
     for matrix in ([[1.0, 2.0], [2.0, 1.0]], [[0.0, 0.0], [0.0, 1.0]], [[np.nan, 0.0], [0.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]]):
-        assert not ridge.factorise(np.array(matrix), 0.0, factor)
-    assert not ridge.factorise(np.eye(2), 1.0, factor)
-    assert ridge.factorise(np.eye(2), 0.999, factor)
+        assert not dense.factorise(np.array(matrix), 0.0, factor, 2)
+    assert not dense.factorise(np.eye(2), 1.0, factor, 2)
+    assert dense.factorise(np.eye(2), 0.999, factor, 2)
 
 
 @SIZES

@@ -20,19 +20,24 @@ def dot(x, y, n):
 
 
 @kernel
-def factorise(a, n):
-    """Overwrite the lower triangle of a symmetric matrix with its Cholesky factor L; False if it is not positive definite."""
+def factorise(matrix, shift, factor, n):
+    """The Cholesky factor L of matrix - shift I, with zeros above it; False where that is not positive definite.
+
+    ``factor`` may be the matrix itself.
+    """
     for j in range(n):
-        for i in range(j, n):
-            total = a[i, j]
+        pivot = matrix[j, j] - shift
+        for k in range(j):
+            pivot -= factor[j, k] * factor[j, k]
+        if not pivot > 0.0:
+            return False
+        factor[j, j] = np.sqrt(pivot)
+        for i in range(j + 1, n):
+            total = matrix[i, j]
             for k in range(j):
-                total -= a[i, k] * a[j, k]
-            if i > j:
-                a[i, j] = total / a[j, j]
-            elif total > 0.0:
-                a[j, j] = np.sqrt(total)
-            else:
-                return False
+                total -= factor[i, k] * factor[j, k]
+            factor[i, j] = total / factor[j, j]
+            factor[j, i] = 0.0
     return True
 
 
@@ -56,13 +61,16 @@ def solve_upper(factor, x, n):
 
 @kernel
 def invert(factor, inverse, n):
-    """Fill ``inverse`` with (L L^T)^-1."""
+    """Fill ``inverse`` with (L L^T)^-1, exactly symmetric."""
     for j in range(n):
         row = inverse[j]
         for i in range(n):
             row[i] = 1.0 if i == j else 0.0
         solve_lower(factor, row, n)
         solve_upper(factor, row, n)
+    for i in range(n):
+        for j in range(i):
+            inverse[i, j] = inverse[j, i] = 0.5 * (inverse[i, j] + inverse[j, i])
 
 
 @kernel

@@ -135,7 +135,7 @@ def refresh(space, n, rank):
     for k in range(n):
         if space.weights[k] > 0.0:
             add_outer(space.factor, space.points[k], space.weights[k], rank)
-    if not factorise(space.factor, rank):
+    if not factorise(space.factor, 0.0, space.factor, rank):
         return np.inf
     invert(space.factor, space.inverse, rank)
     largest = 0.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernel import inlined, kernel
+from .dense import factorise
 
 _WIDE = 8  # from this dimension on, vector instructions pay
 _HALVINGS = 40  # of the search for the smallest eigenvalue
@@ -74,59 +75,6 @@ def add_observation(precision, inverse, x, n, work):
 
 
 @kernel
-def factorise(matrix, shift, factor):
-    """Cholesky factor of matrix - shift I; False where that is not positive definite."""
-    for j in range(matrix.shape[0]):
-        pivot = matrix[j, j] - shift
-        for k in range(j):
-            pivot -= factor[j, k] * factor[j, k]
-        if not pivot > 0.0:
-            return False
-        factor[j, j] = np.sqrt(pivot)
-        for i in range(j + 1, matrix.shape[0]):
-            total = matrix[i, j]
-            for k in range(j):
-                total -= factor[i, k] * factor[j, k]
-            factor[i, j] = total / factor[j, j]
-            factor[j, i] = 0.0
-    return True
-
-
-@kernel
-def solve_lower(factor, x):
-    """Solve F y = x in place."""
-    for i in range(x.size):
-        for k in range(i):
-            x[i] -= factor[i, k] * x[k]
-        x[i] /= factor[i, i]
-
-
-@kernel
-def solve_upper(factor, x):
-    """Solve F^T y = x in place."""
-    for i in range(x.size - 1, -1, -1):
-        for k in range(i + 1, x.size):
-            x[i] -= factor[k, i] * x[k]
-        x[i] /= factor[i, i]
-
-
-@kernel
-def invert(factor, inverse):
-    """``inverse`` = (F F^T)^-1, exactly symmetric."""
-    d = factor.shape[0]
-    for j in range(d):
-        column = inverse[j]
-        for i in range(d):
-            column[i] = 0.0
-        column[j] = 1.0
-        solve_lower(factor, column)
-        solve_upper(factor, column)
-    for i in range(d):
-        for j in range(i):
-            inverse[i, j] = inverse[j, i] = 0.5 * (inverse[i, j] + inverse[j, i])
-
-
-@kernel
 def smallest_eigenvalue(matrix, floor, factor):
     """A lower bound on the smallest eigenvalue of a symmetric matrix, tight to one part in 1e6; ``floor`` is a known one."""
     high = matrix[0, 0]
@@ -137,7 +85,7 @@ def smallest_eigenvalue(matrix, floor, factor):
         if high - low <= 1e-6 * low:
             break
         middle = 0.5 * (low + high)
-        if factorise(matrix, middle, factor):
+        if factorise(matrix, middle, factor, matrix.shape[0]):
             low = middle
         else:
             high = middle
