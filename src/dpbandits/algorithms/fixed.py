@@ -12,17 +12,16 @@ Nothing is private: every reward crosses the wall as it is.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from ..kernel import entry, kernel
-from ..policies import Card, Kernels, Options, Policy, register
+from ..policies import Card, Kernels, Options, register
 from ..validation import real
+from .learners.arms import ArmsPolicy, features
 from .learners.dense import factorise, invert
-from .learners.design import features
 from .learners.ridge import add_outer, combine, dot, multiply
 
 ROUNDS, ARM, FRESH, REFRESH = range(4)
@@ -191,7 +190,7 @@ def estimate(params, public, i):
 
 
 @register(arms=((1.0, 0.0), (0.0, 1.0), (0.9, 0.8)))
-class FixedLinUCB(Policy):
+class FixedLinUCB(ArmsPolicy):
     """LinUCB for fixed arms, without privacy (Abbasi-Yadkori, Pál & Szepesvári 2011).
 
     Plays arg max of ``<x, estimate> + radius |x|_{V^-1}`` with the radius of their Theorem 2, as ``LinUCB`` does when it is shown the
@@ -238,29 +237,19 @@ class FixedLinUCB(Policy):
         radius_scale: float = 1.0,
         **options: Unpack[Options],
     ) -> None:
-        self._arms = features("arms", arms, _LARGEST)
         self._ridge = real("ridge", ridge, 0.0, 1e12, strict=True)
         self._subgaussian = None if subgaussian is None else real("subgaussian", subgaussian, 0.0, 1e12)
         self._parameter_bound = real("parameter_bound", parameter_bound, 0.0, 1e12)
         self._failure = real("failure_probability", failure_probability, 0.0, 1.0, strict=True)
         self._radius_scale = real("radius_scale", radius_scale, 0.0, 1e12)
         config = {
-            "arms": tuple(map(tuple, self._arms.tolist())),
             "ridge": self._ridge,
             "subgaussian": self._subgaussian,
             "parameter_bound": self._parameter_bound,
             "failure_probability": self._failure,
             "radius_scale": self._radius_scale,
         }
-        super().__init__({**config, "n_arms": len(self._arms)}, budget=budget, **options)
-        del self._config["n_arms"]  # the constructor takes the arms in its place
-
-    @property
-    def label(self) -> str:
-        """As for every policy, with a digest for the table of arms."""
-        k, d = self._arms.shape
-        digest = hashlib.sha256(self._arms.tobytes()).hexdigest()[:8]
-        return self._written("budget", "seed").replace(repr(self._config["arms"]), repr(f"{k} x {d}, content {digest}"))
+        super().__init__(features("arms", arms, _LARGEST), config, budget=budget, **options)
 
     def _params(self) -> FixedLinUCBParams:
         lo, hi = self.reward_range

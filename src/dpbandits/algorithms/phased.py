@@ -21,18 +21,18 @@ budget.  Which arms a phase plays, and how often, follows from which arms are le
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from ..kernel import entry, kernel
-from ..policies import Card, Kernels, Options, Policy, register
+from ..policies import Card, Kernels, Options, register
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, real
+from .learners.arms import ArmsPolicy, features
 from .learners.dense import dot, solve_lower, solve_upper
-from .learners.design import features, find_span, g_optimal, new_space, optimise, refresh, support_limit
+from .learners.design import find_span, g_optimal, new_space, optimise, refresh, support_limit
 
 SUMS, WHITE, OUTPUT, SMALLER = range(4)  # what is released; SMALLER of the variances of SUMS and WHITE
 CHERNOFF, PUBLISHED, HEAVY = range(3)  # how long a phase is: one Gaussian tail bound; eq. (4); a tail bound with Laplace noise
@@ -392,7 +392,7 @@ def publish(params, public, release):
     _plan(params, public)
 
 
-class _Phased(Policy):
+class _Phased(ArmsPolicy):
     """What the policies of this file share."""
 
     kernels = Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, hold)
@@ -410,24 +410,14 @@ class _Phased(Policy):
         subgaussian: float | None = None,
         **options: Unpack[Options],
     ) -> None:
-        self._arms = features("arms", arms)
         self._failure_probability = real("failure_probability", failure_probability, 0.0, 1.0, strict=True)
         self._subgaussian = None if subgaussian is None else real("subgaussian", subgaussian, 0.0, 1e100, strict=True)
         own = {
-            "arms": tuple(map(tuple, self._arms.tolist())),
             **self._own,
             "failure_probability": self._failure_probability,
             "subgaussian": self._subgaussian,
         }
-        super().__init__({**own, "n_arms": len(self._arms)}, budget=budget, **options)
-        del self._config["n_arms"]  # the constructor takes the arms in its place
-
-    @property
-    def label(self) -> str:
-        """As for every policy, with a digest for the table of arms."""
-        k, d = self._arms.shape
-        digest = hashlib.sha256(self._arms.tobytes()).hexdigest()[:8]
-        return self._written("budget", "seed").replace(repr(self._config["arms"]), repr(f"{k} x {d}, content {digest}"))
+        super().__init__(features("arms", arms), own, budget=budget, **options)
 
     def _params(self) -> PhasedParams:
         lo, hi = self.reward_range

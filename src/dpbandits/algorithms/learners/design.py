@@ -20,14 +20,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import ArgumentError
 from ...kernel import entry, kernel
 from ...validation import real
+from .arms import features
 from .dense import add_outer, dot, factorise, invert, multiply, solve_lower
 
 _RANK_TOLERANCE = 1e-10  # what is nearer to the span of other arms, relative to the longest arm, counts as within it
 _DEPENDENT = 1e-9
-_LARGEST = 1e100
 _STEPS = 20_000
 _UPDATES = 64  # rank-one updates between two fresh inverses
 
@@ -338,17 +337,3 @@ def g_optimal(arms: Any, tolerance: float = 1e-6) -> Design:
         return Design(np.eye(n)[0], 0.0, 0.0, 0)
     value = float(optimise(space, n, rank, tolerance))
     return Design(space.weights.copy(), value, max(value - rank, 0.0), rank)
-
-
-def features(name: str, value: Any, largest: float = _LARGEST) -> np.ndarray:
-    """``value`` as a read-only table of shape (K, d) of numbers in [-largest, largest], K and d at least 1."""
-    try:
-        table = np.array(value, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be a table of numbers of shape (K, d), got {value!r}", name) from None
-    if table.ndim != 2 or table.size == 0:
-        raise ArgumentError(f"{name} must be a table of shape (K, d) with K and d at least 1, got shape {table.shape}", name)
-    if not np.all(np.abs(table) <= largest):
-        raise ArgumentError(f"{name} must hold numbers in [{-largest:g}, {largest:g}], got {table.tolist()}", name)
-    table.flags.writeable = False
-    return table
