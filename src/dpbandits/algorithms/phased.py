@@ -32,7 +32,7 @@ from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, real
 from .learners.arms import ArmsPolicy, features
 from .learners.dense import dot, solve_lower, solve_upper
-from .learners.design import find_span, g_optimal, new_space, optimise, refresh, support_limit
+from .learners.design import DesignSpace, find_span, g_optimal, new_space, optimise, refresh, support_limit
 
 SUMS, WHITE, OUTPUT, SMALLER = range(4)  # what is released; SMALLER of the variances of SUMS and WHITE
 CHERNOFF, PUBLISHED, HEAVY = range(3)  # how long a phase is: one Gaussian tail bound; eq. (4); a tail bound with Laplace noise
@@ -91,6 +91,26 @@ class PhasedPublic(NamedTuple):
     inverse: np.ndarray
     image: np.ndarray
     basis: np.ndarray
+
+
+@kernel
+def _space_of(public):
+    """The part of the public side that designs are found in."""
+    return DesignSpace(
+        public.rows,
+        public.order,
+        public.pivots,
+        public.residuals,
+        public.frame,
+        public.points,
+        public.weights,
+        public.widths,
+        public.scratch,
+        public.factor,
+        public.inverse,
+        public.image,
+        public.basis,
+    )
 
 
 @kernel
@@ -230,12 +250,12 @@ def _lay_out(params, public, n, rank):
     clock, beta, shape = public.clock, 2.0 ** -public.clock[PHASE], params.shape
     for k in range(n):
         public.weights[k] = public.share[public.rows[k]]
-    refresh(public, n, rank)
+    refresh(_space_of(public), n, rank)
     if shape == SMALLER:
-        _measure(params, public, n, rank, WHITE)
+        _measure(params, public, n, rank, np.int64(WHITE))
         variance = public.measures[VARIANCE]
-        _measure(params, public, n, rank, SUMS)
-        shape = SUMS if public.measures[VARIANCE] <= variance * _ENOUGH else WHITE
+        _measure(params, public, n, rank, np.int64(SUMS))
+        shape = np.int64(SUMS if public.measures[VARIANCE] <= variance * _ENOUGH else WHITE)
     _measure(params, public, n, rank, shape)
     clock[SHAPE] = shape
     c, most = _length(params, public, rank), float(_FOREVER // params.n_arms)
@@ -245,7 +265,7 @@ def _lay_out(params, public, n, rank):
             wanted = np.ceil(c * public.share[public.rows[k]])
             public.weights[k] = min(max(wanted, 1.0), most) if public.share[public.rows[k]] > 0.0 else 0.0
             longest = max(longest, public.weights[k])
-        refresh(public, n, rank)
+        refresh(_space_of(public), n, rank)
         _measure(params, public, n, rank, shape)
         public.measures[HALF] = _half_width(params, public)
         if params.rule == PUBLISHED or longest >= most or public.measures[HALF] <= beta * _ENOUGH:
@@ -264,7 +284,7 @@ def _lay_out(params, public, n, rank):
 @kernel
 def _plan(params, public):
     """Begin the next phase.  An arm that is alone is played for ever; so is the first one, if all are zero."""
-    clock, n = public.clock, 0
+    clock, n, space = public.clock, np.int64(0), _space_of(public)  # (a plain 0 would compile all that takes n once more)
     clock[PHASE] += 1
     for a in range(params.n_arms):
         public.goal[a] = public.played[a] = 0
@@ -273,9 +293,9 @@ def _plan(params, public):
             n += 1
     if n != clock[ARMS]:  # the same arms have the same design
         clock[ARMS] = n
-        clock[RANK] = find_span(params.arms, public, n) if n > 1 else 0
+        clock[RANK] = find_span(params.arms, space, n) if n > 1 else 0
         if clock[RANK] > 0 and n < params.n_arms:
-            optimise(public, n, clock[RANK], params.tolerance)
+            optimise(space, n, clock[RANK], params.tolerance)
             for k in range(n):
                 public.share[public.rows[k]] = public.weights[k]
     if clock[RANK] == 0:

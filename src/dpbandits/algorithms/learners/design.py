@@ -32,7 +32,7 @@ _UPDATES = 64  # rank-one updates between two fresh inverses
 
 
 class DesignSpace(NamedTuple):
-    """What the kernels below work in; any named tuple with these fields will do.  n arms are competing, in the first n rows."""
+    """What the kernels below work in.  n arms are competing, in the first n rows."""
 
     rows: np.ndarray  # (K,) int64: which arms compete
     order: np.ndarray  # (K,) int64: scratch
