@@ -223,3 +223,44 @@ def test_secure_noise_releases_the_running_sum(make):
 def test_a_saved_file_holds_no_noise_of_a_secure_policy(tmp_path):
     path = Path(Diary(at_once(noise="secure", seed=None)).play(3).policy.save(tmp_path / "a"))
     assert b"PCG64" not in path.read_bytes()
+
+
+def test_open_running_sums_do_not_care_about_the_noise_source():
+    pytest.importorskip("opendp")
+    plain, exact = (Diary(dpb.LinUCB(3, 2, **options)).play(30) for options in ({"seed": 1}, {"noise": "secure"}))
+    assert exact.policy._public.estimate == pytest.approx(plain.policy._public.estimate, abs=1e-4)
+
+
+def test_a_bound_whose_square_is_no_number_is_refused():
+    # Features of length 1e-163 would pass a bound of 1e-170 as they are.
+    for bound in (1e-170, 1e170):
+        with pytest.raises(dpb.ArgumentError, match=r"^context_bound must be"):
+            at_once(context_bound=bound)
+    seen = at_once(context_bound=1e-50)._viewed(np.full((3, 2), 1e-44))
+    assert np.all(np.linalg.norm(seen, axis=1) <= 1e-50 * (1 + 1e-15))
+
+
+def test_sums_behind_secure_noise_stay_exact():
+    pytest.importorskip("opendp")
+    policy = episodic(noise="secure", seed=None, budget=dpb.ZCDP(1.0), counter="tree", context_bound=2.0**20)
+    policy._progress.rounds = 2**13 + 1  # of up to 2^40 grid units each: more than 2^53 in all, less than 2^61 / releases
+    assert policy._exactly.largest > 2**53 + 2**41
+    with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser"):
+        policy._refuse_inexact_sums()
+
+
+@pytest.mark.parametrize("d", [1, 30, 2048])
+def test_the_sensitivity_knows_of_rounding_before_the_grid(d):
+    options = {"horizon": 8, "noise": "secure", "grid": 2.0**-10, "reward_range": (1000.0, 1001.0)}
+    pytest.importorskip("opendp")
+    for budget, root in ((dpb.PureDP(1.0), np.sqrt(d)), (dpb.ZCDP(1.0), 1.0)):
+        policy = dpb.PrivateLinUCB(2, d, budget=budget, **options)
+        ideal = root + (d if isinstance(budget, dpb.PureDP) else np.sqrt(d)) * 2.0**-10
+        assert ideal + root * 1001.0 * 2.0**-52 <= policy._movement() <= ideal * (1 + 1e-9)
+
+
+def test_noise_that_is_too_wide_for_the_grid_is_refused_at_once():
+    pytest.importorskip("opendp")
+    for make in (at_once, episodic):
+        with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser"):
+            make(noise="secure", seed=None, budget=dpb.PureDP(1e-10))

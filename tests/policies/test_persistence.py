@@ -431,10 +431,12 @@ def test_what_was_released_after_a_save_counts_as_spent_and_is_not_released_agai
     for part in set(span[:, PART]):
         mine = span[span[:, PART] == part]
         assert np.all(mine[1:, FIRST] > mine[:-1, LAST])
-    assert after.policy.meter.allows(after.policy.ledger.total())
+    assert after.policy.meter is None or after.policy.meter.allows(after.policy.ledger.total())
 
 
 def lost_rounds_count_as_default(policy):
+    if isinstance(policy, dpb.LinUCBDGS):  # its increments need a sum to go on from: the one that the released estimate has
+        return policy._raw.moment == pytest.approx(policy._public.precision @ policy._public.estimate)
     total, lost = sum(side.sum() for side in policy._raw), sum(policy._progress.booked.values())
     return total == pytest.approx(lost * policy.default_reward)
 

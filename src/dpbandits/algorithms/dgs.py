@@ -24,14 +24,13 @@ from ..errors import ArgumentError
 from ..kernel import entry, kernel
 from ..policies import Card, Kernels, register
 from ..policies.contextual import within_bound
-from ..policies.protocol import Wall
 from ..privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
-from ..privacy.channels import OPEN, Calibration, Laplace, Open
+from ..privacy.channels import Calibration, Laplace, Open
 from ..privacy.continual import BinaryTree, Counter, HybridTree, Independent
 from ..validation import choice, flag, integer, real
 from .learners.dense import factorise, invert
 from .learners.linear import MOST_ROUNDS, LinearOptions, LinearPolicy, collect, estimate
-from .learners.ridge import add_observation, most_optimistic, multiply, smallest_eigenvalue
+from .learners.ridge import add_observation, most_optimistic, multiply, smallest_eigenvalue, stretch
 
 PUBLISHED, LEMMA, TIGHT, AS_CODED = range(4)
 SENSITIVITIES = {"published": PUBLISHED, "lemma": LEMMA, "tight": TIGHT, "as_coded": AS_CODED}
@@ -136,7 +135,8 @@ def see(params, view, seen, rng):
 @kernel
 def choose(params, public, view, rng):
     """The arm of highest <x, estimate> + radius |x|_{A^-1}."""
-    return most_optimistic(view, public.estimate, public.inverse, np.inf, public.facts[RADIUS], 0.0, public.scratch), 1.0
+    longest = stretch(public.precision, params.ridge)
+    return most_optimistic(view, public.estimate, public.inverse, longest, public.facts[RADIUS], 0.0, public.scratch), 1.0
 
 
 @kernel
@@ -387,11 +387,6 @@ class LinUCBDGS(LinearPolicy):
             return 0.0
         first = published_sensitivity(self.params, 1.0, self._ridge)
         return self.channel.scale(first) * self._levels(np.array([1]))[0]
-
-    def new_state(self) -> tuple[Any, Any, Wall]:
-        raw, public, wall = super().new_state()
-        # A line of the ledger names no mechanism whose cost could be added up: none is proved.
-        return raw, public, wall._replace(charged=OPEN)
 
     def _recollect(self) -> None:
         # The sums that the released estimate would follow from: the next increments go on from there.

@@ -18,6 +18,7 @@ from ..validation import integer, real
 from .policy import Policy
 
 MOST_FEATURES = 2048
+SHORTEST, LONGEST = 1e-50, 1e50  # bounds on features: their squares have to be numbers
 
 
 @kernel
@@ -43,7 +44,7 @@ class ContextualPolicy(Policy):
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
         self.dimension: int = integer("dimension", config["dimension"], 1, MOST_FEATURES)
-        self.context_bound: float = real("context_bound", config["context_bound"], 0.0, 1e50, strict=True)
+        self.context_bound: float = real("context_bound", config["context_bound"], SHORTEST, LONGEST)
         super().__init__({**config, "dimension": self.dimension, "context_bound": self.context_bound}, budget=budget, **options)
 
     @property

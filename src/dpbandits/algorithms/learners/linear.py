@@ -28,6 +28,7 @@ LINEAR: dict[str, Any] = {
     "context_bound": 1.0,
 }
 MOST_ROUNDS = 10**12
+_ULP = 2.0**-52
 
 
 class LinearOptions(Options, total=False):
@@ -108,13 +109,15 @@ class LinearPolicy(ContextualPolicy):
         return counter_for(self._counting, self._releases, self.channel, secure=self._noise.secure)
 
     def _movement(self) -> float:
-        # x * (r - r') with |x|_2 <= bound; in the L1 norm at most sqrt(d) times that.  Rounding moves a coordinate of each record by
-        # half a grid step.
+        # x * (r - r') with |x|_2 <= bound; in the L1 norm at most sqrt(d) times that.
         lo, hi = self.reward_range
         d = self.dimension
-        if self.channel.norm == 1:
-            return (hi - lo) * self.context_bound * math.sqrt(d) + d * self._grid
-        return (hi - lo) * self.context_bound + math.sqrt(d) * self._grid
+        reach, step = (hi - lo) * self.context_bound, self._grid
+        if step > 0.0:
+            # Rounding to the grid moves a coordinate of each record by half a step; before it, floats make |x| longer than the bound by
+            # less than one part in 2**52 / d, and move each product by less than one in 2**53.
+            reach += _ULP * self.context_bound * (d * (hi - lo) + max(-lo, hi))
+        return reach * math.sqrt(d) + d * step if self.channel.norm == 1 else reach + math.sqrt(d) * step
 
     @property
     def _grid(self) -> float:
@@ -136,7 +139,8 @@ class LinearPolicy(ContextualPolicy):
         if self.budget is None:
             return 0.0
         releases = self._releases or MOST_ROUNDS
-        return noise_norm(self.channel.norm, self.dimension, self._noise_std, self.noise_scale, releases, probability)
+        widest = self.noise_scale * self._counter().widening(releases, self.channel.norm)
+        return noise_norm(self.channel.norm, self.dimension, self._noise_std, widest, releases, probability)
 
     def _spread(self, probability: float) -> float:
         """What the noise of all releases would stay below in the direction of every arm, if the arms were independent of it."""
