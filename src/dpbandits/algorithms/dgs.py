@@ -61,6 +61,9 @@ class LinUCBDGSParams(NamedTuple):
     grid: float  # 0: sums are not rounded
 
 
+_LONGEST = 1e100  # no bound on |x|_{A^-1} / |x|: every arm is looked at; infinity would leave numbers in scratch that are none
+
+
 class LinUCBDGSRaw(NamedTuple):
     moment: np.ndarray  # (d,) sum of x * reward
     estimate: np.ndarray  # (d,) A^-1 moment at the last release
@@ -135,7 +138,7 @@ def see(params, view, seen, rng):
 @kernel
 def choose(params, public, view, rng):
     """The arm of highest <x, estimate> + radius |x|_{A^-1}."""
-    return most_optimistic(view, public.estimate, public.inverse, np.inf, public.facts[RADIUS], 0.0, public.scratch), 1.0
+    return most_optimistic(view, public.estimate, public.inverse, _LONGEST, public.facts[RADIUS], 0.0, public.scratch), 1.0
 
 
 @kernel
