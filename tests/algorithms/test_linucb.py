@@ -3,7 +3,7 @@ import pytest
 from linear_walks import DELTA, gaussian_noise, laplace_tree_noise, linucb, problem, silence, thompson, toeplitz_noise, tree
 from scipy import stats
 
-from dpbandits import ZCDP, LinearThompson, LinUCB, PrivateLinUCB, PureDP
+from dpbandits import ZCDP, ArgumentError, LinearThompson, LinUCB, PrivateLinUCB, PureDP
 from dpbandits.privacy.noise import SimulationNoise
 
 WORLD = problem(1000)
@@ -107,3 +107,15 @@ def test_every_counter_has_the_variance_that_the_radius_knows(counter):
     expected = np.sqrt(policy._counter().variance(63))
     assert measured == pytest.approx(expected, rel=5 / np.sqrt(2 * 8000))
     assert measured <= policy._noise_std * 1.05
+
+
+@pytest.mark.parametrize(
+    ("budget", "noise", "counter", "fitting"),
+    [
+        (PureDP(1.0), "simulation", "buffered", "'tree', 'honaker', 'hybrid', 'independent' with Laplace noise"),
+        (ZCDP(1.0), "secure", "honaker", "'tree', 'toeplitz', 'hybrid', 'independent' with secure noise"),
+    ],
+)
+def test_a_counter_that_does_not_fit_is_refused_by_its_name(budget, noise, counter, fitting):
+    with pytest.raises(ArgumentError, match=rf"^counter must be one of {fitting}.*, got '{counter}'$"):
+        PrivateLinUCB(3, 2, budget=budget, horizon=100, counter=counter, noise=noise)

@@ -209,3 +209,9 @@ def test_the_papers_are_known_to_the_command() -> None:
     from dpbandits.cli.commands import Paper
 
     assert set(PAPERS) == set(Paper)
+
+
+def test_a_small_version_says_so(study):
+    plan, record = study
+    assert "--quick" in record.notes[0]
+    assert list(record.notes[1:]) == list(plan.notes)

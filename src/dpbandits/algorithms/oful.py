@@ -216,7 +216,7 @@ class RSOFUL(_RarelySwitching):
     """
 
     card = Card(
-        title="rarely switching OFUL, not private",
+        title="Rarely switching OFUL, not private",
         source="Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic Bandits, Section 5.1",
         channels={},
         trust_model="none",
@@ -267,7 +267,7 @@ class AdaCOFUL(_RarelySwitching):
     """
 
     card = Card(
-        title="rarely switching OFUL on noisy sums",
+        title="Rarely switching OFUL on noisy sums",
         source="Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3; counters: dpbandits.privacy.continual",
         channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
     )

@@ -539,7 +539,7 @@ class AdaCGOPE(_Phased):
         **options: see ``Options``.  ``calibration="paper"`` concerns (epsilon, delta) budgets only: noise is always in proportion to the
             sensitivity of the rounds played, never to the paper's d / c.
 
-    When to choose: the default for private linear bandits with fixed arms.
+    When to choose: fixed arms that are far more than their features.  With few arms ``AdaCUCB``, which ignores features, has less regret.
 
     Example:
         >>> policy = AdaCGOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1)

@@ -11,6 +11,10 @@ from .cells import Progress, compute
 from .plans import Plan, Size
 from .run import versions
 
+_QUICK = (
+    "This is the small version (--quick): fewer rounds, runs and budgets than published. Verdicts at full size may be others."
+)
+
 
 def reproduce(plan: Plan, size: Size, beside: Path, *, n_jobs: int = -1, progress: Progress | None = None) -> StudyRecord:
     """Compute the cells of a plan, continuing where an earlier run was cut short, and measure the claims.
@@ -38,7 +42,7 @@ def reproduce(plan: Plan, size: Size, beside: Path, *, n_jobs: int = -1, progres
         elapsed=time.perf_counter() - start,
         claims=findings.claims,
         exhibits=findings.exhibits,
-        notes=plan.notes,
+        notes=[_QUICK, *plan.notes] if size.quick else plan.notes,
     )
 
 

@@ -154,7 +154,7 @@ def plan(size: Size) -> Plan:
         bouts += [_published(music), _coded(music), *_equal(music), _kept(music)]
     cells = [cell for bout in bouts for cell in _cells(bout)] + _against_epsilon(pool, epsilons)
     notes = [
-        "The privacy theorem of LinUCB-DGS is not proved: one reward moves all later increments of the estimate, not log2(T) of them. Its "
+        "The privacy theorem of LinUCB-DGS is false: one reward moves all later increments of the estimate, not log2(T) of them. Its "
         "guarantee is void, and what it really loses is computed for the features that it played.",
         f"At equal real privacy Private LinUCB may spend that loss, not the ε = {EPSILON:g} that was claimed: in pure DP with Laplace "
         f"noise, in zCDP with Gaussian noise. Rewards there are bounded, and all play with {_SCALE:g} times their radius.",
