@@ -289,6 +289,10 @@ class AdaCOFUL(_RarelySwitching):
         self._variant = choice("variant", variant, ("tight", "heuristic", "published"))
         if self._variant == "published" and isinstance(budget, PureDP):
             raise ArgumentError("variant must be 'tight' or 'heuristic' for a PureDP budget: the paper has Gaussian noise only")
+        if counter is not None and self._variant == "published":
+            raise ArgumentError(
+                f"counter must be None for variant='published', which has noise of its own, got {counter!r}", "counter"
+            )
         if counter is not None:
             self._counting = choice("counter", counter, ("tree", "honaker", "toeplitz", "buffered", "independent"))
         elif self._variant == "published":

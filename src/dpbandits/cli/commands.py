@@ -319,7 +319,7 @@ def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
         "policy": name,
         "title": card.title,
         "budgets": [notion for notion, kind in NOTIONS.items() if kind in card.channels],
-        "trust_model": card.trust_model,
+        "trust_model": "void" if card.void else card.trust_model,
         "protects": "rewards" if private else None,
         "view": card.view if private else None,
         "source": card.source,

@@ -90,7 +90,7 @@ class ContextualPolicy(Policy):
         return view[arm]
 
     def _features(self, number: int, arm: int) -> np.ndarray:
-        return self._progress.contexts[number][arm]
+        return self._progress.contexts[number][arm if self.choices_public else 0]
 
     def _standing(self, view: np.ndarray) -> tuple[int, float]:
         # Under new contexts the last arm means nothing.
@@ -102,7 +102,8 @@ class ContextualPolicy(Policy):
 
     def _decision(self, arm: int, propensity: float, recorded: bool, view: np.ndarray) -> Any:
         if recorded:
-            self._progress.contexts[self._progress.pulls] = view
+            # Of the other arms nothing is asked later, unless a person may openly take one.
+            self._progress.contexts[self._progress.pulls] = view if self.choices_public else view[int(arm) : int(arm) + 1].copy()
         return super()._decision(arm, propensity, recorded, view)
 
     def _book(self, arm: int, x: np.ndarray, n: int) -> None:

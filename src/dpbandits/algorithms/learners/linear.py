@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ...errors import ArgumentError
 from ...kernel import kernel
 from ...policies import ContextualPolicy, Options
 from ...policies.counting import COUNTERS, counter_for, noise_std
@@ -29,6 +30,7 @@ LINEAR: dict[str, Any] = {
 }
 MOST_ROUNDS = 10**12
 _ULP = 2.0**-52
+_LEAST_RIDGE = 1e-9  # relative to squared features: less is lost in rounding when features are added
 
 
 class LinearOptions(Options, total=False):
@@ -93,6 +95,10 @@ class LinearPolicy(ContextualPolicy):
         self._radius_scale = real("radius_scale", chosen["radius_scale"], 0.0, 1e12)
         own = {**config, **{name: chosen.pop(name) for name in LINEAR}}
         super().__init__(own, budget=budget, **chosen)
+        if self._ridge < (least := _LEAST_RIDGE * self.context_bound**2):
+            raise ArgumentError(
+                f"ridge must be at least {least:g}, a billionth of context_bound squared, got {self._ridge!r}", "ridge"
+            )
 
     def _released(self, horizon: int | None, counter: str | None) -> dict[str, Any]:
         """Check and keep the arguments of the running sum."""

@@ -113,6 +113,10 @@ class ContinualSum:
         self._secure = choice("noise", noise, ("simulation", "secure")) == "secure"
         family: type[Gaussian] | type[Laplace] = Laplace if isinstance(budget, PureDP) else Gaussian
         self._channel: Channel = family.calibrated(budget, discrete=self._secure)
+        if counter.exact_column_norm(self._channel.norm) > counter.column_norm(self._channel.norm) * (1.0 + 1e-12):
+            raise ArgumentError(
+                f"counter must have noise for all its levels, got {counter!r}: its releases would cost more", "counter"
+            )
         self._meter = Meter.of(budget, discrete=self._secure)
         self._scale = self._channel.scale(self.sensitivity)
         if self._secure:
@@ -187,7 +191,7 @@ class ContinualSum:
         except (TypeError, ValueError):
             array = np.array(math.nan)
         if array.shape != self.shape or not np.all(np.isfinite(array)):
-            raise ArgumentError(f"x must be finite numbers of shape {self.shape}, got {x!r}", "x")
+            raise ArgumentError(f"x must be finite numbers of shape {self.shape}, got an array of shape {array.shape}", "x")
         vector = svec(array) if array.ndim == 2 else np.array(array, ndmin=1)
         if self._bound is not None:
             length = float(np.linalg.norm(vector, self._channel.norm))

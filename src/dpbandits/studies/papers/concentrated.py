@@ -89,6 +89,8 @@ def plan(size: Size) -> Plan:
         "As published, rewards (and contexts) of the linear settings are normal variables: no range holds them, they are not clipped, and "
         "the guarantee is void. With the guarantee that holds, rewards are 1 or -1 with the same means and contexts are scaled into "
         "the unit ball, so that nothing has to be clipped.",
+        "As published, AdaC-OFUL's radius has the least eigenvalue of the exact V in place of the bound on it, which is not positive for "
+        "most of a run; and AdaC-GOPE's noise has the sensitivity of the realised design.",
         "Both figures have one random instance of the linear settings, as the paper has; --seed draws another.",
     ]
     if shorter < horizon:

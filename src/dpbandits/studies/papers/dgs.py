@@ -155,7 +155,9 @@ def plan(size: Size) -> Plan:
     cells = [cell for bout in bouts for cell in _cells(bout)] + _against_epsilon(pool, epsilons)
     notes = [
         "The privacy theorem of LinUCB-DGS is false: one reward moves all later increments of the estimate, not log2(T) of them. Its "
-        "guarantee is void, and what it really loses is computed for the features that it played.",
+        "guarantee is void, and what it at most loses is computed for the features that it played, over 3 runs: exact for features "
+        "that were fixed beforehand, an upper bound where the policy chose them. Budgets of rivals are made from that number: pure DP from "
+        "its epsilon, zCDP from its rho.",
         f"At equal real privacy Private LinUCB may spend that loss, not the ε = {EPSILON:g} that was claimed: in pure DP with Laplace "
         f"noise, in zCDP with Gaussian noise. Rewards there are bounded, and all play with {_SCALE:g} times their radius.",
         "Constants that the paper leaves open: λ = 0.1, failure probability 0.1, radii as in its eq. (4) and in dpbandits.",
