@@ -252,7 +252,7 @@ def test_perturbed_contexts_are_reproducible_bounded_and_span_all_dimensions():
         features = []
         for view, row in zip(contexts, rewards, strict=True):
             decision = policy.pull(view)
-            features.append(policy._progress.contexts[decision.number][decision])
+            features.append(policy._progress.contexts[decision.number][0])
             policy.update(row[decision], decision)
         features = np.array(features)
         gram = policy._public.precision

@@ -116,7 +116,7 @@ def test_a_running_sum_needs_a_horizon_unless_its_counter_does_not():
         assert cls(3, 2, budget=None).planned_rounds is None
     for counter in ("toeplitz", "buffered"):  # their noise is Gaussian
         for cls in (dpbandits.PrivateLinUCB, dpbandits.AdaCOFUL):
-            with pytest.raises(ArgumentError, match=r"BinaryTree, HonakerTree or HybridTree"):
+            with pytest.raises(ArgumentError, match=r"^counter must be one of .* with Laplace noise"):
                 cls(3, 2, budget=PureDP(1.0), counter=counter, horizon=100)
     with pytest.raises(ArgumentError, match=r"^variant must be 'tight' or 'heuristic' for a PureDP budget"):
         dpbandits.AdaCOFUL(3, 2, budget=PureDP(1.0), horizon=100, variant="published")
@@ -244,7 +244,10 @@ def test_contexts_of_any_numeric_kind_are_taken_and_left_alone(case: Case, kind:
 
 @over(CONTEXTUAL)
 def test_long_contexts_are_scaled_and_short_ones_are_not(case: Case):
-    policy, directions = case.make(seed=2, context_bound=2.0), np.array([[0.6, 0.8], [-1.0, 0.0], [0.0, 1.0]])
+    policy, directions = (
+        case.make(seed=2, context_bound=2.0, choices_public=True),
+        np.array([[0.6, 0.8], [-1.0, 0.0], [0.0, 1.0]]),
+    )
     for length in (0.0, 1.0, 2.0, 2.5, 1e99):
         pulled = policy.pull(length * directions)
         kept = policy._progress.contexts[pulled.number]
@@ -255,7 +258,7 @@ def test_long_contexts_are_scaled_and_short_ones_are_not(case: Case):
 
 @over(CONTEXTUAL)
 def test_without_clipping_contexts_stay_long_and_the_guarantee_is_void(case: Case):
-    policy = case.make(seed=2, clip=False)
+    policy = case.make(seed=2, clip=False, choices_public=True)
     decision = policy.pull(3.0 * np.eye(3)[:, :2])
     assert policy._progress.contexts[decision.number].max() == 3.0
     assert policy.guarantee.holds is None

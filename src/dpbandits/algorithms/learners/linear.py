@@ -30,7 +30,7 @@ LINEAR: dict[str, Any] = {
 }
 MOST_ROUNDS = 10**12
 _ULP = 2.0**-52
-_LEAST_RIDGE = 1e-9  # relative to squared features: less is lost in rounding when features are added
+_LEAST_RIDGE = 1e-13  # relative to squared features: less is lost in rounding when features are added
 
 
 class LinearOptions(Options, total=False):
@@ -97,7 +97,7 @@ class LinearPolicy(ContextualPolicy):
         super().__init__(own, budget=budget, **chosen)
         if self._ridge < (least := _LEAST_RIDGE * self.context_bound**2):
             raise ArgumentError(
-                f"ridge must be at least {least:g}, a billionth of context_bound squared, got {self._ridge!r}", "ridge"
+                f"ridge must be at least {least:g} for features of length {self.context_bound:g}, got {self._ridge!r}", "ridge"
             )
 
     def _released(self, horizon: int | None, counter: str | None) -> dict[str, Any]:
