@@ -54,6 +54,20 @@ def kernel(function: Kernel) -> Kernel:
     return _build(function, {}, owns_memory=False)
 
 
+def inlined(function: Kernel) -> Kernel:
+    """A kernel, or a copy of one, that is compiled anew into each of its callers.
+
+    For what a loop calls in every round: to hand over the arrays of a state takes longer than a small kernel runs.
+
+    >>> @inlined
+    ... def half(x):
+    ...     return x / 2
+    >>> half(3)
+    1.5
+    """
+    return _build(plain(function), {}, owns_memory=False, inline=True)
+
+
 def entry(function: Kernel) -> Kernel:
     """Compile ``function`` as ``kernel`` does; it may allocate arrays, and Python may call it with a random generator."""
     return _build(function, {}, owns_memory=True)
@@ -96,16 +110,16 @@ def cache_folder() -> Path:
     return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("dpbandits", appauthor=False)) / "kernels"
 
 
-def _build(function: Any, kernels: dict[str, Kernel], *, owns_memory: bool) -> Kernel:
+def _build(function: Any, kernels: dict[str, Kernel], *, owns_memory: bool, inline: bool = False) -> Kernel:
     scope = _scope(function, {**function.__globals__, **kernels})
-    digest = _digest(function, scope, owns_memory)
+    digest = _digest(function, scope, owns_memory, inline)
     if config.DISABLE_JIT:
         copy = _copy(function, scope, function.__qualname__, digest)
         copy._owns_memory = owns_memory
         return copy
     # The digest in the name keeps apart the machine-code symbols of equally named functions that different processes cached.
     source = _copy(function, scope, f"{function.__qualname__}_{digest[:16]}", digest)
-    compiled = njit(nogil=True, _nrt=owns_memory)(source)
+    compiled = njit(nogil=True, _nrt=owns_memory, forceinline=inline)(source)
     compiled._cache = _KernelCache(cache_folder(), digest)
     compiled._digest, compiled._owns_memory = digest, owns_memory
     return compiled
@@ -130,9 +144,15 @@ def _copy(function: Any, scope: dict[str, Any], qualname: str, digest: str) -> A
     return copy
 
 
-def _digest(function: Any, scope: dict[str, Any], owns_memory: bool) -> str:
+def _digest(function: Any, scope: dict[str, Any], owns_memory: bool, inline: bool) -> str:
     parts = [_FORMAT, numba.__version__, np.__version__, sys.version, f"boundscheck={config.BOUNDSCHECK}"]
-    parts += [str(owns_memory), function.__module__, function.__qualname__, _describe(function.__defaults__, function)]
+    parts += [
+        str(owns_memory),
+        str(inline),
+        function.__module__,
+        function.__qualname__,
+        _describe(function.__defaults__, function),
+    ]
     parts += _describe_code(function.__code__)
     parts += [f"{name}={_describe(value, function)}" for name, value in scope.items()]
     return hashlib.sha256("|".join(parts).encode()).hexdigest()

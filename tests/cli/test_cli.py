@@ -170,6 +170,15 @@ def test_explain_speaks_of_secure_noise_where_there_is_some(monkeypatch: pytest.
     assert "SIMULATION" in told.stdout
 
 
+def test_a_void_claim_is_told_as_such() -> None:
+    rows = {row["policy"]: row for row in json.loads(call("list", "--json").stdout)}
+    assert rows["LinUCBDGS"]["protects"] is None
+    assert rows["PrivateLinUCB"]["protects"] == "rewards"
+    told = call("explain", "LinUCBDGS")
+    assert told.exit_code == 0
+    assert "no privacy guarantee" in told.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

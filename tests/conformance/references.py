@@ -7,10 +7,13 @@ Policies that decide once per episode are played run by run, those that decide i
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from functools import lru_cache
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import rel_entr
 
+from dpbandits.algorithms.learners.design import g_optimal
 from dpbandits.privacy import ZCDP, Budget, PureDP
 
 Reference = Callable[[Budget | None, np.ndarray, int, int, np.random.Generator], np.ndarray]
@@ -123,6 +126,106 @@ def dp_se(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng
     return np.array([play() for _ in range(runs)])
 
 
+# Elimination on a design of linear arms -----------------------------------------------------------------------------------
+
+ARMS = np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]])  # of the registered examples
+FAILURE = 0.9  # to keep phases short
+
+Variances = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[float, float]]
+
+
+def widths(a: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return np.einsum("ai,ij,aj->a", a, np.linalg.inv(v), a)
+
+
+def on_sums(a: np.ndarray, b: np.ndarray, v: np.ndarray) -> tuple[float, float]:
+    """With unit noise on the sums of the played arms b: the largest variance of the mean of an arm a that is estimated, and the largest
+    coefficient of one noise variable in it.
+    """
+    coefficients = a @ np.linalg.inv(v) @ b.T
+    return float((coefficients**2).sum(axis=1).max()), float(np.abs(coefficients).max())
+
+
+def on_phi(a: np.ndarray, b: np.ndarray, v: np.ndarray) -> tuple[float, float]:
+    """With noise on V^-1/2 sum a r, of the standard deviation that one reward moves it."""
+    return float(widths(a, v).max() * widths(b, v).max()), 0.0
+
+
+def on_theta(a: np.ndarray, b: np.ndarray, v: np.ndarray) -> tuple[float, float]:
+    """With noise on the estimate of theta."""
+    return float((a**2).sum(axis=1).max() * ((b @ np.linalg.inv(v)) ** 2).sum(axis=1).max()), 0.0
+
+
+def chernoff(g: float, q: float, w: float, noise: float, log: float) -> float:
+    return float(np.sqrt(2 * log * (g / 4 + noise**2 * q)))
+
+
+def heavy(g: float, q: float, w: float, noise: float, log: float) -> float:
+    """The least L / t + t v / 2 over t up to 1 / (sqrt 2 noise w)."""
+    v = g / 4 + 4 * np.log(2) * noise**2 * q
+    t = min(np.sqrt(2 * log / v), 1 / max(np.sqrt(2) * noise * w, 1e-300))
+    return float(log / t + t * v / 2)
+
+
+def _phased(shape: Variances, error: Callable[..., float] | None, tolerance: float, scale: Callable[..., float]) -> Reference:
+    """Phases on a G-optimal design; without a bound on the error their lengths are those of Azize & Basu's eq. (4)."""
+
+    @lru_cache
+    def plan(alive: tuple[int, ...], phase: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
+        a, beta = ARMS[list(alive)], 0.5**phase
+        pi = g_optimal(a, tolerance).weights
+        log = np.log(2 * len(ARMS) * phase * (phase + 1) / FAILURE)
+
+        def width(weights: np.ndarray) -> float:
+            v = (a.T * weights) @ a
+            assert error is not None
+            return error(float(widths(a, v).max()), *shape(a, a[weights > 0], v), noise, log)
+
+        if error is None:
+            f = 2 + 2 * np.sqrt(2 * log) + 2 * log
+            c = 4 / beta**2 * (log + np.log(2)) + 4 / beta * noise * np.sqrt(f)
+        else:
+            c = np.exp(brentq(lambda log_c: width(np.exp(log_c) * pi) - beta, -5, 30, xtol=1e-12))
+        rounds = np.ceil(c * pi * (1 - 1e-9))
+        while error is not None and width(rounds) > beta * (1 + 1e-9):
+            c *= max(width(rounds) / beta, 1.001)
+            rounds = np.ceil(c * pi)
+        return rounds.astype(int), np.linalg.inv((a.T * rounds) @ a)
+
+    def reference(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+        noise, gaps = scale(budget), means.max() - means
+
+        def draw(size: int) -> np.ndarray:
+            return noise * (rng.laplace(size=size) if error is heavy else rng.normal(size=size))
+
+        def play() -> float:
+            alive, t, phase, regret = tuple(range(len(ARMS))), 0, 1, 0.0
+            while t < horizon:
+                if len(alive) == 1:
+                    return regret + gaps[alive[0]] * (horizon - t)
+                rounds, inverse = plan(alive, phase, noise)
+                a = ARMS[list(alive)]
+                for arm, n in zip(alive, rounds, strict=True):
+                    played = min(int(n), horizon - t)
+                    t += played
+                    regret += gaps[arm] * played
+                sums = rng.binomial(rounds, means[list(alive)]).astype(float)
+                if shape is on_sums:
+                    theta = inverse @ a.T @ (sums + np.where(rounds > 0, draw(len(alive)), 0.0))
+                else:
+                    root = np.linalg.cholesky(inverse) if shape is on_phi else np.eye(2)
+                    moves = np.linalg.norm(np.linalg.solve(root, inverse @ a[rounds > 0].T), axis=0)
+                    theta = inverse @ a.T @ sums + moves.max() * root @ draw(2)
+                estimates = a @ theta
+                alive = tuple(arm for arm, x in zip(alive, estimates, strict=True) if estimates.max() - x <= 2 * 0.5**phase)
+                phase += 1
+            return regret
+
+        return np.array([play() for _ in range(runs)])
+
+    return reference
+
+
 # A decision in every round ------------------------------------------------------------------------------------------------
 
 
@@ -208,6 +311,23 @@ def lazy_dp_ts(budget: Budget | None, means: np.ndarray, horizon: int, runs: int
         batch = np.where(full, fresh, batch)
         total, fresh = np.where(full, 0, total), np.where(full, 0, fresh)
     return plays @ (means.max() - means)
+
+
+def fixed_linucb(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Abbasi-Yadkori, Pál & Szepesvári (2011), Theorem 2, with lambda = |theta| = 1, on the registered example's arms."""
+    arms = np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]])
+    v, b, regret = np.tile(np.eye(2), (runs, 1, 1)), np.zeros((runs, 2)), np.zeros(runs)
+    for _ in range(horizon):
+        inverse = np.linalg.inv(v)
+        theta = np.einsum("rij,rj->ri", inverse, b)
+        widths = np.sqrt(np.einsum("ki,rij,kj->rk", arms, inverse, arms))
+        radius = 0.5 * np.sqrt(2 * np.log(1 / 0.001) + np.log(np.linalg.det(v))) + 1.0
+        arm = (theta @ arms.T + radius[:, None] * widths).argmax(axis=1)
+        reward = rng.random(runs) < means[arm]
+        v += np.einsum("ri,rj->rij", arms[arm], arms[arm])
+        b += arms[arm] * reward[:, None]
+        regret += means.max() - means[arm]
+    return regret
 
 
 # Noisy batch losses -------------------------------------------------------------------------------------------------------
@@ -341,6 +461,14 @@ REFERENCES: dict[str, Reference] = {
     "ThompsonSampling": thompson,
     "LDPUCB": ldp_ucb,
     "LazyDPTS": lazy_dp_ts,
+    "FixedLinUCB": fixed_linucb,
+    "GOPE": _phased(on_sums, chernoff, 1e-6, gaussian_std),
+    "AdaCGOPE": _phased(on_phi, chernoff, 1e-6, gaussian_std),
+    "AdaCGOPE/published": _phased(on_phi, None, 1e-6, gaussian_std),
+    "AdaRGOPEVar": _phased(on_sums, None, 1e-6, gaussian_std),
+    "OutputGOPE": _phased(on_theta, chernoff, 1e-6, gaussian_std),
+    "HannaGOPE": _phased(on_sums, heavy, 1.0, laplace_scale),
+    "DPDPE": _phased(on_sums, chernoff, 1.0, gaussian_std),
     "EXP3": _in_batches(exp3),
     "EXP3IX": _in_batches(exp3_ix),
     "HTINF": _in_batches(htinf),

@@ -1,32 +1,45 @@
 """Audit: what an attack on the releases, or on the arms alone, can measure stays below the claim; planted bugs do not.
 
 Two worlds differ in the row of the first person, all lo or all hi; in every other row the arms tie.  The white-box attacker sees the
-first releases, the black-box attacker how often each arm was played.  The runs are enough to see half the noise: it doubles the loss,
-and the bounds reach about nine tenths of the truth.
+first releases, all of them where noise is correlated, the black-box attacker how often each arm was played.  The runs are enough to
+see half the noise: it doubles the loss, and the bounds reach about nine tenths of the truth.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 from audits import Bound, epsilon_bound, lower_bound, mu_bound
-from suite import PRIVATE, ROUNDS, Case, gaussian_mu_of, over
+from streams import Run, loop_in
+from suite import PRIVATE, ROUNDS, Case, contexts_of, gaussian_mu_of, over
 
 import dpbandits
 from dpbandits import ZCDP, ApproxDP, PureDP
 from dpbandits.environments import RewardTable
-from dpbandits.kernel import Kernel, bind, kernel
+from dpbandits.environments.contexts import ContextTable
+from dpbandits.kernel import Kernel, bind, kernel, unbound
 from dpbandits.policies import Policy, steps
+from dpbandits.privacy.channels import perturb
+from dpbandits.privacy.continual import disclose
 from dpbandits.privacy.ledger import RELEASES
-from dpbandits.simulation import loops
+from dpbandits.simulation import contexts, loops
 
 ALPHA = 1e-4
 RUNS = 5000  # per world; half of them choose the threshold
+PLANNED: dict[str, dict[str, Any]] = {  # arguments for few releases
+    "AdaCOFUL": {"horizon": 16, "growth": 0.5},
+    "LinearThompson": {"horizon": 16},
+    "PrivateLinUCB": {"horizon": 16},
+}
+PLAYED = 60  # rounds of these
 SEEN = 3  # releases that the white-box attacker sees, where there are so many
 LATER = 40  # rounds after the first release over which the black-box attacker counts arms
+
+mechanism = unbound
 
 
 def claim(policy: Policy) -> tuple[float, Bound]:
@@ -37,10 +50,25 @@ def claim(policy: Policy) -> tuple[float, Bound]:
 
 
 @kernel
-def one_scalar_for_all(family, scale, statistic, release, rng):
+def one_scalar_for_all(running, family, scale, statistic, release, rng):
     noise = scale * rng.laplace(0.0, 1.0)
     for i in range(statistic.size):
         release[i] = statistic[i] + noise
+
+
+@kernel
+def redraws_the_noise(running, family, scale, statistic, release, rng):
+    """The right scale, and fresh noise for the whole running sum every time."""
+    running.clock[0] += 1
+    for i in range(statistic.size):
+        running.total[i] += statistic[i]
+    perturb(family, scale * running.column, running.total, release, rng)
+
+
+@kernel
+def forgets_the_column(running, family, scale, statistic, release, rng):
+    """The right correlation, and noise as if a record were in one row only."""
+    disclose(running, family, scale / running.column, statistic, release, rng)
 
 
 @kernel
@@ -49,20 +77,46 @@ def forgets_nothing(params, raw, public, statistic):
 
 
 def audible(case: Case) -> Policy:
-    """A policy with a claim of a size that so many runs can test: (1, 1e-5)-DP is mu = 0.27 only."""
+    """A policy with a claim of a size that so many runs can test: (1, 1e-5)-DP is mu = 0.27 only.
+
+    Running sums are planned for few releases, all of which the attacker sees; under pure DP they have one coordinate, because the
+    loss of several adds up only where all of their noises are extreme, which is too rare to be seen.
+    """
     budget = ApproxDP(5.0, 1e-5) if isinstance(case.budget, ApproxDP) else case.budget
-    return Case(case.cls, budget).make()
+    options = dict(PLANNED.get(case.cls.__name__, {}))
+    if options and isinstance(budget, PureDP):
+        options["dimension"] = 1
+    return case.under(budget).make(**options)
 
 
-def loop_of(policy: Policy, perturb: Kernel | None) -> Kernel:
+def loop_of(policy: Policy, kind: type[RewardTable | ContextTable], planted: Kernel | None) -> Kernel:
     """The compiled loop over tables, with another mechanism at the wall where one is planted."""
-    k, world = policy.kernels._asdict(), RewardTable.kernels
-    if perturb is None:
-        return loops.arms_loop(policy.kernels, world)
+    if planted is None:
+        return loop_in(policy, kind)
+    k, world = policy.kernels._asdict(), kind.kernels
     names = ("sensitivity", "part", "summarise", "publish")
-    cross = bind(steps._cross, **{name: k[name] for name in names}, perturb=perturb)
-    own = {name: k[name] for name in ("choose", "remember", "hold", "note", "collect", "due")}
-    return bind(loops._arms, **own, cross=cross, clipped=bind(loops._clipped, draw=world.draw), regret=world.regret)
+    cross = bind(steps._cross, **{name: k[name] for name in names}, disclose=planted)
+    if kind is RewardTable:
+        own = {name: k[name] for name in ("choose", "remember", "hold", "note", "collect", "due")}
+        return bind(loops._arms, **own, cross=cross, clipped=bind(loops._clipped, draw=world.draw), regret=world.regret)
+    own = {name: k[name] for name in ("see", "choose", "note", "collect", "due")}
+    distance_to = bind(contexts._distance_to, estimate=k["estimate"])
+    play = bind(contexts._play, **own, show=world.show, answer=world.answer, cross=cross, distance_to=distance_to)
+    return bind(contexts._contexts, play=play)
+
+
+@kernel
+def remember(running, release):
+    """Keep a release in the rows that ``observe_sums`` has added to the memory."""
+    row = running.memory.shape[0] - running.limit + running.clock[0] - 1
+    for i in range(release.size):
+        running.memory[row, i] = release[i]
+
+
+@kernel
+def _remembering(running, family, scale, statistic, release, rng):
+    mechanism(running, family, scale, statistic, release, rng)
+    remember(running, release)
 
 
 @cache
@@ -75,32 +129,61 @@ def canary(n_arms: int) -> tuple[RewardTable, RewardTable]:
     return worlds[0], worlds[1]
 
 
-def observe(policy: Policy, seen: int, later: int, perturb: Kernel | None = None) -> tuple[list[np.ndarray], list[np.ndarray]]:
+@cache
+def canary_in_context(dimension: int) -> list[ContextTable]:
+    """The first person's features are those of all arms; whatever is chosen later adds nothing to the sums."""
+    contexts = contexts_of(dpbandits.LinUCB(3, dimension), corners=True)
+    assert contexts is not None
+    contexts = contexts[:PLAYED].copy()
+    contexts[0] = contexts[0, 0]
+    table = np.zeros((2, PLAYED, 3))
+    table[1, 0] = 1.0
+    return [ContextTable(contexts, rewards) for rewards in table]
+
+
+def observe(policy: Policy, seen: int, later: int, planted: Kernel | None = None) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """For both worlds: the first releases of every run, shape (RUNS, seen * n), and the arms' shares, shape (RUNS, K)."""
-    loop, released, counted = loop_of(policy, perturb), [], []
+    if policy._counter() is not None:
+        return observe_sums(policy, planted or disclose)
+    released, counted = [], []
     rngs = [np.random.default_rng([7, k]) for k in range(3)]
-    bounds = (False, *policy.reward_range)
-    marks = np.array([ROUNDS])
+    loop = loop_of(policy, RewardTable, planted)
     for world in canary(policy.n_arms):
         releases = np.zeros((RUNS, seen, policy._wall.statistic.size))
         counts = np.zeros((RUNS, policy.n_arms))
-        for run in range(RUNS):
-            raw, public, wall = policy.new_state()
-            tally = loops.new_tally(marks, policy.n_arms)
-
-            def go_on(until: int, horizon: int = ROUNDS) -> None:
-                loop(policy.params, raw, public, wall, world.state, tally, bounds, horizon, until, 1 << 62, *rngs)  # noqa: B023
-
+        for number in range(RUNS):
+            run = Run(policy, world, rngs, loop)
             for k in range(seen):
-                while wall.ledger.head[RELEASES] == k:
-                    go_on(int(tally.cursor[0]) + 1)
-                releases[run, k] = wall.release
+                while run.wall.ledger.head[RELEASES] == k:
+                    run.until(run.rounds + 1)
+                releases[number, k] = run.wall.release
             if later:
-                reached = int(tally.cursor[0])
-                go_on(reached + later, reached + later)
-            counts[run] = tally.counts
+                run.until(run.rounds + later, run.rounds + later)
+            counts[number] = run.tally.counts
         released.append(releases.reshape(RUNS, -1))
         counted.append(counts)
+    return released, counted
+
+
+def observe_sums(policy: Policy, planted: Kernel) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The same for all releases of a running sum."""
+    released, counted = [], []
+    rngs = [np.random.default_rng([7, k]) for k in range(3)]
+    loop = loop_of(policy, ContextTable, bind(_remembering, mechanism=planted))
+    for world in canary_in_context(policy.dimension):
+        releases, counts = [], []
+        for _ in range(RUNS):
+            run = Run(policy, world, rngs, loop)
+            running = run.wall.running
+            room = np.zeros((running.limit, running.total.size))
+            running = running._replace(memory=np.concatenate([running.memory, room]))
+            run.wall = run.wall._replace(running=running)
+            run.until(PLAYED)
+            assert running.clock[0] == running.limit
+            releases.append(running.memory[-running.limit :].ravel())
+            counts.append(run.tally.counts)
+        released.append(np.array(releases))
+        counted.append(np.array(counts, float))
     return released, counted
 
 
@@ -132,6 +215,15 @@ def test_half_the_noise_is_caught(case: Case):
     assert lower_bound(*released, bound, ALPHA) > promised
 
 
+@pytest.mark.parametrize("planted", [redraws_the_noise, forgets_the_column])
+@pytest.mark.parametrize("name", ["AdaCOFUL", "PrivateLinUCB"])
+def test_a_wrong_running_sum_is_caught(name: str, planted: Kernel):
+    # A tree's column norm is the square root of its levels, and fresh noise multiplies the loss by the root of the releases over that.
+    policy = getattr(dpbandits, name)(3, 2, budget=ZCDP(0.5), counter="tree", **PLANNED[name])
+    released, _ = observe(policy, 1, 0, planted)
+    assert lower_bound(*released, mu_bound, ALPHA) > 1.0
+
+
 def test_a_record_that_is_released_again_with_fresh_noise_is_caught():
     policy = dpbandits.AdaCUCB(3, budget=ZCDP(0.5))
     vars(policy)["kernels"] = policy.kernels._replace(summarise=forgets_nothing)
@@ -141,7 +233,7 @@ def test_a_record_that_is_released_again_with_fresh_noise_is_caught():
 
 def test_one_scalar_of_noise_for_all_arms_is_caught():
     policy = next(case for case in PRIVATE if case.cls is dpbandits.DPSE).make()
-    released, _ = observe(policy, 1, 0, perturb=one_scalar_for_all)
+    released, _ = observe(policy, 1, 0, planted=one_scalar_for_all)
     assert lower_bound(*released, epsilon_bound, ALPHA) > 3 * policy.budget.epsilon
 
 

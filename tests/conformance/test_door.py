@@ -4,17 +4,37 @@ from __future__ import annotations
 
 import inspect
 import math
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
-from suite import CASES, FIRST_OF_CLASS, Case, over, play, snapshot
+from suite import CASES, CONTEXTUAL, FIRST_OF_CLASS, Case, frozen, over, play, pull, snapshot
 
+import dpbandits
 from dpbandits import RDP, ZCDP, ApproxDP, ArgumentError, PureDP, UpdateError
+from dpbandits.algorithms.learners.linear import LINEAR
 from dpbandits.policies.options import SHARED
 
 BAD_OPTIONS: list[tuple[str, Any]] = [
     *[("n_arms", value) for value in (0, -1, 1.5, True, "3", None, math.nan, 10**9, np.array([3]))],
+    *[
+        ("arms", value)
+        for value in (
+            3,
+            None,
+            "ab",
+            [],
+            [1.0, 2.0],
+            [[]],
+            [[[1.0]]],
+            [[1.0], [1.0, 2.0]],
+            [["a"]],
+            [[1j]],
+            [[math.nan]],
+            [[1e101]],
+        )
+    ],
     *[
         ("reward_range", value)
         for value in ((1, 0), (0, 0), (0, math.inf), (math.nan, 1), (0,), (0, 1, 2), 3, None, "ab", (-1e308, 1e308))
@@ -27,11 +47,28 @@ BAD_OPTIONS: list[tuple[str, Any]] = [
     *[("choices_public", value) for value in (1, None)],
     *[("noise", value) for value in ("none", None, 0)],
 ]
-MAY_BE_ZERO = {"c", "mixing"}
+MAY_BE_ZERO = {
+    "c",
+    "inflation",
+    "mixing",
+    "parameter_bound",
+    "perturbation",
+    "radius_scale",
+    "smallest_eigenvalue",
+    "subgaussian",
+}
+NAMES = {"counter": "tree", "radius": "heuristic", "variant": "tight"}  # arguments that are words, and one that is allowed
 
 
-@over(FIRST_OF_CLASS)
-@pytest.mark.parametrize(("name", "value"), BAD_OPTIONS, ids=lambda v: str(v)[:20])
+def takes(case: Case, name: str) -> bool:
+    return name in SHARED or name in inspect.signature(case.cls).parameters
+
+
+@pytest.mark.parametrize(
+    ("case", "name", "value"),
+    [(case, name, value) for case in FIRST_OF_CLASS for name, value in BAD_OPTIONS if takes(case, name)],
+    ids=lambda v: str(v)[:20],
+)
 def test_a_bad_argument_is_named_with_its_value(case: Case, name: str, value: Any):
     with pytest.raises(ArgumentError, match=f"^{name}") as caught:
         case.make(**{name: value})
@@ -41,18 +78,57 @@ def test_a_bad_argument_is_named_with_its_value(case: Case, name: str, value: An
 def test_every_shared_option_is_tried():
     # The grid concerns secure noise only, and is tested with it.
     assert {name for name, _ in BAD_OPTIONS} >= set(SHARED) - {"grid"}
+    assert all(takes(case, "n_arms") != takes(case, "arms") for case in FIRST_OF_CLASS)
 
 
 @over(FIRST_OF_CLASS)
 @pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, "big", None, True, [1.0]], ids=str)
 def test_every_number_of_its_own_is_checked(case: Case, value: Any):
-    defaults = {name: p.default for name, p in inspect.signature(case.cls).parameters.items()}
+    defaults = {**LINEAR, **{name: p.default for name, p in inspect.signature(case.cls).parameters.items()}}
     for name in set(case.make()._config) - set(SHARED) - {"n_arms", "budget"}:
         flag = isinstance(defaults[name], bool)
         allowed = (flag and isinstance(value, bool)) or value is defaults[name] or (name in MAY_BE_ZERO and value == 0)
         if not allowed:
             with pytest.raises(ArgumentError, match=f"^{name}"):
                 case.make(**{name: value})
+
+
+@over([case for case in FIRST_OF_CLASS if case in CONTEXTUAL])
+def test_words_and_edges_of_linear_policies_are_checked(case: Case):
+    own = set(case.make()._config)
+    for name in own & set(NAMES):
+        assert case.make(**{name: NAMES[name]})._config[name] == NAMES[name]
+        for value in ("best", "", 3, ["tree"], b"tree"):
+            with pytest.raises(ArgumentError, match=f"^{name} must be"):
+                case.make(**{name: value})
+    for name, value in (
+        ("failure_probability", 1.0),
+        ("dimension", 4096),
+        ("dimension", 1.5),
+        ("context_bound", 1e60),
+        ("ridge", 1e13),
+    ):
+        with pytest.raises(ArgumentError, match=f"^{name} must be"):
+            case.make(**{name: value})
+    if "horizon" in own:
+        for value in (0, -1, 1.5, 10**13, "long"):
+            with pytest.raises(ArgumentError, match=r"^horizon must be"):
+                case.make(horizon=value)
+
+
+def test_a_running_sum_needs_a_horizon_unless_its_counter_does_not():
+    for cls in (dpbandits.PrivateLinUCB, dpbandits.LinearThompson):
+        for counter in (None, "tree", "toeplitz", "buffered", "honaker", "independent"):
+            with pytest.raises(ArgumentError, match=r"^horizon must be .* got None"):
+                cls(3, 2, budget=PureDP(1.0), counter=counter)
+        assert cls(3, 2, budget=PureDP(1.0), counter="hybrid").planned_rounds is None
+        assert cls(3, 2, budget=None).planned_rounds is None
+    for counter in ("toeplitz", "buffered"):  # their noise is Gaussian
+        for cls in (dpbandits.PrivateLinUCB, dpbandits.AdaCOFUL):
+            with pytest.raises(ArgumentError, match=r"^counter must be one of .* with Laplace noise"):
+                cls(3, 2, budget=PureDP(1.0), counter=counter, horizon=100)
+    with pytest.raises(ArgumentError, match=r"^variant must be 'tight' or 'heuristic' for a PureDP budget"):
+        dpbandits.AdaCOFUL(3, 2, budget=PureDP(1.0), horizon=100, variant="published")
 
 
 @over(FIRST_OF_CLASS)
@@ -65,10 +141,10 @@ def test_an_unknown_argument_is_a_type_error(case: Case):
 @pytest.mark.parametrize("budget", [PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, 1e-5), RDP(4.0, 1.0), 1.0, "1", PureDP], ids=str)
 def test_only_budgets_that_fit_are_taken(case: Case, budget: Any):
     if type(budget) in case.cls.card.channels:
-        assert Case(case.cls, budget).make().budget == budget
+        assert case.under(budget).make().budget == budget
     else:
         with pytest.raises(ArgumentError, match=r"^budget"):
-            Case(case.cls, budget).make()
+            case.under(budget).make()
 
 
 @over(CASES)
@@ -76,7 +152,7 @@ def test_only_budgets_that_fit_are_taken(case: Case, budget: Any):
 def test_a_bad_reward_changes_nothing(case: Case, reward: Any):
     policy = case.make(seed=2)
     play(policy, lambda d: 0.5, until=1)
-    decision = policy.pull()
+    decision = pull(policy)
     before = snapshot(policy)
     for arguments in ((reward,), (reward, decision)):
         with pytest.raises(ArgumentError, match=r"^reward must be a finite number"):
@@ -95,7 +171,7 @@ def test_bad_decisions_and_arms_change_nothing(case: Case):
     with pytest.raises(UpdateError, match="needs a pull"):
         policy.expire()
     assert snapshot(policy) == before
-    decision, foreign = policy.pull(), other.pull()
+    decision, foreign = pull(policy), pull(other)
     before = snapshot(policy)
     for stranger in (foreign, 0, "0", (0, 1)):
         with pytest.raises(UpdateError, match="this policy's pull"):
@@ -105,6 +181,96 @@ def test_bad_decisions_and_arms_change_nothing(case: Case):
             policy.update(1.0, decision, arm=arm)  # type: ignore[arg-type]
     assert snapshot(policy) == before
     assert policy.update(1.0, decision) is True
+
+
+BAD_CONTEXTS = [
+    None,
+    0,
+    "contexts",
+    [["a", "b"], ["c", "d"], ["e", "f"]],
+    [["0", "1"], ["1", "0"], ["1", "1"]],
+    [[b"0", b"1"], [b"1", b"0"], [b"1", b"1"]],
+    [[0, 1], [1, None], [1, 1]],
+    [[10**400, 1], [1, 0], [1, 1]],
+    np.zeros(2),
+    np.zeros((2, 3)),
+    np.zeros((3, 3)),
+    np.zeros((4, 2)),
+    np.zeros((1, 3, 2)),
+    [[0.0, 1.0], [1.0], [0.0, 0.0]],
+    [[0.0, math.nan], [0.0, 1.0], [1.0, 0.0]],
+    [[0.0, math.inf], [0.0, 1.0], [1.0, 0.0]],
+    [[0.0, -math.inf], [0.0, 1.0], [1.0, 0.0]],
+    np.full((3, 2), 1e200),
+    np.full((3, 2), 1j),
+    np.full((3, 2), None),
+    {"contexts": 1},
+]
+
+
+@over(CONTEXTUAL)
+@pytest.mark.parametrize("contexts", BAD_CONTEXTS, ids=lambda v: str(v)[:30])
+def test_bad_contexts_change_nothing(case: Case, contexts: Any):
+    policy = case.make(seed=2)
+    play(policy, lambda d: 0.5, until=1)
+    waiting = pull(policy)
+    before = snapshot(policy)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ArgumentError, match=r"^contexts must") as caught:
+            policy.pull(contexts)
+    assert caught.value.argument == "contexts"
+    assert snapshot(policy) == before
+    assert policy.update(0.5, waiting) is True
+
+
+@over([case for case in FIRST_OF_CLASS if case not in CONTEXTUAL])
+@pytest.mark.parametrize("contexts", [0, np.zeros((3, 2)), [], "contexts"], ids=str)
+def test_contexts_for_a_policy_without_any_change_nothing(case: Case, contexts: Any):
+    policy = case.make(seed=2)
+    before = snapshot(policy)
+    with pytest.raises(ArgumentError, match=r"^contexts must not be given"):
+        policy.pull(contexts)
+    assert snapshot(policy) == before
+
+
+@over(CONTEXTUAL)
+@pytest.mark.parametrize("kind", [np.float32, np.int64, np.bool_, list, np.asfortranarray])
+def test_contexts_of_any_numeric_kind_are_taken_and_left_alone(case: Case, kind: Any):
+    views = np.random.default_rng(1).integers(0, 2, (40, 3, 2)).astype(float)
+    one, other = case.make(seed=2), case.make(seed=2)
+    for view in views:
+        given = view.tolist() if kind is list else kind(view)
+        decision = one.pull(given)
+        assert decision.arm == other.pull(view).arm
+        assert np.array_equal(given, view)
+        if not isinstance(given, list):
+            given[...] = 0  # what the caller does with its own array afterwards does not matter
+        assert one.update(0.5, decision)
+        assert other.update(0.5)
+    assert frozen(one._public) == frozen(other._public)
+
+
+@over(CONTEXTUAL)
+def test_long_contexts_are_scaled_and_short_ones_are_not(case: Case):
+    policy, directions = (
+        case.make(seed=2, context_bound=2.0, choices_public=True),
+        np.array([[0.6, 0.8], [-1.0, 0.0], [0.0, 1.0]]),
+    )
+    for length in (0.0, 1.0, 2.0, 2.5, 1e99):
+        pulled = policy.pull(length * directions)
+        kept = policy._progress.contexts[pulled.number]
+        assert np.linalg.norm(kept, axis=1).max() <= 2.0
+        assert kept == pytest.approx(min(length, 2.0) * directions, rel=1e-14)
+        policy.update(0.5, pulled)
+
+
+@over(CONTEXTUAL)
+def test_without_clipping_contexts_stay_long_and_the_guarantee_is_void(case: Case):
+    policy = case.make(seed=2, clip=False, choices_public=True)
+    decision = policy.pull(3.0 * np.eye(3)[:, :2])
+    assert policy._progress.contexts[decision.number].max() == 3.0
+    assert policy.guarantee.holds is None
 
 
 @over(CASES)

@@ -51,7 +51,8 @@ def test_plain_python_plays_the_same_arms(case: Case):
 
 @over([case for case in CASES if case.cls.kernels.hold is not one_round])
 def test_on_a_table_single_rounds_and_holds_are_the_same(case: Case):
-    assert looped(case.make(), table()) == looped(case.make(), table(), max_hold=1)
+    world = table(case.make())
+    assert looped(case.make(), world) == looped(case.make(), world, round_by_round=True)
 
 
 @over([case for case in CASES if case.cls.kernels.hold is not one_round])

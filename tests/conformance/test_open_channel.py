@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 from references import REFERENCES, adac_ucb
+from references_in_context import TABLES, WORLD
 from scipy.stats import ks_2samp
-from suite import CASES, Case, over, scaled
+from suite import CASES, CONTEXTUAL, Case, over, scaled
 
 import dpbandits
 from dpbandits import ZCDP, PureDP
-from dpbandits.environments import Bernoulli
+from dpbandits.environments import Bernoulli, ContextTable
 from dpbandits.simulation import simulate
 
 ALPHA = 1e-4
 MEANS = np.array([0.75, 0.6, 0.3])
-WRITTEN_DOWN = [case for case in CASES if isinstance(case.budget, ZCDP | PureDP | None)]
-WRITTEN_DOWN += [Case(case.cls, scaled(case.budget, 0.1)) for case in WRITTEN_DOWN if case.budget]
+WRITTEN_DOWN = [case for case in CASES if isinstance(case.budget, ZCDP | PureDP | None) and case not in CONTEXTUAL]
+WRITTEN_DOWN += [case.under(scaled(case.budget, 0.1)) for case in WRITTEN_DOWN if case.budget]
 
 
 def sizes(case: Case) -> tuple[int, int]:
@@ -24,7 +25,7 @@ def sizes(case: Case) -> tuple[int, int]:
 
 
 def test_every_registered_class_has_a_reference():
-    assert {case.cls.__name__ for case in CASES} <= set(REFERENCES)
+    assert {case.name for case in CASES} <= {*REFERENCES, *TABLES}
 
 
 @over(WRITTEN_DOWN)
@@ -32,7 +33,7 @@ def test_regret_has_the_law_of_the_textbook(case: Case):
     horizon, runs = sizes(case)
     policy, budget = case.make(), case.budget
     ours = simulate(policy, Bernoulli(MEANS), horizon=horizon, runs=4 * runs, seed=5, record=[horizon]).runs["regret"]
-    theirs = REFERENCES[case.cls.__name__](budget, MEANS, horizon, runs, np.random.default_rng(6))
+    theirs = REFERENCES[case.name](budget, MEANS, horizon, runs, np.random.default_rng(6))
     assert ks_2samp(ours.round(6), theirs.round(6)).pvalue > ALPHA, (ours.mean(), theirs.mean())
 
 
@@ -41,3 +42,34 @@ def test_the_comparison_has_power():
     runs = simulate(dpbandits.AdaCUCB(3, budget=ZCDP(0.05)), Bernoulli(MEANS), horizon=20_000, runs=1600, seed=5, record=1).runs
     wrong = adac_ucb(ZCDP(0.025), MEANS, 20_000, 400, np.random.default_rng(6))
     assert ks_2samp(runs["regret"], wrong).pvalue < ALPHA
+
+
+# Policies that take contexts meet a fixed table, in which only noise and their own randomness vary: without either the regret is exact.
+IN_CONTEXT = [case for case in CONTEXTUAL if isinstance(case.budget, ZCDP | PureDP | None)]
+IN_CONTEXT += [Case(case.cls, scaled(case.budget, 10.0)) for case in IN_CONTEXT if case.budget]
+
+
+def regrets(case: Case, budget: ZCDP | PureDP | None, runs: int) -> np.ndarray:
+    table, horizon = ContextTable(*WORLD), len(WORLD.rewards)
+    policy = Case(case.cls, budget).make(**TABLES[case.cls.__name__].arguments(budget, horizon))
+    return simulate(policy, table, horizon=horizon, runs=runs, seed=5, record=[horizon]).runs["regret"].to_numpy().round(6)
+
+
+@over(IN_CONTEXT)
+def test_regret_in_context_has_the_law_of_the_textbook(case: Case):
+    reference, rng = TABLES[case.cls.__name__].play, np.random.default_rng(6)
+    varies = case.budget is not None or case.cls.card.randomised
+    theirs = np.array([reference(case.budget, rng) for _ in range(150 if varies else 1)]).round(6)
+    ours = regrets(case, case.budget, 1500 if varies else 2)
+    if varies:
+        assert ks_2samp(ours, theirs).pvalue > ALPHA, (ours.mean(), theirs.mean())
+    else:
+        assert set(ours) == set(theirs)
+
+
+@over([case for case in IN_CONTEXT if isinstance(case.budget, ZCDP) and case.budget.rho == 0.5])
+def test_the_comparison_in_context_has_power(case: Case):
+    # A tenth of the budget: sqrt(10) times the noise.
+    rng = np.random.default_rng(6)
+    wrong = np.array([TABLES[case.cls.__name__].play(ZCDP(0.05), rng) for _ in range(150)])
+    assert ks_2samp(regrets(case, case.budget, 1500), wrong.round(6)).pvalue < ALPHA

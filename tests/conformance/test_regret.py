@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from suite import BOUNDS, CASES, Case, over
+from suite import BOUNDS, CASES, CLAIMED, CONTEXTUAL, Case, contexts_of, over
 
-from dpbandits.environments import Bernoulli, Gaussian
+from dpbandits.environments import Bernoulli, ContextTable, Gaussian
+from dpbandits.policies import Policy
 from dpbandits.policies.protocol import registered
 from dpbandits.simulation import simulate
 
 
-@over(CASES)
+def in_context(policy: Policy, lo: float, hi: float) -> tuple[ContextTable, np.ndarray]:
+    """Two-point rewards whose mean is linear in the features, and what each arm of each round costs."""
+    contexts = contexts_of(policy)[:20_000]
+    means = (lo + hi) / 2 + (hi - lo) / 2 * contexts[:, :, 0]
+    rewards = np.where(np.random.default_rng(3).random(means.shape) < (means - lo) / (hi - lo), hi, lo)
+    return ContextTable(contexts, rewards, means), means.max(axis=1, keepdims=True) - means
+
+
+@over([case for case in CASES if case in CLAIMED or case.budget is None])
 @pytest.mark.parametrize("reward_range", [(0.0, 1.0), (-1.0, 3.0)])
 def test_regret_is_far_below_uniform_play(case: Case, reward_range: tuple[float, float]):
-    means = np.array([0.1, 0.9, 0.5])
-    world = Bernoulli(means) if reward_range == (0.0, 1.0) else Gaussian(4 * means - 1, std=0.1)
-    gaps = (means.max() - means) * (reward_range[1] - reward_range[0])
-    regret = simulate(case.make(reward_range=reward_range), world, horizon=20_000, runs=40, seed=1, record=1).runs["regret"]
+    policy, means = case.make(reward_range=reward_range), np.array([0.1, 0.9, 0.5])
+    lo, hi = reward_range
+    if case in CONTEXTUAL:
+        world, gaps = in_context(policy, lo, hi)
+    else:
+        world = Bernoulli(means) if reward_range == (0.0, 1.0) else Gaussian(4 * means - 1, std=0.1)
+        gaps = (means.max() - means) * (hi - lo)
+    regret = simulate(policy, world, horizon=20_000, runs=40, seed=1, record=1).runs["regret"]
     uniform = 20_000 * gaps.mean()
     # Uniform play has a standard error far below one per cent of its regret.
     assert regret.mean() + 5 * regret.std() / np.sqrt(len(regret)) < 0.6 * uniform

@@ -9,7 +9,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from suite import AT_ONCE, EPISODIC, FIRST_OF_CLASS, ROUNDS, Case, frozen, over, play, releases, snapshot, spans
+from suite import (
+    AT_ONCE,
+    CONTEXTUAL,
+    EPISODIC,
+    FIRST_OF_CLASS,
+    PRIVATE,
+    ROUNDS,
+    Case,
+    contexts_of,
+    frozen,
+    over,
+    play,
+    pull,
+    releases,
+    snapshot,
+    spans,
+)
 
 from dpbandits import UpdateError
 from dpbandits.policies import Decision, Policy
@@ -43,7 +59,7 @@ def test_the_round_of_a_release_depends_on_no_reward_and_no_answer(case: Case, p
         policy = with_fixed_releases(case.make(patience=patience, seed=1))
         rng, open_ones, pulled = np.random.default_rng(seed), [], []
         while releases(policy) < 6 and len(pulled) < 3_000:
-            decision = policy.pull()
+            decision = pull(policy)
             pulled.append((decision.arm, decision.recorded, releases(policy)))
             open_ones.append(decision)
             if answer:
@@ -73,15 +89,15 @@ def test_without_a_deadline_the_release_waits_for_every_answer(case: Case):
     policy = case.make(patience=None, seed=1)
     waiting: list[Decision] = []
     while not waiting or waiting[-1].recorded:
-        waiting.append(policy.pull())
+        waiting.append(pull(policy))
         assert len(waiting) < ROUNDS
     for decision in waiting[:-1]:
         assert releases(policy) == 0
-        assert not policy.pull().recorded
+        assert not pull(policy).recorded
         assert policy.update(1.0, decision)
-    assert policy.pull().recorded
+    assert pull(policy).recorded
     assert releases(policy) == 1
-    if case.budget:
+    if case in PRIVATE:
         assert "time at which an answer arrives" in str(policy.guarantee)
         assert "time at which an answer arrives" not in str(case.make().guarantee)
 
@@ -89,11 +105,11 @@ def test_without_a_deadline_the_release_waits_for_every_answer(case: Case):
 @over(AT_ONCE)
 def test_policies_that_learn_at_once_take_answers_as_they_come(case: Case):
     policy = case.make(seed=1)
-    decisions = [policy.pull() for _ in range(6)]
+    decisions = [pull(policy) for _ in range(6)]
     for k, decision in enumerate(reversed(decisions), 1):
         assert policy.update(1.0, decision) is True
         assert (policy.rounds, releases(policy)) == (k, k)
-    if case.budget:
+    if case in PRIVATE:
         assert "time at which an answer arrives" in str(policy.guarantee)
 
 
@@ -101,7 +117,7 @@ def covered_decision(policy: Policy) -> Decision:
     """Leave everything unanswered until the first release; a decision whose record it covered."""
     pulled: list[Decision] = []
     while releases(policy) == 0:
-        pulled.append(policy.pull())
+        pulled.append(pull(policy))
         assert len(pulled) < ROUNDS
     first = spans(policy)[0]
     return next(d for d in pulled if d.recorded and first[PART] in (WHOLE, d.arm))
@@ -122,7 +138,7 @@ def test_an_answer_past_its_deadline_is_dropped_and_says_so(case: Case):
 def test_a_missing_answer_counts_as_the_default(case: Case, default: float):
     silent, spoken = (case.make(seed=1, default_reward=default) for _ in range(2))
     for number in range(ROUNDS):
-        one, other = silent.pull(), spoken.pull()
+        one, other = pull(silent), pull(spoken)
         if releases(silent) == 1:
             break
         if number % 3:
@@ -144,10 +160,10 @@ def test_the_order_of_answers_within_an_episode_is_irrelevant(case: Case):
         policy = case.make(seed=1, patience=1)
         pulled: list[Decision] = []
         while not pulled or pulled[-1].recorded:
-            pulled.append(policy.pull())
+            pulled.append(pull(policy))
         for decision in pulled[:-1][::order]:
             assert policy.update(float(DRAWS[decision.number] < 0.5), decision)
-        policy.pull()
+        pull(policy)
         assert releases(policy) == 1
         return frozen(policy._wall.release), frozen(policy._public)
 
@@ -157,7 +173,7 @@ def test_the_order_of_answers_within_an_episode_is_irrelevant(case: Case):
 @over(FIRST_OF_CLASS)
 def test_a_repeated_answer_is_refused_and_changes_nothing(case: Case):
     policy = case.make(seed=1)
-    decision = policy.pull()
+    decision = pull(policy)
     policy.update(1.0, decision)
     before = snapshot(policy)
     with pytest.raises(UpdateError, match="has been answered"):
@@ -170,22 +186,26 @@ def test_a_repeated_answer_is_refused_and_changes_nothing(case: Case):
 @over(EPISODIC)
 def test_pulls_past_the_episode_repeat_the_standing_choice(case: Case):
     policy = case.make(seed=1, patience=4)
-    recorded = [policy.pull()]
+    recorded = [pull(policy)]
     while recorded[-1].recorded:
-        recorded.append(policy.pull())
+        recorded.append(pull(policy))
     extra = recorded.pop()
-    assert extra.arm == recorded[-1].arm
+    if case in CONTEXTUAL:  # under other contexts the same rule stands
+        seen = contexts_of(policy)[extra.number]
+        assert extra.arm == policy.kernels.choose(policy.params, policy._public, seen, policy._choice_rng)[0]
+    else:
+        assert extra.arm == recorded[-1].arm
     before = snapshot(policy)
     assert policy.update(1.0, extra) is False
     assert snapshot(policy)["raw"] == before["raw"]
 
 
 def test_taking_back_a_round_starts_the_waiting_anew():
-    case = EPISODIC[0]
+    case = next(case for case in EPISODIC if case.name == "AdaCUCB")  # its first episode is one round
     policy = case.make(seed=1, patience=3, choices_public=True)
-    decision = policy.pull()
-    waiting = [policy.pull() for _ in range(2)]
+    decision = pull(policy)
+    waiting = [pull(policy) for _ in range(2)]
     assert not any(d.recorded for d in waiting)
     assert policy.update(1.0, decision, arm=2) is False  # the episode lasts one round longer
-    assert policy.pull().recorded
-    assert [policy.pull().recorded for _ in range(4)] == [False, False, False, True]
+    assert pull(policy).recorded
+    assert [pull(policy).recorded for _ in range(4)] == [False, False, False, True]

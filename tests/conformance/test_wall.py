@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from suite import CASES, FIRST_OF_CLASS, Case, Walk, over
+from suite import CASES, FIRST_OF_CLASS, Case, Walk, frozen, over
 
 import dpbandits
 from dpbandits.kernel import plain
@@ -24,13 +24,13 @@ ARGUMENTS = {
     "note": "params public arm x n",
     "collect": "params raw public arm x reward n",
     "due": "params public",
+    "remember": "params public arm rng",
     "part": "params public",
     "sensitivity": "params public norm",
     "summarise": "params raw public statistic",
     "publish": "params public release",
     "see": "params view seen rng",
     "estimate": "params public i",
-    "remember": "params public arm rng",
 }
 
 
@@ -43,8 +43,9 @@ def test_kernels_take_what_the_protocol_says_and_nothing_else(case: Case):
 @over(CASES)
 def test_the_two_sides_share_no_memory(case: Case):
     raw, public, wall = case.make().new_state()
-    for secret in (*raw, wall.statistic):
-        assert not any(np.shares_memory(secret, array) for array in (*public, wall.release, wall.opened, *wall.ledger))
+    for secret in (*raw, wall.statistic, wall.running.total, wall.running.memory):
+        shown = (*public, wall.release, wall.opened, wall.base, *wall.ledger)
+        assert not any(np.shares_memory(secret, array) for array in shown)
 
 
 @over(FIRST_OF_CLASS)
@@ -54,6 +55,32 @@ def test_deciding_changes_nothing(case: Case, seed: int, noise: float):
     walk = Walk(case.make(), noise=noise, seed=seed)  # the walk itself compares the public side before and after every reader
     rng = np.random.default_rng(seed)
     walk.until(4, lambda first, arm, n: [float(rng.binomial(n, 0.5))])
+
+
+WITH_SCRATCH = [case for case in CASES if hasattr(case.make()._public, "scratch")]
+
+
+@over(WITH_SCRATCH)
+def test_nobody_reads_what_an_earlier_call_left_in_scratch(case: Case):
+    def walked(spoil: bool) -> tuple:
+        walk = Walk(case.make(), seed=4, spoil=spoil)
+        rng = np.random.default_rng(4)
+        seen = walk.until(6, lambda first, arm, n: [float(rng.binomial(n, 0.5))])
+        return walk.arms.tolist(), [r.statistics[0].tolist() for r in seen], frozen(walk.public)
+
+    assert walked(True) == walked(False)
+
+
+def test_a_kernel_that_reads_old_scratch_is_noticed():
+    policy = WITH_SCRATCH[0].make()
+
+    def publish(params, public, release):
+        public.estimate[:] = public.scratch[0]
+
+    vars(policy)["kernels"] = policy.kernels._replace(publish=publish)
+    walk = Walk(policy, spoil=True)
+    walk.until(1, lambda first, arm, n: [1.0])
+    assert np.isnan(walk.public.estimate).all()
 
 
 def test_a_choice_that_changes_the_public_side_is_noticed():
@@ -141,7 +168,7 @@ def _sideways(module: list[str], target: list[str], names: list[str]) -> list[st
 
 
 def _draws(tree: ast.AST, room: str) -> list[str]:
-    """Random numbers are drawn from the ``rng`` of a ``choose`` or ``remember`` kernel: exploration, which no reward enters.
+    """Random numbers are drawn from the ``rng`` of a ``choose`` or ``see`` kernel: exploration, which no reward enters.
 
     Policies carry generators, so that they may name their types; they draw nothing.
     """
@@ -149,7 +176,9 @@ def _draws(tree: ast.AST, room: str) -> list[str]:
     allowed = {
         id(node)
         for f in ast.walk(tree)
-        if isinstance(f, ast.FunctionDef) and f.name.startswith(("choose", "remember")) and "rng" in [a.arg for a in f.args.args]
+        if isinstance(f, ast.FunctionDef)
+        and f.name.startswith(("choose", "see", "remember"))
+        and "rng" in [a.arg for a in f.args.args]
         for node in ast.walk(f)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "rng"
     }

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dpbandits as dpb
-from dpbandits.policies import persistence
+from dpbandits.policies import ContextualPolicy, persistence
 from dpbandits.policies.protocol import example_policies
 from dpbandits.privacy.ledger import FIRST, LAST, PART
 
@@ -42,6 +42,14 @@ def state_folder(tmp_path, monkeypatch):
     return tmp_path / "state"
 
 
+CONTEXTS = np.random.default_rng(4).uniform(-0.6, 0.6, (400, 3, 2))
+
+
+def pull(policy):
+    takes = isinstance(policy, ContextualPolicy)
+    return policy.pull(CONTEXTS[policy._progress.pulls % len(CONTEXTS)] if takes else None)
+
+
 class Clinic:
     """Plays a policy: answers come late, every seventh never."""
 
@@ -51,9 +59,9 @@ class Clinic:
     def play(self, rounds):
         for _ in range(rounds):
             try:
-                decision = self.policy.pull()
+                decision = pull(self.policy)
             except dpb.BudgetExhausted:
-                decision = self.policy.pull()
+                decision = pull(self.policy)
             self.arms.append(decision.arm)
             self.waiting.append((self.t, decision))
             if len(self.waiting) > LATE:
@@ -423,10 +431,12 @@ def test_what_was_released_after_a_save_counts_as_spent_and_is_not_released_agai
     for part in set(span[:, PART]):
         mine = span[span[:, PART] == part]
         assert np.all(mine[1:, FIRST] > mine[:-1, LAST])
-    assert after.policy.meter.allows(after.policy.ledger.total())
+    assert after.policy.meter is None or after.policy.meter.allows(after.policy.ledger.total())
 
 
 def lost_rounds_count_as_default(policy):
+    if isinstance(policy, dpb.LinUCBDGS):  # its increments need a sum to go on from: the one that the released estimate has
+        return policy._raw.moment == pytest.approx(policy._public.precision @ policy._public.estimate)
     total, lost = sum(side.sum() for side in policy._raw), sum(policy._progress.booked.values())
     return total == pytest.approx(lost * policy.default_reward)
 

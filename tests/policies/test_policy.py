@@ -246,3 +246,14 @@ def test_extreme_budgets_and_ranges_are_refused_at_the_door():
 
 def test_a_public_deviation_assumes_that_answering_times_say_nothing():
     assert "arrives carries no private information" in str(dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), choices_public=True).guarantee)
+
+
+def test_the_ledger_of_a_void_policy_exports_no_private_event():
+    policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), clip=False, seed=1)
+    for _ in range(4):
+        policy.pull()
+        policy.update(1.0)
+    assert policy.ledger.releases > 0
+    assert set(policy.ledger.frame["family"]) == {"open"}
+    assert "NonPrivate" in str(policy.ledger.to_dp_event())
+    assert "Gaussian" not in str(policy.ledger.to_dp_event())

@@ -1,8 +1,10 @@
 """Continual sums: the factorisations against dense matrices, and the compiled and the secure noise against the factorisations."""
 
+import copy
 import json
 import math
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from scipy import linalg, stats
 
 import dpbandits
-from dpbandits.errors import ArgumentError, BudgetExhausted, DPBanditsError
+from dpbandits.errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError
 from dpbandits.privacy import RDP, ZCDP, ApproxDP, Gaussian, Laplace, Open, PureDP, smat, svec
 from dpbandits.privacy.channels import GAUSSIAN, LAPLACE, OPEN, perturb
 from dpbandits.privacy.continual import (
@@ -146,10 +148,12 @@ def test_levels_can_be_those_of_a_recipe_and_the_truth_is_kept():
     assert recipe.column_norm(1) == pytest.approx(14.2877, abs=1e-4)
     assert recipe.exact_column_norm(1) == 15.0
     assert recipe.variance(20_000) == pytest.approx(BinaryTree(20_000).variance(20_000) * math.log2(20_000) / 15)
-    running = ContinualSum(BinaryTree(8, levels=1), PureDP(1.0), sensitivity=1.0, seed=1)
+    with pytest.raises(ArgumentError, match="counter must have noise for all its levels"):
+        ContinualSum(BinaryTree(8, levels=1), PureDP(1.0), sensitivity=1.0, seed=1)
+    running = ContinualSum(BinaryTree(8, levels=8), PureDP(1.0), sensitivity=1.0, seed=1)
     running.add(0.0)
-    assert running.spent() == PureDP(4.0)
-    assert running.noise_scale == 1.0
+    assert running.spent() == PureDP(0.5)
+    assert running.noise_scale == 8.0
 
 
 def test_the_square_root_is_one():
@@ -634,10 +638,10 @@ def test_a_node_that_was_swallowed_leaves_no_exact_sum_behind():
 
 def test_a_secure_sum_refuses_what_it_cannot_add():
     running = SecureSum(BinaryTree(2), 2, 0.5, Script())
-    for bad in ([0.25, 0.0], [math.nan, 0.0], [math.inf, 0.0], [2.0**40, 0.0]):
+    for bad in ([0.25, 0.0], [math.nan, 0.0], [math.inf, 0.0], [2.0**62, 0.0]):
         with pytest.raises(DPBanditsError, match="not multiples of the grid"):
             running.add(np.array(bad), CHANNELS[2], 1.0)
-    with pytest.raises(DPBanditsError, match="take a coarser grid"):
+    with pytest.raises(DPBanditsError, match=r"^grid must be coarser"):
         running.add(np.zeros(2), CHANNELS[2], 1e16)
     assert running.state.clock[0] == running.state.exact.any() == running.state.noisy.any() == 0
     for _ in range(2):
@@ -675,3 +679,31 @@ def test_a_secure_stream():
     matrices = ContinualSum(HybridTree(), PureDP(1.0), shape=(2, 2), sensitivity=2.0, bound=1.0, noise="secure")
     noisy = matrices.add(np.eye(2))
     assert np.array_equal(noisy, noisy.T)
+
+
+def test_a_continual_sum_is_not_copied():
+    running = ContinualSum(BinaryTree(8), PureDP(1.0), sensitivity=1.0, seed=1)
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="neither copied nor pickled"):
+            copied(running)
+
+
+def test_a_fork_adds_nothing(monkeypatch):
+    running = ContinualSum(BinaryTree(8), PureDP(1.0), sensitivity=1.0, seed=1)
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    with pytest.raises(ClaimError, match="forked process"):
+        running.add(1.0)
+    assert running.count == 0
+
+
+@pytest.mark.parametrize("counter", [BinaryTree(8), HybridTree(), SqrtToeplitz(8)])
+def test_secure_noise_beyond_64_bits_is_refused_before_any_release(counter):
+    budget = ZCDP(1e-30) if isinstance(counter, SqrtToeplitz) else PureDP(1e-15)
+    with pytest.raises(ArgumentError, match=r"^grid must be coarser"):
+        ContinualSum(counter, budget, sensitivity=1.0, noise="secure")
+
+
+def test_no_noise_variable_is_wider_than_the_widening_says():
+    for counter in (BinaryTree(60), HonakerTree(60), HybridTree(), Independent(60)):
+        for n in (1, 2, 7, 60):
+            assert counter.decoder(n, 1).max() == pytest.approx(counter.widening(n, 1)), (counter, n)

@@ -10,6 +10,7 @@ from dp_accounting import pld, rdp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dpbandits as dpb
 from dpbandits.errors import DPBanditsError
 from dpbandits.privacy import RDP, ZCDP, ApproxDP, Gaussian, Laplace, Ledger, PureDP
 from dpbandits.privacy.channels import GAUSSIAN, LAPLACE, OPEN
@@ -279,3 +280,11 @@ def test_the_exported_event_agrees_with_the_accountants():
 def test_laplace_lines_in_gaussian_currency_are_safe():
     ledger = ledger_of([(0, 7, WHOLE, LAPLACE, 4.0), (0, 3, 0, GAUSSIAN, 5.0)], ApproxDP(9.0, 1e-6))
     assert ledger.spent().epsilon >= pld.PLDAccountant().compose(ledger.to_dp_event()).get_epsilon(1e-6) * (1 - 1e-3)
+
+
+def test_a_huge_epsilon_is_exported_as_no_privacy():
+    policy = dpb.PrivateLinUCB(2, 2, budget=dpb.PureDP(1000.0), horizon=8, seed=1)
+    policy.pull(np.eye(2))
+    policy.update(1.0)
+    (event,) = policy.ledger.to_dp_event().events
+    assert event.noise_parameter == 0.0

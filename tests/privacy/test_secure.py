@@ -349,3 +349,14 @@ def test_a_forked_process_does_not_give_out_its_parents_noise():
     theirs = np.frombuffer(os.read(read, 320))
     source.perturb(channel, 2.0**20, np.zeros(40), release)
     assert not set(theirs) & set(release)
+
+
+@pytest.mark.parametrize(("kind", "budget"), [(dpb.AdaPUCB, dpb.PureDP(1e-14)), (dpb.AdaCUCB, dpb.ZCDP(1e-40))])
+def test_noise_that_would_end_at_64_bits_is_refused(kind, budget):
+    # OpenDP's integers saturate: noise of +-2^63, nearly always, would show the sum.
+    with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser"):
+        kind(2, budget=budget, noise="secure")
+    source, release = SecureNoise(2.0**-20, (0.0, 1.0)), np.zeros(1)
+    with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser"):
+        source.perturb(Laplace(1.0), 1e12, np.zeros(1), release)
+    assert release[0] == 0.0

@@ -249,6 +249,14 @@ WITH_LOG = GOOD.replace('kind = "RewardTable"\npath = "table.csv"', 'kind = "Doc
 )
 
 
+def test_policies_of_linear_arms_bring_as_many_as_the_environments_have(folder: Path) -> None:
+    linear = '\n[[policies]]\nkind = "GOPE"\narms = {}\n'
+    study = load_study(written(folder, GOOD + linear.format("[[1.0, 0.0], [0.5, 0.5]]")))
+    assert study.policies[-1].n_arms == 2
+    found = problems_of(folder, GOOD + linear.format("[[1.0], [2.0], [3.0]]"))
+    assert found == ["policies[2].arms: must hold 2 arms, as many as the environments have, got 3"]
+
+
 def test_a_log_is_replayed_with_the_same_policies(folder: Path) -> None:
     study = load_study(written(folder, WITH_LOG))
     record = run_study(study, n_jobs=1)

@@ -1,30 +1,42 @@
 """One file per family of algorithms; each registers its policies."""
 
 from .adversarial import EXP3, EXP3IX, FTPL, HTINF, TsallisINF
+from .dgs import ExactLoss, LinUCBDGS
 from .doubling import AdaCUCB, AdaPKLUCB, AdaPUCB
 from .elimination import DPSE
+from .fixed import FixedLinUCB
 from .linucb import LinearThompson, LinUCB, PrivateLinUCB
 from .oful import RSOFUL, AdaCOFUL
+from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
 from .thompson import LazyDPTS
 
 __all__ = [
+    "DPDPE",
     "DPSE",
     "EXP3",
     "EXP3IX",
     "FTPL",
+    "GOPE",
     "HTINF",
     "KLUCB",
     "LDPUCB",
     "RSOFUL",
     "UCB1",
+    "AdaCGOPE",
     "AdaCOFUL",
     "AdaCUCB",
     "AdaPKLUCB",
     "AdaPUCB",
+    "AdaRGOPEVar",
+    "ExactLoss",
+    "FixedLinUCB",
+    "HannaGOPE",
     "LazyDPTS",
     "LinUCB",
+    "LinUCBDGS",
     "LinearThompson",
+    "OutputGOPE",
     "PrivateLinUCB",
     "ThompsonSampling",
     "TsallisINF",

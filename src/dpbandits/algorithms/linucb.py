@@ -21,21 +21,20 @@ from ..policies.contextual import within_bound
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, real
+from .learners.dense import factorise, invert, solve_upper
 from .learners.linear import LinearOptions, LinearPolicy, collect, estimate, sensitivity, summarise
 from .learners.ridge import (
     add_observation,
     dot,
-    factorise,
-    invert,
     most_optimistic,
     multiply,
     smallest_eigenvalue,
-    solve_upper,
+    stretch,
     update_factor,
 )
 
 ROUNDS, FRESH, REFRESH = range(3)
-LOG_DET, EIGENVALUE, RADIUS = range(3)
+LOG_DET, EIGENVALUE, RADIUS, STRETCH = range(4)
 
 
 class LinUCBParams(NamedTuple):
@@ -63,9 +62,9 @@ class LinUCBPublic(NamedTuple):
     inverse: np.ndarray  # (d, d)
     factor: np.ndarray  # (d, d) of V; kept by Thompson sampling only
     estimate: np.ndarray  # (d,) V^-1 times the released sum
-    facts: np.ndarray  # (3,) ln(det V / lambda^d), a lower bound on V's smallest eigenvalue, the radius
+    facts: np.ndarray  # (4,) ln(det V / lambda^d), a lower bound on V's smallest eigenvalue, the radius, ``stretch``
     clock: np.ndarray  # (3,) rounds booked, rounds since the last release, round of the next recomputation
-    scratch: np.ndarray  # (2, d)
+    scratch: np.ndarray  # (3, max(d, K))
 
 
 @kernel
@@ -83,10 +82,11 @@ def init(params):
         np.eye(d) / params.ridge,
         np.eye(d) * np.sqrt(params.ridge),
         np.zeros(d),
-        np.array([0.0, params.ridge, 0.0]),
+        np.array([0.0, params.ridge, 0.0, 0.0]),
         np.array([0, 0, 16]),
-        np.zeros((2, d)),
+        np.zeros((3, max(d, params.n_arms))),
     )
+    public.facts[STRETCH] = stretch(public.precision, params.ridge)
     set_radius(params, public)
     return LinUCBRaw(np.zeros(d)), public
 
@@ -95,18 +95,18 @@ def init(params):
 def choose_optimistic(params, public, view, rng):
     """The arm of highest <x, estimate> + radius |x|_{V^-1}, plus ``spread`` |V^-1 x| where that stands for the noise."""
     spread = params.radius_scale * params.spread
-    arm = most_optimistic(view, public.estimate, public.inverse, public.facts[RADIUS], spread, public.scratch[0])
-    return arm, 1.0
+    longest, radius = public.facts[STRETCH], public.facts[RADIUS]
+    return most_optimistic(view, public.estimate, public.inverse, longest, radius, spread, public.scratch), 1.0
 
 
 @kernel
 def choose_sample(params, public, view, rng):
     """The best arm for one draw from N(estimate, radius^2 V^-1 + spread^2 V^-2), the noise of the release included."""
-    sample, noise = public.scratch[0], public.scratch[1]
+    sample, noise = public.scratch[0, : params.dimension], public.scratch[1, : params.dimension]
     for i in range(sample.size):
         sample[i] = public.facts[RADIUS] * rng.standard_normal()
         noise[i] = params.radius_scale * params.spread * rng.standard_normal()
-    solve_upper(public.factor, sample)
+    solve_upper(public.factor, sample, params.dimension)
     for i in range(sample.size):
         sample[i] += public.estimate[i] + dot(public.inverse[i], noise)
     best, arm = -np.inf, 0
@@ -120,20 +120,23 @@ def choose_sample(params, public, view, rng):
 @kernel
 def note(params, public, arm, x, n):
     clock, facts = public.clock, public.facts
-    facts[LOG_DET] += add_observation(public.precision, public.inverse, x, n, public.scratch[0])
+    facts[LOG_DET] += np.log(add_observation(public.precision, public.inverse, x, n, public.scratch[0]))
     clock[ROUNDS] += n
     clock[FRESH] += n
+    if n < 0:  # bounds on V from below fall with it
+        facts[EIGENVALUE], clock[REFRESH] = params.ridge, clock[ROUNDS]
     if clock[ROUNDS] >= clock[REFRESH]:
         # The inverse loses digits with every update, and the smallest eigenvalue grows: an old one is a valid, wider bound.
         facts[EIGENVALUE] = smallest_eigenvalue(public.precision, facts[EIGENVALUE], public.factor)
-        factorise(public.precision, 0.0, public.factor)
-        invert(public.factor, public.inverse)
+        facts[STRETCH] = stretch(public.precision, facts[EIGENVALUE])
+        factorise(public.precision, 0.0, public.factor, params.dimension)
+        invert(public.factor, public.inverse, params.dimension)
         clock[REFRESH] = clock[ROUNDS] + max(16, clock[ROUNDS] // 8)
 
 
 @kernel
 def note_factor(params, public, arm, x, n):
-    work = public.scratch[1]
+    work = public.scratch[1, : params.dimension]
     for i in range(x.size):
         work[i] = x[i]
     update_factor(public.factor, work, n)

@@ -27,11 +27,12 @@ from ..policies.contextual import within_bound
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, integer, real
+from .learners.dense import factorise, invert
 from .learners.linear import LinearOptions, LinearPolicy, collect, estimate, sensitivity, summarise
-from .learners.ridge import add_observation, factorise, invert, most_optimistic, multiply, smallest_eigenvalue
+from .learners.ridge import add_observation, most_optimistic, multiply, smallest_eigenvalue, stretch
 
 ROUNDS, RELEASES = range(2)
-LOG_DET, STANDING, RADIUS = range(3)
+LOG_DET, GROWN, RADIUS, STRETCH = range(4)
 
 
 class OFULParams(NamedTuple):
@@ -39,7 +40,7 @@ class OFULParams(NamedTuple):
     dimension: int
     context_bound: float
     ridge: float  # lambda
-    growth: float  # ln(1 + C)
+    growth: float  # 1 + C
     subgaussian: float  # s: how far rewards scatter around their mean
     log_odds: float  # 2 ln(1/p)
     bias: float  # sqrt(lambda) times the bound on |theta|
@@ -62,9 +63,12 @@ class OFULPublic(NamedTuple):
     inverse: np.ndarray  # (d, d)
     standing: np.ndarray  # (d, d) inverse at the last change
     estimate: np.ndarray  # (d,)
-    facts: np.ndarray  # (3,) ln(det V / lambda^d) now and at the last change; the radius since then
+    factor: np.ndarray  # (d, d) of V at the last change
+    facts: (
+        np.ndarray
+    )  # (4,) at the last change ln(det V / lambda^d), radius and ``stretch``; by which factor det V has grown since
     clock: np.ndarray  # (2,) rounds booked, releases
-    scratch: np.ndarray  # (d + 1, d)
+    scratch: np.ndarray  # (3, max(d, K))
 
 
 @kernel
@@ -90,10 +94,12 @@ def init(params):
         np.eye(d) / params.ridge,
         np.eye(d) / params.ridge,
         np.zeros(d),
-        np.zeros(3),
+        np.eye(d) * np.sqrt(params.ridge),
+        np.array([0.0, 1.0, 0.0, 0.0]),
         np.zeros(2, np.int64),
-        np.zeros((d + 1, d)),
+        np.zeros((3, max(d, params.n_arms))),
     )
+    public.facts[STRETCH] = stretch(public.precision, params.ridge)
     set_radius(params, public, params.ridge)
     return OFULRaw(np.zeros(d)), public
 
@@ -102,30 +108,31 @@ def init(params):
 def choose(params, public, view, rng):
     """The arm of highest <x, estimate> + radius |x|_{V^-1}, with estimate, radius and V of the last change."""
     spread = params.radius_scale * params.spread
-    arm = most_optimistic(view, public.estimate, public.standing, public.facts[RADIUS], spread, public.scratch[0])
-    return arm, 1.0
+    longest, radius = public.facts[STRETCH], public.facts[RADIUS]
+    return most_optimistic(view, public.estimate, public.standing, longest, radius, spread, public.scratch), 1.0
 
 
 @kernel
 def note(params, public, arm, x, n):
-    public.facts[LOG_DET] += add_observation(public.precision, public.inverse, x, n, public.scratch[0])
+    public.facts[GROWN] *= add_observation(public.precision, public.inverse, x, n, public.scratch[0])
     public.clock[ROUNDS] += n
 
 
 @kernel
 def due(params, public):
-    return public.facts[LOG_DET] > public.facts[STANDING] + params.growth
+    return public.facts[GROWN] > params.growth
 
 
 @kernel
 def publish(params, public, release):
     public.clock[RELEASES] += 1
-    public.facts[STANDING] = public.facts[LOG_DET]
-    factor = public.scratch[1:]
-    eigenvalue = smallest_eigenvalue(public.precision, params.ridge, factor)
+    public.facts[LOG_DET] += np.log(public.facts[GROWN])
+    public.facts[GROWN] = 1.0
+    eigenvalue = smallest_eigenvalue(public.precision, params.ridge, public.factor)
+    public.facts[STRETCH] = stretch(public.precision, eigenvalue)
     # From V itself, because updates of the inverse lose digits.
-    factorise(public.precision, 0.0, factor)
-    invert(factor, public.inverse)
+    factorise(public.precision, 0.0, public.factor, params.dimension)
+    invert(public.factor, public.inverse, params.dimension)
     for i in range(params.dimension):
         for j in range(params.dimension):
             public.standing[i, j] = public.inverse[i, j]
@@ -168,7 +175,7 @@ class _RarelySwitching(LinearPolicy):
             dimension=self.dimension,
             context_bound=self.effective_bound,
             ridge=self._ridge,
-            growth=math.log1p(self._growth),
+            growth=1.0 + self._growth,
             subgaussian=self._scatter,
             log_odds=2.0 * math.log(1.0 / each),
             bias=math.sqrt(self._ridge) * self._parameter_bound,
@@ -209,7 +216,7 @@ class RSOFUL(_RarelySwitching):
     """
 
     card = Card(
-        title="rarely switching OFUL, not private",
+        title="Rarely switching OFUL, not private",
         source="Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic Bandits, Section 5.1",
         channels={},
         trust_model="none",
@@ -260,7 +267,7 @@ class AdaCOFUL(_RarelySwitching):
     """
 
     card = Card(
-        title="rarely switching OFUL on noisy sums",
+        title="Rarely switching OFUL on noisy sums",
         source="Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3; counters: dpbandits.privacy.continual",
         channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
     )
@@ -282,6 +289,10 @@ class AdaCOFUL(_RarelySwitching):
         self._variant = choice("variant", variant, ("tight", "heuristic", "published"))
         if self._variant == "published" and isinstance(budget, PureDP):
             raise ArgumentError("variant must be 'tight' or 'heuristic' for a PureDP budget: the paper has Gaussian noise only")
+        if counter is not None and self._variant == "published":
+            raise ArgumentError(
+                f"counter must be None for variant='published', which has noise of its own, got {counter!r}", "counter"
+            )
         if counter is not None:
             self._counting = choice("counter", counter, ("tree", "honaker", "toeplitz", "buffered", "independent"))
         elif self._variant == "published":

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..privacy import Budget
     from ..report.record import StudyRecord
     from ..studies import Study
+    from ..studies.plans import Plan, Size
 
 WRONG_INPUT, INTERRUPTED = 2, 130
 _ROWS = 40
@@ -39,6 +40,13 @@ class Noise(StrEnum):
 
     secure = "secure"
     simulation = "simulation"
+
+
+class Paper(StrEnum):
+    """The papers of ``studies.papers``, which is imported only where it is needed."""
+
+    concentrated = "concentrated"
+    dgs = "dgs"
 
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -105,13 +113,13 @@ def explain(
     with _clear_errors():
         cls = _policy_class(policy)
         budgets: list[Any] = [_budget(budget)] if budget else cls.example_budgets() or [None]
-        chosen = noise or (Noise.secure if find_spec("opendp") else Noise.simulation)
+        chosen = noise or (Noise.secure if find_spec("opendp") and not cls.card.void else Noise.simulation)
         _announce_compilation()
         policies = [cls(**cls.example, budget=one, noise=chosen.value) for one in budgets]
     console = _console()
     console.print(f"[bold]{policy}[/bold]: {cls.card.title}", highlight=False)
     console.print(f"Source: {cls.card.source}", highlight=False, markup=False, soft_wrap=True)
-    if noise is None and chosen is Noise.simulation:
+    if noise is None and chosen is Noise.simulation and not cls.card.void:
         console.print("With simulated noise, because OpenDP is not installed: pip install 'dpbandits\\[secure]'", soft_wrap=True)
     for one in policies:
         console.print(f"\n{one.budget or 'no budget'}: {one.guarantee}", highlight=False, markup=False, soft_wrap=True)
@@ -156,6 +164,76 @@ def demo(output: Output = None, jobs: Jobs = -1, force: Force = False) -> None:
     with _clear_errors():
         study = load_study(DEMO, before_policies=_announce_compilation)
         _run(study, output or _dated("dpbandits-demo"), jobs, force)
+
+
+@app.command()
+def reproduce(
+    paper: Annotated[Paper, typer.Argument(help="Whose experiments.", show_default=False)],
+    quick: Annotated[bool, typer.Option("--quick", help="A small version of everything, in less than a minute.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Also what is shortened otherwise at the length of the paper.")] = False,
+    runs: Annotated[int | None, typer.Option(min=1, help="Instead of the paper's.")] = None,
+    horizon: Annotated[int | None, typer.Option(min=1, help="Instead of the paper's.")] = None,
+    jobs: Jobs = -1,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything; random instances change with it.")] = 1,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with the Last.fm files; without it, what needs them is left out.")
+    ] = None,
+    output: Output = None,
+    force: Force = False,
+) -> None:
+    """Run the experiments of a paper again, and say which of its claims hold.
+
+    What is finished survives an interrupt: the same command continues.
+    """
+    from ..studies.papers import PAPERS
+    from ..studies.plans import Size
+
+    with _clear_errors("Interrupted: what is finished has been kept beside the output, and the same command continues."):
+        _announce_compilation()
+        typer.echo("Preparing the experiments.", err=True)
+        size = Size(quick=quick, full=full, runs=runs, horizon=horizon, seed=seed, data=data)
+        _reproduce(PAPERS[paper](size), size, output or _dated(paper), jobs, force)
+
+
+def _reproduce(plan: Plan, size: Size, target: Path, jobs: int, force: bool) -> None:
+    from ..studies.cells import kept, stages
+    from ..studies.output import result_folder, write_results
+    from ..studies.reproduce import reproduce as measure
+    from .progress import StudyProgress
+
+    started, talk = datetime.now(UTC), _console(stderr=True)
+    with kept(plan.cells, target), result_folder(target, force=force) as folder:
+        talk.print(f"{plan.title}: {len(plan.cells)} policies and budgets.", markup=False, highlight=False)
+        with StudyProgress(talk, stages(plan.cells)) as progress:
+            record = measure(plan, size, target, n_jobs=jobs, progress=progress)
+        talk.print("Writing the report.")
+        write_results(folder, record, started=started, n_jobs=jobs, command=["dpbandits", *sys.argv[1:]])
+    _print_claims(record)
+    typer.echo(f"Report: {target / 'report.html'}")
+
+
+def _print_claims(record: StudyRecord) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from ..report.claims import tally
+
+    console = _console()
+    for reading in dict.fromkeys(claim.reading for claim in record.claims):
+        shown = Table(title=reading, title_justify="left", box=None, pad_edge=False, header_style="bold")
+        shown.add_column("claim")
+        for head in ("measured", "expected"):
+            shown.add_column(head, justify="right")
+        shown.add_column("verdict", no_wrap=True)
+        for claim in record.claims:
+            if claim.reading == reading:
+                measured = f"{claim.shown(claim.measured.mean)} {claim.range}"
+                shown.add_row(*map(escape, (claim.statement, measured, claim.wanted, claim.verdict)))
+        console.print(shown)
+        console.print()
+    for note in record.notes:
+        console.print(note, markup=False, highlight=False)
+    typer.echo(tally(record.claims))
 
 
 def _run(study: Study, target: Path, jobs: int, force: bool) -> None:
@@ -211,7 +289,7 @@ def _print_means(title: str, labels: dict[str, str], rows: pd.DataFrame, what: s
 
 
 @contextlib.contextmanager
-def _clear_errors() -> Iterator[None]:
+def _clear_errors(interrupted: str = "Interrupted: nothing was written.") -> Iterator[None]:
     """A mistake of the user's ends in a sentence, not in a traceback."""
     try:
         yield
@@ -219,7 +297,7 @@ def _clear_errors() -> Iterator[None]:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(WRONG_INPUT) from None
     except KeyboardInterrupt:
-        typer.echo("Interrupted: nothing was written.", err=True)
+        typer.echo(interrupted, err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -235,12 +313,13 @@ def _console(*, stderr: bool = False) -> Console:
 def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
     from ..privacy.budgets import NOTIONS
 
-    card, private = cls.card, bool(cls.card.channels)
+    card = cls.card
+    private = bool(card.channels) and not card.void
     return {
         "policy": name,
         "title": card.title,
         "budgets": [notion for notion, kind in NOTIONS.items() if kind in card.channels],
-        "trust_model": card.trust_model,
+        "trust_model": "void" if card.void else card.trust_model,
         "protects": "rewards" if private else None,
         "view": card.view if private else None,
         "source": card.source,

@@ -25,7 +25,8 @@ def read_files(folder: str | os.PathLike[str], digests: Mapping[str, str], instr
         try:
             contents[name] = (Path(folder) / name).read_bytes()
         except (OSError, TypeError, ValueError) as error:
-            raise ArgumentError(f"folder must hold {name}, got {folder!r} ({error}).  {instructions}", "folder") from error
+            given = str(folder) if isinstance(folder, Path) else folder
+            raise ArgumentError(f"folder must hold {name}, got {given!r} ({error}).  {instructions}", "folder") from error
         found = sha256(contents[name]).hexdigest()
         if check and found != digest:
             raise ArgumentError(

@@ -18,6 +18,7 @@ from ..validation import integer, real
 from .policy import Policy
 
 MOST_FEATURES = 2048
+SHORTEST, LONGEST = 1e-50, 1e50  # bounds on features: their squares have to be numbers
 
 
 @kernel
@@ -43,7 +44,7 @@ class ContextualPolicy(Policy):
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
         self.dimension: int = integer("dimension", config["dimension"], 1, MOST_FEATURES)
-        self.context_bound: float = real("context_bound", config["context_bound"], 0.0, 1e50, strict=True)
+        self.context_bound: float = real("context_bound", config["context_bound"], SHORTEST, LONGEST)
         super().__init__({**config, "dimension": self.dimension, "context_bound": self.context_bound}, budget=budget, **options)
 
     @property
@@ -71,9 +72,12 @@ class ContextualPolicy(Policy):
     def _viewed(self, contexts: Any) -> np.ndarray:
         shape = (self.n_arms, self.dimension)
         try:
-            view = np.array(contexts, dtype=np.float64, order="C")
-        except (TypeError, ValueError):
-            raise ArgumentError(f"contexts must be an array of numbers of shape {shape}, got {contexts!r}", "contexts") from None
+            given = np.asarray(contexts)
+        except ValueError:  # rows of different lengths
+            given = np.array(None)
+        if given.dtype.kind not in "biuf":  # NumPy would read words as numbers, and drop imaginary parts
+            raise ArgumentError(f"contexts must be an array of real numbers of shape {shape}, got {contexts!r}", "contexts")
+        view = np.array(given, dtype=np.float64, order="C")
         if view.shape != shape:
             raise ArgumentError(f"contexts must have shape {shape}, got {view.shape}", "contexts")
         if not np.all(np.abs(view) < 1e100):
@@ -86,7 +90,7 @@ class ContextualPolicy(Policy):
         return view[arm]
 
     def _features(self, number: int, arm: int) -> np.ndarray:
-        return self._progress.contexts[number][arm]
+        return self._progress.contexts[number][arm if self.choices_public else 0]
 
     def _standing(self, view: np.ndarray) -> tuple[int, float]:
         # Under new contexts the last arm means nothing.
@@ -98,7 +102,8 @@ class ContextualPolicy(Policy):
 
     def _decision(self, arm: int, propensity: float, recorded: bool, view: np.ndarray) -> Any:
         if recorded:
-            self._progress.contexts[self._progress.pulls] = view
+            # Of the other arms nothing is asked later, unless a person may openly take one.
+            self._progress.contexts[self._progress.pulls] = view if self.choices_public else view[int(arm) : int(arm) + 1].copy()
         return super()._decision(arm, propensity, recorded, view)
 
     def _book(self, arm: int, x: np.ndarray, n: int) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NoReturn
 
 from ..errors import ArgumentError
 from ..privacy.channels import Channel, Laplace, Open
@@ -18,6 +19,8 @@ COUNTERS: dict[str, Any] = {
     "hybrid": HybridTree,
     "independent": Independent,
 }
+
+_IN_INTEGERS = ("tree", "toeplitz", "hybrid", "independent")
 
 
 def counter_for(name: str | None, horizon: int | None, channel: Channel, *, secure: bool) -> Counter:
@@ -40,12 +43,19 @@ def counter_for(name: str | None, horizon: int | None, channel: Channel, *, secu
             "horizon must be an upper bound on the number of rounds unless counter is 'hybrid', got None", "horizon"
         )
     counter: Counter = COUNTERS[name](horizon)
-    counter.column_norm(channel.norm)  # refuses noise that does not fit
+    if channel.norm == 1 and not counter.pure:
+        _refuse(name, [other for other, cls in COUNTERS.items() if cls.pure], "with Laplace noise")
+    if secure and name not in _IN_INTEGERS:
+        _refuse(name, _IN_INTEGERS, "with secure noise, whose sums are integers")
     if secure:
         from ..privacy.secure import integer_counter
 
         return integer_counter(counter)
     return counter
+
+
+def _refuse(name: str, fitting: Iterable[str], where: str) -> NoReturn:
+    raise ArgumentError(f"counter must be one of {', '.join(map(repr, fitting))} {where}, got {name!r}", "counter")
 
 
 def _best(horizon: int, channel: Channel, secure: bool) -> str:

@@ -15,7 +15,7 @@ from ..privacy.budgets import Budget
 from ..privacy.channels import Channel
 from ..privacy.continual import draws_of
 from ..privacy.ledger import LINES, Ledger, Meter, grown, write
-from ..privacy.noise import NoiseSource
+from ..privacy.noise import EXACT, NoiseSource
 from .decisions import Progress
 from .protocol import Kernels, Wall
 from .steps import Steps
@@ -95,7 +95,7 @@ class Crossing:
     @property
     def _is_secure(self) -> bool:
         """Whether releases need the secure source."""
-        return self._noise.secure and not self._takes_reports
+        return self._noise.secure and self.budget is not None and not self._takes_reports
 
     def _cross_slowly(self) -> None:
         """The same release as ``steps.cross``, around a journal and a noise source that compiled code cannot call."""
@@ -153,7 +153,8 @@ class Crossing:
     def _refuse_inexact_sums(self) -> None:
         most = self._noise.most_records
         if self._exactly is not None:
-            most = min(most, math.floor(self._exactly.largest * self._exactly.grid / (self._extent() + self._exactly.grid)))
+            grid, largest = self._exactly.grid, min(self._exactly.largest, EXACT - 1)
+            most = min(most, math.floor(largest * grid / (self._extent() + grid)))
         records = self._progress.rounds - int(self._wall.opened[self.kernels.part(self.params, self._public)])
         if records > most:
             self._progress.exhausted = True

@@ -47,7 +47,7 @@ class Progress:
     standing: tuple[int, float] = (0, 1.0)  # arm and propensity
     pending: dict[int, int] = field(default_factory=dict)  # pull -> arm, for answers to come
     booked: dict[int, int] = field(default_factory=dict)  # arm -> rounds that no release has covered
-    contexts: dict[int, np.ndarray] = field(default_factory=dict)  # pull -> features of every arm (K, d), for answers to come
+    contexts: dict[int, np.ndarray] = field(default_factory=dict)  # pull -> features: of its arm (1, d), or of all (K, d)
     weights: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (d,) sum of the features of all booked rounds
 
     def copy(self) -> Progress:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import ArgumentError, UpdateError
 from ..privacy.budgets import ApproxDP, Budget
-from ..privacy.channels import LAPLACE, PURE, Calibration
+from ..privacy.channels import LAPLACE, OPEN, PURE, Calibration
 from ..privacy.continual import Counter, Independent, single
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import WHOLE, Meter, empty_arrays
@@ -82,6 +82,7 @@ class Policy(Crossing):
             self._meter = replace(self._meter, limit=self.channel.cost(self._meter.currency))
         self.params = self._params()
         self._start()
+        self._refuse_wide_noise()
         self._built = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -411,17 +412,23 @@ class Policy(Crossing):
             np.zeros(length),
             np.zeros(parts + 1, np.int64),
             empty_arrays(),
-            PURE if counter is not None and channel.family == LAPLACE else channel.family,
+            self._charged(counter),
             single() if counter is None else counter.start(length, channel.norm),
             np.zeros(0 if counter is None else length),
         )
         return raw, public, wall
 
+    def _charged(self, counter: Counter | None) -> int:
+        """The family that ledger lines name; open where no sensitivity is true, so that nothing can be added up."""
+        if self.card.void or not self.clip:
+            return OPEN
+        return PURE if counter is not None and self.channel.family == LAPLACE else self.channel.family
+
     def _restart_sum(self) -> None:
         """Give a policy with secure noise a running sum in integers, in place of the simulated one."""
         counter = self._counter()
         self._exactly = None
-        if counter is None or not self._is_secure or self.budget is None:
+        if counter is None or not self._is_secure:
             return
         from ..privacy.secure import SecureNoise, SecureSum
 
@@ -429,6 +436,17 @@ class Policy(Crossing):
         self._exactly = SecureSum(counter, size, self._config["grid"], cast(SecureNoise, self._noise))
         light = Independent(counter.horizon).start(size, self.channel.norm)  # which only counts the releases
         self._wall = self._wall._replace(running=light)
+
+    def _refuse_wide_noise(self) -> None:
+        """At once, and not at the first release."""
+        if not self._is_secure:
+            return
+        from ..privacy.secure import refuse_wide_noise
+
+        if self._exactly is None:
+            refuse_wide_noise(self.noise_scale, self._config["grid"])
+        else:
+            self._exactly.refuse_wide_noise(self.channel, self.channel.scale(self._movement()))
 
     def _start(self) -> None:
         noisy = self.budget is not None and not self._takes_reports

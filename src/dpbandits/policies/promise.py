@@ -45,7 +45,7 @@ def calibrated_channel(policy: Policy) -> Channel:
 def what_holds(policy: Policy) -> Budget | None:
     """The budget that one release, and by parallel composition the whole run, really spends; None where nothing holds."""
     budget, channel = policy.budget, policy.channel
-    if not policy.clip:
+    if policy.card.void or not policy.clip:
         return None
     if policy.calibration == "paper" and isinstance(budget, ApproxDP) and isinstance(channel, Gaussian):
         if policy._noise.secure:
@@ -64,8 +64,9 @@ def describe(policy: Policy, *, simulated: bool = False) -> Guarantee:
     card, holds = policy.card, what_holds(policy)
     lo, hi = policy.reward_range
     private = policy.budget is not None
+    promised = private and not card.void
     assumptions = []
-    if private and policy.clip:
+    if promised and policy.clip:
         assumptions.append(f"a person contributes one round, and rewards lie in [{lo:g}, {hi:g}], which clipping enforces")
         assumptions += policy._assumed()
         if card.trust_model == "local" and not policy._takes_reports:
@@ -75,13 +76,15 @@ def describe(policy: Policy, *, simulated: bool = False) -> Guarantee:
         # With public choices, when a deviation is reported decides when the episode ends.
         if card.learns_at_once or policy.patience is None or policy.choices_public:
             assumptions.append("the time at which an answer arrives carries no private information")
-    if private and policy.choices_public:
+    if promised and policy.choices_public:
         assumptions.append("it is public when a person does something else than was recommended")
     noise = SimulationNoise if simulated else policy._noise
-    caveats = list(noise.caveats) if private else []
+    caveats = [card.void] if private and card.void else []
+    if private:
+        caveats += noise.caveats
     if private and not policy.clip:
         caveats.append("Rewards are not clipped, so that no sensitivity bound is true: the guarantee is void")
-    if private and holds is None and policy.clip:
+    if promised and holds is None and policy.clip:
         caveats.append("The published calibration gives no (epsilon, delta) guarantee with delta below 1")
     if private and holds is not None and holds != policy.budget:
         caveats.append(f"The published calibration was asked for {policy.budget} and really gives what is stated here")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernel import Kernel, bind, entry, kernel, unbound
+from ..kernel import Kernel, bind, entry, inlined, kernel, unbound
 from ..privacy.continual import disclose, draws_of, is_spent, pass_on
 from ..privacy.ledger import write
 from .protocol import Kernels
@@ -104,7 +104,7 @@ class Steps(NamedTuple):
     absorb: Kernel
     absorb_and_cross: Kernel
     cross: Kernel
-    cross_inside: Kernel  # the same, for compiled callers
+    cross_inside: Kernel  # the same, compiled into the loops that call it
     see: Kernel
     disclose: Kernel  # the channel alone
 
@@ -125,7 +125,8 @@ def steps_of(kernels: Kernels, *, noisy: bool = True) -> Steps:
             return bind(template, **{name: k[name] for name in names}, **others)
 
         channel = disclose if noisy else pass_on
-        inside = fill(_cross, "sensitivity", "part", "summarise", "publish", disclose=channel)
+        parts = ("sensitivity", "part", "summarise", "publish")
+        inside = fill(_cross, *parts, disclose=channel)
         _bound[key] = Steps(
             decide=fill(_decide, "choose", "remember", "hold"),
             advance=fill(_advance, "note", "due"),
@@ -133,7 +134,7 @@ def steps_of(kernels: Kernels, *, noisy: bool = True) -> Steps:
             absorb=fill(_absorb, "note", "collect", "due"),
             absorb_and_cross=fill(_absorb_and_cross, "note", "collect", "due", cross=inside),
             cross=bind(_cross_from_python, cross=inside),
-            cross_inside=inside,
+            cross_inside=inlined(bind(_cross, **{name: inlined(k[name]) for name in parts}, disclose=channel)),
             see=fill(_see, "see"),
             disclose=bind(_disclose_from_python, disclose=channel),
         )

@@ -100,6 +100,14 @@ class ZCDP(Budget):
         )
         return ApproxDP(max(epsilon, math.ulp(0.0)), delta)
 
+    def delta_at(self, epsilon: float) -> float:
+        """The least known delta for which (epsilon, delta)-DP follows.
+
+        >>> round(ZCDP(0.02).delta_at(0.8999), 8)
+        1e-06
+        """
+        return accounting.zcdp_delta(self.rho, real("epsilon", epsilon, 0.0))
+
     def to_rdp(self, alpha: float) -> RDP:
         """The bound at one order alpha > 1."""
         return RDP(alpha, self.rho * alpha)

@@ -268,13 +268,14 @@ class Ledger:
         Events of that library know no parallel composition, so that the other lines are left out.
         """
         import dp_accounting
+        from scipy import special
 
         makers: dict[int, Any] = {
             OPEN: lambda _: dp_accounting.NonPrivateDpEvent(),
             GAUSSIAN: dp_accounting.GaussianDpEvent,
             LAPLACE: dp_accounting.LaplaceDpEvent,
             # Randomised response on one bit, which dominates every mechanism of its epsilon; its parameter is P(answer is random).
-            PURE: lambda multiplier: dp_accounting.RandomizedResponseDpEvent(2.0 / (math.exp(1.0 / multiplier) + 1.0), 2),
+            PURE: lambda multiplier: dp_accounting.RandomizedResponseDpEvent(2.0 * float(special.expit(-1.0 / multiplier)), 2),
         }
         lines = self._worst_lines()
         span, noise = self._arrays.span[lines], self._arrays.noise[lines]

@@ -17,6 +17,7 @@ from ..validation import choice, integer
 from .channels import Channel
 
 STREAMS = ("environment", "policy", "privacy")
+EXACT = 2**53  # integers below it are floats
 
 
 class NoiseSource(ABC):

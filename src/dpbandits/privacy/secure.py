@@ -30,16 +30,15 @@ import numpy as np
 from ..errors import ArgumentError, BudgetExhausted, DPBanditsError, MissingExtra
 from .channels import GAUSSIAN, OPEN, Channel
 from .continual import BinaryTree, Counter, HybridTree, Independent, SqrtToeplitz
-from .noise import NoiseSource
+from .noise import EXACT, NoiseSource
 
-_EXACT = 2**53  # integers below it are floats
 _FINEST, _COARSEST = 2.0**-40, 2.0**20
 _LARGEST = 2**32  # reward in grid units: at least 2**21 rewards always fit into one exact sum
 _UP = 1.0 + 2.0**-48  # outweighs a dozen roundings
 _BATCH = 32  # noise variables drawn at once
 _SCALES = 64  # for how many scales noise is kept ready
 _MOST_RELEASES = 2**30  # of a continual sum
-_WIDEST = 2.0**50  # noise in grid units, so that no sum of it overflows
+_WIDEST = 2.0**50  # noise in grid units: wider noise would end at 2**63, where it hides nothing, and sums of it overflow
 _BITS = 10  # of the rounded square root: one part in a thousand more variance than without rounding
 
 
@@ -102,7 +101,7 @@ class SecureNoise(Sampler, NoiseSource):
             raise ArgumentError(
                 f"grid must be at least {max(-lo, hi) / _LARGEST:g} for rewards in [{lo:g}, {hi:g}], got {grid!r}"
             )
-        self.most_records = (_EXACT - 1) // largest
+        self.most_records = (EXACT - 1) // largest
 
     def stream(self, name: str) -> np.random.Generator:
         """A generator for exploration, seeded by the operating system.  There is none for noise."""
@@ -119,12 +118,14 @@ class SecureNoise(Sampler, NoiseSource):
 
         Raises:
             DPBanditsError: the statistic is not a vector of exact multiples of the grid, because of a bug of the algorithm.
+            ArgumentError: the grid is too fine for the noise.
         """
         if channel.family == OPEN:
             release[:] = statistic
             return
+        refuse_wide_noise(scale, self.grid)
         units = [value / self.grid for value in statistic.tolist()]
-        if not all(abs(value) < _EXACT and value.is_integer() for value in units):
+        if not all(abs(value) < EXACT and value.is_integer() for value in units):
             raise DPBanditsError("the statistic is not a sum of rewards on the grid: this algorithm cannot use secure noise")
         for i, value in enumerate(units):
             release[i] = (int(value) + self._draw(channel.family, scale / self.grid * _UP)) * self.grid
@@ -187,7 +188,7 @@ class SecureSum:
         if not all(abs(value) <= self.largest and value.is_integer() for value in units):
             raise DPBanditsError(f"the increments are not multiples of the grid within {self.largest} of its units")
         width = scale * self.counter.column_norm(channel.norm) * self._row_scale(t, channel.norm)
-        noise = self._noise(channel.family, width / self.grid)
+        noise = self._noise(channel.family, width)
         self.state.clock[0] = t
         return self._advance(t, np.array(units, np.int64), noise) * self.grid
 
@@ -195,6 +196,11 @@ class SecureSum:
     def largest(self) -> int:
         """The largest increment in grid units, so that rows of all of them stay within 64 bits."""
         return int(2**61 / ((self.counter.horizon or _MOST_RELEASES) * self._row_scale(1, 2)))
+
+    def refuse_wide_noise(self, channel: Channel, scale: float) -> None:
+        """Refuse, before the first release, noise that is too wide in some planned one; ``scale`` as for ``add``."""
+        late = max(1, (self.counter.horizon or _MOST_RELEASES) - 1)  # and no power of two, which ends an epoch of the hybrid
+        refuse_wide_noise(scale * self.counter.column_norm(channel.norm) * self._row_scale(late, channel.norm), self.grid)
 
     def _row_scale(self, t: int, norm: int) -> float:
         """By how much the integer row that ends at release t is longer than the row of C."""
@@ -208,11 +214,8 @@ class SecureSum:
         size = self.state.exact.shape[1]
         if family == OPEN:
             return np.zeros(size, np.int64)
-        if width > _WIDEST:
-            raise DPBanditsError(
-                f"the noise would be {width:g} grid units wide, at most {_WIDEST:g} can be summed: take a coarser grid"
-            )
-        return np.array([self._source._draw(family, width * _UP) for _ in range(size)], np.int64)
+        refuse_wide_noise(width, self.grid)
+        return np.array([self._source._draw(family, width / self.grid * _UP) for _ in range(size)], np.int64)
 
     def _advance(self, t: int, units: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Make the noisy row that ends at release t, and decode the noisy rows."""
@@ -241,6 +244,14 @@ def _node(t: int, exact: np.ndarray, noisy: np.ndarray, units: np.ndarray, noise
     exact[:level] = 0
     noisy[level] = exact[level] + noise
     return noisy[[place for place in range(t.bit_length()) if t >> place & 1]].sum(axis=0).astype(np.float64)
+
+
+def refuse_wide_noise(scale: float, grid: float) -> None:
+    """Raise ArgumentError where noise of that scale is too wide on the grid."""
+    if scale / grid > _WIDEST:
+        raise ArgumentError(
+            f"grid must be coarser: the noise would be {scale / grid:g} grid units wide, at most {_WIDEST:g} can be drawn", "grid"
+        )
 
 
 def integer_counter(counter: Counter) -> Counter:

@@ -24,7 +24,8 @@ from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from .labels import Level, Look, level, looks, number, short
+from .exhibits import Exhibit, Panel, Series
+from .labels import Level, Look, drawn, level, looks, number, short
 from .scenes import Scene
 
 WIDE, NARROW = 9.6, 3.75  # inches: the column of the page at a desk and on a phone
@@ -103,6 +104,84 @@ def regret_curves(
     figure.supylabel("mean regret so far", fontsize=8.5, color=_SOFT)
     _policy_legend(figure, [looks_of[p] for p in summary["policy"].drop_duplicates()], width)
     return figure
+
+
+@matplotlib.rc_context(_STYLE)
+def distance_curves(summary: pd.DataFrame, looks_of: Mapping[str, Look], width: float = WIDE) -> Figure:
+    """Mean distance of the estimated from the true parameter over rounds, one panel per budget; arguments as of ``regret_curves``."""
+    groups = [list(kinds) for _, kinds in groupby(_levels(summary["budget"]), lambda kind: kind.notion)]
+    figure, axes = _panels([len(kinds) for kinds in groups], width, height=2.3)
+    for kinds, alike in zip(groups, axes, strict=True):
+        for kind, ax in zip(kinds, alike, strict=True):
+            _curve_panel(ax, summary[summary["budget"] == kind.text], looks_of, kind.shown)
+            ax.sharey(alike[0])
+            ax.set_yscale("log")
+            ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: number(y, 4)))
+            ax.yaxis.set_minor_locator(NullLocator())
+    figure.supxlabel("rounds (people), logarithmic", fontsize=8.5, color=_SOFT)
+    figure.supylabel("mean distance from the truth", fontsize=8.5, color=_SOFT)
+    _policy_legend(figure, [looks_of[p] for p in summary["policy"].drop_duplicates()], width)
+    return figure
+
+
+@matplotlib.rc_context(_STYLE)
+def exhibit(shown: Exhibit, labels: list[str], width: float = WIDE) -> Figure:
+    """What a study shows besides: panels of lines with bands, or of marks with bars.
+
+    Args:
+        shown: the numbers.
+        labels: of the lines of all exhibits that stand together, so that a name has one colour.
+        width: in inches.
+    """
+    figure, (axes,) = _panels([len(shown.panels)], width, height=2.9)
+    handles = {}
+    for panel, ax in zip(shown.panels, axes, strict=True):
+        for series in panel.series:
+            handles[series.label] = _draw_series(ax, series, drawn(labels.index(series.label)), panel)
+        if panel.line is not None:
+            ax.axhline(panel.line, color=_SOFT, linewidth=1.1, linestyle=(0, (1, 2)))
+        ax.set_title("\n".join(textwrap.wrap(_plain(panel.title, 80), 52 if width < 6 else 34)))
+        ax.set_xlabel(panel.x_label)
+        ax.set_ylabel(panel.y_label)
+        _exhibit_axes(ax, panel)
+    _legend(figure, handles, width)
+    return figure
+
+
+def _draw_series(ax: Axes, series: Series, look: tuple[str, str], panel: Panel) -> Line2D:
+    colour, marker = look
+    style: Any = (0, (4, 3)) if series.dashed else "-"
+    lowest = (
+        np.nanmin(np.where(series.y > 0, series.y, np.nan)) / 10 if panel.y_scale == "log" and (series.y > 0).any() else -np.inf
+    )
+    y, low, high = (np.maximum(values, lowest) for values in (series.y, series.low, series.high))
+    if series.marks:
+        ax.vlines(series.x, low, high, color=colour, linewidth=1.4)
+        (line,) = ax.plot(series.x, y, color=colour, marker=marker, linestyle=style)
+        return line
+    ax.fill_between(series.x, low, high, color=colour, alpha=0.18, linewidth=0)
+    (line,) = ax.plot(series.x, y, color=colour, linestyle=style)
+    return line
+
+
+def _exhibit_axes(ax: Axes, panel: Panel) -> None:
+    if panel.x_scale == "log":
+        ax.set_xscale("log")
+        ax.xaxis.set_major_locator(LogLocator(numticks=6))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: short(x)))
+        ax.xaxis.set_minor_locator(NullLocator())
+    places = sorted({float(x) for series in panel.series for x in series.x})
+    if panel.x_scale == "linear" and len(places) <= 6:
+        ax.xaxis.set_major_locator(FixedLocator(places))
+        ax.margins(x=0.1)
+    if panel.y_scale == "symlog":
+        ax.set_yscale("symlog", linthresh=panel.threshold)
+        if ax.dataLim.y0 >= 0.0:
+            ax.set_ylim(bottom=-panel.threshold / 2)
+    elif panel.y_scale == "log":
+        ax.set_yscale("log")
+        ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: number(y, 3)))
 
 
 @matplotlib.rc_context(_STYLE)

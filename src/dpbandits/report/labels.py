@@ -93,10 +93,10 @@ def looks(policies: Iterable[str], local: Collection[str] = ()) -> dict[str, Loo
     parsed = {policy: _parsed(policy) for policy in policies}
     labels = {policy: _compact(policy, parsed, policy in local) for policy in parsed}
     places = {label: i for i, label in enumerate(dict.fromkeys(labels.values()))}
-    return {policy: Look(label, *_drawn(places[label])) for policy, label in labels.items()}
+    return {policy: Look(label, *drawn(places[label])) for policy, label in labels.items()}
 
 
-def _drawn(place: int) -> tuple[str, str]:
+def drawn(place: int) -> tuple[str, str]:
     """Colour and marker: both new for the first dozen, then in other pairs."""
     again, i = divmod(place, len(_COLOURS))
     return _COLOURS[i], _MARKERS[(i + again) % len(_MARKERS)]
@@ -110,7 +110,8 @@ def _parsed(policy: str) -> tuple[str, dict[str, str]]:
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
         return policy, {}
     arguments = {k.arg: re.sub(r"\.0$", "", ast.unparse(k.value)) for k in call.keywords if k.arg}
-    arguments.pop("n_arms", None)  # the environment's, not the policy's
+    for name in ("n_arms", "dimension", "arms"):  # the environment's, not the policy's
+        arguments.pop(name, None)
     return call.func.id, arguments
 
 

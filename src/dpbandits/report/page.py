@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -13,7 +14,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from . import figures
+from . import claims, figures
 from .findings import in_people, in_regret, meaning, of_row
 from .guarantees import cards, local, simulated, stamp
 from .html import Html, items, picture, table, tag, text
@@ -82,7 +83,10 @@ class _Page:
         return Html("\n".join([*parts, self._contents()]))
 
     def _contents(self) -> Html:
-        links = {"findings": "Main findings", **{_anchor(i): self._heading(scene) for i, scene in enumerate(self.scenes)}}
+        links = {"claims": "Claims"} if self.record.claims else {}
+        if self.record.exhibits:
+            links["exhibits"] = "Figures of the paper"
+        links |= {"findings": "Main findings", **{_anchor(i): self._heading(scene) for i, scene in enumerate(self.scenes)}}
         if self.trials:
             links["replay"] = "Replay of the real trial"
         links |= {"guarantees": "Guarantees", "reading": "How to read this page"}
@@ -93,7 +97,12 @@ class _Page:
         return "Results" if len(self.scenes) == 1 else f"Results: {scene.name}"
 
     def body(self) -> Html:
-        sections = [tag("section", *self._findings(), id="findings")]
+        sections = []
+        if self.record.claims:
+            sections.append(tag("section", *claims.section(self.record.claims, self.record.notes), id="claims"))
+        if self.record.exhibits:
+            sections.append(tag("section", *self._exhibits(), id="exhibits"))
+        sections.append(tag("section", *self._findings(), id="findings"))
         for i, scene in enumerate(self.scenes):
             sections.append(tag("section", *self._scene(i, scene), id=_anchor(i)))
         if self.trials:
@@ -106,6 +115,14 @@ class _Page:
         versions = ", ".join(f"{name} {version}" for name, version in self.record.versions.items())
         took = f"The simulation took {seconds(self.record.elapsed)}. "
         return tag("p", f"Written by dpbandits. {took}{f'Versions: {versions}.' if versions else ''}")
+
+    def _exhibits(self) -> Iterator[Html]:
+        yield tag("h2", "Figures of the paper")
+        shown = self.record.exhibits
+        labels = list(dict.fromkeys(series.label for one in shown for panel in one.panels for series in panel.series))
+        for one in shown:
+            yield tag("h3", one.heading)
+            yield self._figure(None, one.name, partial(figures.exhibit, one, labels), one.alt, one.caption)
 
     # Findings and results -------------------------------------------------------------------------------------------------
 
@@ -131,15 +148,20 @@ class _Page:
 
     def _told(self, findings: Callable[[Scene, Mapping[str, Look]], list[str]]) -> Iterator[Html]:
         for scene in self.scenes:
-            if len(self.scenes) > 1:
+            found = findings(scene, self.looks)
+            if found and len(self.scenes) > 1:
                 yield tag("h4", scene.name)
-            yield items(findings(scene, self.looks))
+            if found:
+                yield items(found)
 
     def _scene(self, index: int, scene: Scene) -> Iterator[Html]:
         yield tag("h2", self._heading(scene))
         yield tag("p", self._setting(scene))
         yield from self._regret(index, scene)
-        yield from self._shares(index, scene)
+        if scene.distances is not None:
+            yield from self._distance(index, scene, scene.distances)
+        if scene.named:
+            yield from self._shares(index, scene)
         if scene.baseline is not None:
             yield from self._helped(index, scene)
         yield tag("h3", "The numbers")
@@ -181,6 +203,17 @@ class _Page:
                 "of privacy have panels of their own because their numbers are not comparable: 1-zCDP is not 1-DP. Dashed lines: "
                 "the same policy with an open channel, that is without noise.",
             )
+
+    def _distance(self, index: int, scene: Scene, curves: pd.DataFrame) -> Iterator[Html]:
+        yield tag("h3", "How far the estimate is from the truth")
+        yield self._figure(
+            index,
+            "distance",
+            lambda width: figures.distance_curves(curves, self.looks, width),
+            f"Curves of the mean distance between estimated and true parameter over {scene.horizon:,} rounds, one panel per budget.",
+            "The L2 distance between the parameter that a policy believes in and that of the environment, mean over runs with 95 % bands. "
+            "Good play needs the parameter only in the directions that matter.",
+        )
 
     def _shares(self, index: int, scene: Scene) -> Iterator[Html]:
         beside = f", beside {scene.reference[0]}" if scene.reference else ""

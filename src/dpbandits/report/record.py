@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pandas as pd
 
 from ..simulation.results import Result
+from .claims import Claim
+from .exhibits import Exhibit
 
 
 class Replay(Protocol):
@@ -36,6 +38,9 @@ class StudyRecord:
         config: the study as it was declared; JSON data.
         versions: package -> version.
         elapsed: seconds that the simulation took.
+        claims: what was measured of a paper, first on the page.
+        exhibits: figures that follow them.
+        notes: what a reader of the claims has to know besides.
     """
 
     title: str
@@ -46,3 +51,6 @@ class StudyRecord:
     config: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     elapsed: float = 0.0
+    claims: Sequence[Claim] = ()
+    exhibits: Sequence[Exhibit] = ()
+    notes: Sequence[str] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,8 @@ class Scene(NamedTuple):
         runs: the result's rows of this environment, with ``helped``: the expected successes per 1,000 people, given which arms were played.
         curves: the result's summary of this environment.
         table: one row per policy and budget, in the order of the study, budgets from strict to loose.
+        distances: a summary as ``curves``, of how far estimates of the parameter are from it; None where there are none.
+        named: whether arms are the same in every round, so that their shares mean something; fresh contexts have numbers only.
     """
 
     name: str
@@ -44,6 +47,8 @@ class Scene(NamedTuple):
     runs: pd.DataFrame
     curves: pd.DataFrame
     table: pd.DataFrame
+    distances: pd.DataFrame | None = None
+    named: bool = True
 
     @property
     def baseline(self) -> tuple[str, float] | None:
@@ -89,13 +94,30 @@ def estimate(values: np.ndarray) -> Estimate:
 def scenes(result: Result) -> list[Scene]:
     """Every environment of a result."""
     summary = result.summary(CONFIDENCE, _RESAMPLES)
+    distances = _distances(result)
     return [
-        _scene(result, str(name), summary[summary["environment"] == name])
+        _scene(result, str(name), summary[summary["environment"] == name], _of(distances, str(name)))
         for name in result.runs["environment"].drop_duplicates()
     ]
 
 
-def _scene(result: Result, name: str, curves: pd.DataFrame) -> Scene:
+def _distances(result: Result) -> pd.DataFrame | None:
+    """The summary of distances, of the policies that have an estimate."""
+    if "distance" not in result.frame:
+        return None
+    known = result.frame[result.frame["distance"].notna()]
+    frame = known.assign(regret=known["distance"])
+    return None if frame.empty else replace(result, frame=frame).summary(CONFIDENCE, _RESAMPLES)
+
+
+def _of(summary: pd.DataFrame | None, environment: str) -> pd.DataFrame | None:
+    if summary is None:
+        return None
+    chosen = summary[summary["environment"] == environment]
+    return None if chosen.empty else chosen
+
+
+def _scene(result: Result, name: str, curves: pd.DataFrame, distances: pd.DataFrame | None) -> Scene:
     facts: dict[str, Any] = result.info.get("environments", {}).get(name) or {}
     runs = result.runs[result.runs["environment"] == name].reset_index(drop=True)
     # Environments of one study may have different numbers of arms: the columns of the others are empty here.
@@ -115,6 +137,8 @@ def _scene(result: Result, name: str, curves: pd.DataFrame) -> Scene:
         runs=runs,
         curves=curves,
         table=pd.DataFrame(),
+        distances=distances,
+        named=not facts or means is not None or facts.get("arm_names") != [f"arm {a}" for a in range(shares.shape[1])],
     )
     return scene._replace(table=_table(scene, _policies(result)))
 

@@ -10,33 +10,13 @@ from typing import Any
 import numpy as np
 
 from ..environments.contexts import ContextKernels
-from ..kernel import Kernel, bind, entry, kernel, unbound
+from ..kernel import Kernel, bind, entry, inlined, kernel, unbound
 from ..policies.protocol import Kernels
 from ..policies.steps import steps_of
 from ..privacy.ledger import is_full
 from .loops import BAD_SENSITIVITY, DONE, LEDGER_FULL, MARK, PAUSED, ROUND
 
-show = answer = see = choose = note = collect = due = estimate = cross = play_round = distance_to = unbound
-
-
-@kernel
-def _play_round(params, raw, public, environment, t, view, seen, altered, bounds, tally, world_rng, choice_rng):
-    """One round without its release."""
-    hidden = show(environment, t, view, world_rng)
-    if altered:
-        see(params, view, seen, choice_rng)
-    arm = choose(params, public, seen, choice_rng)[0]
-    reward, regret = answer(environment, t, view, hidden, arm, world_rng)
-    if bounds[0]:
-        reward = min(max(reward, bounds[1]), bounds[2])
-    tally.sums[0] += regret
-    tally.sums[1] += reward
-    tally.counts[arm] += 1
-    if tally.trace.size > 0:
-        tally.trace[t] = arm
-    x = seen[arm]
-    note(params, public, arm, x, 1)
-    collect(params, raw, public, arm, x, reward, 1)
+show = answer = see = choose = note = collect = due = estimate = cross = play = distance_to = unbound
 
 
 @kernel
@@ -48,8 +28,8 @@ def _distance_to(params, public, parameter):
     return np.sqrt(squared)
 
 
-@entry
-def _contexts(
+@kernel
+def _play(
     params,
     raw,
     public,
@@ -72,6 +52,7 @@ def _contexts(
     ``view`` holds what the environment shows, ``seen`` what the algorithm takes it for: the same array unless ``altered``.
     """
     cursor, marks, curve, distance, sums, ledger = tally.cursor, tally.marks, tally.curve, tally.distance, tally.sums, wall.ledger
+    clip, lo, hi = bounds
     t, mark = cursor[ROUND], cursor[MARK]
     status = DONE
     while t < horizon:
@@ -81,7 +62,21 @@ def _contexts(
         if is_full(ledger):
             status = LEDGER_FULL
             break
-        play_round(params, raw, public, environment, t, view, seen, altered, bounds, tally, world_rng, choice_rng)
+        hidden = show(environment, t, view, world_rng)
+        if altered:
+            see(params, view, seen, choice_rng)
+        arm = choose(params, public, seen, choice_rng)[0]
+        reward, regret = answer(environment, t, view, hidden, arm, world_rng)
+        if clip:
+            reward = min(max(reward, lo), hi)
+        sums[0] += regret
+        sums[1] += reward
+        tally.counts[arm] += 1
+        if tally.trace.size > 0:
+            tally.trace[t] = arm
+        x = seen[arm]
+        note(params, public, arm, x, 1)
+        collect(params, raw, public, arm, x, reward, 1)
         t += 1
         if due(params, public) and not cross(params, raw, public, wall, t, privacy_rng):
             status = BAD_SENSITIVITY
@@ -95,6 +90,12 @@ def _contexts(
     return status
 
 
+@entry
+def _contexts(*arguments):
+    """``play`` for callers that hand over Python generators.  All rounds are one call: each array that an entry hands over costs time."""
+    return play(*arguments)
+
+
 _bound: dict[tuple[Kernels, ContextKernels], Kernel] = {}
 
 
@@ -103,12 +104,12 @@ def context_loop(kernels: Kernels, environment: ContextKernels) -> Kernel:
     key = (kernels, environment)
     if key not in _bound:
         algorithm: dict[str, Any] = kernels._asdict()
-        own = {name: algorithm[name] for name in ("see", "choose", "note", "collect")}
-        _bound[key] = bind(
-            _contexts,
-            due=kernels.due,
+        every_round = {name: algorithm[name] for name in ("see", "choose", "note", "collect", "due")} | environment._asdict()
+        play = bind(
+            _play,
+            **{name: inlined(step) for name, step in every_round.items()},
             cross=steps_of(kernels).cross_inside,
-            play_round=bind(_play_round, **own, show=environment.show, answer=environment.answer),
             distance_to=bind(_distance_to, estimate=kernels.estimate),
         )
+        _bound[key] = bind(_contexts, play=play)
     return _bound[key]

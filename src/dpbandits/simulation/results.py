@@ -41,10 +41,27 @@ class Result:
 
     @classmethod
     def combined(cls, results: Sequence[Result]) -> Result:
-        """Results of the same policies in several environments as one."""
+        """Several results as one: of the same or other policies, in the same or other environments.
+
+        ``info`` names every environment and every policy with its budget once; ``horizon`` and ``runs`` are the largest.
+
+        Raises:
+            ArgumentError: there are none, or two hold the same policy and budget in the same environment.
+        """
         if not results:
             raise ArgumentError("results must hold at least one result")
-        info = {**results[0].info, "environments": {k: v for result in results for k, v in result.info["environments"].items()}}
+        held = pd.concat([result.runs[_KEYS].drop_duplicates() for result in results])
+        if held.duplicated().any():
+            twice = held[held.duplicated()].iloc[0]
+            raise ArgumentError(f"results must hold every policy once per environment, got {twice.to_dict()} twice")
+        infos = [result.info for result in results]
+        policies = {(entry["policy"], entry["budget"]): entry for info in infos for entry in info["policies"]}
+        info = {
+            **infos[0],
+            **{name: max(info[name] for info in infos) for name in ("horizon", "runs")},
+            "environments": {name: facts for info in infos for name, facts in info["environments"].items()},
+            "policies": list(policies.values()),
+        }
         frame = pd.concat([result.frame for result in results], ignore_index=True)
         return cls(frame, pd.concat([result.runs for result in results], ignore_index=True), info)
 

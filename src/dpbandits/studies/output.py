@@ -21,6 +21,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import ArgumentError
+from ..report.claims import claims_table
 from ..report.record import StudyRecord
 
 try:
@@ -29,7 +30,7 @@ except ImportError:  # Windows, where dead runs' folders stay
     fcntl = None  # type: ignore[assignment]
 
 MANIFEST = "manifest.json"
-_WRITTEN = {"report.html", "figures", "results.parquet", "summary.csv", "replay.csv", MANIFEST}
+_WRITTEN = {"report.html", "figures", "results.parquet", "summary.csv", "replay.csv", "claims.csv", MANIFEST}
 _FIGURES = {".svg", ".png"}
 _NAMED = 5
 _PREFIX, _SUFFIX = ".dpbandits-", ".partial"
@@ -64,6 +65,8 @@ def write_results(folder: Path, record: StudyRecord, *, started: datetime, n_job
     final_table(record).to_csv(folder / "summary.csv", index=False)
     if record.replay is not None:
         record.replay.summary().to_csv(folder / "replay.csv", index=False)
+    if record.claims:
+        claims_table(record.claims).to_csv(folder / "claims.csv", index=False)
     write(folder, record)
     ended = datetime.now(UTC)
     manifest = {
@@ -90,9 +93,10 @@ def final_table(record: StudyRecord) -> pd.DataFrame:
     ``releases`` and ``spent``, which is the largest of all runs.
     """
     keys = ["environment", "policy", "budget"]
-    result, horizon = record.result, record.result.frame["round"].max()
+    result = record.result
+    horizons = result.frame.groupby("environment")["round"].transform("max")
     # The bands of the other rounds cost most of the time of a summary; leaving them out does not change this one.
-    summary = replace(result, frame=result.frame[result.frame["round"] == horizon]).summary()
+    summary = replace(result, frame=result.frame[result.frame["round"] == horizons]).summary()
     last = summary.rename(columns={"mean": "regret", "round": "rounds"})
     runs = result.runs.groupby(keys, sort=False)
     extra = runs.agg(reward=("reward", "mean"), releases=("releases", "mean"), spent=("spent", "max")).reset_index()

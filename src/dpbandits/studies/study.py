@@ -24,29 +24,27 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import re
 import sys
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
-import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from .. import environments
-from ..environments import ArmsEnvironment, LoggedTrial, RewardTable
-from ..errors import ArgumentError, DPBanditsError, StudyError
+from ..environments import ArmsEnvironment, ContextEnvironment, LoggedTrial
+from ..errors import StudyError
 from ..policies import Options, Policy, registered
 from ..privacy import Budget
-from .form import Budgets, Entry, Horizon, PolicyEntry, StudyForm, close_name, form_problems, notions_of, without_name
+from .building import Problems, build
+from .form import Budgets, Entry, Horizon, PolicyEntry, StudyForm, close_name, form_problems, notions_of
+from .worlds import Worlds, read_worlds
 
 DEMO = Path(__file__).with_name("demo.toml")
 
-# A study sets the first two itself; noise is always simulated, from the study's seed.
-_NOT_IN_FILES = {"n_arms", "budget", "seed", "noise", "grid"}
-_ANY_ARMS = 3
+# A study sets the first three itself; noise is always simulated, from the study's seed.
+_NOT_IN_FILES = {"n_arms", "dimension", "budget", "seed", "noise", "grid"}
 _ANY_HORIZON = 1000
 
 M = TypeVar("M")
@@ -72,7 +70,7 @@ class Study:
     runs: int
     horizon: int
     record: int | list[int]
-    environments: tuple[ArmsEnvironment, ...]
+    environments: tuple[ArmsEnvironment | ContextEnvironment, ...]
     log: LoggedTrial | None
     policies: tuple[Policy, ...]
     config: dict[str, Any]
@@ -122,7 +120,7 @@ def load_study(path: str | Path, *, before_policies: Callable[[], None] = lambda
 
 
 def _parse(data: dict[str, Any], source: str, folder: Path, before_policies: Callable[[], None] = lambda: None) -> Study:
-    problems = _Problems()
+    problems = Problems()
     try:
         form = StudyForm.model_validate(data)
     except ValidationError as error:
@@ -130,12 +128,11 @@ def _parse(data: dict[str, Any], source: str, folder: Path, before_policies: Cal
         problems.extend(form_problems(error))
     # Whatever has the right form is built even where other parts do not, so that all mistakes are found in one go.
     horizon = _valid(Horizon, data.get("horizon"))
-    worlds, log = _environments(_entries(Entry, data, "environments"), folder, horizon, problems)
-    n_arms = worlds[0].n_arms if worlds else getattr(log, "n_arms", _ANY_ARMS)
+    worlds = read_worlds(_entries(Entry, data, "environments"), folder, horizon, problems)
     budgets = _valid(Budgets, data.get("budgets", {}))
     _import(_valid(list[str], data.get("imports", [])) or [], folder, problems)
     before_policies()
-    policies = _policies(_entries(PolicyEntry, data, "policies"), budgets, n_arms, horizon, problems)
+    policies = _policies(_entries(PolicyEntry, data, "policies"), budgets, worlds, horizon, problems)
     if form is not None and isinstance(form.record, list) and (late := [r for r in form.record if r > form.horizon]):
         problems.add("record", f"must hold rounds up to the horizon {form.horizon}, got {late}")
     if problems or form is None:
@@ -149,21 +146,12 @@ def _parse(data: dict[str, Any], source: str, folder: Path, before_policies: Cal
         runs=form.runs,
         horizon=form.horizon,
         record=form.record,
-        environments=tuple(worlds),
-        log=log,
+        environments=tuple(worlds.simulated),
+        log=worlds.log,
         policies=tuple(policies),
         config=config,
         folder=folder,
     )
-
-
-class _Problems(list[str]):
-    """What is wrong with a file, each thing once."""
-
-    def add(self, place: str, message: str) -> None:
-        line = f"{place}: {message}"
-        if line not in self:
-            self.append(line)
 
 
 def _valid(form: Any, data: Any) -> Any:
@@ -180,7 +168,7 @@ def _entries(form: type[M], data: dict[str, Any], section: str) -> list[tuple[st
     return [(place, entry) for place, entry in checked if entry is not None]
 
 
-def _import(modules: list[str], folder: Path, problems: _Problems) -> None:
+def _import(modules: list[str], folder: Path, problems: Problems) -> None:
     """Import modules from the study's folder or the path, so that what they register is known."""
     sys.path.insert(0, here := str(folder.resolve()))
     try:
@@ -194,72 +182,11 @@ def _import(modules: list[str], folder: Path, problems: _Problems) -> None:
         sys.path.remove(here)
 
 
-# Environments -------------------------------------------------------------------------------------------------------------
-
-
-def _kinds(folder: Path) -> dict[str, Callable[..., Any]]:
-    public = {name: getattr(environments, name) for name in environments.__all__}
-    kinds = {name: kind for name, kind in public.items() if isinstance(kind, type) and kind is not ArmsEnvironment}
-    return {**kinds, RewardTable.__name__: _table_reader(folder)}
-
-
-def _table_reader(folder: Path) -> Callable[[Any], RewardTable]:
-    def read(path: Any) -> RewardTable:
-        if not isinstance(path, str) or not (folder / path).is_file():
-            raise ArgumentError(f"path must be a file beside the study, got {path!r}", "path")
-        try:
-            text = (folder / path).read_text(encoding="utf-8").splitlines()
-            header = bool(text) and not re.fullmatch(r"[\s\d.,eE+-]*", text[0])
-            return RewardTable(np.loadtxt(text, delimiter=",", ndmin=2, skiprows=int(header)))
-        except ValueError as error:
-            raise ArgumentError(f"path must hold rows of numbers, one column per arm; {path}: {error}", "path") from None
-
-    return read
-
-
-def _is_log(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, LoggedTrial)
-
-
-def _environments(
-    entries: list[tuple[str, Entry]], folder: Path, horizon: int | None, problems: _Problems
-) -> tuple[list[ArmsEnvironment], LoggedTrial | None]:
-    kinds, worlds, log, first = _kinds(folder), [], None, ""
-    names: dict[str, str] = {}
-    n_arms = 0
-    for place, entry in entries:
-        if entry.kind not in kinds:
-            problems.add(f"{place}.kind", f"there is no environment {entry.kind!r}; {close_name(entry.kind, kinds)}")
-            continue
-        build = kinds[entry.kind]
-        built = _build(place, build, entry.arguments, {}, set(inspect.signature(build).parameters), problems)
-        if built is None:
-            continue
-        if n_arms not in (0, built.n_arms):
-            problems.add(place, f"has {built.n_arms} arms where {first} has {n_arms}; one study has one number of arms")
-        if not n_arms:
-            n_arms, first = built.n_arms, place
-        if _is_log(build):
-            if log is not None:
-                problems.add(place, "a study replays one log only")
-            log = built
-            continue
-        if repr(built) in names:
-            problems.add(place, f"cannot be told from {names[repr(built)]}: both are {built!r}")
-        names[repr(built)] = place
-        if horizon is not None and built.horizon is not None and horizon > built.horizon:
-            problems.add("horizon", f"must be at most {built.horizon}, the length of {place}, got {horizon}")
-        worlds.append(built)
-    if entries and all(_is_log(kinds.get(entry.kind)) for _, entry in entries):
-        problems.add("environments", "must hold one that is simulated, beside the log that is replayed")
-    return worlds, log
-
-
 # Policies -----------------------------------------------------------------------------------------------------------------
 
 
 def _policies(
-    entries: list[tuple[str, PolicyEntry]], budgets: Budgets | None, n_arms: int, horizon: int | None, problems: _Problems
+    entries: list[tuple[str, PolicyEntry]], budgets: Budgets | None, worlds: Worlds, horizon: int | None, problems: Problems
 ) -> list[Policy]:
     kinds = registered()
     seen: dict[str, str] = {}
@@ -273,13 +200,19 @@ def _policies(
         for name in sorted(given.keys() & _NOT_IN_FILES):
             problems.add(f"{place}.{name}", "a study sets this itself")
             del given[name]
-        fixed: dict[str, Any] = {"n_arms": n_arms}
+        if worlds.sound and (misfit := worlds.misfit(cls, given)):
+            problems.add(place, misfit)
+            continue
+        fixed = {name: value for name, value in worlds.arguments_for(cls).items() if name not in given}
         if "horizon" in known and "horizon" not in given:
             fixed["horizon"] = horizon or _ANY_HORIZON
         for budget in _budgets_for(place, entry, cls, budgets, problems):
-            policy = _build(place, cls, given, {**fixed, "budget": budget}, known, problems)
+            policy = build(place, cls, given, {**fixed, "budget": budget}, known, problems)
             if policy is None:
                 continue
+            if wrong := worlds.wrong_arms(policy):
+                problems.add(f"{place}.arms", wrong)
+                break
             if policy.stream_key in seen:
                 problems.add(place, f"is the same as {seen[policy.stream_key]}: {policy!r}")
             seen[policy.stream_key] = place
@@ -288,12 +221,15 @@ def _policies(
 
 
 def _policy_arguments(cls: type[Policy]) -> set[str]:
+    """The names of what a class takes: its own, and those of its ``options``, such as ``LinearOptions``."""
     own = inspect.signature(cls).parameters
-    return ({name for name in own if name != "options"} | set(Options.__annotations__)) - _NOT_IN_FILES
+    shared = get_args(get_type_hints(cls.__init__).get("options"))
+    options = shared[0] if shared else Options
+    return ({name for name in own if name != "options"} | set(get_type_hints(options))) - _NOT_IN_FILES
 
 
 def _budgets_for(
-    place: str, entry: PolicyEntry, cls: type[Policy], study: Budgets | None, problems: _Problems
+    place: str, entry: PolicyEntry, cls: type[Policy], study: Budgets | None, problems: Problems
 ) -> list[Budget | None]:
     accepted = notions_of(cls.card.channels)
     own = entry.budgets
@@ -311,39 +247,3 @@ def _budgets_for(
         whose = "its own" if own is not None else "the study's"
         problems.add(place, f"none of {whose} budgets fits {entry.kind}, which takes {', '.join(accepted)}")
     return fitting or [None]
-
-
-# Constructors -------------------------------------------------------------------------------------------------------------
-
-
-def _build(
-    place: str, make: Callable[..., Any], given: dict[str, Any], fixed: dict[str, Any], known: set[str], problems: _Problems
-) -> Any:
-    """``make(**given, **fixed)``, or None after noting everything that is wrong with the arguments."""
-    before = len(problems)
-    usable = {}
-    for name, value in given.items():
-        if name in known:
-            usable[name] = value
-        else:
-            problems.add(f"{place}.{name}", f"unknown argument; {close_name(name, sorted(known))}")
-    needed = {name for name, p in inspect.signature(make).parameters.items() if p.default is p.empty and p.kind != p.VAR_KEYWORD}
-    missing = needed - usable.keys() - fixed.keys()
-    for name in sorted(missing):
-        problems.add(f"{place}.{name}", "is missing")
-    while not missing:
-        try:
-            built = make(**usable, **fixed)
-        except (DPBanditsError, TypeError, ValueError) as error:
-            argument = getattr(error, "argument", None) or ""
-            name = argument.partition("[")[0]
-            if name not in usable:
-                problems.add(place, str(error))
-                break
-            problems.add(f"{place}.{argument}", without_name(error))
-            # A constructor reports one argument at a time: leave that one at its default, and see what else is wrong.
-            del usable[name]
-            missing = needed & {name}
-        else:
-            return built if len(problems) == before else None
-    return None

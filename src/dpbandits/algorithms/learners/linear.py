@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ...errors import ArgumentError
 from ...kernel import kernel
 from ...policies import ContextualPolicy, Options
 from ...policies.counting import COUNTERS, counter_for, noise_std
@@ -28,6 +29,8 @@ LINEAR: dict[str, Any] = {
     "context_bound": 1.0,
 }
 MOST_ROUNDS = 10**12
+_ULP = 2.0**-52
+_LEAST_RIDGE = 1e-13  # relative to squared features: less is lost in rounding when features are added
 
 
 class LinearOptions(Options, total=False):
@@ -92,6 +95,10 @@ class LinearPolicy(ContextualPolicy):
         self._radius_scale = real("radius_scale", chosen["radius_scale"], 0.0, 1e12)
         own = {**config, **{name: chosen.pop(name) for name in LINEAR}}
         super().__init__(own, budget=budget, **chosen)
+        if self._ridge < (least := _LEAST_RIDGE * self.context_bound**2):
+            raise ArgumentError(
+                f"ridge must be at least {least:g} for features of length {self.context_bound:g}, got {self._ridge!r}", "ridge"
+            )
 
     def _released(self, horizon: int | None, counter: str | None) -> dict[str, Any]:
         """Check and keep the arguments of the running sum."""
@@ -108,13 +115,15 @@ class LinearPolicy(ContextualPolicy):
         return counter_for(self._counting, self._releases, self.channel, secure=self._noise.secure)
 
     def _movement(self) -> float:
-        # x * (r - r') with |x|_2 <= bound; in the L1 norm at most sqrt(d) times that.  Rounding moves a coordinate of each record by
-        # half a grid step.
+        # x * (r - r') with |x|_2 <= bound; in the L1 norm at most sqrt(d) times that.
         lo, hi = self.reward_range
         d = self.dimension
-        if self.channel.norm == 1:
-            return (hi - lo) * self.context_bound * math.sqrt(d) + d * self._grid
-        return (hi - lo) * self.context_bound + math.sqrt(d) * self._grid
+        reach, step = (hi - lo) * self.context_bound, self._grid
+        if step > 0.0:
+            # Rounding to the grid moves a coordinate of each record by half a step; before it, floats make |x| longer than the bound by
+            # less than one part in 2**52 / d, and move each product by less than one in 2**53.
+            reach += _ULP * self.context_bound * (d * (hi - lo) + max(-lo, hi))
+        return reach * math.sqrt(d) + d * step if self.channel.norm == 1 else reach + math.sqrt(d) * step
 
     @property
     def _grid(self) -> float:
@@ -136,7 +145,8 @@ class LinearPolicy(ContextualPolicy):
         if self.budget is None:
             return 0.0
         releases = self._releases or MOST_ROUNDS
-        return noise_norm(self.channel.norm, self.dimension, self._noise_std, self.noise_scale, releases, probability)
+        widest = self.noise_scale * self._counter().widening(releases, self.channel.norm)
+        return noise_norm(self.channel.norm, self.dimension, self._noise_std, widest, releases, probability)
 
     def _spread(self, probability: float) -> float:
         """What the noise of all releases would stay below in the direction of every arm, if the arms were independent of it."""

@@ -50,6 +50,10 @@ class Counter(ABC):
         """What privacy needs ``column_norm`` to be; the cost of a record rests on the quotient of the two."""
         return self.column_norm(norm)
 
+    def widening(self, n: int, norm: int = 2) -> float:
+        """The largest coefficient that a noise variable of scale ``column_norm`` has in releases 1..n."""
+        return 1.0
+
     def variance(self, t: Any, norm: int = 2) -> Any:
         """The variance of each coordinate of release number ``t``, in units of (multiplier * sensitivity)^2.
 

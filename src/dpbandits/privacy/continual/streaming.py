@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
+import threading
 from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError, BudgetExhausted
+from ...errors import ArgumentError, BudgetExhausted, ClaimError
 from ...validation import choice, integer, real
 from ..budgets import Budget, PureDP
 from ..channels import Channel, Gaussian, Laplace
@@ -61,6 +63,7 @@ def smat(vector: Any) -> np.ndarray:
 class ContinualSum:
     """A running sum, released with noise after every increment, for the budget of one release.
 
+    It can be used from several threads, but neither copied nor used in a forked process: two copies would release the same data twice.
     It assumes that one person contributes to one increment and moves it by at most ``sensitivity``: in the L1 norm with a ``PureDP``
     budget (Laplace noise), else in the L2 norm (Gaussian noise), which for matrices is the Frobenius norm.  ``bound`` enforces it.
 
@@ -110,6 +113,10 @@ class ContinualSum:
         self._secure = choice("noise", noise, ("simulation", "secure")) == "secure"
         family: type[Gaussian] | type[Laplace] = Laplace if isinstance(budget, PureDP) else Gaussian
         self._channel: Channel = family.calibrated(budget, discrete=self._secure)
+        if counter.exact_column_norm(self._channel.norm) > counter.column_norm(self._channel.norm) * (1.0 + 1e-12):
+            raise ArgumentError(
+                f"counter must have noise for all its levels, got {counter!r}: its releases would cost more", "counter"
+            )
         self._meter = Meter.of(budget, discrete=self._secure)
         self._scale = self._channel.scale(self.sensitivity)
         if self._secure:
@@ -118,11 +125,13 @@ class ContinualSum:
             if seed is not None:
                 raise ArgumentError(f"seed must be None with noise='secure', got {seed!r}", "seed")
             self._exactly = SecureSum(counter, size, grid, Sampler())
+            self._exactly.refuse_wide_noise(self._channel, self._scale)
             counter = self._exactly.counter
         else:
             self._running = counter.start(size, self._channel.norm)
             self._rng = SimulationNoise(None if seed is None else integer("seed", seed, 0)).stream("privacy")
         self.counter, self._grid, self._count = counter, grid, 0
+        self._lock, self._process = threading.Lock(), os.getpid()
         self.noise_scale = self._scale * counter.column_norm(self._channel.norm)
 
     @property
@@ -153,19 +162,28 @@ class ContinualSum:
         Raises:
             ArgumentError: ``x`` has another shape, is not finite, not symmetric, or not on the grid; nothing has changed.
             BudgetExhausted: all planned releases were made; nothing has changed.
+            ClaimError: this process is a fork of the one that made the sum.
         """
         vector = self._checked(x)
-        if self._count == self.counter.horizon:
-            raise BudgetExhausted(f"the continual sum was planned for {self._count} releases, and all of them were made")
-        if self._secure:
-            release = self._exactly.add(vector, self._channel, self._scale)
-        else:
-            release = np.empty_like(vector)
-            disclose_from_python(self._running, self._channel.family, self._scale, vector, release, self._rng)
-        self._count += 1
+        if os.getpid() != self._process:
+            raise ClaimError("no release is made in a forked process: it and its parent would release the same data twice")
+        with self._lock:
+            if self._count == self.counter.horizon:
+                raise BudgetExhausted(f"the continual sum was planned for {self._count} releases, and all of them were made")
+            if self._secure:
+                release = self._exactly.add(vector, self._channel, self._scale)
+            else:
+                release = np.empty_like(vector)
+                disclose_from_python(self._running, self._channel.family, self._scale, vector, release, self._rng)
+            self._count += 1
         if len(self.shape) == 2:
             return smat(release)
         return release if self.shape else float(release[0])
+
+    def __getstate__(self) -> Any:
+        raise TypeError(
+            "a ContinualSum is neither copied nor pickled: it holds exact sums, and its copy would release them again"
+        )
 
     def _checked(self, x: Any) -> np.ndarray:
         try:
@@ -173,7 +191,7 @@ class ContinualSum:
         except (TypeError, ValueError):
             array = np.array(math.nan)
         if array.shape != self.shape or not np.all(np.isfinite(array)):
-            raise ArgumentError(f"x must be finite numbers of shape {self.shape}, got {x!r}", "x")
+            raise ArgumentError(f"x must be finite numbers of shape {self.shape}, got an array of shape {array.shape}", "x")
         vector = svec(array) if array.ndim == 2 else np.array(array, ndmin=1)
         if self._bound is not None:
             length = float(np.linalg.norm(vector, self._channel.norm))

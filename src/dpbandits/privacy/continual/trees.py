@@ -155,6 +155,9 @@ class HybridTree(_Dyadic):
     def _column(self, norm: int) -> float:
         return 1.0
 
+    def widening(self, n: int, norm: int = 2) -> float:
+        return float(self.scales(norm)[n.bit_length() - 1])
+
     def scales(self, norm: int) -> np.ndarray:
         """(49,) what the noise of a block, and that of a node in a tree of 1, 2, ... levels, is multiplied with."""
         return (2.0 * np.maximum(1.0, np.arange(LONGEST.bit_length()))) ** (1 / norm)

@@ -1,0 +1,266 @@
+"""LinUCB for arms that stay the same (Abbasi-Yadkori, Pal & Szepesvari 2011), at a cost per round in proportion to K d + d^2.
+
+The mean reward of arm a is <theta, x_a>.  With V = lambda I + sum of x x^T of what was played, LinUCB needs the estimated mean m_a and
+the squared width w_a = |x_a|^2_{V^-1} of every arm.  Playing arm b changes them by one product: with g = X V^-1 x_b,
+
+    w <- w - g^2 / (1 + w_b)        m <- m + g (r - m_b) / (1 + w_b)        (Sherman & Morrison).
+
+Updates lose digits, so that all is computed anew from the counts and the sums of rewards now and then.
+
+Nothing is private: every reward crosses the wall as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from ..kernel import entry, kernel
+from ..policies import Card, Kernels, Options, register
+from ..validation import real
+from .learners.arms import ArmsPolicy, features
+from .learners.dense import factorise, invert
+from .learners.ridge import add_outer, combine, dot, multiply
+
+ROUNDS, ARM, FRESH, REFRESH = range(4)
+LOG_DET, RADIUS = range(2)
+
+_SOONEST = 64  # rounds between two recomputations, which cost no more than that many updates
+_LARGEST = 1e50  # feature: its square is a number
+_ROUNDING = 1e-12
+
+
+class FixedLinUCBParams(NamedTuple):
+    n_arms: int
+    arms: np.ndarray  # (K, d)
+    columns: np.ndarray  # (d, K) the same, along which loops over arms run
+    ridge: float  # lambda
+    subgaussian: float  # s: how far rewards scatter around their mean
+    log_odds: float  # 2 ln(1/p)
+    bias: float  # sqrt(lambda) times the bound on |theta|
+    radius_scale: float
+    movement: float  # hi - lo
+
+
+class FixedLinUCBRaw(NamedTuple):
+    reward: np.ndarray  # (1,)
+
+
+class FixedLinUCBPublic(NamedTuple):
+    means: np.ndarray  # (K,) <x_a, estimate>
+    widths: np.ndarray  # (K,) |x_a|^2_{V^-1}
+    plays: np.ndarray  # (K,) float64: rewards learned from
+    sums: np.ndarray  # (K,) of those rewards
+    inverse: np.ndarray  # (d, d) of V
+    factor: np.ndarray  # (d, d) of V at the last recomputation
+    estimate: np.ndarray  # (d,) at the last recomputation
+    facts: np.ndarray  # (2,) ln(det V / lambda^d), the radius
+    clock: np.ndarray  # (4,) rounds, arm of the last, whether its reward is to be released, round of the next recomputation
+    scratch: np.ndarray  # (2, max(d, K))
+
+
+@kernel
+def recompute(params, public):
+    """V, its inverse, the estimate, and every arm's mean and width, from counts and sums."""
+    d, moment = params.arms.shape[1], public.scratch[0]
+    for i in range(d):
+        moment[i] = 0.0
+        for j in range(d):
+            public.factor[i, j] = params.ridge if i == j else 0.0
+    for a in range(params.n_arms):
+        x = params.arms[a]
+        for i in range(d):
+            moment[i] += public.sums[a] * x[i]
+        if public.plays[a] > 0.0:
+            add_outer(public.factor, public.plays[a], x)
+    factorise(public.factor, 0.0, public.factor, d)
+    invert(public.factor, public.inverse, d)
+    multiply(public.inverse, moment[:d], public.estimate)
+    combine(params.columns, public.estimate, public.means)
+    for a in range(params.n_arms):
+        x = params.arms[a]
+        multiply(public.inverse, x, public.scratch[1])
+        public.widths[a] = dot(x, public.scratch[1])
+
+
+@kernel
+def set_radius(params, public):
+    sampling = params.subgaussian * np.sqrt(params.log_odds + public.facts[LOG_DET])
+    public.facts[RADIUS] = params.radius_scale * (sampling + params.bias)
+
+
+@entry
+def init(params):
+    k, d = params.arms.shape
+    public = FixedLinUCBPublic(
+        np.zeros(k),
+        np.zeros(k),
+        np.zeros(k),
+        np.zeros(k),
+        np.zeros((d, d)),
+        np.zeros((d, d)),
+        np.zeros(d),
+        np.zeros(2),
+        np.array([0, 0, 0, _SOONEST]),
+        np.zeros((2, max(d, k))),
+    )
+    recompute(params, public)
+    set_radius(params, public)
+    return FixedLinUCBRaw(np.zeros(1)), public
+
+
+@kernel
+def choose(params, public, view, rng):
+    """The arm of highest m + radius sqrt(w), the first of equals.
+
+    Beginning with the last arm, which is often the best, most others are seen to be below it without a root.
+    """
+    means, widths, radius = public.means, public.widths, public.facts[RADIUS]
+    arm = public.clock[ARM]
+    best = means[arm] + radius * np.sqrt(max(widths[arm], 0.0))
+    squared, below = radius * radius * (1.0 + 1e-9), best - _ROUNDING * abs(best)
+    for a in range(params.n_arms):
+        gap = below - means[a]
+        if gap > 0.0 and gap * gap > squared * widths[a]:
+            continue
+        index = means[a] + radius * np.sqrt(max(widths[a], 0.0))
+        if index > best or (index == best and a < arm):
+            best, arm = index, a
+            below = best - _ROUNDING * abs(best)
+    return arm, 1.0
+
+
+@kernel
+def note(params, public, arm, x, n):
+    public.clock[ROUNDS] += n
+    public.clock[ARM] = arm
+    public.clock[FRESH] = 1
+
+
+@kernel
+def collect(params, raw, public, arm, x, reward, n):
+    raw.reward[0] = reward
+
+
+@kernel
+def due(params, public):
+    return public.clock[FRESH] == 1
+
+
+@kernel
+def sensitivity(params, public, norm):
+    return params.movement
+
+
+@kernel
+def summarise(params, raw, public, statistic):
+    statistic[0] = raw.reward[0]
+    raw.reward[0] = 0.0
+
+
+@kernel
+def publish(params, public, release):
+    means, widths, clock = public.means, public.widths, public.clock
+    arm = clock[ARM]
+    image, along = public.scratch[0], public.scratch[1]
+    public.plays[arm] += 1.0
+    public.sums[arm] += release[0]
+    multiply(public.inverse, params.arms[arm], image)
+    combine(params.columns, image, along)
+    shrink = 1.0 / (1.0 + along[arm])
+    step = (release[0] - means[arm]) * shrink
+    for a in range(means.size):
+        means[a] += step * along[a]
+        widths[a] -= shrink * along[a] * along[a]
+    public.facts[LOG_DET] -= np.log(shrink)
+    clock[FRESH] = 0
+    if clock[ROUNDS] >= clock[REFRESH]:
+        recompute(params, public)
+        clock[REFRESH] = clock[ROUNDS] + max(_SOONEST, public.estimate.size, clock[ROUNDS] // 8)
+    else:
+        add_outer(public.inverse, -shrink, image[: public.estimate.size])
+    set_radius(params, public)
+
+
+@kernel
+def estimate(params, public, i):
+    return public.estimate[i]
+
+
+@register(arms=((1.0, 0.0), (0.0, 1.0), (0.9, 0.8)))
+class FixedLinUCB(ArmsPolicy):
+    """LinUCB for fixed arms, without privacy (Abbasi-Yadkori, Pál & Szepesvári 2011).
+
+    Plays arg max of ``<x, estimate> + radius |x|_{V^-1}`` with the radius of their Theorem 2, as ``LinUCB`` does when it is shown the
+    same features in every round; here ``pull`` takes none, and a round costs K d + d^2 operations instead of K d^2.
+
+    Args:
+        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.  They need not span R^d.
+        budget: None; a private relative is ``PrivateLinUCB``.
+        ridge: lambda, the regulariser.
+        subgaussian: s, how far rewards scatter around their mean; half the width of the reward range unless given.
+        parameter_bound: on the norm of theta.
+        failure_probability: with which the confidence radius may be too small at some time.
+        radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.
+        **options: see ``Options``.
+
+    Raises:
+        ArgumentError: ``arms`` is no table of finite numbers, or an argument is outside its range.
+
+    When to choose: linear rewards, arms that never change, no privacy; and to measure the price of it.
+
+    Example:
+        >>> FixedLinUCB([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]]).pull().arm
+        2
+    """
+
+    card = Card(
+        title="LinUCB for fixed arms, not private",
+        source="Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic Bandits, Theorem 2",
+        channels={},
+        trust_model="none",
+        learns_at_once=True,
+    )
+    kernels = Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, estimate=estimate)
+
+    def __init__(
+        self,
+        arms: Any,
+        *,
+        budget: None = None,
+        ridge: float = 1.0,
+        subgaussian: float | None = None,
+        parameter_bound: float = 1.0,
+        failure_probability: float = 0.001,
+        radius_scale: float = 1.0,
+        **options: Unpack[Options],
+    ) -> None:
+        self._ridge = real("ridge", ridge, 0.0, 1e12, strict=True)
+        self._subgaussian = None if subgaussian is None else real("subgaussian", subgaussian, 0.0, 1e12)
+        self._parameter_bound = real("parameter_bound", parameter_bound, 0.0, 1e12)
+        self._failure = real("failure_probability", failure_probability, 0.0, 1.0, strict=True)
+        self._radius_scale = real("radius_scale", radius_scale, 0.0, 1e12)
+        config = {
+            "ridge": self._ridge,
+            "subgaussian": self._subgaussian,
+            "parameter_bound": self._parameter_bound,
+            "failure_probability": self._failure,
+            "radius_scale": self._radius_scale,
+        }
+        super().__init__(features("arms", arms, _LARGEST), config, budget=budget, **options)
+
+    def _params(self) -> FixedLinUCBParams:
+        lo, hi = self.reward_range
+        return FixedLinUCBParams(
+            n_arms=self.n_arms,
+            arms=self._arms,
+            columns=np.ascontiguousarray(self._arms.T),
+            ridge=self._ridge,
+            subgaussian=(hi - lo) / 2 if self._subgaussian is None else self._subgaussian,
+            log_odds=2.0 * math.log(1.0 / self._failure),
+            bias=math.sqrt(self._ridge) * self._parameter_bound,
+            radius_scale=self._radius_scale,
+            movement=hi - lo,
+        )

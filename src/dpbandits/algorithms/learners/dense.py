@@ -1,0 +1,88 @@
+"""Small dense linear algebra for kernels: in place, on the leading n x n block, and without allocation.
+
+The matrices here are a few dozen rows wide, where calls of a library cost more than the arithmetic.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...kernel import kernel
+
+
+@kernel
+def dot(x, y, n):
+    """The inner product of the first n entries."""
+    total = 0.0
+    for i in range(n):
+        total += x[i] * y[i]
+    return total
+
+
+@kernel
+def factorise(matrix, shift, factor, n):
+    """The Cholesky factor L of matrix - shift I, with zeros above it; False where that is not positive definite.
+
+    ``factor`` may be the matrix itself.
+    """
+    for j in range(n):
+        pivot = matrix[j, j] - shift
+        for k in range(j):
+            pivot -= factor[j, k] * factor[j, k]
+        if not pivot > 0.0:
+            return False
+        factor[j, j] = np.sqrt(pivot)
+        for i in range(j + 1, n):
+            total = matrix[i, j]
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            factor[i, j] = total / factor[j, j]
+            factor[j, i] = 0.0
+    return True
+
+
+@kernel
+def solve_lower(factor, x, n):
+    """Overwrite x with L^-1 x."""
+    for i in range(n):
+        for k in range(i):
+            x[i] -= factor[i, k] * x[k]
+        x[i] /= factor[i, i]
+
+
+@kernel
+def solve_upper(factor, x, n):
+    """Overwrite x with L^-T x."""
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            x[i] -= factor[k, i] * x[k]
+        x[i] /= factor[i, i]
+
+
+@kernel
+def invert(factor, inverse, n):
+    """Fill ``inverse`` with (L L^T)^-1, exactly symmetric."""
+    for j in range(n):
+        row = inverse[j]
+        for i in range(n):
+            row[i] = 1.0 if i == j else 0.0
+        solve_lower(factor, row, n)
+        solve_upper(factor, row, n)
+    for i in range(n):
+        for j in range(i):
+            inverse[i, j] = inverse[j, i] = 0.5 * (inverse[i, j] + inverse[j, i])
+
+
+@kernel
+def multiply(a, x, out, n):
+    """Fill ``out`` with a x."""
+    for i in range(n):
+        out[i] = dot(a[i], x, n)
+
+
+@kernel
+def add_outer(a, x, factor, n):
+    """Add ``factor`` x x^T to a."""
+    for i in range(n):
+        for j in range(n):
+            a[i, j] += factor * x[i] * x[j]

@@ -1,0 +1,698 @@
+"""Phased elimination on a G-optimal design, for linear bandits with fixed arms (Azize & Basu 2024, Algorithm 2 and Appendix E).
+
+The mean reward of arm a is <theta, a>.  Phase l finds a G-optimal design of the arms that are left, plays each of its arms so often
+that every <theta, a> is known up to beta = 2^-l, and then drops the arms that trail the best by more than 2 beta.
+
+What crosses the wall: at the end of a phase, a linear map of the sums of rewards that each played arm had in this phase.  With
+V = sum n_a a a^T over the n_a rounds of arm a, it is one of
+
+* ``SUMS``: the sums themselves; one reward moves one of them by at most w = hi - lo, in the L1 and in the L2 norm;
+* ``WHITE``: V^-1/2 sum a s_a, the paper's phi; one reward of arm a moves it by at most w |a|_{V^-1} in the L2 norm;
+* ``OUTPUT``: V^-1 sum a s_a, the estimate of theta; one reward of arm a moves it by at most w |V^-1 a|_2.
+
+The last two are divided by the largest such norm over the arms that this phase has played, with the V of the rounds that it has played,
+so that w is the sensitivity of all three.  (The paper puts d / c in place of that norm's square, which is too little noise for a design
+that is optimal up to rounding and tolerance only.)  Exact secure noise needs multiples of a grid: sums of rewards are, and the other
+two are rounded to it, which one reward can turn into one more step in every coordinate; the sensitivity says so.
+
+One person contributes one reward to one phase, and phases are disjoint sets of records, so that each release may spend the whole
+budget.  Which arms a phase plays, and how often, follows from which arms are left, hence from earlier releases only.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from ..kernel import entry, kernel
+from ..policies import Card, Kernels, Options, register
+from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.channels import Gaussian, Laplace
+from ..validation import choice, real
+from .learners.arms import ArmsPolicy, features
+from .learners.dense import dot, solve_lower, solve_upper
+from .learners.design import DesignSpace, find_span, g_optimal, new_space, optimise, refresh, support_limit
+
+SUMS, WHITE, OUTPUT, SMALLER = range(4)  # what is released; SMALLER of the variances of SUMS and WHITE
+CHERNOFF, PUBLISHED, HEAVY = range(3)  # how long a phase is: one Gaussian tail bound; eq. (4); a tail bound with Laplace noise
+
+PHASE, LEFT, ARMS, RANK, SHAPE, PLAYED = range(6)
+REACH, WIDTH, VARIANCE, LARGEST, HALF = range(5)
+
+_FOREVER = 1 << 60
+_TOLERANCE = 1e-6  # of the designs
+_COARSE = 1.0
+_ENOUGH = 1.0 + 1e-9  # rounding
+_ULP = 2.0**-52
+_LENGTHENINGS = 64
+
+
+class PhasedParams(NamedTuple):
+    n_arms: int
+    arms: np.ndarray  # (K, d)
+    failure_probability: float
+    variance_proxy: float  # s^2, of one reward
+    width: float  # hi - lo
+    magnitude: float  # max(|lo|, |hi|)
+    grid: float  # of which releases are multiples; 0 for any
+    noise_scale: float  # of the noise on a sum: standard deviation (Gaussian) or scale (Laplace)
+    first: np.ndarray  # (K,) the design of all arms
+    shape: int
+    rule: int
+    tolerance: float  # of the designs
+
+
+class PhasedRaw(NamedTuple):
+    total: np.ndarray  # (K,) reward sums of the running phase
+
+
+class PhasedPublic(NamedTuple):
+    alive: np.ndarray  # (K,) bool
+    estimate: np.ndarray  # (K,) released mean, of the last phase in which the arm was alive
+    share: np.ndarray  # (K,) the phase's design
+    goal: np.ndarray  # (K,) rounds of each arm in the phase
+    played: np.ndarray  # (K,) how many of them are over
+    support: np.ndarray  # (S,) the arms that the phase plays
+    clock: np.ndarray  # (6,) phase from 1; rounds left in it; arms alive, their rank, the release's shape, and arms played in it
+    measures: np.ndarray  # (5,) see ``_measure``; and the width of the phase's confidence intervals
+    encode: np.ndarray  # (K, d) what one unit of reward of an arm adds to the statistic, or to z of ``publish`` with SUMS
+    decode: np.ndarray  # (K, d) an arm's estimated mean is the inner product with z
+    rows: np.ndarray  # from here on the fields of ``DesignSpace``
+    order: np.ndarray
+    pivots: np.ndarray
+    residuals: np.ndarray
+    frame: np.ndarray
+    points: np.ndarray
+    weights: np.ndarray
+    widths: np.ndarray
+    scratch: np.ndarray
+    factor: np.ndarray
+    inverse: np.ndarray
+    image: np.ndarray
+    basis: np.ndarray
+
+
+@kernel
+def _space_of(public):
+    """The part of the public side that designs are found in."""
+    return DesignSpace(
+        public.rows,
+        public.order,
+        public.pivots,
+        public.residuals,
+        public.frame,
+        public.points,
+        public.weights,
+        public.widths,
+        public.scratch,
+        public.factor,
+        public.inverse,
+        public.image,
+        public.basis,
+    )
+
+
+@kernel
+def _encode(public, n, rank, shape):
+    """Fill ``encode`` and ``decode`` of the arms left for the V whose Cholesky factor is at hand."""
+    for k in range(n):
+        arm = public.rows[k]
+        into, out = public.encode[arm], public.decode[arm]
+        for i in range(rank):
+            into[i] = public.points[k, i]
+        solve_lower(public.factor, into, rank)
+        if shape != OUTPUT:
+            for i in range(rank):
+                out[i] = into[i]
+            continue
+        solve_upper(public.factor, into, rank)
+        for i in range(rank):  # from coordinates with respect to the pivots to orthonormal ones
+            for j in range(i):
+                into[i] -= public.frame[public.pivots[i], j] * into[j]
+            into[i] /= public.frame[public.pivots[i], i]
+            out[i] = public.frame[k, i]
+
+
+@kernel
+def _normalise(params, public, n, rank):
+    """Divide ``encode`` by its largest norm over the played arms; the sensitivity that is left, per unit of hi - lo.
+
+    That is 1, and on a grid one step in each coordinate more.  To this come the rounding errors of a coordinate before it is rounded to
+    the grid: it is a sum of products whose sizes add up to less than the rounds of the phase times the largest reward.
+    """
+    largest, rounds, terms = 0.0, 0.0, 2.0
+    for k in range(n):
+        if public.weights[k] > 0.0:
+            row = public.encode[public.rows[k]]
+            largest = max(largest, dot(row, row, rank))
+            rounds += public.weights[k]
+            terms += 1.0
+    largest = np.sqrt(largest)
+    for k in range(n):
+        for i in range(rank):
+            public.encode[public.rows[k], i] /= largest
+            public.decode[public.rows[k], i] *= largest
+    if params.grid == 0.0:
+        return 1.0
+    step = params.grid + 2.0 * terms * _ULP * rounds * params.magnitude
+    return 1.0 + terms * rank * _ULP + np.sqrt(float(rank)) * step / params.width
+
+
+@kernel
+def _measure(params, public, n, rank, shape):
+    """Fill ``encode``, ``decode`` and ``measures`` for the V at hand: what one unit of reward, and of noise on a sum, can do.
+
+    REACH: the sensitivity, per unit of hi - lo.  WIDTH: the largest |a|^2_{V^-1} of an arm left.  VARIANCE: the largest variance of an
+    estimated mean, per unit of noise variance on a sum.  LARGEST: the largest coefficient of a single noise variable in SUMS.
+    """
+    _encode(public, n, rank, shape)
+    reach = 1.0 if shape == SUMS else _normalise(params, public, n, rank)
+    width = variance = largest = 0.0
+    for k in range(n):
+        width = max(width, public.widths[k])
+        out, total = public.decode[public.rows[k]], 0.0
+        if shape == SUMS:
+            for j in range(n):
+                if public.weights[j] > 0.0:
+                    part = dot(out, public.encode[public.rows[j]], rank)
+                    total += part * part
+                    largest = max(largest, abs(part))
+        else:
+            total = dot(out, out, rank) * reach * reach
+        variance = max(variance, total)
+    measures = public.measures
+    measures[REACH], measures[WIDTH], measures[VARIANCE], measures[LARGEST] = reach, width, variance, largest
+
+
+@kernel
+def _log_failures(params, phase, numerator):
+    """ln(numerator / delta_{K,l}) with delta_{K,l} = delta / (K l (l + 1))."""
+    return np.log(numerator * params.n_arms * phase * (phase + 1.0) / params.failure_probability)
+
+
+@kernel
+def _half_width(params, public):
+    """The half-width of the confidence interval for a mean, each of whose ends fails with probability delta_{K,l} / 2.
+
+    With Gaussian noise the error of an estimated mean is subgaussian with variance v = s^2 g + n^2 q, where g is the largest
+    |a|^2_{V^-1}, q the noise variance per unit and n the noise scale: sqrt(2 L v) with L = ln(2 / delta_{K,l}).
+
+    With Laplace noise of coefficients w_b, ln E e^{tX} <= t^2 s^2 g / 2 - sum ln(1 - (t n w_b)^2), and -ln(1 - u) <= 2 u ln 2 for
+    u <= 1/2: a bound t^2 v / 2 with v = s^2 g + 4 ln 2 n^2 q for t <= 1 / (sqrt 2 n max |w_b|).  The best such t gives the width
+    min_t L / t + t v / 2 (Chernoff).
+    """
+    log, measures = _log_failures(params, public.clock[PHASE], 2.0), public.measures
+    sampling, noise = params.variance_proxy * measures[WIDTH], params.noise_scale * np.sqrt(measures[VARIANCE])
+    if params.rule != HEAVY:
+        return np.sqrt(2.0 * log) * np.hypot(np.sqrt(sampling), noise)
+    deviation = np.hypot(np.sqrt(sampling), np.sqrt(4.0 * np.log(2.0)) * noise)
+    steepness = np.sqrt(2.0) * params.noise_scale * measures[LARGEST]  # one over the largest t
+    if deviation >= steepness * np.sqrt(2.0 * log):
+        return np.sqrt(2.0 * log) * deviation
+    return log * steepness + 0.5 * deviation * (deviation / steepness)
+
+
+@kernel
+def _length(params, public, rank):
+    """c such that playing every arm c pi(a) times, were it an integer, makes the half-width beta = 2^-l; measures are those of pi.
+
+    All measures scale with c: g / c, q / c^2, w / c.  For Gaussian noise 2 L (s^2 g / c + n^2 q / c^2) = beta^2 is quadratic in 1 / c:
+    c = (L s^2 g + sqrt(L^2 s^4 g^2 + 2 L n^2 q beta^2)) / beta^2.  In the other regime of Laplace noise ``_half_width`` is linear in 1 / c.
+
+    Eq. (4) of the paper, in the same terms: c = (8 g s^2 / beta^2) ln(4 / delta_{K,l}) + (2 g / beta) n sqrt(f), with
+    f = r + 2 sqrt(r ln(2 / delta_{K,l})) + 2 ln(2 / delta_{K,l}); for rewards in [-1, 1], n^2 = 2 / rho.
+    """
+    phase, measures = public.clock[PHASE], public.measures
+    beta, log = 2.0**-phase, _log_failures(params, phase, 2.0)
+    sampling, noise = params.variance_proxy * measures[WIDTH], params.noise_scale * np.sqrt(measures[VARIANCE])
+    if params.rule == PUBLISHED:
+        f = rank + 2.0 * np.sqrt(rank * log) + 2.0 * log
+        privacy = params.noise_scale * measures[WIDTH] * np.sqrt(f)
+        return 8.0 * sampling * _log_failures(params, phase, 4.0) / beta / beta + 2.0 * privacy / beta
+    if params.rule == HEAVY:
+        noise *= np.sqrt(4.0 * np.log(2.0))
+    c = (log * sampling / beta + np.hypot(log * sampling / beta, np.sqrt(2.0 * log) * noise)) / beta
+    if params.rule == HEAVY:
+        steepness = np.sqrt(2.0) * params.noise_scale * measures[LARGEST]
+        if np.hypot(np.sqrt(sampling * c), noise) < steepness * np.sqrt(2.0 * log):
+            return (log * steepness + 0.5 * noise * (noise / steepness)) / (beta - 0.5 * sampling / steepness)
+    return c
+
+
+@kernel
+def _lay_out(params, public, n, rank):
+    """Set the rounds of every arm in the phase.
+
+    Rounding up enlarges V.  That shortens |a|_{V^-1}, but not always the other norms: the half-width is computed again for whole rounds,
+    and the phase made longer until it is at most beta.  Lengths of eq. (4) stay as published.
+    """
+    clock, beta, shape = public.clock, 2.0 ** -public.clock[PHASE], params.shape
+    for k in range(n):
+        public.weights[k] = public.share[public.rows[k]]
+    refresh(_space_of(public), n, rank)
+    if shape == SMALLER:
+        _measure(params, public, n, rank, np.int64(WHITE))
+        variance = public.measures[VARIANCE]
+        _measure(params, public, n, rank, np.int64(SUMS))
+        shape = np.int64(SUMS if public.measures[VARIANCE] <= variance * _ENOUGH else WHITE)
+    _measure(params, public, n, rank, shape)
+    clock[SHAPE] = shape
+    c, most = _length(params, public, rank), float(_FOREVER // params.n_arms)
+    for _ in range(_LENGTHENINGS):
+        longest = 0.0
+        for k in range(n):
+            wanted = np.ceil(c * public.share[public.rows[k]])
+            public.weights[k] = min(max(wanted, 1.0), most) if public.share[public.rows[k]] > 0.0 else 0.0
+            longest = max(longest, public.weights[k])
+        refresh(_space_of(public), n, rank)
+        _measure(params, public, n, rank, shape)
+        public.measures[HALF] = _half_width(params, public)
+        if params.rule == PUBLISHED or longest >= most or public.measures[HALF] <= beta * _ENOUGH:
+            break
+        c *= min(max(public.measures[HALF] / beta, 1.001), 2.0)
+    clock[LEFT] = clock[PLAYED] = 0
+    for k in range(n):
+        arm = public.rows[k]
+        if public.weights[k] > 0.0:
+            public.goal[arm] = np.int64(public.weights[k])
+            clock[LEFT] += public.goal[arm]
+            public.support[clock[PLAYED]] = arm
+            clock[PLAYED] += 1
+
+
+@kernel
+def _plan(params, public):
+    """Begin the next phase.  An arm that is alone is played for ever; so is the first one, if all are zero."""
+    clock, n, space = public.clock, np.int64(0), _space_of(public)  # (a plain 0 would compile all that takes n once more)
+    clock[PHASE] += 1
+    for a in range(params.n_arms):
+        public.goal[a] = public.played[a] = 0
+        if public.alive[a]:
+            public.rows[n] = a
+            n += 1
+    if n != clock[ARMS]:  # the same arms have the same design
+        clock[ARMS] = n
+        clock[RANK] = find_span(params.arms, space, n) if n > 1 else 0
+        if clock[RANK] > 0 and n < params.n_arms:
+            optimise(space, n, clock[RANK], params.tolerance)
+            for k in range(n):
+                public.share[public.rows[k]] = public.weights[k]
+    if clock[RANK] == 0:
+        public.measures[REACH] = 1.0
+        public.goal[public.rows[0]] = clock[LEFT] = _FOREVER
+        return
+    _lay_out(params, public, n, clock[RANK])
+
+
+@entry
+def init(params):
+    k, d = params.arms.shape
+    space = new_space(k, d)
+    public = PhasedPublic(
+        np.ones(k, np.bool_),
+        np.zeros(k),
+        params.first.copy(),
+        np.zeros(k, np.int64),
+        np.zeros(k, np.int64),
+        np.zeros(min(k, d * (d + 1) // 2), np.int64),
+        np.zeros(6, np.int64),
+        np.zeros(5),
+        np.zeros((k, d)),
+        np.zeros((k, d)),
+        space.rows,
+        space.order,
+        space.pivots,
+        space.residuals,
+        space.frame,
+        space.points,
+        space.weights,
+        space.widths,
+        space.scratch,
+        space.factor,
+        space.inverse,
+        space.image,
+        space.basis,
+    )
+    _plan(params, public)
+    return PhasedRaw(np.zeros(k)), public
+
+
+@kernel
+def choose(params, public, view, rng):
+    for a in range(params.n_arms):
+        if public.played[a] < public.goal[a]:
+            return a, 1.0
+    return 0, 1.0
+
+
+@kernel
+def hold(params, public, arm):
+    return public.goal[arm] - public.played[arm]
+
+
+@kernel
+def note(params, public, arm, x, n):
+    public.played[arm] += n
+    public.clock[LEFT] -= n
+
+
+@kernel
+def collect(params, raw, public, arm, x, reward, n):
+    raw.total[arm] += reward
+
+
+@kernel
+def due(params, public):
+    return public.clock[LEFT] == 0
+
+
+@kernel
+def sensitivity(params, public, norm):
+    return params.width * public.measures[REACH]
+
+
+@kernel
+def summarise(params, raw, public, statistic):
+    """The sums of the played arms, or their map to z on the grid; what is left of the statistic is zero."""
+    for i in range(statistic.size):
+        statistic[i] = 0.0
+    for j in range(public.clock[PLAYED]):
+        arm = public.support[j]
+        if public.clock[SHAPE] == SUMS:
+            statistic[j] = raw.total[arm]
+        else:
+            for i in range(public.clock[RANK]):
+                statistic[i] += public.encode[arm, i] * raw.total[arm]
+    if public.clock[SHAPE] != SUMS and params.grid > 0.0:
+        for i in range(public.clock[RANK]):
+            statistic[i] = np.rint(statistic[i] / params.grid) * params.grid
+    for a in range(params.n_arms):
+        raw.total[a] = 0.0
+
+
+@kernel
+def publish(params, public, release):
+    """Estimate the means of the arms left, and keep those within 2 beta of the best."""
+    clock, z, rank = public.clock, public.image, public.clock[RANK]
+    for i in range(rank):
+        z[i] = 0.0 if clock[SHAPE] == SUMS else release[i]
+    if clock[SHAPE] == SUMS:
+        for j in range(clock[PLAYED]):
+            for i in range(rank):
+                z[i] += public.encode[public.support[j], i] * release[j]
+    best = -np.inf
+    for a in range(params.n_arms):
+        if public.alive[a]:
+            public.estimate[a] = dot(public.decode[a], z, rank)
+            best = max(best, public.estimate[a])
+    for a in range(params.n_arms):
+        if best - public.estimate[a] > 2.0 * 2.0 ** -clock[PHASE]:
+            public.alive[a] = False
+    _plan(params, public)
+
+
+class _Phased(ArmsPolicy):
+    """What the policies of this file share."""
+
+    kernels = Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, hold)
+    _own: dict[str, Any] = {}  # noqa: RUF012  arguments that other policies of this file do not take
+    _shape = WHITE
+    _rule = CHERNOFF
+    _tolerance = _TOLERANCE
+
+    def __init__(
+        self,
+        arms: Any,
+        *,
+        budget: Budget | None,
+        failure_probability: float = 0.001,
+        subgaussian: float | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        self._failure_probability = real("failure_probability", failure_probability, 0.0, 1.0, strict=True)
+        self._subgaussian = None if subgaussian is None else real("subgaussian", subgaussian, 0.0, 1e100, strict=True)
+        own = {
+            **self._own,
+            "failure_probability": self._failure_probability,
+            "subgaussian": self._subgaussian,
+        }
+        super().__init__(features("arms", arms), own, budget=budget, **options)
+
+    def _params(self) -> PhasedParams:
+        lo, hi = self.reward_range
+        return PhasedParams(
+            n_arms=self.n_arms,
+            arms=self._arms,
+            failure_probability=self._failure_probability,
+            variance_proxy=((hi - lo) / 2 if self._subgaussian is None else self._subgaussian) ** 2,
+            width=hi - lo,
+            magnitude=max(-lo, hi),
+            grid=self._config["grid"] if self._noise.secure and self.budget is not None else 0.0,
+            noise_scale=self.noise_scale,
+            first=g_optimal(self._arms, self._tolerance).weights,
+            shape=self._shape,
+            rule=self._rule,
+            tolerance=self._tolerance,
+        )
+
+    def _sizes(self) -> tuple[int, int]:
+        k, d = self._arms.shape
+        sums, mapped = support_limit(k, d), min(k, d)
+        return {SUMS: sums, SMALLER: max(sums, mapped)}.get(self._shape, mapped), 0
+
+
+_EXAMPLE = ((1.0, 0.0), (0.0, 1.0), (0.9, 0.8))
+_GAUSSIAN: dict[type[Budget], Any] = {ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian}
+
+
+@register(arms=_EXAMPLE)
+class GOPE(_Phased):
+    """Phased elimination on a G-optimal design, without privacy (Lattimore & Szepesvári 2020, Algorithm 12).
+
+    Phase l plays every arm a of a G-optimal design pi of the arms left ``ceil(2 g s^2 ln(2 / delta_l) pi(a) / 4^-l)`` times, where g is the
+    largest |a|^2_{V(pi)^-1}, the rank if pi is exactly optimal, and ``delta_l = delta / (K l (l + 1))``; then it drops the arms that trail
+    the best estimate by more than ``2 * 2^-l``.
+
+    Args:
+        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
+        budget: None; the private relative is ``AdaCGOPE``.
+        failure_probability: delta, of dropping a best arm ever.
+        subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2 unless given, which bounded rewards are.
+        **options: see ``Options``.
+
+    When to choose: linear bandits with fixed arms, for comparison with ``AdaCGOPE``.
+
+    Example:
+        >>> GOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]]).pull().arm
+        0
+    """
+
+    card = Card(
+        title="Phased elimination on a G-optimal design, not private",
+        source="Lattimore & Szepesvári (2020), Bandit Algorithms, Algorithm 12",
+        channels={},
+        trust_model="none",
+    )
+    _shape = SUMS
+
+    def __init__(
+        self,
+        arms: Any,
+        *,
+        budget: None = None,
+        failure_probability: float = 0.001,
+        subgaussian: float | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(arms, budget=budget, failure_probability=failure_probability, subgaussian=subgaussian, **options)
+
+
+@register(arms=_EXAMPLE)
+class AdaCGOPE(_Phased):
+    """Phased elimination on a G-optimal design with Gaussian noise (Azize & Basu 2024, Algorithm 2), as published or with shorter phases.
+
+    Phase l plays every arm a of a G-optimal design pi of the arms left ``ceil(c pi(a))`` times, estimates theta from a noisy release, and
+    drops the arms that trail the best estimate by more than ``2 beta``, beta = 2^-l.
+
+    With ``variant="published"`` the release is V^-1/2 sum a r and c that of the paper's eq. (4), which adds up a bound on the sampling
+    error and one on the norm of the noise vector.
+
+    With ``variant="tight"`` c follows from the error of one estimated mean, to which the noise adds a scalar.  Let n be the standard
+    deviation of the noise on a sum of rewards: ``(hi - lo) / sqrt(2 rho)`` under rho-zCDP.  The error is s-subgaussian sampling plus
+    normal noise, together subgaussian with variance ``s^2 g / c + n^2 q / c^2``.  Here g = max |a|^2_{V(pi)^-1}, the tolerance of the
+    design included, and q is the noise variance for n = c = 1: ``g max_b |b|^2_{V(pi)^-1}``, over the played arms b, with noise on
+    V^-1/2 sum a r, and ``max_a sum_b (a^T V(pi)^-1 b)^2`` with noise on the sums.  The shape with the smaller q is taken, which is public.
+    Both tails hold for all arms in all phases if ``2 L (s^2 g / c + n^2 q / c^2) = beta^2`` with L = ln(2 / delta_l), hence
+    ``c = (L s^2 g + sqrt(L^2 s^4 g^2 + 2 L n^2 q beta^2)) / beta^2``.  At an optimal design every played b has |b|^2 = g, so that the
+    second q is no smaller than the first: noise on sums is taken where they are equal, as for independent arms, or the design is not
+    quite optimal.
+
+    Under ``noise="secure"`` what is no sum is rounded to the grid, at the price of a slightly larger sensitivity, which c knows of.
+
+    Args:
+        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.  They need not span R^d.
+        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart, which with ``variant="tight"`` is ``GOPE``.
+        variant: "tight" (default) or "published".
+        failure_probability: delta, of dropping a best arm ever.
+        subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2 unless given, which bounded rewards are.
+        **options: see ``Options``.  ``calibration="paper"`` concerns (epsilon, delta) budgets only: noise is always in proportion to the
+            sensitivity of the rounds played, never to the paper's d / c.
+
+    When to choose: fixed arms that are far more than their features.  With few arms ``AdaCUCB``, which ignores features, has less regret.
+
+    Example:
+        >>> policy = AdaCGOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1)
+        >>> decision = policy.pull()
+        >>> policy.update(1.0)
+        True
+    """
+
+    card = Card(
+        title="Phased elimination on a G-optimal design (zCDP)",
+        source="Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3, with the sensitivity of the realised design",
+        channels=_GAUSSIAN,
+    )
+
+    def __init__(
+        self,
+        arms: Any,
+        *,
+        budget: Budget | None,
+        variant: str = "tight",
+        failure_probability: float = 0.001,
+        subgaussian: float | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        published = choice("variant", variant, ("tight", "published")) == "published"
+        self._own = {"variant": variant}
+        self._shape, self._rule = (WHITE, PUBLISHED) if published else (SMALLER, CHERNOFF)
+        super().__init__(
+            arms,
+            budget=budget,
+            failure_probability=failure_probability,
+            subgaussian=subgaussian,
+            **options,
+        )
+
+
+@register(arms=_EXAMPLE)
+class AdaRGOPEVar(_Phased):
+    """AdaC-GOPE with noise on the sum of every arm, and the phases of eq. (4) (Azize & Basu 2024, Appendix H).
+
+    The paper's comparison: the lengths are those that suffice for noise on V^-1/2 sum a r, and are no theorem for this noise, whose
+    effect grows with the number of arms played.
+
+    Args:
+        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
+        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        failure_probability: delta in eq. (4).
+        subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2 unless given.
+        **options: see ``Options``.
+
+    When to choose: to reproduce the paper's Figure 5; otherwise ``AdaCGOPE``.
+
+    Example:
+        >>> AdaRGOPEVar([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1).pull().arm
+        0
+    """
+
+    card = Card(
+        title="Phased elimination with noise on every arm's sum (zCDP)",
+        source="Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Appendices E-C and H",
+        channels=_GAUSSIAN,
+    )
+    _shape = SUMS
+    _rule = PUBLISHED
+
+
+@register(arms=_EXAMPLE)
+class OutputGOPE(_Phased):
+    """Phased elimination with Gaussian noise on the estimate of theta itself (Azize & Basu 2024, Appendix E-C, first way).
+
+    The release is V^-1 sum a r, in an orthonormal basis of the span of the arms left.  One reward of arm a moves it by at most
+    ``(hi - lo) |V^-1 a|_2``; the paper gives no phase lengths, because a G-optimal design does not control that norm.  Here they follow as
+    in ``AdaCGOPE`` from the error of one estimated mean, with ``q = max_a |a|^2 max_b |V(pi)^-1 b|^2``.
+
+    Args:
+        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
+        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        failure_probability: delta, of dropping a best arm ever.
+        subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2 unless given.
+        **options: see ``Options``.
+
+    When to choose: to see what noise in the wrong place costs; otherwise ``AdaCGOPE``, whose q is no larger for an optimal design.
+
+    Example:
+        >>> OutputGOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1).pull().arm
+        0
+    """
+
+    card = Card(
+        title="Phased elimination with noise on the estimated parameter (zCDP)",
+        source="Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Appendix E-C; the phase lengths are ours",
+        channels=_GAUSSIAN,
+    )
+    _shape = OUTPUT
+
+
+@register(arms=_EXAMPLE)
+class HannaGOPE(_Phased):
+    """Phased elimination on a coarse design with Laplace noise on the sum of every arm (after Hanna, Yang & Fragouli 2022).
+
+    The design has widths up to twice the least possible, and in return plays few arms, each of which adds noise to every estimate.  The
+    algorithm is that of the paper as Azize & Basu (2024, Appendix E-C) describe it; the constants of the phase lengths are ours, from
+    Chernoff's bound on the sum of sampling error and weighted Laplace variables.
+
+    Args:
+        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
+        budget: ``PureDP``; None for the non-private counterpart.
+        failure_probability: delta, of dropping a best arm ever.
+        subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2 unless given.
+        **options: see ``Options``.
+
+    When to choose: pure differential privacy in linear bandits with fixed arms.
+
+    Example:
+        >>> HannaGOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=PureDP(1.0), seed=1).pull().arm
+        0
+    """
+
+    card = Card(
+        title="Phased elimination with noise on every arm's sum (pure DP)",
+        source="Hanna, Yang & Fragouli (2022), Differentially Private Stochastic Linear Bandits; the phase lengths are ours",
+        channels={PureDP: Laplace},
+    )
+    _shape = SUMS
+    _rule = HEAVY
+    _tolerance = _COARSE
+
+
+@register(arms=_EXAMPLE)
+class DPDPE(_Phased):
+    """Phased elimination on a coarse design with Gaussian noise on the sum of every arm (after Li, Zhou & Ji 2022, DP-DPE).
+
+    The design has widths up to twice the least possible, and in return plays few arms.  The algorithm is that of the paper as Azize & Basu
+    (2024, Appendix E-C) describe it; the phase lengths are ours, with ``q = max_a sum_b (a^T V(pi)^-1 b)^2`` as in ``AdaCGOPE``.
+
+    Args:
+        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
+        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        failure_probability: delta, of dropping a best arm ever.
+        subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2 unless given.
+        **options: see ``Options``.
+
+    When to choose: for comparison with ``AdaCGOPE``, which has shorter phases.
+
+    Example:
+        >>> DPDPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1).pull().arm
+        0
+    """
+
+    card = Card(
+        title="Phased elimination on a coarse design (zCDP)",
+        source="Li, Zhou & Ji (2022), Differentially Private Linear Bandits with Partial Distributed Feedback; the phase lengths are ours",
+        channels=_GAUSSIAN,
+    )
+    _shape = SUMS
+    _tolerance = _COARSE

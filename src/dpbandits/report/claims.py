@@ -1,0 +1,160 @@
+"""Claims of papers that a study has measured, and what came of them.  A verdict is computed from the numbers, never written down."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from .html import Html, table, tag, text
+from .labels import number, percent
+from .scenes import Estimate
+
+HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """Where a measured value has to lie for a claim to hold.
+
+    Attributes:
+        low, high: ends of an interval.
+        strict: whether the ends lie outside of it.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    strict: bool = False
+
+    def contains(self, value: float) -> bool:
+        """Whether the value is within.
+
+        >>> Expectation(high=1.0).contains(1.0), Expectation(high=1.0, strict=True).contains(1.0)
+        (True, False)
+        """
+        return self.low < value < self.high if self.strict else self.low <= value <= self.high
+
+    def excludes(self, low: float, high: float) -> bool:
+        """Whether no value of an interval is within."""
+        below, above = (high <= self.low, low >= self.high) if self.strict else (high < self.low, low > self.high)
+        return below or above
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of a paper, or of ours about it, with what was measured.
+
+    Attributes:
+        statement: a sentence, with the number that was measured in words.
+        source: who says so, and where.
+        reading: under which rules it was measured, such as "as published"; claims of one reading stand together.
+        measured: the number, with a 95 % bootstrap interval over runs.
+        expected: where it has to lie.
+        shares: whether the number is a share, to be written in percent.
+    """
+
+    statement: str
+    source: str
+    reading: str
+    measured: Estimate
+    expected: Expectation
+    shares: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """Holds or does not where the whole interval agrees; undecided where it lies astride, or one run gives none.
+
+        >>> def verdict(low, high):
+        ...     return Claim("", "", "", Estimate(0.5, low, high), Expectation(high=1.0)).verdict
+        >>> verdict(0.4, 0.6), verdict(1.4, 1.6), verdict(0.4, 1.6), verdict(math.nan, math.nan)
+        ('holds', 'does not hold', 'undecided', 'undecided')
+        """
+        value, low, high = self.measured
+        if any(map(math.isnan, (value, low, high))):
+            return UNDECIDED
+        if self.expected.contains(low) and self.expected.contains(high):
+            return HOLDS
+        return FAILS if self.expected.excludes(low, high) else UNDECIDED
+
+    def shown(self, value: float) -> str:
+        """A value as this claim writes it."""
+        return percent(value, 1).replace("-", "−") if self.shares and math.isfinite(value) else number(value)
+
+    @property
+    def range(self) -> str:
+        """The interval in brackets; empty where there is none."""
+        low, high = self.shown(self.measured.low), self.shown(self.measured.high)
+        return "" if math.isnan(self.measured.low) else f"[{low}, {high}]"
+
+    @property
+    def wanted(self) -> str:
+        """Where the number has to lie, in words."""
+        low, high = self.shown(self.expected.low), self.shown(self.expected.high)
+        if math.isinf(self.expected.low):
+            return f"below {high}" if self.expected.strict else f"at most {high}"
+        if math.isinf(self.expected.high):
+            return f"above {low}" if self.expected.strict else f"at least {low}"
+        return f"{low} to {high}"
+
+
+def tally(claims: Sequence[Claim]) -> str:
+    """How many hold, in a sentence.
+
+    >>> tally([Claim("", "", "", Estimate(1.0, 0.9, 1.1), Expectation(high=0.5))])
+    'Of 1 claim, 0 hold, 1 does not hold, and 0 are undecided.'
+    """
+    found = Counter(claim.verdict for claim in claims)
+    fails = f"{found[FAILS]} {'does' if found[FAILS] == 1 else 'do'} not hold"
+    holds = f"{found[HOLDS]} hold{'s' if found[HOLDS] == 1 else ''}"
+    open_ = f"{found[UNDECIDED]} {'is' if found[UNDECIDED] == 1 else 'are'} undecided"
+    return f"Of {len(claims)} claim{'' if len(claims) == 1 else 's'}, {holds}, {fails}, and {open_}."
+
+
+def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
+    """One row per claim: reading, claim, source, measured, low, high, expected, verdict."""
+    return pd.DataFrame(
+        {
+            "reading": [claim.reading for claim in claims],
+            "claim": [claim.statement for claim in claims],
+            "source": [claim.source for claim in claims],
+            "measured": [claim.measured.mean for claim in claims],
+            "low": [claim.measured.low for claim in claims],
+            "high": [claim.measured.high for claim in claims],
+            "expected": [claim.wanted for claim in claims],
+            "verdict": [claim.verdict for claim in claims],
+        }
+    )
+
+
+def section(claims: Sequence[Claim], notes: Sequence[str]) -> Iterator[Html]:
+    """The claims of a page, one table per reading."""
+    yield tag("h2", "Claims")
+    yield tag("p", tally(claims), class_="lead")
+    yield tag(
+        "p",
+        "A claim holds, or does not, where its whole 95 % interval says so, and is undecided where the interval lies astride. "
+        "Intervals are bootstrapped over runs, which are paired: all policies meet the same instances. They cover one claim at a time.",
+    )
+    for note in notes:
+        yield tag("p", note)
+    for reading in dict.fromkeys(claim.reading for claim in claims):
+        chosen = [claim for claim in claims if claim.reading == reading]
+        yield tag("h3", reading)
+        rows = [(_stated(claim), [[_badge(claim), _measured(claim), claim.wanted]]) for claim in chosen]
+        yield tag("div", table(tally(chosen), ["Claim", "Verdict", "Measured", "Expected"], rows), class_="claims")
+
+
+def _stated(claim: Claim) -> Html:
+    return Html(tag("span", claim.statement, class_="claim") + tag("span", claim.source, class_="range"))
+
+
+def _badge(claim: Claim) -> Html:
+    kind = {HOLDS: "holds", FAILS: "fails", UNDECIDED: "open"}[claim.verdict]
+    return tag("span", claim.verdict, class_=f"verdict {kind}")
+
+
+def _measured(claim: Claim) -> Html:
+    return Html(text(claim.shown(claim.measured.mean)) + tag("span", claim.range, class_="range"))

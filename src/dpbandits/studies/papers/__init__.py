@@ -1,0 +1,12 @@
+"""The papers whose experiments can be run again with one command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..plans import Plan, Size
+from . import concentrated, dgs
+
+PAPERS: dict[str, Callable[[Size], Plan]] = {"concentrated": concentrated.plan, "dgs": dgs.plan}
+
+__all__ = ["PAPERS"]

@@ -1,0 +1,51 @@
+"""Running the experiments of a paper again, and measuring its claims."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from ..report.record import StudyRecord
+from ..simulation import Result
+from .cells import Progress, compute
+from .plans import Plan, Size
+from .run import versions
+
+_QUICK = (
+    "This is the small version (--quick): fewer rounds, runs and budgets than published. Verdicts at full size may be others."
+)
+
+
+def reproduce(plan: Plan, size: Size, beside: Path, *, n_jobs: int = -1, progress: Progress | None = None) -> StudyRecord:
+    """Compute the cells of a plan, continuing where an earlier run was cut short, and measure the claims.
+
+    Args:
+        plan: see ``studies.papers``.
+        size: from which the plan was made.
+        beside: the output to be; see ``studies.cells.kept``, within which this has to be called.
+        n_jobs: threads; -1 for one per core.  The numbers are the same for any.
+        progress: called with (stage, runs done, runs in all).
+
+    Returns:
+        What a report is written from.
+    """
+    start = time.perf_counter()
+    results = compute(plan.cells, beside, n_jobs=n_jobs, progress=progress)
+    findings = plan.assess(results)
+    return StudyRecord(
+        title=plan.title,
+        description=plan.description,
+        result=Result.combined(list(results.values())),
+        seed=size.seed,
+        config=_declared(size),
+        versions=versions(),
+        elapsed=time.perf_counter() - start,
+        claims=findings.claims,
+        exhibits=findings.exhibits,
+        notes=[_QUICK, *plan.notes] if size.quick else plan.notes,
+    )
+
+
+def _declared(size: Size) -> dict[str, object]:
+    given = {name: getattr(size, name) for name in ("quick", "full", "runs", "horizon", "seed")}
+    return {**given, "data": None if size.data is None else str(size.data)}

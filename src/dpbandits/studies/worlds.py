@@ -1,0 +1,215 @@
+"""The environments of a study file: which kinds there are, and what policies have to fit."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import environments
+from ..environments import (
+    ArmsEnvironment,
+    ContextEnvironment,
+    GaussianContexts,
+    LinearArms,
+    LoggedTrial,
+    PoolContexts,
+    Recommendations,
+    RewardTable,
+    classification,
+    lastfm,
+    movielens,
+)
+from ..errors import ArgumentError
+from ..policies import ContextualPolicy, Policy
+from .building import Problems, build
+from .form import Entry, close_name
+
+World = ArmsEnvironment | ContextEnvironment
+
+_ANY_ARMS, _ANY_DIMENSION = 3, 2
+
+
+@dataclass(frozen=True)
+class Worlds:
+    """What policies meet in a study.
+
+    Attributes:
+        simulated: environments; all have as many arms and show contexts of one dimension, or none does.
+        log: a logged trial; None without one.
+        sound: whether all entries could be built.
+    """
+
+    simulated: list[World] = field(default_factory=list)
+    log: LoggedTrial | None = None
+    sound: bool = True
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms of all; any where nobody knows."""
+        return self.simulated[0].n_arms if self.simulated else getattr(self.log, "n_arms", _ANY_ARMS)
+
+    @property
+    def dimension(self) -> int | None:
+        """Of the contexts; None without any."""
+        return getattr(self.simulated[0], "dimension", None) if self.simulated else None
+
+    @property
+    def features(self) -> np.ndarray | None:
+        """Of the arms, shape (K, d), where they are the same in every environment; None elsewhere."""
+        found = [world.features for world in self.simulated if isinstance(world, LinearArms)]
+        alike = found and len(found) == len(self.simulated) and all(np.array_equal(one, found[0]) for one in found)
+        return found[0] if alike else None
+
+    def arguments_for(self, cls: type[Policy]) -> dict[str, Any]:
+        """What a policy of the class is built with in these environments."""
+        known = inspect.signature(cls).parameters
+        dimension = self.dimension
+        fitting = {
+            "n_arms": self.n_arms,
+            "dimension": _ANY_DIMENSION if dimension is None else dimension,
+            "arms": self.features,
+        }
+        return {name: value for name, value in fitting.items() if name in known and value is not None}
+
+    def misfit(self, cls: type[Policy], given: Collection[str]) -> str | None:
+        """Why no policy of the class can play here with these arguments; None where it can."""
+        if not self.simulated:
+            return None
+        contexts = self.dimension is not None
+        if issubclass(cls, ContextualPolicy) and not contexts:
+            return f"{cls.__name__} takes contexts, which {self.simulated[0]!r} does not show"
+        if contexts and not issubclass(cls, ContextualPolicy):
+            return f"{cls.__name__} takes no contexts, which {self.simulated[0]!r} shows"
+        if "arms" in inspect.signature(cls).parameters and "arms" not in given and self.features is None:
+            source = "from LinearArms, the same in every environment, or as arms = [[...], ...]"
+            return f"{cls.__name__} needs the features of its arms: {source}"
+        return None
+
+    def wrong_arms(self, policy: Policy) -> str | None:
+        """What is wrong with the arms of a policy that was given them; None where nothing is."""
+        if self.sound and policy.n_arms != self.n_arms:
+            return f"must hold {self.n_arms} arms, as many as the environments have, got {policy.n_arms}"
+        return None
+
+
+def read_worlds(entries: list[tuple[str, Entry]], folder: Path, horizon: int | None, problems: Problems) -> Worlds:
+    """Build the environments of a file, and note everything that is wrong with them."""
+    kinds, log, first, before = environment_kinds(folder), None, "", len(problems)
+    worlds: list[World] = []
+    names: dict[str, str] = {}
+    n_arms = 0
+    for place, entry in entries:
+        if entry.kind not in kinds:
+            problems.add(f"{place}.kind", f"there is no environment {entry.kind!r}; {close_name(entry.kind, kinds)}")
+            continue
+        made = build(place, kinds[entry.kind], entry.arguments, {}, _arguments(kinds[entry.kind]), problems)
+        if made is None:
+            continue
+        if n_arms not in (0, made.n_arms):
+            problems.add(place, f"has {made.n_arms} arms where {first} has {n_arms}; one study has one number of arms")
+        if not n_arms:
+            n_arms, first = made.n_arms, place
+        if isinstance(made, LoggedTrial):
+            if log is not None:
+                problems.add(place, "a study replays one log only")
+            log = made
+            continue
+        if repr(made) in names:
+            problems.add(place, f"cannot be told from {names[repr(made)]}: both are {made!r}")
+        names[repr(made)] = place
+        if horizon is not None and made.horizon is not None and horizon > made.horizon:
+            problems.add("horizon", f"must be at most {made.horizon}, the length of {place}, got {horizon}")
+        if worlds and _dimension(made) != _dimension(worlds[0]):
+            problems.add(
+                place, f"{_shown(made)} where {names[repr(worlds[0])]} {_shown(worlds[0])}; one study has one kind of contexts"
+            )
+        worlds.append(made)
+    if entries and all(_is_log(kinds.get(entry.kind)) for _, entry in entries):
+        problems.add("environments", "must hold one that is simulated, beside the log that is replayed")
+    if log is not None and any(_dimension(world) is not None for world in worlds):
+        problems.add("environments", "must not show contexts beside a log, which has none")
+    return Worlds(worlds, log, sound=len(problems) == before)
+
+
+def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:
+    """What may stand behind ``kind``: classes, other ways of making them, and readers of data relative to the folder."""
+    public = {name: getattr(environments, name) for name in environments.__all__}
+    bases = (ArmsEnvironment, ContextEnvironment, LoggedTrial)
+    kinds = {
+        name: kind
+        for name, kind in public.items()
+        if isinstance(kind, type) and issubclass(kind, bases) and kind not in bases[:2]
+    }
+    return {
+        **kinds,
+        "LinearArms.on_sphere": LinearArms.on_sphere,
+        "GaussianContexts.on_sphere": GaussianContexts.on_sphere,
+        "PoolContexts.uniform": PoolContexts.uniform,
+        "RewardTable": _table_reader(folder),
+        "classification": classification,
+        "lastfm": _lastfm_reader(folder),
+        "movielens": _movielens_reader(folder),
+    }
+
+
+def _arguments(make: Callable[..., Any]) -> set[str]:
+    """The names of what a kind takes; those of the class where the rest is passed on to it."""
+    known = inspect.signature(make).parameters
+    names = {name for name, parameter in known.items() if parameter.kind is not parameter.VAR_KEYWORD}
+    if len(names) < len(known):
+        names |= set(inspect.signature(make.__self__).parameters) - {"theta"}  # type: ignore[attr-defined]
+    return names
+
+
+def _is_log(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, LoggedTrial)
+
+
+def _dimension(world: World) -> int | None:
+    return world.dimension if isinstance(world, ContextEnvironment) else None
+
+
+def _shown(world: World) -> str:
+    dimension = _dimension(world)
+    return "shows no contexts" if dimension is None else f"shows contexts of dimension {dimension}"
+
+
+def _table_reader(folder: Path) -> Callable[[Any], RewardTable]:
+    def read(path: Any) -> RewardTable:
+        if not isinstance(path, str) or not (folder / path).is_file():
+            raise ArgumentError(f"path must be a file beside the study, got {path!r}", "path")
+        try:
+            text = (folder / path).read_text(encoding="utf-8").splitlines()
+            header = bool(text) and not re.fullmatch(r"[\s\d.,eE+-]*", text[0])
+            return RewardTable(np.loadtxt(text, delimiter=",", ndmin=2, skiprows=int(header)))
+        except ValueError as error:
+            raise ArgumentError(f"path must hold rows of numbers, one column per arm; {path}: {error}", "path") from None
+
+    return read
+
+
+def _inside(folder: Path, given: Any) -> Path:
+    if not isinstance(given, str):
+        raise ArgumentError(f"folder must be the name of a folder, got {given!r}", "folder")
+    return folder / given
+
+
+def _lastfm_reader(beside: Path) -> Callable[..., Recommendations]:
+    def read(folder: Any, components: int = 25, per_round: int = 25) -> Recommendations:
+        return lastfm(_inside(beside, folder)).environment(components=components, per_round=per_round)
+
+    return read
+
+
+def _movielens_reader(beside: Path) -> Callable[..., Recommendations]:
+    def read(folder: Any, components: int = 20, per_round: int = 25, liked_from: int = 4) -> Recommendations:
+        data = movielens(_inside(beside, folder))
+        return data.environment(components=components, per_round=per_round, liked_from=liked_from)
+
+    return read

@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+
+from dpbandits.algorithms.learners.dense import add_outer, dot, factorise, invert, multiply, solve_lower, solve_upper
+
+RNG = np.random.default_rng(1)
+
+
+def padded(a):
+    """The matrix or vector as the leading block of a larger one full of rubbish."""
+    whole = np.full(tuple(n + 2 for n in a.shape), np.nan)
+    whole[tuple(slice(n) for n in a.shape)] = a
+    return whole
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 12])
+def test_it_agrees_with_numpy_on_the_leading_block(n):
+    root, x, y = RNG.normal(size=(n, n)), RNG.normal(size=n), RNG.normal(size=n)
+    a = root @ root.T + 0.1 * np.eye(n)
+    lower = np.linalg.cholesky(a)
+    factor, inverse, out = padded(a), padded(a), padded(x)
+    assert factorise(factor, 0.0, factor, n)
+    assert np.tril(factor[:n, :n]) == pytest.approx(lower, rel=1e-9)
+    invert(factor, inverse, n)
+    assert inverse[:n, :n] @ a == pytest.approx(np.eye(n), abs=1e-9)
+    assert dot(padded(x), padded(y), n) == pytest.approx(x @ y)
+    multiply(padded(a), padded(x), out, n)
+    assert out[:n] == pytest.approx(a @ x)
+    for solve, matrix in ((solve_lower, lower), (solve_upper, lower.T)):
+        right = padded(x)
+        solve(factor, right, n)
+        assert matrix @ right[:n] == pytest.approx(x, abs=1e-9)
+    total = padded(a)
+    add_outer(total, padded(x), -0.5, n)
+    assert total[:n, :n] == pytest.approx(a - 0.5 * np.outer(x, x))
+
+
+@pytest.mark.parametrize("a", [[[0.0]], [[1.0, 2.0], [2.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]], [[np.nan]]])
+def test_what_is_not_positive_definite_is_told(a):
+    assert not factorise(np.array(a), 0.0, np.array(a), len(a))

@@ -1,0 +1,171 @@
+"""Plain walks of linear bandits through a fixed table, and dense noise of running sums: NumPy alone, nothing of the package.
+
+Rewards are 0 or 1, features no longer than 1, lambda = 1, |theta| <= 1, rewards 1/2-subgaussian, and delta = 0.001.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+DELTA = 0.001
+
+
+class Problem(NamedTuple):
+    contexts: np.ndarray  # (T, K, d)
+    rewards: np.ndarray  # (T, K)
+    means: np.ndarray  # (T, K)
+
+    def regret(self, arms: np.ndarray) -> float:
+        return float((self.means.max(axis=1) - self.means[np.arange(len(arms)), arms]).sum())
+
+
+def problem(horizon: int, n_arms: int = 3, dimension: int = 2, seed: int = 5) -> Problem:
+    """Features in the unit ball, and a parameter that makes means lie in [0, 1]."""
+    rng = np.random.default_rng(seed)
+    x = np.abs(rng.standard_normal((horizon, n_arms, dimension)))
+    x *= rng.uniform(0.3, 0.95, (horizon, n_arms, 1)) / np.linalg.norm(x, axis=2, keepdims=True)
+    theta = np.arange(dimension, 0, -1) / np.linalg.norm(np.arange(dimension, 0, -1))
+    return Problem(x, (rng.random((horizon, n_arms)) < x @ theta).astype(float), x @ theta)
+
+
+# Noise ------------------------------------------------------------------------------------------------------------------------
+
+
+class Noise(NamedTuple):
+    values: np.ndarray  # (n, d) on the running sums
+    norm: float  # what the norms of all of them stay below with probability 1 - DELTA / 2
+    std: float  # the largest of a coordinate
+
+
+def toeplitz(n: int) -> np.ndarray:
+    """The square root of the matrix that sums."""
+    first = np.cumprod([1.0] + [1 - 1 / (2 * k) for k in range(1, n)])
+    return np.array([[first[t - s] if s <= t else 0.0 for s in range(n)] for t in range(n)])
+
+
+def tree(n: int) -> np.ndarray:
+    """Which nodes of a binary tree, named by the release that they end at, add up to a running sum."""
+    b = np.zeros((n, n))
+    for t in range(1, n + 1):
+        end = t
+        while end:
+            b[t - 1, end - 1] = 1.0
+            end -= end & -end
+    return b
+
+
+def gaussian_noise(n: int, d: int, rho: float, rng: np.random.Generator, decoder: np.ndarray, column: float) -> Noise:
+    std = column / math.sqrt(2 * rho)
+    widest = std * math.sqrt((decoder**2).sum(axis=1).max())
+    norm = widest * (math.sqrt(d) + math.sqrt(2 * math.log(n / (DELTA / 2))))
+    return Noise(decoder @ (std * rng.standard_normal((n, d))), norm, widest)
+
+
+def toeplitz_noise(n: int, d: int, rho: float, rng: np.random.Generator) -> Noise:
+    b = toeplitz(n)
+    return gaussian_noise(n, d, rho, rng, b, math.sqrt((b[:, 0] ** 2).sum()))
+
+
+def independent_noise(n: int, d: int, rho: float, rng: np.random.Generator) -> Noise:
+    return gaussian_noise(n, d, rho, rng, np.tril(np.ones((n, n))), 1.0)
+
+
+def laplace_tree_noise(n: int, d: int, epsilon: float, rng: np.random.Generator) -> Noise:
+    """A record is in as many nodes as n has binary digits, and moves a sum by sqrt(d) in the L1 norm."""
+    b, scale = tree(n), n.bit_length() * math.sqrt(d) / epsilon
+    most = b.sum(axis=1).max()  # nodes in one sum
+    odds = math.log(2 * d * n / (DELTA / 2))
+    h = min(math.sqrt(odds / (2 * math.log(2) * most)), math.sqrt(0.5))
+    norm = math.sqrt(d) * scale * (odds + 2 * math.log(2) * most * h * h) / h
+    return Noise(b @ (scale * rng.laplace(size=(n, d))), norm, scale * math.sqrt(2 * most))
+
+
+def silence(n: int, d: int) -> Noise:
+    return Noise(np.zeros((n, d)), 0.0, 0.0)
+
+
+# Walks ------------------------------------------------------------------------------------------------------------------------
+
+
+def linucb(world: Problem, noise: Noise, failure: float) -> np.ndarray:
+    """Optimism in every round; the least eigenvalue is looked at after 16 rounds and then ever more rarely."""
+    d = world.contexts.shape[2]
+    v, total, estimate, least, look, arms = np.eye(d), np.zeros(d), np.zeros(d), 1.0, 16, []
+    for t, x in enumerate(world.contexts):
+        widths = np.sqrt(np.einsum("ki,ij,kj->k", x, np.linalg.inv(v), x))
+        radius = 0.5 * math.sqrt(2 * math.log(1 / failure) + np.linalg.slogdet(v)[1]) + 1 + noise.norm / math.sqrt(least)
+        arm = int(np.argmax(x @ estimate + radius * widths))
+        arms.append(arm)
+        v += np.outer(x[arm], x[arm])
+        total += x[arm] * world.rewards[t, arm]
+        estimate = np.linalg.solve(v, total + noise.values[t])
+        if t + 1 >= look:
+            least, look = np.linalg.eigvalsh(v)[0], t + 1 + max(16, (t + 1) // 8)
+    return np.array(arms)
+
+
+def thompson(world: Problem, noise: Noise, rng: np.random.Generator) -> np.ndarray:
+    """The best arm for a draw from N(estimate, V^-1 / 4 + std^2 V^-2)."""
+    d = world.contexts.shape[2]
+    v, total, estimate, arms = np.eye(d), np.zeros(d), np.zeros(d), []
+    for t, x in enumerate(world.contexts):
+        sampling, spread = rng.standard_normal((d, 2)).T
+        root = np.linalg.cholesky(v)
+        draw = estimate + np.linalg.solve(root.T, 0.5 * sampling) + np.linalg.solve(v, noise.std * spread)
+        arm = int(np.argmax(x @ draw))
+        arms.append(arm)
+        v += np.outer(x[arm], x[arm])
+        total += x[arm] * world.rewards[t, arm]
+        estimate = np.linalg.solve(v, total + noise.values[t])
+    return np.array(arms)
+
+
+def changes(horizon: int, d: int, growth: float = 1.0) -> int:
+    """How often the determinant can grow by 1 + growth."""
+    return min(horizon, math.floor(d * math.log(1 + horizon / d) / math.log(1 + growth)) + 1)
+
+
+def oful(world: Problem, noise: np.ndarray, radius: Callable[[np.ndarray, int, int], float], growth: float = 1.0) -> np.ndarray:
+    """Optimism with estimate and V of the last doubling of det V; ``radius(V, changes, rounds)``."""
+    d = world.contexts.shape[2]
+    v, total, k, arms = np.eye(d), np.zeros(d), 0, []
+    standing, estimate, width = np.eye(d), np.zeros(d), 1.0
+    for t, x in enumerate(world.contexts):
+        arm = int(np.argmax(x @ estimate + width * np.sqrt(np.einsum("ki,ij,kj->k", x, np.linalg.inv(standing), x))))
+        arms.append(arm)
+        v += np.outer(x[arm], x[arm])
+        total += x[arm] * world.rewards[t, arm]
+        if np.linalg.slogdet(v)[1] > np.linalg.slogdet(standing)[1] + math.log(1 + growth):
+            standing, estimate = v.copy(), np.linalg.solve(v, total + noise[k])
+            k += 1
+            width = radius(v, k, t + 1)
+    return np.array(arms)
+
+
+def sampling_radius(v: np.ndarray, failure: float) -> float:
+    return 0.5 * math.sqrt(2 * math.log(1 / failure) + np.linalg.slogdet(v)[1]) + 1
+
+
+def tight_radius(noise_norm: float, failure: float = DELTA / 2) -> Callable[[np.ndarray, int, int], float]:
+    return lambda v, k, t: sampling_radius(v, failure) + noise_norm / math.sqrt(np.linalg.eigvalsh(v)[0])
+
+
+def published_radius(
+    rho: float, horizon: int, d: int, eigenvalue: float | None = None
+) -> Callable[[np.ndarray, int, int], float]:
+    """Azize & Basu (2024), Appendix F: noise of k episodes, and a lower bound on V from the contexts' least eigenvalue."""
+    log = math.log(horizon / DELTA)
+    one = math.sqrt((d + 2 * math.sqrt(d * log) + 2 * log) / (2 * rho))
+
+    def radius(v: np.ndarray, k: int, t: int) -> float:
+        least = np.linalg.eigvalsh(v)[0]
+        if eigenvalue is not None:
+            odds = math.log((t + 3) * d / DELTA)
+            least = 1 + max(eigenvalue * t / 4 - 8 * odds - 2 * math.sqrt(t * odds), 0)
+        return sampling_radius(v, DELTA) + one * math.sqrt(k) / math.sqrt(least)
+
+    return radius

@@ -1,0 +1,94 @@
+"""Textbook implementations of the policies that take contexts: ``linear_walks`` of the algorithms' tests, in one fixed table."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpbandits.privacy import ZCDP, Budget, PureDP
+
+sys.path.append(str(Path(__file__).parents[1] / "algorithms"))
+
+import dgs_walks
+import linear_walks as walks
+
+HORIZON, DIMENSION = 400, 2
+WORLD = walks.problem(HORIZON, 3, DIMENSION)
+
+
+class Table(NamedTuple):
+    """How a policy is configured for its reference, and ``play(budget, rng)``, the regret of one run of that."""
+
+    arguments: Callable[[Budget | None, int], dict[str, Any]]
+    play: Callable[[Budget | None, np.random.Generator], float]
+
+
+def noise(budget: Budget | None, rng: np.random.Generator, n: int) -> walks.Noise:
+    if budget is None:
+        return walks.silence(n, DIMENSION)
+    if isinstance(budget, PureDP):
+        return walks.laplace_tree_noise(n, DIMENSION, budget.epsilon, rng)
+    assert isinstance(budget, ZCDP)
+    return walks.toeplitz_noise(n, DIMENSION, budget.rho, rng)
+
+
+def failure(budget: Budget | None) -> float:
+    return walks.DELTA if budget is None else walks.DELTA / 2
+
+
+def none(budget: Budget | None, horizon: int) -> dict[str, Any]:
+    return {}
+
+
+def planned(budget: Budget | None, horizon: int) -> dict[str, Any]:
+    return {"horizon": horizon, "counter": "tree" if isinstance(budget, PureDP) else None}
+
+
+def linucb(budget: Budget | None, rng: np.random.Generator) -> float:
+    return WORLD.regret(walks.linucb(WORLD, noise(budget, rng, HORIZON), failure(budget)))
+
+
+def thompson(budget: Budget | None, rng: np.random.Generator) -> float:
+    return WORLD.regret(walks.thompson(WORLD, noise(budget, rng, HORIZON), rng))
+
+
+def oful(budget: Budget | None, rng: np.random.Generator) -> float:
+    added = noise(budget, rng, walks.changes(HORIZON, DIMENSION))
+    return WORLD.regret(walks.oful(WORLD, added.values, walks.tight_radius(added.norm, failure(budget))))
+
+
+def dgs(budget: Budget | None, rng: np.random.Generator) -> float:
+    epsilon = budget.epsilon if isinstance(budget, PureDP) else math.inf
+
+    def radius(t: int) -> float:
+        return dgs_walks.eq_4(t, horizon=HORIZON, epsilon=epsilon, d=DIMENSION, zeta=walks.DELTA, size=0.5, scatter=0.5)
+
+    arms, _ = dgs_walks.walk(
+        WORLD.contexts,
+        WORLD.rewards,
+        epsilon=epsilon,
+        draw=lambda d: rng.laplace(size=d),
+        delta=lambda t, a: 32 * 0.5 / (0.1 * t),
+        horizon=HORIZON,
+        radius=radius,
+    )
+    return WORLD.regret(arms)
+
+
+def published(budget: Budget | None, horizon: int) -> dict[str, Any]:
+    return {"horizon": horizon, "smallest_eigenvalue": 0.1}
+
+
+TABLES: dict[str, Table] = {
+    "AdaCOFUL": Table(planned, oful),
+    "LinUCB": Table(none, linucb),
+    "LinUCBDGS": Table(published, dgs),
+    "LinearThompson": Table(planned, thompson),
+    "PrivateLinUCB": Table(planned, linucb),
+    "RSOFUL": Table(none, oful),
+}

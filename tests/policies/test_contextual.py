@@ -1,0 +1,266 @@
+"""Policies that take contexts: what is kept for late answers, deviations, the end of a running sum, and a crash in the middle of one."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpbandits as dpb
+from dpbandits.environments import ContextTable
+from dpbandits.privacy.ledger import RELEASES
+from dpbandits.simulation import simulate
+from dpbandits.simulation.contexts import context_loop
+from dpbandits.simulation.loops import DONE, new_tally
+
+RNG = np.random.default_rng(8)
+CONTEXTS = RNG.uniform(-0.6, 0.6, (4000, 3, 2))
+REWARDS = RNG.random((4000, 3))
+SILENT = dpb.ZCDP(1e30)  # a budget that leaves no noise to speak of, and keeps ledger and journal
+
+
+@pytest.fixture(autouse=True)
+def state_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "state"))
+
+
+def at_once(**options):
+    return dpb.PrivateLinUCB(3, 2, **({"budget": SILENT, "horizon": 500, "seed": 1} | options))
+
+
+def episodic(**options):
+    return dpb.AdaCOFUL(3, 2, **({"budget": SILENT, "horizon": 500, "seed": 1} | options))
+
+
+class Diary:
+    """Plays a policy and remembers who did what."""
+
+    def __init__(self, policy):
+        self.policy, self.entries = policy, []  # (features, reward)
+
+    def play(self, rounds):
+        for _ in range(rounds):
+            t = self.policy._progress.pulls
+            decision = self.policy.pull(CONTEXTS[t])
+            if self.policy.update(REWARDS[t, decision], decision):
+                self.entries.append((CONTEXTS[t, decision], REWARDS[t, decision]))
+        return self
+
+    def moment(self, first=0, last=None):
+        return sum((x * r for x, r in self.entries[first:last]), np.zeros(2))
+
+    def precision(self):
+        return np.eye(2) + sum(np.outer(x, x) for x, _ in self.entries)
+
+
+@pytest.mark.parametrize("make", [at_once, episodic])
+def test_a_release_is_the_sum_of_all_increments_so_far(make):
+    diary = Diary(make()).play(120)
+    covered = int(diary.policy.ledger.frame["last"].max()) + 1
+    assert diary.policy.ledger.releases > 3
+    assert diary.policy._wall.release == pytest.approx(diary.moment(last=covered), abs=1e-9)
+    assert diary.policy._public.precision == pytest.approx(diary.precision(), rel=1e-12)
+    assert not diary.policy._wall.statistic.any()
+
+
+def test_late_answers_in_any_order_enter_with_the_features_of_their_round():
+    policy, total = at_once(), np.zeros(2)
+    decisions = [policy.pull(CONTEXTS[t]) for t in range(40)]
+    for decision in np.random.default_rng(1).permutation(np.array(decisions, dtype=object)):
+        assert policy.update(REWARDS[decision.number, decision], decision)
+        total += CONTEXTS[decision.number, decision] * REWARDS[decision.number, decision]
+    assert policy._wall.release == pytest.approx(total, abs=1e-9)
+    assert not policy._progress.contexts
+    assert not policy._progress.pending
+
+
+@pytest.mark.parametrize("choices_public", [False, True])
+def test_what_was_done_instead_counts_with_its_own_features(choices_public):
+    policy = at_once(choices_public=choices_public, default_reward=0.25)
+    decision = policy.pull(CONTEXTS[0])
+    other = (decision.arm + 1) % 3
+    assert policy.update(1.0, decision, arm=other)
+    expected = CONTEXTS[0, other] if choices_public else 0.25 * CONTEXTS[0, decision]
+    assert policy._wall.release == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_public_deviation_takes_the_round_back():
+    policy = episodic(choices_public=True, patience=2)
+    diary = Diary(policy).play(6)
+    before = policy._public.precision.copy(), policy._public.inverse.copy(), policy._public.facts.copy()
+    decision = policy.pull(CONTEXTS[99])
+    assert decision.recorded
+    assert policy.update(1.0, decision, arm=(decision.arm + 1) % 3) is False
+    for now, then in zip((policy._public.precision, policy._public.inverse, policy._public.facts), before, strict=True):
+        assert now == pytest.approx(then, rel=1e-12, abs=1e-14)
+    diary.play(60)
+    covered = int(policy.ledger.frame["last"].max()) + 1
+    # Rounds count those that were recorded, and the one that was taken back has no reward.
+    assert policy._wall.release == pytest.approx(diary.moment(last=covered - 1), abs=1e-9)
+
+
+def test_missing_answers_of_an_episode_count_as_the_default_with_their_features():
+    policy, total, t = episodic(default_reward=0.5, patience=1), np.zeros(2), 0
+    while policy.ledger.releases == 0:
+        decision = policy.pull(CONTEXTS[t])
+        if decision.recorded and policy.ledger.releases == 0:
+            total += 0.5 * CONTEXTS[t, decision]
+        t += 1
+    assert policy._wall.release == pytest.approx(total, abs=1e-9)
+
+
+# Saved and lost ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [at_once, episodic])
+def test_pending_contexts_survive(make, tmp_path):
+    policies = [make(budget=dpb.ZCDP(0.5), patience=50), make(budget=dpb.ZCDP(0.5), patience=50)]
+    pulled = [[policy.pull(CONTEXTS[t]) for t in range(8)] for policy in policies]
+    policies[0] = dpb.load(policies[0].save(tmp_path / "a"))
+    for policy, decisions in zip(policies, pulled, strict=True):
+        for decision in decisions[::-1]:
+            policy.update(REWARDS[decision.number, decision], decision)
+        Diary(policy).play(150)
+    assert policies[0]._wall.release.tolist() == policies[1]._wall.release.tolist()
+    assert policies[0]._public.precision.tolist() == policies[1]._public.precision.tolist()
+    assert policies[0].ledger.frame.equals(policies[1].ledger.frame)
+
+
+@pytest.mark.parametrize("default", [None, 0.75])
+@pytest.mark.parametrize("make", [at_once, episodic])
+def test_after_a_crash_a_new_running_sum_starts_on_top_of_the_last_release(make, default, tmp_path):
+    diary = Diary(make(default_reward=default)).play(40)
+    released = diary.policy._wall.release.copy()
+    covered = int(diary.policy.ledger.frame["last"].max()) + 1
+    booked = sum((x for x, _ in diary.entries[covered:]), np.zeros(2))
+    path = diary.policy.save(tmp_path / "a")
+    before = diary.policy.ledger.releases
+    while diary.policy.ledger.releases == before:
+        diary.play(1)
+    del diary  # the releases after the save are lost, and announced in the journal
+    survivor = dpb.load(path)
+    assert survivor.ledger.releases == before + 1
+    assert survivor._wall.base == pytest.approx(released, abs=1e-12)
+    assert not survivor._wall.running.total.any()
+    assert int(survivor._wall.running.clock[0]) == 0
+    later = Diary(survivor)
+    while survivor.ledger.releases == before + 1:
+        later.play(1)
+    after = later.entries[:-1] if make is episodic else later.entries
+    expected = released + (default or 0.0) * booked + sum(x * r for x, r in after)
+    assert survivor._wall.release == pytest.approx(expected, abs=1e-9)
+    assert survivor.meter.allows(survivor.ledger.total())
+    # A second life is saved and goes on with the same base.
+    again = dpb.load(survivor.save(tmp_path / "b"))
+    assert again._wall.base.tolist() == survivor._wall.base.tolist()
+
+
+# The end of a running sum -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("save", [False, True])
+def test_after_its_horizon_a_policy_serves_and_releases_nothing(save, tmp_path):
+    policy = at_once(budget=dpb.ZCDP(0.5), horizon=5)
+    if save:
+        policy.save(tmp_path / "a")
+    diary = Diary(policy).play(5)
+    last, released = policy.pull(CONTEXTS[50]), policy._wall.release.copy()
+    with pytest.raises(dpb.BudgetExhausted, match=r"^horizon: the running sum was planned for 5 releases"):
+        policy.update(1.0, last)
+    estimate = policy._public.estimate.copy()
+    for t in range(60, 100):
+        decision = policy.pull(CONTEXTS[t])
+        assert not decision.recorded
+        assert policy.update(1.0, decision) is False
+    assert policy.ledger.releases == 5
+    assert policy._wall.release.tolist() == released.tolist()
+    assert policy._public.estimate.tolist() == estimate.tolist()
+    assert policy._public.precision == pytest.approx(diary.precision(), rel=1e-12)
+    assert policy.ledger.spent() == dpb.ZCDP(0.5)
+
+
+def test_after_its_changes_an_episodic_policy_serves_and_releases_nothing():
+    policy = episodic(budget=dpb.ZCDP(0.5), horizon=3, growth=0.2)
+    most, refusals, arms = policy.most_changes, 0, []
+    for t in range(400):
+        try:
+            decision = policy.pull(CONTEXTS[t])
+        except dpb.BudgetExhausted as error:
+            refusals += str(error).startswith(f"horizon: the running sum was planned for {most} releases")
+            decision = policy.pull(CONTEXTS[t])
+        policy.update(REWARDS[t, decision], decision)
+        arms.append(decision.arm)
+    assert refusals == 1
+    assert policy.ledger.releases == most
+    assert len(set(arms[-50:])) > 1
+    table = ContextTable(CONTEXTS[:400], REWARDS[:400])
+    assert simulate(policy, table, horizon=400).runs["releases"].item() == most
+
+
+def test_the_compiled_loop_stops_releasing_after_the_horizon_too():
+    policy = at_once(budget=dpb.ZCDP(0.5), horizon=5)
+    table = ContextTable(CONTEXTS[:50], REWARDS[:50])
+    with pytest.raises(dpb.ArgumentError, match=r"^horizon must be at most 5, for which"):
+        simulate(policy, table, horizon=50)
+    raw, public, wall = policy.new_state()
+    tally, view = new_tally(np.array([50]), 3), np.zeros((3, 2))
+    rngs = [np.random.default_rng(k) for k in range(3)]
+    loop, bounds = context_loop(policy.kernels, table.kernels), (False, 0.0, 1.0)
+    arguments = (policy.params, raw, public, wall, table.state, np.zeros(0), tally, view, view, False, bounds)
+    assert loop(*arguments, 50, 6, *rngs) != DONE
+    estimate = public.estimate.copy()
+    assert loop(*arguments, 50, 50, *rngs) == DONE
+    assert wall.ledger.head[RELEASES] == 5
+    assert public.estimate.tolist() == estimate.tolist()
+
+
+@pytest.mark.parametrize("make", [at_once, episodic])
+def test_secure_noise_releases_the_running_sum(make):
+    diary = Diary(make(budget=dpb.ZCDP(1e6), noise="secure", seed=None)).play(120)
+    covered = int(diary.policy.ledger.frame["last"].max()) + 1
+    assert diary.policy._wall.release == pytest.approx(diary.moment(last=covered), abs=0.1)
+
+
+def test_a_saved_file_holds_no_noise_of_a_secure_policy(tmp_path):
+    path = Path(Diary(at_once(noise="secure", seed=None)).play(3).policy.save(tmp_path / "a"))
+    assert b"PCG64" not in path.read_bytes()
+
+
+def test_open_running_sums_do_not_care_about_the_noise_source():
+    pytest.importorskip("opendp")
+    plain, exact = (Diary(dpb.LinUCB(3, 2, **options)).play(30) for options in ({"seed": 1}, {"noise": "secure"}))
+    assert exact.policy._public.estimate == pytest.approx(plain.policy._public.estimate, abs=1e-4)
+
+
+def test_a_bound_whose_square_is_no_number_is_refused():
+    # Features of length 1e-163 would pass a bound of 1e-170 as they are.
+    for bound in (1e-170, 1e170):
+        with pytest.raises(dpb.ArgumentError, match=r"^context_bound must be"):
+            at_once(context_bound=bound)
+    seen = at_once(context_bound=1e-50)._viewed(np.full((3, 2), 1e-44))
+    assert np.all(np.linalg.norm(seen, axis=1) <= 1e-50 * (1 + 1e-15))
+
+
+def test_sums_behind_secure_noise_stay_exact():
+    pytest.importorskip("opendp")
+    policy = episodic(noise="secure", seed=None, budget=dpb.ZCDP(1.0), counter="tree", context_bound=2.0**20)
+    policy._progress.rounds = 2**13 + 1  # of up to 2^40 grid units each: more than 2^53 in all, less than 2^61 / releases
+    assert policy._exactly.largest > 2**53 + 2**41
+    with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser"):
+        policy._refuse_inexact_sums()
+
+
+@pytest.mark.parametrize("d", [1, 30, 2048])
+def test_the_sensitivity_knows_of_rounding_before_the_grid(d):
+    options = {"horizon": 8, "noise": "secure", "grid": 2.0**-10, "reward_range": (1000.0, 1001.0)}
+    pytest.importorskip("opendp")
+    for budget, root in ((dpb.PureDP(1.0), np.sqrt(d)), (dpb.ZCDP(1.0), 1.0)):
+        policy = dpb.PrivateLinUCB(2, d, budget=budget, **options)
+        ideal = root + (d if isinstance(budget, dpb.PureDP) else np.sqrt(d)) * 2.0**-10
+        assert ideal + root * 1001.0 * 2.0**-52 <= policy._movement() <= ideal * (1 + 1e-9)
+
+
+def test_noise_that_is_too_wide_for_the_grid_is_refused_at_once():
+    pytest.importorskip("opendp")
+    for make in (at_once, episodic):
+        with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser"):
+            make(noise="secure", seed=None, budget=dpb.PureDP(1e-10))
