@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 import dpbandits as dpb
-from dpbandits.environments.base import ArmsEnvironment, ArmsKernels, stationary_regret
-from dpbandits.environments.contexts import ContextEnvironment, ContextKernels, ContextTable
-from dpbandits.kernel import entry, kernel
+from dpbandits.environments import ContextTable, GaussianContexts, LinearArms
+from dpbandits.kernel import entry
 from dpbandits.simulation.running import play
 
 from .timing import Row
@@ -23,69 +22,6 @@ ROUNDS = 200_000
 RANGE = (-3.0, 3.0)
 LEARNERS = {"reward_range": RANGE, "subgaussian": 0.1, "clip": False}
 ALPHA = 0.5
-
-
-class GaussianState(NamedTuple):
-    theta: np.ndarray  # (d,)
-
-
-@kernel
-def _show(state, t, view, rng):
-    for a in range(view.shape[0]):
-        for i in range(view.shape[1]):
-            view[a, i] = 1.0 / np.sqrt(view.shape[1]) + 0.316 * rng.standard_normal()
-
-
-@kernel
-def _answer(state, t, view, arm, rng):
-    top, mean = -np.inf, 0.0
-    for a in range(view.shape[0]):
-        value = 0.0
-        for i in range(view.shape[1]):
-            value += state.theta[i] * view[a, i]
-        top = max(top, value)
-        if a == arm:
-            mean = value
-    return mean + 0.1 * rng.standard_normal(), top - mean
-
-
-class FreshContexts(ContextEnvironment):
-    """N(1 / sqrt(d), I / 10) features for every arm in every round."""
-
-    kernels = ContextKernels(_show, _answer)
-
-    def __init__(self, n_arms: int, dimension: int) -> None:
-        self.n_arms, self.dimension, self.support, self.context_bound = n_arms, dimension, (-np.inf, np.inf), np.inf
-        self.state = GaussianState(_on_sphere(1, dimension)[0])
-
-    def _arguments(self) -> str:
-        return f"{self.n_arms}, {self.dimension}"
-
-
-class FixedState(NamedTuple):
-    means: np.ndarray  # (K,)
-    gaps: np.ndarray  # (K,)
-
-
-@kernel
-def _draw(state, arm, start, n, rng):
-    return n * state.means[arm] + 0.1 * np.sqrt(float(n)) * rng.standard_normal()
-
-
-class FixedArms(ArmsEnvironment):
-    """Arms with given means and normal noise."""
-
-    kernels = ArmsKernels(_draw, stationary_regret)
-
-    def __init__(self, means: np.ndarray) -> None:
-        self.n_arms, self.support, self._means = means.size, (-np.inf, np.inf), means
-        self.state = FixedState(means, means.max() - means)
-
-    def means(self) -> np.ndarray:
-        return self._means
-
-    def _arguments(self) -> str:
-        return repr(self._means.tolist())
 
 
 @entry
@@ -108,7 +44,7 @@ def rows() -> Iterator[Row]:
         "one normal draw in compiled code", 1e9 * draw, "ns", "", "31 of them a round for d = 3, K = 10; 626 for d = K = 25"
     )
     budget = dpb.ZCDP(1.0)
-    small, large = FreshContexts(10, 3), FreshContexts(25, 25)
+    small, large = (GaussianContexts.on_sphere(k, d, seed=0, std=0.1) for k, d in ((10, 3), (25, 25)))
     adac = dpb.AdaCOFUL(10, 3, budget=budget, horizon=ROUNDS, **LEARNERS)
     yield Row("AdaC-OFUL, d = 3, K = 10, fresh contexts", _round(adac, small), "us", "<= 0.25")
     ours = _round(dpb.LinUCB(25, 25, **LEARNERS), large)
@@ -119,7 +55,7 @@ def rows() -> Iterator[Row]:
     for k, d, target in ((100, 5, "<= 0.45"), (25, 25, "<= 0.35")):
         vectors = _on_sphere(k + 1, d)
         fixed = dpb.FixedLinUCB(vectors[1:], **LEARNERS)
-        yield Row(f"FixedLinUCB, K = {k}, d = {d}", _round(fixed, FixedArms(vectors[1:] @ vectors[0])), "us", target)
+        yield Row(f"FixedLinUCB, K = {k}, d = {d}", _round(fixed, LinearArms(vectors[1:], vectors[0], std=0.1)), "us", target)
     yield from _against_peers(ours)
 
 

@@ -25,10 +25,11 @@ def _show(state, t, view, rng):
     for a in range(view.shape[0]):
         for i in range(view.shape[1]):
             view[a, i] = state[1] * rng.random()
+    return 0
 
 
 @kernel
-def _answer(state, t, view, arm, rng):
+def _answer(state, t, view, hidden, arm, rng):
     best = chosen = 0.0
     for a in range(view.shape[0]):
         mean = 0.0
