@@ -150,6 +150,28 @@ def _index(x, mean, inverse, radius, spread, work):
 
 
 @inlined
+def _most_optimistic_of_few(view, estimate, inverse, radius, spread):
+    """``most_optimistic`` in few dimensions, where every index costs less than to find out which ones matter."""
+    n_arms, d = view.shape
+    arm, best = 0, -np.inf
+    for a in range(n_arms):
+        mean = form = length = 0.0
+        for i in range(d):
+            turned = 0.0
+            for j in range(d):
+                turned += inverse[i, j] * view[a, j]
+            mean += estimate[i] * view[a, i]
+            form += turned * view[a, i]
+            length += turned * turned
+        index = mean + radius * np.sqrt(max(form, 0.0))
+        if spread > 0.0:
+            index += spread * np.sqrt(length)
+        arm = a if index > best else arm
+        best = max(index, best)
+    return arm
+
+
+@inlined
 def most_optimistic(view, estimate, inverse, longest, radius, spread, work):
     """arg max over arms of <x, estimate> + radius |x|_{V^-1} + spread |V^-1 x|; the first of equals.
 
@@ -157,6 +179,8 @@ def most_optimistic(view, estimate, inverse, longest, radius, spread, work):
     quadratic form if |x|_{V^-1} <= longest |x| keeps its index below the best one, see ``stretch``; most do not.  ``work`` has three
     rows, with room for every arm and every feature.
     """
+    if view.shape[1] < _WIDE:
+        return _most_optimistic_of_few(view, estimate, inverse, radius, spread)
     n_arms, row, means, ceilings = view.shape[0], work[0], work[1], work[2]
     _scan(view, estimate, means, ceilings)
     reach = (radius + spread * longest) * longest
