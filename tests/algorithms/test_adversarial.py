@@ -9,7 +9,8 @@ from scipy.stats import chisquare, laplace
 from walks import arms_played, table
 
 from dpbandits import EXP3, EXP3IX, FTPL, HTINF, ZCDP, ApproxDP, ArgumentError, PureDP, TsallisINF, simulate
-from dpbandits.algorithms.adversarial import ARM, Learner, conversion, exp3_tuning, ftpl_tuning
+from dpbandits.algorithms.learners.batches import ARM, Learner, conversion
+from dpbandits.algorithms.learners.unbounded import exp3_tuning, ftpl_tuning
 from dpbandits.environments import LateTurn, Piecewise, RewardTable, SwitchingBest
 from dpbandits.kernel import kernel
 from dpbandits.privacy.noise import SimulationNoise
@@ -86,33 +87,32 @@ def leads(losses, arm):
     return sum(quad(integrand, a, b, epsabs=1e-13)[0] for a, b in zip([-60.0, *breaks], [*breaks, 60.0], strict=True))
 
 
-def test_resampling_is_a_geometric_number_cut_at_its_limit():
-    # Power: a limit of 12 + 1, a zero where no try led (arg max instead of arg min has this too), or another arm's probability each
-    # move more than one per cent of 20,000 draws to another value.
-    policy = FTPL(3, budget=None, rate=1.0, tries=12)
+def led(tries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The losses of three arms, and of 60,000 choices by FTPL with those the arms and the numbers of tries."""
+    policy = FTPL(3, budget=None, rate=1.0, tries=tries)
     public, rng = policy.new_state()[1], np.random.default_rng(2)
     public.losses[:] = [0.0, 0.4, 1.5]
-    for arm in range(3):
-        p = leads(public.losses, arm)
-        seen = np.zeros(20_000, int)
-        for i in range(seen.size):
-            policy.kernels.remember(policy.params, public, arm, rng)
-            seen[i] = public.memory[0]
-        law = np.array([p * (1 - p) ** i for i in range(11)] + [(1 - p) ** 11])
+    seen = np.zeros((60_000, 2), int)
+    for row in seen:
+        policy.kernels.prepare(policy.params, public, 0, rng)
+        row[:] = policy.kernels.choose(policy.params, public, 0, rng)[0], public.memory[0]
+    return public.losses, seen[:, 0], seen[:, 1]
+
+
+def test_the_leader_is_drawn_with_its_probability_and_resampling_is_geometric_and_cut_at_its_limit():
+    # Power: a limit of 12 + 1, a zero where no try led (arg max instead of arg min has this too), or another arm's probability each
+    # move more than one per cent of every arm's draws, 7,900 at least, to another value.
+    losses, arms, tries = led(12)
+    law = [leads(losses, a) for a in range(3)]
+    assert sum(law) == pytest.approx(1.0, abs=1e-10)
+    assert chisquare(np.bincount(arms, minlength=3), arms.size * np.array(law)).pvalue > ALPHA
+    for arm, p in enumerate(law):
+        seen = tries[arms == arm]
+        geometric = np.array([p * (1 - p) ** i for i in range(11)] + [(1 - p) ** 11])
         counts = np.bincount(seen, minlength=13)
         assert counts.sum() == counts[1:13].sum()
-        merged = np.add.reduceat(np.stack([counts[1:13], law * seen.size]), [0, 1, 2, 4], axis=1)
+        merged = np.add.reduceat(np.stack([counts[1:13], geometric * seen.size]), [0, 1, 2, 4], axis=1)
         assert chisquare(*merged).pvalue > ALPHA
-
-
-def test_the_leader_is_drawn_with_its_probability():
-    policy = FTPL(3, budget=None, rate=1.0)
-    public, rng = policy.new_state()[1], np.random.default_rng(3)
-    public.losses[:] = [0.0, 0.4, 1.5]
-    arms = [policy.kernels.choose(policy.params, public, 0, rng)[0] for _ in range(20_000)]
-    law = [leads(public.losses, a) for a in range(3)]
-    assert sum(law) == pytest.approx(1.0, abs=1e-10)
-    assert chisquare(np.bincount(arms, minlength=3), 20_000 * np.array(law)).pvalue > ALPHA
 
 
 def test_resampled_estimates_have_the_expectation_of_the_proof():

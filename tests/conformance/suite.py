@@ -175,9 +175,8 @@ class Walk:
         """Play one choice to its end; ``rewards(first, arm, n)`` gives the sum of n rewards in each world."""
         choice_rng = self.rng if self.policy.card.randomised else None
         view = self._view(choice_rng)
+        self._call("prepare", self.params, self.public, view, choice_rng)
         arm = self._read("choose", self.params, self.public, view, choice_rng)[0]
-        if self.contexts is None:
-            self._call("remember", self.params, self.public, arm, choice_rng)
         n = self._read("hold", self.params, self.public, arm)
         assert n >= 1
         assert n == 1 or self.contexts is None

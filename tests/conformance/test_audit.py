@@ -97,9 +97,9 @@ def loop_of(policy: Policy, kind: type[RewardTable | ContextTable], planted: Ker
     names = ("sensitivity", "part", "summarise", "publish")
     cross = bind(steps._cross, **{name: k[name] for name in names}, disclose=planted)
     if kind is RewardTable:
-        own = {name: k[name] for name in ("choose", "remember", "hold", "note", "collect", "due")}
+        own = {name: k[name] for name in ("prepare", "choose", "hold", "note", "collect", "due")}
         return bind(loops._arms, **own, cross=cross, clipped=bind(loops._clipped, draw=world.draw), regret=world.regret)
-    own = {name: k[name] for name in ("see", "choose", "note", "collect", "due")}
+    own = {name: k[name] for name in ("see", "prepare", "choose", "note", "collect", "due")}
     distance_to = bind(contexts._distance_to, estimate=k["estimate"])
     play = bind(contexts._play, **own, show=world.show, answer=world.answer, cross=cross, distance_to=distance_to)
     return bind(contexts._contexts, play=play)

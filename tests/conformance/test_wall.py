@@ -24,7 +24,7 @@ ARGUMENTS = {
     "note": "params public arm x n",
     "collect": "params raw public arm x reward n",
     "due": "params public",
-    "remember": "params public arm rng",
+    "prepare": "params public view rng",
     "part": "params public",
     "sensitivity": "params public norm",
     "summarise": "params raw public statistic",
@@ -177,7 +177,7 @@ def _draws(tree: ast.AST, room: str) -> list[str]:
         id(node)
         for f in ast.walk(tree)
         if isinstance(f, ast.FunctionDef)
-        and f.name.startswith(("choose", "see", "remember"))
+        and f.name.startswith(("prepare", "choose", "see"))
         and "rng" in [a.arg for a in f.args.args]
         for node in ast.walk(f)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "rng"

@@ -6,11 +6,12 @@ that it cannot leak by accident.  No kernel adds noise, and none raises.
 
 ======================================================  =======================================================================
 ``init(params) -> (raw, public)``                       the empty state
+``prepare(params, public, view, rng)``                  draw what a choice needs and the public side keeps: a leader, an expert,
+                                                        how often to resample; ahead of every ``choose``
 ``choose(params, public, view, rng) -> (arm, p)``       the arm, and the probability with which it was drawn (nan: unknown);
-                                                        ``view`` is what is seen before choosing: nothing, contexts or advice
+                                                        ``view`` is what is seen before choosing: nothing, the contexts of the arms,
+                                                        shape (K, d), or the experts' advice, shape (K, N)
 ``hold(params, public, arm) -> rounds``                 for how many rounds that choice stands
-``remember(params, public, arm, rng)``                  what the public side keeps of a choice, drawn at random once it is made;
-                                                        in the loop over arms only
 ``see(params, view, seen, rng)``                        the contexts as the algorithm takes them: within its norm bound, or perturbed
 ``note(params, public, arm, x, n)``                     public bookkeeping of n rounds of the arm; linear in n, and n = -1 takes
                                                         one round back
@@ -25,8 +26,7 @@ that it cannot leak by accident.  No kernel adds noise, and none raises.
 ======================================================  =======================================================================
 
 ``choose``, ``hold``, ``due``, ``part``, ``sensitivity`` and ``estimate`` change nothing.  ``note`` runs when an arm is pulled,
-``collect`` when its reward is known.  ``x`` is the feature vector of the arm in that round, shape (d,), and 0 where there are no
-contexts.
+``collect`` when its reward is known.  ``x`` is the arm's row of the view in that round, and 0 where nothing is seen.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def no_estimate(params, public, i):
 
 
 @kernel
-def nothing_to_remember(params, public, arm, rng):
-    """``remember`` of an algorithm that needs no random numbers beyond its choice."""
+def nothing_to_prepare(params, public, view, rng):
+    """``prepare`` of an algorithm that draws its arm alone, or nothing."""
 
 
 class Kernels(NamedTuple):
@@ -94,7 +94,7 @@ class Kernels(NamedTuple):
     part: Kernel = whole
     see: Kernel = as_shown
     estimate: Kernel = no_estimate
-    remember: Kernel = nothing_to_remember
+    prepare: Kernel = nothing_to_prepare
 
 
 class Wall(NamedTuple):
@@ -123,7 +123,7 @@ class Card:
         trust_model: who has to be trusted with raw rewards; "none" for policies without privacy.
         view: from which view the guarantee holds.
         learns_at_once: whether each answer is released when it arrives, instead of at the end of an episode.
-        randomised: whether ``choose``, ``see`` or ``remember`` draws random numbers.
+        randomised: whether ``prepare``, ``choose`` or ``see`` draws random numbers.
         void: why the published claim is not one, for algorithms that are here to be reproduced; empty for all others.
     """
 

@@ -14,14 +14,14 @@ from ..privacy.continual import disclose, draws_of, is_spent, pass_on
 from ..privacy.ledger import write
 from .protocol import Kernels
 
-choose = hold = note = collect = due = part = sensitivity = summarise = publish = cross = see = remember = unbound
+choose = hold = note = collect = due = part = sensitivity = summarise = publish = cross = see = prepare = unbound
 
 
 @entry
 def _decide(params, public, view, rng):
     """The next arm, its propensity, and for how many rounds it stands."""
+    prepare(params, public, view, rng)
     arm, propensity = choose(params, public, view, rng)
-    remember(params, public, arm, rng)
     return arm, propensity, hold(params, public, arm)
 
 
@@ -128,7 +128,7 @@ def steps_of(kernels: Kernels, *, noisy: bool = True) -> Steps:
         parts = ("sensitivity", "part", "summarise", "publish")
         inside = fill(_cross, *parts, disclose=channel)
         _bound[key] = Steps(
-            decide=fill(_decide, "choose", "remember", "hold"),
+            decide=fill(_decide, "prepare", "choose", "hold"),
             advance=fill(_advance, "note", "due"),
             answer=fill(_answer, "collect"),
             absorb=fill(_absorb, "note", "collect", "due"),

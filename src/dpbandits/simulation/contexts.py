@@ -1,6 +1,7 @@
-"""The compiled loop over contexts: one source, one compiled copy per algorithm and kind of environment.
+"""The compiled loop over contexts and advice: one source, one compiled copy per algorithm and kind of environment.
 
-Every round shows contexts, asks for an arm, answers it and lets the algorithm learn.
+Every round shows a row for each arm (its features, or what the experts make of it), asks for an arm, answers it and lets the
+algorithm learn.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..policies.steps import steps_of
 from ..privacy.ledger import is_full
 from .loops import BAD_SENSITIVITY, DONE, LEDGER_FULL, MARK, PAUSED, ROUND
 
-show = answer = see = choose = note = collect = due = estimate = cross = play = distance_to = unbound
+show = answer = see = prepare = choose = note = collect = due = estimate = cross = play = distance_to = unbound
 
 
 @kernel
@@ -65,6 +66,7 @@ def _play(
         hidden = show(environment, t, view, world_rng)
         if altered:
             see(params, view, seen, choice_rng)
+        prepare(params, public, seen, choice_rng)
         arm = choose(params, public, seen, choice_rng)[0]
         reward, regret = answer(environment, t, view, hidden, arm, world_rng)
         if clip:
@@ -104,7 +106,9 @@ def context_loop(kernels: Kernels, environment: ContextKernels) -> Kernel:
     key = (kernels, environment)
     if key not in _bound:
         algorithm: dict[str, Any] = kernels._asdict()
-        every_round = {name: algorithm[name] for name in ("see", "choose", "note", "collect", "due")} | environment._asdict()
+        every_round = {
+            name: algorithm[name] for name in ("see", "prepare", "choose", "note", "collect", "due")
+        } | environment._asdict()
         play = bind(
             _play,
             **{name: inlined(step) for name, step in every_round.items()},

@@ -17,7 +17,7 @@ from ..policies.protocol import Kernels
 from ..policies.steps import steps_of
 from ..privacy.ledger import is_full
 
-choose = remember = hold = note = collect = due = cross = draw = regret = clipped = unbound
+prepare = choose = hold = note = collect = due = cross = draw = regret = clipped = unbound
 
 DONE, PAUSED, LEDGER_FULL, BAD_SENSITIVITY = range(4)
 ROUND, MARK, ARM, LEFT = range(4)
@@ -78,8 +78,8 @@ def _arms(params, raw, public, wall, environment, tally, bounds, horizon, until,
             status = LEDGER_FULL
             break
         if cursor[LEFT] == 0:
+            prepare(params, public, 0, choice_rng)
             cursor[ARM] = choose(params, public, 0, choice_rng)[0]
-            remember(params, public, cursor[ARM], choice_rng)
             cursor[LEFT] = hold(params, public, cursor[ARM])
         arm = cursor[ARM]
         n = min(cursor[LEFT], horizon - t, max_hold)
@@ -111,7 +111,7 @@ def arms_loop(kernels: Kernels, environment: ArmsKernels) -> Kernel:
     key = (kernels, environment)
     if key not in _bound:
         algorithm: dict[str, Any] = kernels._asdict()
-        own = {name: algorithm[name] for name in ("choose", "remember", "hold", "note", "collect", "due")}
+        own = {name: algorithm[name] for name in ("prepare", "choose", "hold", "note", "collect", "due")}
         _bound[key] = bind(
             _arms,
             **own,

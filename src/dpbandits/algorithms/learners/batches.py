@@ -1,0 +1,186 @@
+"""Learning from batches: an arm is played for tau rounds, and the learner is then told the batch's mean loss plus noise.
+
+This is the conversion of Faster Rates for Private Adversarial Bandits (Algorithm 1) for any learner that stands unbounded and negative
+losses.  A reward r in (lo, hi) is a loss (hi - r) / (hi - lo) in [0, 1].
+
+What crosses the wall: when a batch ends, the *sum* of its tau rewards.  One person contributes one reward to one batch, so a record
+moves one sum by at most ``hi - lo``, and batches are disjoint sets of records, cut by counting rounds: each sum may spend the whole
+budget (parallel composition; Theorem 1 of the paper).  Laplace noise of scale (hi - lo) / epsilon on the sum is noise of scale
+1 / (tau epsilon) on the mean loss, which the learner forms after the wall.  Which arm a batch plays is drawn from earlier releases
+and from exploration only.  A batch that the horizon cuts short is played and never released.
+
+The noise on a mean loss should be no larger than a loss: tau defaults to ceil(1 / epsilon), and to 1 for epsilon >= 1.  tau = 1 with
+epsilon < 1 is the unbatched baseline (Tossou & Dimitrakakis 2017, Agarwal & Singh 2017): one noise draw per record, which would
+protect as well if every person added it herself.  These policies see the reward before the noise, so what they promise is central.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ...kernel import Kernel, bind, entry, kernel, unbound
+from ...policies import Kernels, Policy
+from ...policies.protocol import nothing_to_prepare
+from ...privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
+from ...privacy.channels import Channel, Gaussian, Laplace
+from ...validation import integer
+
+DONE, BATCHES, ARM = range(3)
+CHANNELS: dict[type[Budget], type[Channel]] = {PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian}
+_LONGEST = 2**62
+
+
+class BatchedParams(NamedTuple):
+    n_arms: int  # that the learner chooses from
+    batch: int  # rounds of one arm: tau
+    width: float  # hi - lo
+    high: float
+    noise: float  # on a mean loss: scale (Laplace) or standard deviation (Gaussian)
+    batches: int  # to tune for; 0 where the horizon is unknown
+    published: bool  # the published constants
+    rate: float  # eta, where it is given; else nan
+    mixing: float  # gamma, likewise
+    tries: int  # M, where it is given; else 0
+    sigma: float  # of HTINF: a bound on the root mean square of a noisy loss
+
+
+class BatchedRaw(NamedTuple):
+    total: np.ndarray  # (1,) sum of the rewards of the running batch
+
+
+class BatchedPublic(NamedTuple):
+    losses: np.ndarray  # (K,) estimates of the arms' cumulative losses, less the smallest of them
+    probability: np.ndarray  # (K,) of the next choice, for learners that know it
+    memory: np.ndarray  # (1,) tries of FTPL's resampling; normaliser of the Tsallis learners
+    clock: np.ndarray  # (3,) rounds booked in the running batch; batches learned from; arm
+
+
+class Learner(NamedTuple):
+    """A learner from the losses of single batches; every loss may be any finite number, negative ones too.
+
+    Attributes:
+        choose: the arm of the next batch, as in the protocol.
+        learn: ``learn(params, public, arm, loss)``: take in the loss of the batch that ended, the ``clock[BATCHES]``-th.
+        prepare: as in the protocol.
+    """
+
+    choose: Kernel
+    learn: Kernel
+    prepare: Kernel = nothing_to_prepare
+
+
+learn = unbound
+
+
+@entry
+def init(params):
+    k = params.n_arms
+    public = BatchedPublic(np.zeros(k), np.full(k, 1.0 / k), np.zeros(1), np.zeros(3, np.int64))
+    return BatchedRaw(np.zeros(1)), public
+
+
+@kernel
+def hold(params, public, arm):
+    return params.batch
+
+
+@kernel
+def note(params, public, arm, x, n):
+    public.clock[DONE] += n
+    public.clock[ARM] = arm
+
+
+@kernel
+def collect(params, raw, public, arm, x, reward, n):
+    raw.total[0] += reward
+
+
+@kernel
+def due(params, public):
+    return public.clock[DONE] >= params.batch
+
+
+@kernel
+def sensitivity(params, public, norm):
+    return params.width
+
+
+@kernel
+def summarise(params, raw, public, statistic):
+    statistic[0] = raw.total[0]
+    raw.total[0] = 0.0
+
+
+@kernel
+def publish(params, public, release):
+    public.clock[DONE] = 0
+    public.clock[BATCHES] += 1
+    learn(params, public, public.clock[ARM], (params.high - release[0] / params.batch) / params.width)
+
+
+def conversion(learner: Learner) -> Kernels:
+    """The kernels of a policy that plays in batches and learns from their noisy losses (Algorithm 1)."""
+    return Kernels(
+        init,
+        learner.choose,
+        note,
+        collect,
+        due,
+        sensitivity,
+        summarise,
+        bind(publish, learn=learner.learn),
+        hold,
+        prepare=learner.prepare,
+    )
+
+
+class BatchedPolicy(Policy):
+    """The base of policies that learn from the noisy losses of batches."""
+
+    _horizon: int | None = None
+    _length: int | None = None
+    _rate: float | None = None
+    _mixing: float | None = None
+    _tries: int | None = None
+    _sigma: float | None = None
+    _published_sigma: ClassVar[float] = math.sqrt(6.0)
+
+    def _schedule(self, horizon: int | None, batch: int | None) -> dict[str, Any]:
+        """The arguments about time, checked."""
+        self._horizon = None if horizon is None else integer("horizon", horizon, 1)
+        self._length = None if batch is None else integer("batch", batch, 1)
+        return {"horizon": self._horizon, "batch": self._length}
+
+    @property
+    def batch(self) -> int:
+        """For how many rounds a choice stands."""
+        return int(self.params.batch)
+
+    def _params(self) -> BatchedParams:
+        lo, hi = self.reward_range
+        # The multiplier of Laplace noise is 1 / epsilon.  The slack keeps 1 / (1 / 49) from becoming 50.
+        batch = self._length or int(min(max(math.ceil(self.channel.multiplier * (1.0 - 1e-12)), 1), _LONGEST))
+        noise = self.noise_scale / (hi - lo) / batch
+        published = self.calibration == "paper"
+        sigma = self._sigma or (self._published_sigma if published else self._root_mean_square(noise))
+        return BatchedParams(
+            n_arms=self.n_arms,
+            batch=batch,
+            width=hi - lo,
+            high=hi,
+            noise=noise,
+            batches=0 if self._horizon is None else max(self._horizon // batch, 1),
+            published=published,
+            rate=math.nan if self._rate is None else self._rate,
+            mixing=math.nan if self._mixing is None else self._mixing,
+            tries=self._tries or 0,
+            sigma=sigma,
+        )
+
+    def _root_mean_square(self, noise: float) -> float:
+        """At most that of a loss in [0, 1] plus noise."""
+        variance = 2.0 * noise**2 if isinstance(self.channel, Laplace) else noise**2
+        return math.sqrt(1.0 + variance)

@@ -1,0 +1,172 @@
+"""Learners from the losses of single batches that stand any finite loss, negative ones too; see ``Learner``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...kernel import kernel
+from .batches import ARM, BATCHES, Learner
+from .simplex import draw, exponential_weights, half_tsallis, recentre
+
+_THRESHOLD = 1.0 - 2.0 ** (-1.0 / 3.0)  # Theta_2 of HTINF: a loss above it, in units of sqrt(x) / eta, is skipped
+
+
+@kernel
+def _planned(params, public):
+    """For how many batches to tune: those of the horizon, or the next power of two.
+
+    With an unknown horizon the tuning doubles its horizon and the estimates stay.  The bound's penalty is then that of the last,
+    smallest rate alone, so that regret is at most what starting anew at every power of two is proved to have.
+    """
+    if params.batches > 0:
+        return float(params.batches)
+    size = 1.0
+    while size <= public.clock[BATCHES]:
+        size *= 2.0
+    return size
+
+
+# EXP3 ---------------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def exp3_tuning(params, public):
+    """eta and gamma for T batches and noise of scale s on a loss.
+
+    With gamma = 2 eta s K ln(KT), no estimate is below -1 / eta unless one of T draws exceeds 2 s ln(KT), and regret is at most
+    ln K / eta + 2 eta K T E[loss^2] + gamma T with E[loss^2] <= 1 + 2 s^2; the eta below balances the three.  The published one puts
+    max |loss|^2 in the place of E[loss^2], which costs a logarithm (Corollary 1, with the proof's s and the number of batches in
+    place of epsilon T, whose logarithm squared would vanish at epsilon K T = 1).
+    """
+    k, t, s = float(params.n_arms), _planned(params, public), params.noise
+    log = np.log(k * t)
+    if params.published:
+        moment, factor = 1.0 + 10.0 * max(s, s * s) * log * log, 4.0
+    else:
+        moment, factor = 1.0 + 2.0 * s * s + s * log, 2.0
+    rate = np.sqrt(np.log(k) / (2.0 * k * t * moment)) if np.isnan(params.rate) else params.rate
+    mixing = min(factor * rate * s * k * log, 0.5) if np.isnan(params.mixing) else params.mixing
+    return rate, mixing
+
+
+@kernel
+def choose_drawn(params, public, view, rng):
+    """A draw from the learner's distribution."""
+    arm = draw(public.probability, rng.random())
+    return arm, public.probability[arm]
+
+
+@kernel
+def learn_exp3(params, public, arm, loss):
+    """Exponential weights on importance-weighted losses, mixed with uniform play."""
+    public.losses[arm] += loss / public.probability[arm]
+    recentre(public.losses)
+    rate, mixing = exp3_tuning(params, public)
+    exponential_weights(public.losses, rate, public.probability)
+    for a in range(params.n_arms):
+        public.probability[a] = (1.0 - mixing) * public.probability[a] + mixing / params.n_arms
+
+
+@kernel
+def learn_exp3_ix(params, public, arm, loss):
+    """Exponential weights with eta = sqrt(ln K / (K t)), on losses divided by p + eta / 2 (Neu 2015)."""
+    k, t = float(params.n_arms), float(public.clock[BATCHES])
+    public.losses[arm] += loss / (public.probability[arm] + 0.5 * np.sqrt(np.log(k) / (k * t)))
+    recentre(public.losses)
+    exponential_weights(public.losses, np.sqrt(np.log(k) / (k * (t + 1.0))), public.probability)
+
+
+# Follow the regularised leader with Tsallis entropy -----------------------------------------------------------------------
+
+
+@kernel
+def _follow_tsallis(params, public):
+    """The distribution for the next batch, the t-th, with eta = 1 / (sigma sqrt(t))."""
+    recentre(public.losses)
+    rate = 1.0 / (params.sigma * np.sqrt(public.clock[BATCHES] + 1.0))
+    public.memory[0] = half_tsallis(public.losses, rate, public.memory[0], public.probability)
+
+
+@kernel
+def learn_htinf(params, public, arm, loss):
+    """The importance-weighted loss, or nothing where |loss| > Theta sqrt(x) / eta (Huang, Dai & Huang 2022, Algorithm 1)."""
+    x = public.probability[arm]
+    if abs(loss) <= _THRESHOLD * params.sigma * np.sqrt(public.clock[BATCHES] * x):
+        public.losses[arm] += loss / x
+    _follow_tsallis(params, public)
+
+
+@kernel
+def learn_tsallis_inf(params, public, arm, loss):
+    public.losses[arm] += loss / public.probability[arm]
+    _follow_tsallis(params, public)
+
+
+# Follow the perturbed leader ----------------------------------------------------------------------------------------------
+
+
+@kernel
+def ftpl_tuning(params, public):
+    """eta and M for T batches and noise of scale s on a loss.
+
+    While eta M max |loss| <= 1, regret is at most 6 ln K / eta + 4 eta K T E[loss^2] + K T / (e M).  With probability 1 - 1 / T no
+    loss exceeds L = 1 + 2 s ln(KT); M = 1 / (eta L) and the eta below balance the three.  The published tuning has M = sqrt(KT) and
+    max |loss|^2 in the place of E[loss^2] (Corollary 3 and Lemma 13, with M rounded up).
+    """
+    k, t, s = float(params.n_arms), _planned(params, public), params.noise
+    log = np.log(k * t)
+    if params.published:
+        rounded = np.ceil(np.sqrt(k * t))
+        rate = min(np.sqrt(np.log(k) / (k * t * (1.0 + 10.0 * s * s * log * log))), 1.0 / (rounded * (1.0 + 4.0 * s * np.log(t))))
+    else:
+        most = 1.0 + 2.0 * s * log
+        rate = np.sqrt(6.0 * np.log(k) / (k * t * (4.0 + 8.0 * s * s + most / np.e)))
+        given = rate if np.isnan(params.rate) else params.rate
+        rounded = np.floor(min(1.0 / max(given * most, 1e-9), 1e9))
+    if not np.isnan(params.rate):
+        rate = params.rate
+    return rate, params.tries if params.tries > 0 else max(int(rounded), 1)
+
+
+@kernel
+def prepare_leader(params, public, view, rng):
+    """The arg min of loss + Laplace noise of scale 1 / eta, and geometric resampling of it.
+
+    That is how many fresh perturbations it takes until the same arm leads again, at most M; a try ends at the first arm that beats it.
+    """
+    rate, tries = ftpl_tuning(params, public)
+    best, arm = np.inf, 0
+    for a in range(params.n_arms):
+        value = rate * public.losses[a] + rng.laplace(0.0, 1.0)
+        if value < best:
+            best, arm = value, a
+    public.clock[ARM], public.memory[0] = arm, tries
+    for i in range(1, tries):
+        bar = rate * public.losses[arm] + rng.laplace(0.0, 1.0)
+        leads = True
+        for a in range(params.n_arms):
+            if a != arm and rate * public.losses[a] + rng.laplace(0.0, 1.0) < bar:
+                leads = False
+                break
+        if leads:
+            public.memory[0] = i
+            break
+
+
+@kernel
+def choose_leader(params, public, view, rng):
+    return public.clock[ARM], np.nan
+
+
+@kernel
+def learn_ftpl(params, public, arm, loss):
+    """The loss times the number of tries, which is one over the arm's probability p on average, up to a factor 1 - (1 - p)^M."""
+    public.losses[arm] += loss * public.memory[0]
+    recentre(public.losses)
+
+
+EXP3_LEARNER = Learner(choose_drawn, learn_exp3)
+EXP3_IX_LEARNER = Learner(choose_drawn, learn_exp3_ix)
+HTINF_LEARNER = Learner(choose_drawn, learn_htinf)
+TSALLIS_INF_LEARNER = Learner(choose_drawn, learn_tsallis_inf)
+FTPL_LEARNER = Learner(choose_leader, learn_ftpl, prepare_leader)
