@@ -101,7 +101,7 @@ def led(tries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def test_the_leader_is_drawn_with_its_probability_and_resampling_is_geometric_and_cut_at_its_limit():
     # Power: a limit of 12 + 1, a zero where no try led (arg max instead of arg min has this too), or another arm's probability each
-    # move more than one per cent of every arm's draws, 7,900 at least, to another value.
+    # move more than one per cent of the draws of every arm to another value.
     losses, arms, tries = led(12)
     law = [leads(losses, a) for a in range(3)]
     assert sum(law) == pytest.approx(1.0, abs=1e-10)

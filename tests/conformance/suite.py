@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import dpbandits  # noqa: F401  (registers the algorithms)
-from dpbandits.policies import ContextualPolicy, Decision, Policy
+from dpbandits.policies import AdvicePolicy, ContextualPolicy, Decision, Policy, ViewingPolicy
 from dpbandits.policies.protocol import registered
 from dpbandits.privacy import RDP, ZCDP, ApproxDP, Budget, PureDP
 from dpbandits.privacy.ledger import DRAWS, LINES, RELEASES, WHOLE
@@ -30,7 +30,11 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 
 # Arguments of further cases, in the suite as ``Class/value``.
-VARIANTS: dict[str, list[tuple[str, Any]]] = {"AdaCGOPE": [("variant", "published")]}
+VARIANTS: dict[str, list[tuple[str, Any]]] = {
+    "AdaCGOPE": [("variant", "published")],
+    "BatchedEXP4": [("variant", "improved")],
+    "ExpertConversion": [("learner", "exp3"), ("learner", "ftpl")],
+}
 
 # Records of different arms move a linear map of sums differently far: the bound is that of the arm that moves it most, and is attained
 # up to the rounding of the map.
@@ -104,6 +108,8 @@ AT_ONCE = [case for case in FIRST_OF_CLASS if case.cls.card.learns_at_once]
 
 
 CONTEXTUAL = [case for case in CASES if issubclass(case.cls, ContextualPolicy)]
+ADVISED = [case for case in CASES if issubclass(case.cls, AdvicePolicy)]
+VIEWING = CONTEXTUAL + ADVISED
 
 
 @cache
@@ -116,18 +122,34 @@ def _features(n_arms: int, dimension: int, corners: bool) -> np.ndarray:
     return x / np.linalg.norm(x, axis=2, keepdims=True) * rng.uniform(0.5, 0.9, (ROUNDS, n_arms, 1))
 
 
+@cache
+def _advice(n_arms: int, n_experts: int, corners: bool) -> np.ndarray:
+    rng = np.random.default_rng([3, n_arms, n_experts])
+    if corners:
+        return np.moveaxis(np.eye(n_arms)[rng.integers(0, n_arms, (ROUNDS, n_experts))], 1, 2).copy()
+    return np.moveaxis(rng.dirichlet(np.ones(n_arms), (ROUNDS, n_experts)), 1, 2).copy()
+
+
 def contexts_of(policy: Policy, *, corners: bool = False) -> np.ndarray | None:
     """Public contexts for ``ROUNDS`` rounds, the same in every call: shape (ROUNDS, K, d), or None for policies that take none.
 
-    ``corners`` are of length one and the longest vectors in the L1 norm, too: a reward moves x * reward the farthest there.
+    ``corners`` are of length one and the longest vectors in the L1 norm, too: a reward moves x * reward the farthest there.  Advice stands
+    here as kernels see it, shape (ROUNDS, K, N); at its corners every expert is certain.
     """
+    if isinstance(policy, AdvicePolicy):
+        return _advice(policy.n_arms, policy.n_experts, corners)
     return _features(policy.n_arms, policy.dimension, corners) if isinstance(policy, ContextualPolicy) else None
+
+
+def shown(policy: Policy, view: np.ndarray) -> np.ndarray:
+    """What a user passes to ``pull`` for that view."""
+    return view.T if isinstance(policy, AdvicePolicy) else view
 
 
 def pull(policy: Policy) -> Decision:
     """``pull`` with the contexts of the round, where the policy takes any."""
     contexts = contexts_of(policy)
-    return policy.pull(None if contexts is None else contexts[policy._progress.pulls % ROUNDS])
+    return policy.pull(None if contexts is None else shown(policy, contexts[policy._progress.pulls % ROUNDS]))
 
 
 def over(cases: Iterable[Case]) -> pytest.MarkDecorator:
@@ -213,7 +235,7 @@ class Walk:
         self.sum = self.sum + statistics[0] if self.wall.base.size else statistics[0]
         noisy = self.sum + self.noise * bound * self.rng.standard_normal(self.sum.size)
         self._call("publish", self.params, self.public, noisy)
-        for i in range(getattr(self.policy, "dimension", 0)):
+        for i in range(self.policy.dimension if isinstance(self.policy, ViewingPolicy) else 0):
             self._read("estimate", self.params, self.public, i)
         return Release(first, self.rounds - 1, part, bound, statistics)
 

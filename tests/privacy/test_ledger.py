@@ -216,7 +216,7 @@ def test_one_calibrated_release_spends_the_budget(budget, discrete):
     kind = Laplace if isinstance(budget, PureDP) else Gaussian
     channel = kind.calibrated(budget, discrete=discrete)
     arrays = empty_arrays()
-    ledger = Ledger(arrays, Meter.of(budget, discrete=discrete))
+    ledger = Ledger(arrays, Meter.of(budget, gaussian=not discrete))
     assert ledger.spent() is None
     assert ledger.allows(0, 9, WHOLE, channel.family, channel.multiplier)
     write(arrays, 0, 9, WHOLE, channel.family, 1.0, channel.multiplier, 1)

@@ -173,8 +173,12 @@ def test_rewards_outside_the_range_are_clipped():
 @pytest.mark.parametrize(
     ("chosen", "world", "message"),
     [
-        (dpb.UCB1(3), TABLE, r"^policies must fit the environment: UCB1.* takes no contexts, unlike ContextTable"),
-        (dpb.LinUCB(3, 2), Bernoulli([0.5, 0.4, 0.3]), r"^policies must fit the environment: LinUCB.* takes contexts, unlike"),
+        (dpb.UCB1(3), TABLE, r"^policies must fit the environment: UCB1.* takes no contexts, and ContextTable.* shows contexts"),
+        (
+            dpb.LinUCB(3, 2),
+            Bernoulli([0.5, 0.4, 0.3]),
+            r"^policies must fit the environment: LinUCB.* takes contexts, and Bernoulli.* shows no contexts",
+        ),
         (dpb.LinUCB(2, 2), TABLE, r"^n_arms of LinUCB.* must be 3"),
         (dpb.LinUCB(3, 4), TABLE, r"^dimension of LinUCB.* must be 2"),
         (dpb.PrivateLinUCB(3, 2, budget=dpb.ZCDP(1.0), horizon=799), TABLE, r"^horizon must be at most 799, for which"),

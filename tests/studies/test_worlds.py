@@ -112,11 +112,11 @@ def test_policies_take_features_from_the_arms(tmp_path: Path) -> None:
     [
         (
             changed(CONTEXTS, 'kind = "LinUCB"', 'kind = "AdaCUCB"'),
-            ["policies[0]: AdaCUCB takes no contexts, which GaussianContexts("],
+            ["policies[0]: AdaCUCB takes no contexts, and GaussianContexts("],
         ),
         (
             changed(ARMS, 'kind = "AdaCUCB"', 'kind = "LinUCB"'),
-            ["policies[1]: LinUCB takes contexts, which LinearArms("],
+            ["policies[1]: LinUCB takes contexts, and LinearArms("],
         ),
         (
             changed(

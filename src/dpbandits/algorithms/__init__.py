@@ -4,6 +4,8 @@ from .adversarial import EXP3, EXP3IX, FTPL, HTINF, TsallisINF
 from .dgs import ExactLoss, LinUCBDGS
 from .doubling import AdaCUCB, AdaPKLUCB, AdaPUCB
 from .elimination import DPSE
+from .exp4 import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
+from .experts import ExpertConversion
 from .fixed import FixedLinUCB
 from .linucb import LinearThompson, LinUCB, PrivateLinUCB
 from .oful import RSOFUL, AdaCOFUL
@@ -16,6 +18,7 @@ __all__ = [
     "DPSE",
     "EXP3",
     "EXP3IX",
+    "EXP4",
     "FTPL",
     "GOPE",
     "HTINF",
@@ -29,13 +32,17 @@ __all__ = [
     "AdaPKLUCB",
     "AdaPUCB",
     "AdaRGOPEVar",
+    "BatchedEXP4",
     "ExactLoss",
+    "ExpertConversion",
     "FixedLinUCB",
+    "FrozenEXP4",
     "HannaGOPE",
     "LazyDPTS",
     "LinUCB",
     "LinUCBDGS",
     "LinearThompson",
+    "LocalEXP4",
     "OutputGOPE",
     "PrivateLinUCB",
     "ThompsonSampling",

@@ -11,14 +11,13 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..errors import ArgumentError
 from ..kernel import Kernel, entry, kernel
 from ..policies import Card, Kernels, Options, Policy, register
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
-from ..privacy.randomiser import Randomiser
-from ..validation import flag, real
+from ..validation import real
 from .learners.divergences import kl_upper_bound
+from .learners.local import LocalPolicy
 
 T, ARM, FRESH = range(3)
 
@@ -174,7 +173,7 @@ class _Stepwise(Policy):
 
 
 @register(n_arms=3)
-class LDPUCB(_Stepwise):
+class LDPUCB(_Stepwise, LocalPolicy):
     """UCB on rewards that were randomised before anyone saw them (Ren et al. 2020, LDP-UCB-L).
 
     The wall has to stand where the reward arises.  Either the policy object runs on the person's side, or, with ``reports=True``, the
@@ -207,21 +206,7 @@ class LDPUCB(_Stepwise):
     kernels = _kernels(choose_local)
 
     def __init__(self, n_arms: int, *, budget: Budget | None, reports: bool = False, **options: Unpack[Options]) -> None:
-        self._takes_reports = flag("reports", reports)
-        super().__init__({"n_arms": n_arms, "reports": reports}, budget=budget, **options)
-
-    def randomiser(self) -> Randomiser:
-        """What a person's device runs on its reward, with this policy's channel, range and kind of noise.
-
-        Raises:
-            ArgumentError: the policy has no budget.
-        """
-        if self.budget is None:
-            raise ArgumentError("budget must not be None for a randomiser")
-        lo, hi = self.reward_range
-        return Randomiser(
-            self.channel, (lo, hi), noise=self._config["noise"], grid=self._config["grid"], seed=self._config["seed"]
-        )
+        super().__init__({"n_arms": n_arms, **self._reported(reports)}, budget=budget, **options)
 
 
 @register(n_arms=3)

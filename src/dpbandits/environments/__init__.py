@@ -1,5 +1,6 @@
 """Environments: what answers a pull, simulated or replayed from data."""
 
+from .advice import AdviceEnvironment, AdviceTable, Advised, ClassifierAdvice, classifier_advice
 from .base import ArmsEnvironment, ArmsKernels
 from .contexts import ContextEnvironment, ContextKernels, ContextTable
 from .doctor import DoctorBandit, DoctorReplay, actg175
@@ -14,12 +15,16 @@ from .stochastic import Bernoulli, Beta, BoundedGaussian, Gaussian
 from .tables import RewardTable
 
 __all__ = [
+    "AdviceEnvironment",
+    "AdviceTable",
+    "Advised",
     "ArmsEnvironment",
     "ArmsKernels",
     "Bernoulli",
     "Beta",
     "BoundedGaussian",
     "Classification",
+    "ClassifierAdvice",
     "ContextEnvironment",
     "ContextKernels",
     "ContextTable",
@@ -41,6 +46,7 @@ __all__ = [
     "SwitchingBest",
     "actg175",
     "classification",
+    "classifier_advice",
     "lastfm",
     "movielens",
 ]

@@ -36,55 +36,17 @@ def within_bound(params, view, seen, rng):
             seen[a, i] = view[a, i] * scale
 
 
-class ContextualPolicy(Policy):
-    """The base of policies whose ``pull`` takes contexts.
+class ViewingPolicy(Policy):
+    """The base of policies that see something of every arm before they choose: a matrix with a row of numbers for each.
 
-    A subclass passes ``dimension`` and ``context_bound`` in its ``config``, and its ``params`` carry ``context_bound``.
+    A subclass sets ``dimension``, the length of the rows, before this constructor runs, and gives ``_viewed``.
     """
 
-    def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
-        self.dimension: int = integer("dimension", config["dimension"], 1, MOST_FEATURES)
-        self.context_bound: float = real("context_bound", config["context_bound"], SHORTEST, LONGEST)
-        super().__init__({**config, "dimension": self.dimension, "context_bound": self.context_bound}, budget=budget, **options)
-
-    @property
-    def effective_bound(self) -> float:
-        """The length to which feature vectors are scaled; infinite with ``clip=False``."""
-        return self.context_bound if self.clip else math.inf
+    dimension: int
 
     def alters(self, context_bound: float) -> bool:
-        """Whether ``see`` may change contexts of an environment with that bound."""
-        return context_bound > self.effective_bound
-
-    def _assumed(self) -> list[str]:
-        return [f"contexts are public; feature vectors are at most {self.context_bound:g} long, which scaling enforces"]
-
-    def _extent(self) -> float:
-        return super()._extent() * self.context_bound
-
-    def _sizes(self) -> tuple[int, int]:
-        return self.dimension, 0
-
-    def _start(self) -> None:
-        super()._start()
-        self._progress.weights = np.zeros(self.dimension)
-
-    def _viewed(self, contexts: Any) -> np.ndarray:
-        shape = (self.n_arms, self.dimension)
-        try:
-            given = np.asarray(contexts)
-        except ValueError:  # rows of different lengths
-            given = np.array(None)
-        if given.dtype.kind not in "biuf":  # NumPy would read words as numbers, and drop imaginary parts
-            raise ArgumentError(f"contexts must be an array of real numbers of shape {shape}, got {contexts!r}", "contexts")
-        view = np.array(given, dtype=np.float64, order="C")
-        if view.shape != shape:
-            raise ArgumentError(f"contexts must have shape {shape}, got {view.shape}", "contexts")
-        if not np.all(np.abs(view) < 1e100):
-            raise ArgumentError("contexts must hold finite numbers below 1e100", "contexts")
-        seen = np.empty(shape)
-        self._steps.see(self.params, view, seen, self._choice_rng)
-        return seen
+        """Whether ``see`` may change what an environment with that bound shows."""
+        return False
 
     def _row(self, view: np.ndarray, arm: int) -> np.ndarray:
         return view[arm]
@@ -106,6 +68,58 @@ class ContextualPolicy(Policy):
             self._progress.contexts[self._progress.pulls] = view if self.choices_public else view[int(arm) : int(arm) + 1].copy()
         return super()._decision(arm, propensity, recorded, view)
 
+    def _take_back(self, arm: int, x: np.ndarray) -> None:
+        super()._take_back(arm, x)
+        self._progress.left = 0  # the next pull sees other contexts
+
+    def _entries(self, given: Any, name: str, shape: tuple[int, int]) -> np.ndarray:
+        """What a user shows, as a matrix of finite numbers of its own."""
+        try:
+            array = np.asarray(given)
+        except ValueError:  # rows of different lengths
+            array = np.array(None)
+        if array.dtype.kind not in "biuf":  # NumPy would read words as numbers, and drop imaginary parts
+            raise ArgumentError(f"{name} must be an array of real numbers of shape {shape}, got {given!r}", name)
+        entries = np.array(array, dtype=np.float64, order="C")
+        if entries.shape != shape:
+            raise ArgumentError(f"{name} must have shape {shape}, got {entries.shape}", name)
+        if not np.all(np.abs(entries) < 1e100):
+            raise ArgumentError(f"{name} must hold finite numbers below 1e100", name)
+        return entries
+
+
+class ContextualPolicy(ViewingPolicy):
+    """The base of policies whose ``pull`` takes contexts.
+
+    A subclass passes ``dimension`` and ``context_bound`` in its ``config``, and its ``params`` carry ``context_bound``.
+    """
+
+    def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
+        self.dimension: int = integer("dimension", config["dimension"], 1, MOST_FEATURES)
+        self.context_bound: float = real("context_bound", config["context_bound"], SHORTEST, LONGEST)
+        super().__init__({**config, "dimension": self.dimension, "context_bound": self.context_bound}, budget=budget, **options)
+
+    @property
+    def effective_bound(self) -> float:
+        """The length to which feature vectors are scaled; infinite with ``clip=False``."""
+        return self.context_bound if self.clip else math.inf
+
+    def alters(self, context_bound: float) -> bool:
+        return context_bound > self.effective_bound
+
+    def _assumed(self) -> list[str]:
+        return [f"contexts are public; feature vectors are at most {self.context_bound:g} long, which scaling enforces"]
+
+    def _extent(self) -> float:
+        return super()._extent() * self.context_bound
+
+    def _sizes(self) -> tuple[int, int]:
+        return self.dimension, 0
+
+    def _start(self) -> None:
+        super()._start()
+        self._progress.weights = np.zeros(self.dimension)
+
     def _book(self, arm: int, x: np.ndarray, n: int) -> None:
         super()._book(arm, x, n)
         self._progress.weights = self._progress.weights + n * x
@@ -122,6 +136,8 @@ class ContextualPolicy(Policy):
                 self.params, self._raw, self._public, 0, self._progress.weights.copy(), self.default_reward, booked
             )
 
-    def _take_back(self, arm: int, x: np.ndarray) -> None:
-        super()._take_back(arm, x)
-        self._progress.left = 0  # the next pull sees other contexts
+    def _viewed(self, contexts: Any) -> np.ndarray:
+        shape = (self.n_arms, self.dimension)
+        seen = np.empty(shape)
+        self._steps.see(self.params, self._entries(contexts, "contexts", shape), seen, self._choice_rng)
+        return seen

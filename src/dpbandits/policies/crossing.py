@@ -151,17 +151,21 @@ class Crossing:
             )
 
     def _refuse_inexact_sums(self) -> None:
-        most = self._noise.most_records
+        most = self._noise.most_records / self._magnification()
         if self._exactly is not None:
             grid, largest = self._exactly.grid, min(self._exactly.largest, EXACT - 1)
-            most = min(most, math.floor(largest * grid / (self._extent() + grid)))
+            most = min(most, largest * grid / (self._extent() + grid))
         records = self._progress.rounds - int(self._wall.opened[self.kernels.part(self.params, self._public)])
         if records > most:
             self._progress.exhausted = True
             raise ArgumentError(
                 f"grid must be coarser than {self._config['grid']!r} for a release over {records} rounds: "
-                f"sums are exact for at most {most} rewards of this range"
+                f"sums are exact for at most {math.floor(most)} rewards of this range"
             )
+
+    def _magnification(self) -> float:
+        """By how much a statistic may weigh a reward more than a plain sum does."""
+        return 1.0
 
     def _extent(self) -> float:
         """How far from zero a record can move a coordinate of the statistic."""

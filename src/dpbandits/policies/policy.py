@@ -27,7 +27,7 @@ from ..validation import choice, finite, flag, integer, interval, real
 from .crossing import Crossing
 from .decisions import Decision, Progress
 from .options import SHARED
-from .promise import NARROWEST, WIDEST, calibrated_channel, describe, what_holds
+from .promise import NARROWEST, WIDEST, calibrated_channel, describe, obeys_gdp, what_holds
 from .protocol import Card, Kernels, Wall
 from .steps import steps_of
 
@@ -76,7 +76,7 @@ class Policy(Crossing):
         self._config = {**config, "n_arms": self.n_arms, "budget": budget, **chosen}
         self.channel = calibrated_channel(self)
         holds = what_holds(self)
-        self._meter = None if holds is None else Meter.of(holds, discrete=self._noise.secure)
+        self._meter = None if holds is None else Meter.of(holds, gaussian=obeys_gdp(self))
         if self._meter is not None and holds != budget:
             # Near delta = 1 the way back from delta to the noise has no digits left.
             self._meter = replace(self._meter, limit=self.channel.cost(self._meter.currency))
@@ -129,7 +129,8 @@ class Policy(Crossing):
         """The arm for the next person.
 
         Args:
-            contexts: what is known of her before choosing, for policies that take contexts: features of every arm, shape (K, d).
+            contexts: what is known of her before choosing: features of every arm, shape (K, d), for policies that take contexts;
+                the advice of every expert, shape (N, K), a probability for each arm, for policies that take advice.
 
         Raises:
             ArgumentError: the contexts do not have the policy's shape, or hold a number that is not finite.

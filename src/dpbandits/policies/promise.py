@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..errors import ArgumentError
 from ..privacy import accounting
 from ..privacy.budgets import ApproxDP, Budget
-from ..privacy.channels import Channel, Gaussian, Open
+from ..privacy.channels import Channel, Laplace, LaplaceVector, Open
 from ..privacy.guarantees import Guarantee
 from ..privacy.noise import SimulationNoise
 
@@ -42,16 +42,21 @@ def calibrated_channel(policy: Policy) -> Channel:
     return channel
 
 
+def obeys_gdp(policy: Policy) -> bool:
+    """Whether the noise keeps a Gaussian-DP curve; discrete noise and Laplace noise keep a zCDP bound only."""
+    return not (policy._noise.secure or isinstance(policy.channel, LaplaceVector))
+
+
 def what_holds(policy: Policy) -> Budget | None:
     """The budget that one release, and by parallel composition the whole run, really spends; None where nothing holds."""
     budget, channel = policy.budget, policy.channel
     if policy.card.void or not policy.clip:
         return None
-    if policy.calibration == "paper" and isinstance(budget, ApproxDP) and isinstance(channel, Gaussian):
-        if policy._noise.secure:
-            delta = accounting.zcdp_delta(0.5 / channel.multiplier**2, budget.epsilon)
-        else:
+    if policy.calibration == "paper" and isinstance(budget, ApproxDP) and not isinstance(channel, Laplace):
+        if obeys_gdp(policy):
             delta = accounting.gaussian_delta(budget.epsilon, 1.0 / channel.multiplier)
+        else:
+            delta = accounting.zcdp_delta(0.5 / channel.multiplier**2, budget.epsilon)
         return ApproxDP(budget.epsilon, max(delta, math.ulp(0.0))) if delta < 1.0 else None
     return budget
 

@@ -1,7 +1,7 @@
 """The wall: budgets, guarantees, channels, continual sums, the ledger and the sources of noise."""
 
 from .budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from .channels import Channel, Gaussian, Laplace, Open
+from .channels import Channel, Gaussian, Laplace, LaplaceVector, Open
 from .continual import (
     BinaryTree,
     BufferedToeplitz,
@@ -34,6 +34,7 @@ __all__ = [
     "HybridTree",
     "Independent",
     "Laplace",
+    "LaplaceVector",
     "Ledger",
     "Open",
     "PureDP",

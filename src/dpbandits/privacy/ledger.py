@@ -25,7 +25,7 @@ from ..errors import DPBanditsError
 from ..kernel import entry, kernel
 from . import accounting
 from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
-from .channels import GAUSSIAN, LAPLACE, OPEN, PURE, unit_cost
+from .channels import GAUSSIAN, LAPLACE, OPEN, PURE, VECTOR, unit_cost
 
 if TYPE_CHECKING:
     import dp_accounting
@@ -37,7 +37,7 @@ FIRST, LAST, PART, REPEATS, FAMILY = range(5)
 SENSITIVITY, MULTIPLIER = range(2)
 LINES, RELEASES, DRAWS = range(3)
 
-FAMILY_NAMES = {OPEN: "open", GAUSSIAN: "Gaussian", LAPLACE: "Laplace", PURE: "pure"}
+FAMILY_NAMES = {OPEN: "open", GAUSSIAN: "Gaussian", LAPLACE: "Laplace", VECTOR: "Laplace vector", PURE: "pure"}
 _SLACK = 1e-9  # relative; sums of floating-point costs of an exactly spent budget exceed it by rounding only
 
 
@@ -145,8 +145,8 @@ class Meter:
     budget: Budget
 
     @classmethod
-    def of(cls, budget: Budget, *, discrete: bool = False) -> Meter:
-        """The meter of a budget; with discrete noise an (epsilon, delta) budget is kept in zCDP instead of GDP."""
+    def of(cls, budget: Budget, *, gaussian: bool = True) -> Meter:
+        """The meter of a budget; where noise is not exactly Gaussian, an (epsilon, delta) budget is kept in zCDP instead of GDP."""
         if isinstance(budget, PureDP):
             return cls("pure", budget.epsilon, budget)
         if isinstance(budget, ZCDP):
@@ -154,7 +154,7 @@ class Meter:
         if isinstance(budget, RDP):
             return cls("rdp", budget.epsilon, budget)
         if isinstance(budget, ApproxDP):
-            return cls("zcdp", budget.rho, budget) if discrete else cls("gdp", budget.mu**2, budget)
+            return cls("gdp", budget.mu**2, budget) if gaussian else cls("zcdp", budget.rho, budget)
         raise TypeError(f"unknown budget {budget!r}")
 
     def cost(self, family: int, multiplier: float) -> float:
@@ -274,6 +274,7 @@ class Ledger:
             OPEN: lambda _: dp_accounting.NonPrivateDpEvent(),
             GAUSSIAN: dp_accounting.GaussianDpEvent,
             LAPLACE: dp_accounting.LaplaceDpEvent,
+            VECTOR: lambda multiplier: dp_accounting.ZCDpEvent(0.5 / multiplier**2),
             # Randomised response on one bit, which dominates every mechanism of its epsilon; its parameter is P(answer is random).
             PURE: lambda multiplier: dp_accounting.RandomizedResponseDpEvent(2.0 * float(special.expit(-1.0 / multiplier)), 2),
         }

@@ -19,7 +19,7 @@ import pandas as pd
 from ..environments.logged import LoggedTrial
 from ..errors import ArgumentError, DPBanditsError
 from ..kernel import Kernel, bind, entry, unbound
-from ..policies import ContextualPolicy, Kernels, Policy
+from ..policies import Kernels, Policy, ViewingPolicy
 from ..policies.steps import steps_of
 from ..privacy.ledger import Ledger, grown, is_full
 from ..validation import integer, real
@@ -183,7 +183,7 @@ def replay(
 
 
 def _check_fit(policy: Policy, log: LoggedTrial) -> None:
-    if isinstance(policy, ContextualPolicy):
+    if isinstance(policy, ViewingPolicy):
         raise ArgumentError(f"policies must fit the log: {policy!r} takes contexts, and a log has none", "policies")
     if policy.n_arms != log.n_arms:
         raise ArgumentError(f"n_arms of {policy!r} must be {log.n_arms}, the log's number of arms")

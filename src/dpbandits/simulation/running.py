@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..environments.advice import AdviceEnvironment
 from ..environments.base import ArmsEnvironment
 from ..environments.contexts import ContextEnvironment
 from ..errors import ArgumentError, DPBanditsError
-from ..policies import ContextualPolicy, Policy
+from ..policies import AdvicePolicy, Policy, ViewingPolicy
 from ..policies.protocol import Wall
 from ..privacy.ledger import DRAWS, RELEASES, Ledger, grown
 from ..validation import flag, integer
@@ -113,17 +114,34 @@ def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
 
 
 def _check_fit(policy: Policy, environment: ArmsEnvironment | ContextEnvironment, horizon: int) -> None:
-    if isinstance(policy, ContextualPolicy) != isinstance(environment, ContextEnvironment):
-        takes = "takes contexts" if isinstance(policy, ContextualPolicy) else "takes no contexts"
-        raise ArgumentError(f"policies must fit the environment: {policy!r} {takes}, unlike {environment!r}", "policies")
+    taken, shown = what_is_taken(type(policy)), what_is_shown(environment)
+    if taken != shown:
+        raise ArgumentError(
+            f"policies must fit the environment: {policy!r} takes {taken}, and {environment!r} shows {shown}", "policies"
+        )
     if policy.n_arms != environment.n_arms:
         raise ArgumentError(f"n_arms of {policy!r} must be {environment.n_arms}, the environment's number of arms")
-    if isinstance(policy, ContextualPolicy) and policy.dimension != environment.dimension:  # type: ignore[union-attr]
-        raise ArgumentError(f"dimension of {policy!r} must be {environment.dimension}, the environment's")  # type: ignore[union-attr]
+    if isinstance(policy, ViewingPolicy) and policy.dimension != environment.dimension:  # type: ignore[union-attr]
+        name = "n_experts" if isinstance(policy, AdvicePolicy) else "dimension"
+        raise ArgumentError(f"{name} of {policy!r} must be {environment.dimension}, the environment's")  # type: ignore[union-attr]
     if environment.horizon is not None and horizon > environment.horizon:
         raise ArgumentError(f"horizon must be at most {environment.horizon} here, got {horizon}")
     if policy.planned_rounds is not None and horizon > policy.planned_rounds:
         raise ArgumentError(f"horizon must be at most {policy.planned_rounds}, for which {policy!r} was planned, got {horizon}")
+
+
+def what_is_taken(policy: type[Policy]) -> str:
+    """What the policies of a class see before they choose."""
+    if issubclass(policy, AdvicePolicy):
+        return "advice"
+    return "contexts" if issubclass(policy, ViewingPolicy) else "no contexts"
+
+
+def what_is_shown(environment: object) -> str:
+    """What an environment shows before a choice."""
+    if isinstance(environment, AdviceEnvironment):
+        return "advice"
+    return "contexts" if isinstance(environment, ContextEnvironment) else "no contexts"
 
 
 def play(
@@ -148,7 +166,7 @@ def play(
     tally = new_tally(marks, policy.n_arms, distances=distances, trace=horizon if trace else 0)
     advance: Callable[[Wall, int], int]
     if isinstance(environment, ContextEnvironment):
-        assert isinstance(policy, ContextualPolicy)
+        assert isinstance(policy, ViewingPolicy)
         loop, altered = context_loop(policy.kernels, environment.kernels), policy.alters(environment.context_bound)
         view = np.zeros((policy.n_arms, policy.dimension))
         seen = np.zeros_like(view) if altered else view

@@ -13,7 +13,10 @@ import numpy as np
 
 from .. import environments
 from ..environments import (
+    AdviceEnvironment,
+    Advised,
     ArmsEnvironment,
+    Bernoulli,
     ContextEnvironment,
     GaussianContexts,
     LinearArms,
@@ -22,11 +25,13 @@ from ..environments import (
     Recommendations,
     RewardTable,
     classification,
+    classifier_advice,
     lastfm,
     movielens,
 )
 from ..errors import ArgumentError
-from ..policies import ContextualPolicy, Policy
+from ..policies import Policy
+from ..simulation.running import what_is_shown, what_is_taken
 from .building import Problems, build
 from .form import Entry, close_name
 
@@ -73,6 +78,7 @@ class Worlds:
         fitting = {
             "n_arms": self.n_arms,
             "dimension": _ANY_DIMENSION if dimension is None else dimension,
+            "n_experts": _ANY_DIMENSION if dimension is None else dimension,
             "arms": self.features,
         }
         return {name: value for name, value in fitting.items() if name in known and value is not None}
@@ -81,11 +87,9 @@ class Worlds:
         """Why no policy of the class can play here with these arguments; None where it can."""
         if not self.simulated:
             return None
-        contexts = self.dimension is not None
-        if issubclass(cls, ContextualPolicy) and not contexts:
-            return f"{cls.__name__} takes contexts, which {self.simulated[0]!r} does not show"
-        if contexts and not issubclass(cls, ContextualPolicy):
-            return f"{cls.__name__} takes no contexts, which {self.simulated[0]!r} shows"
+        shown = what_is_shown(self.simulated[0])
+        if (taken := what_is_taken(cls)) != shown:
+            return f"{cls.__name__} takes {taken}, and {self.simulated[0]!r} shows {shown}"
         if "arms" in inspect.signature(cls).parameters and "arms" not in given and self.features is None:
             source = "from LinearArms, the same in every environment, or as arms = [[...], ...]"
             return f"{cls.__name__} needs the features of its arms: {source}"
@@ -125,9 +129,9 @@ def read_worlds(entries: list[tuple[str, Entry]], folder: Path, horizon: int | N
         names[repr(made)] = place
         if horizon is not None and made.horizon is not None and horizon > made.horizon:
             problems.add("horizon", f"must be at most {made.horizon}, the length of {place}, got {horizon}")
-        if worlds and _dimension(made) != _dimension(worlds[0]):
+        if worlds and _shown(made) != _shown(worlds[0]):
             problems.add(
-                place, f"{_shown(made)} where {names[repr(worlds[0])]} {_shown(worlds[0])}; one study has one kind of contexts"
+                place, f"{_shown(made)} where {names[repr(worlds[0])]} {_shown(worlds[0])}; one study has one kind of them"
             )
         worlds.append(made)
     if entries and all(_is_log(kinds.get(entry.kind)) for _, entry in entries):
@@ -144,7 +148,7 @@ def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:
     kinds = {
         name: kind
         for name, kind in public.items()
-        if isinstance(kind, type) and issubclass(kind, bases) and kind not in bases[:2]
+        if isinstance(kind, type) and issubclass(kind, bases) and kind not in (*bases[:2], AdviceEnvironment)
     }
     return {
         **kinds,
@@ -152,10 +156,25 @@ def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:
         "GaussianContexts.on_sphere": GaussianContexts.on_sphere,
         "PoolContexts.uniform": PoolContexts.uniform,
         "RewardTable": _table_reader(folder),
+        "Advised.constant": _advised(Advised.constant),
+        "Advised.shifted": _advised(Advised.shifted),
         "classification": classification,
+        "classifier_advice": classifier_advice,
         "lastfm": _lastfm_reader(folder),
         "movielens": _movielens_reader(folder),
     }
+
+
+def _advised(make: Callable[..., Advised]) -> Callable[..., Advised]:
+    """Experts on arms whose rewards are 0 or 1 with the given means, which a file can say."""
+
+    def build(means: Any, n_experts: int, *, horizon: int, **others: Any) -> Advised:
+        return make(Bernoulli(means), n_experts, horizon=horizon, **others)
+
+    own = [p for p in inspect.signature(make).parameters.values() if p.name not in ("environment", "n_experts", "horizon")]
+    first = [p for p in inspect.signature(build).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    build.__signature__ = inspect.Signature(first + own)  # type: ignore[attr-defined]
+    return build
 
 
 def _arguments(make: Callable[..., Any]) -> set[str]:
@@ -176,8 +195,8 @@ def _dimension(world: World) -> int | None:
 
 
 def _shown(world: World) -> str:
-    dimension = _dimension(world)
-    return "shows no contexts" if dimension is None else f"shows contexts of dimension {dimension}"
+    shown, dimension = what_is_shown(world), _dimension(world)
+    return f"shows {shown}" + {"advice": f" of {dimension} experts", "contexts": f" of dimension {dimension}"}.get(shown, "")
 
 
 def _table_reader(folder: Path) -> Callable[[Any], RewardTable]:

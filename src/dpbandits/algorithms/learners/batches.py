@@ -155,6 +155,11 @@ class BatchedPolicy(Policy):
         return {"horizon": self._horizon, "batch": self._length}
 
     @property
+    def _choices(self) -> int:
+        """What the learner chooses from: arms."""
+        return self.n_arms
+
+    @property
     def batch(self) -> int:
         """For how many rounds a choice stands."""
         return int(self.params.batch)
@@ -167,7 +172,7 @@ class BatchedPolicy(Policy):
         published = self.calibration == "paper"
         sigma = self._sigma or (self._published_sigma if published else self._root_mean_square(noise))
         return BatchedParams(
-            n_arms=self.n_arms,
+            n_arms=self._choices,
             batch=batch,
             width=hi - lo,
             high=hi,

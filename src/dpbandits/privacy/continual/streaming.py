@@ -117,7 +117,7 @@ class ContinualSum:
             raise ArgumentError(
                 f"counter must have noise for all its levels, got {counter!r}: its releases would cost more", "counter"
             )
-        self._meter = Meter.of(budget, discrete=self._secure)
+        self._meter = Meter.of(budget, gaussian=not self._secure)
         self._scale = self._channel.scale(self.sensitivity)
         if self._secure:
             from ..secure import Sampler, SecureSum

@@ -1,0 +1,132 @@
+"""Bandits with expert advice from a bandit learner: the experts are its arms (Faster Rates for Private Adversarial Bandits, Algorithm 5).
+
+An expert is followed for a batch of rounds, each of which plays an arm drawn from that expert's advice; the learner is then told the
+batch's mean loss plus noise.  What crosses the wall is the sum of a batch's rewards, as in ``learners.batches``: the choice of the expert
+and the draws of arms use earlier releases, public advice and exploration only, so that each sum may spend the whole budget (Theorem 4).
+
+The paper says that this protects the advice as well.  It does not: the arm that is played is drawn from the advice of that very round,
+and everybody who sees the arm learns about it.  What holds for advice is that the arms of *other* rounds are unaffected.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Unpack
+
+from ..kernel import bind, kernel, unbound
+from ..policies import AdvicePolicy, Card, Kernels, Options, register
+from ..privacy.budgets import Budget
+from ..validation import choice, integer, real
+from .learners.batches import ARM, CHANNELS, DONE, BatchedPolicy, Learner, conversion
+from .learners.simplex import draw
+from .learners.unbounded import EXP3_LEARNER, FTPL_LEARNER, HTINF_LEARNER
+
+LEARNERS = {"htinf": HTINF_LEARNER, "exp3": EXP3_LEARNER, "ftpl": FTPL_LEARNER}
+
+prepare = pick = unbound
+
+
+@kernel
+def prepare_expert(params, public, view, rng):
+    """At the start of a batch, the expert to follow."""
+    if public.clock[DONE] == 0:
+        prepare(params, public, view, rng)
+        public.clock[ARM] = pick(params, public, view, rng)[0]
+
+
+@kernel
+def choose_advised(params, public, view, rng):
+    """A draw from the advice of the expert who is followed."""
+    advice = view[:, public.clock[ARM]]
+    arm = draw(advice, rng.random())
+    return arm, advice[arm]
+
+
+@kernel
+def note_round(params, public, arm, x, n):
+    public.clock[DONE] += n
+
+
+@kernel
+def hold_one_round(params, public, arm):
+    return 1
+
+
+@cache
+def over_experts(learner: Learner) -> Kernels:
+    """The kernels of a policy in which the learner's arms are experts."""
+    return conversion(learner)._replace(
+        prepare=bind(prepare_expert, prepare=learner.prepare, pick=learner.choose),
+        choose=choose_advised,
+        note=note_round,
+        hold=hold_one_round,
+    )
+
+
+@register(n_arms=3, n_experts=4)
+class ExpertConversion(AdvicePolicy, BatchedPolicy):
+    """Expert advice by a learner whose arms are the experts, on noisy batch losses (Theorem 4 and Corollary 4).
+
+    ``pull`` takes the advice of every expert, shape (N, K): a probability for each arm.
+
+    Args:
+        n_arms: number of arms, K.
+        n_experts: number of experts, N.
+        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise); None for no privacy.
+        learner: ``"htinf"``, which needs no horizon, ``"exp3"`` or ``"ftpl"``: see the policies of these names.
+        horizon: rounds to tune for, which are no limit; None doubles the horizon of the tuning whenever it is reached.
+        batch: rounds of one expert; by default the noise multiplier rounded up, which is ceil(1 / epsilon) for ``PureDP``.
+        rate: eta of EXP3 and FTPL.
+        mixing: gamma of EXP3.
+        tries: M of FTPL.
+        sigma: of HTINF.
+        **options: see ``Options``.
+
+    When to choose: few experts, at most about as many as arms; its regret grows with the square root of their number, and that of the
+    EXP4 family with its logarithm.
+
+    Example:
+        >>> policy = ExpertConversion(2, 3, budget=PureDP(0.5), seed=1)
+        >>> policy.batch, policy.pull([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]).propensity in (0.5, 1.0)
+        (2, True)
+    """
+
+    card = Card(
+        title="a bandit learner over experts, on noisy batch losses",
+        source="Auer et al. (2002); Faster Rates for Private Adversarial Bandits, Theorems 3 and 4",
+        channels=CHANNELS,
+        randomised=True,
+    )
+    kernels = over_experts(HTINF_LEARNER)
+
+    def __init__(
+        self,
+        n_arms: int,
+        n_experts: int,
+        *,
+        budget: Budget | None,
+        learner: str = "htinf",
+        horizon: int | None = None,
+        batch: int | None = None,
+        rate: float | None = None,
+        mixing: float | None = None,
+        tries: int | None = None,
+        sigma: float | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        self._learner = choice("learner", learner, tuple(LEARNERS))
+        self.kernels = over_experts(LEARNERS[self._learner])  # type: ignore[misc]
+        self._rate = None if rate is None else real("rate", rate, 0.0, strict=True)
+        self._mixing = None if mixing is None else real("mixing", mixing, 0.0, 1.0)
+        self._tries = None if tries is None else integer("tries", tries, 1, 10**9)
+        self._sigma = None if sigma is None else real("sigma", sigma, 1e-9, 1e100)
+        tuning = {"rate": self._rate, "mixing": self._mixing, "tries": self._tries, "sigma": self._sigma}
+        own = {"n_arms": n_arms, "n_experts": n_experts, "learner": self._learner, **self._schedule(horizon, batch), **tuning}
+        super().__init__(own, budget=budget, **options)
+
+    @property
+    def _choices(self) -> int:
+        return self.n_experts
+
+    def _sizes(self) -> tuple[int, int]:
+        return 1, 0

@@ -1,0 +1,104 @@
+"""What EXP4 is made of: a mixture of the experts' advice, and how boldly to weigh them.
+
+P is the distribution over experts, gamma the share of uniform play: arm a is drawn with probability Q(a) = (1 - gamma) <P, x> + gamma / K
+where x holds the probabilities that the experts give it.  While P stands, Q is known from x alone.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ...kernel import inlined
+
+_LARGEST_MIXING = 0.5
+_GRID = 400  # values of eta, and of tau, among which the best ones are found
+
+
+@inlined
+def mixed(probability, mixing, n_arms, x):
+    """Q of the arm whose probabilities by expert are x.
+
+    Eight sums, because one would have to wait for each of its terms.
+    """
+    rest = x.size % 8
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    for j in range(rest):
+        s0 += probability[j] * x[j]
+    for j in range(rest, x.size, 8):
+        s0 += probability[j] * x[j]
+        s1 += probability[j + 1] * x[j + 1]
+        s2 += probability[j + 2] * x[j + 2]
+        s3 += probability[j + 3] * x[j + 3]
+        s4 += probability[j + 4] * x[j + 4]
+        s5 += probability[j + 5] * x[j + 5]
+        s6 += probability[j + 6] * x[j + 6]
+        s7 += probability[j + 7] * x[j + 7]
+    total = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+    return (1.0 - mixing) * total + mixing / n_arms
+
+
+class Tuning(NamedTuple):
+    """How EXP4 is run, and what it then loses at most against the best expert."""
+
+    batch: int  # tau
+    rate: float  # eta
+    mixing: float  # gamma
+    bound: float  # on regret; above the horizon it says nothing
+
+
+class Noise(NamedTuple):
+    """The noise on an expert's mean loss at gamma = 1 and tau = 1; it falls with both."""
+
+    scale: float
+    variance: float  # in units of scale^2
+    tail: float  # how many scales none of the draws exceeds, but with probability 1 / T
+
+
+def regret_bound(n_arms: int, n_experts: int, horizon: int, noise: Noise, batch: float, rate: float, mixing: float) -> float:
+    """What batched EXP4 loses at most, in expectation, against the best expert of an oblivious sequence.
+
+    With Z the noise on an expert's mean loss, of variance v, exponential weights lose (Littlestone & Warmuth's bound for losses above
+    -1 / eta, times tau)
+
+        tau ln N / eta + gamma T + eta T (1 + K / ((1 - gamma) tau) + v) + tau + 1.
+
+    The last rounds that fill no batch cost tau, and the event that some draw exceeds its ``tail`` costs 1.  The middle term is the second
+    moment of an expert's loss: a mean of tau draws that are independent given P has at most the square of its mean, 1, and a
+    tau-th of the variance of one of them, K / (1 - gamma); the published proof has K for both.  It is infinite where noise may
+    lead to a loss below -1 / eta.
+    """
+    if noise.scale > 0.0 and mixing == 0.0:
+        return math.inf
+    scale = noise.scale / (mixing * batch) if noise.scale > 0.0 else 0.0
+    if mixing == 1.0 or rate * noise.tail * scale > 1.0 + 1e-9:
+        return math.inf
+    moment = 1.0 + n_arms / ((1.0 - mixing) * batch) + noise.variance * scale**2
+    return batch * math.log(n_experts) / rate + mixing * horizon + rate * horizon * moment + batch + 1.0
+
+
+def tune(n_arms: int, n_experts: int, horizon: int, noise: Noise, batch: int | None = None) -> Tuning:
+    """The tau, eta and gamma <= 1/2 of least ``regret_bound``.
+
+    For given tau and eta the best gamma is (2 eta v)^(1/3) with v the variance at gamma = 1, or the least one that keeps losses above
+    -1 / eta; the other two are searched for among powers of a number close to 1.
+
+    >>> tune(10, 100, 10**6, Noise(0.0, 1.0, 1.0)).batch
+    1
+    """
+    lengths = np.unique(np.geomspace(1, horizon, _GRID).astype(np.int64)) if batch is None else np.array([batch])
+    rates = np.geomspace(1e-9, 1.0, _GRID)
+    tau, eta = lengths[:, None].astype(float), rates[None, :]
+    scale = noise.scale / tau
+    gamma = np.maximum(np.cbrt(2.0 * eta * noise.variance * scale**2), eta * noise.tail * scale)
+    possible = eta * noise.tail * scale <= _LARGEST_MIXING
+    gamma = np.minimum(gamma, _LARGEST_MIXING)
+    spread = np.divide(scale, gamma, out=np.zeros_like(gamma), where=gamma > 0.0)
+    moment = 1.0 + n_arms / ((1.0 - gamma) * tau) + noise.variance * spread**2
+    log = math.log(max(n_experts, 2))
+    bound = np.where(possible, tau * log / eta + gamma * horizon + eta * horizon * moment + tau + 1.0, np.inf)
+    i, j = np.unravel_index(np.argmin(bound), bound.shape)
+    chosen = int(lengths[i]), float(rates[j]), float(gamma[i, j])
+    return Tuning(*chosen, regret_bound(n_arms, n_experts, horizon, noise, *chosen))
