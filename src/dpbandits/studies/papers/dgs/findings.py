@@ -149,7 +149,11 @@ class Measured:
         reading, loss = self.bout.reading, self.bout.losses
         if reading == KEPT:
             return f"{reading}: ({EPSILON:g}, {DELTA:g})-DP"
-        return reading if loss is None else f"{reading}: pure DP ε = {number(loss.low)}, zCDP ρ = {number(loss.rho)}"
+        if loss is None:
+            return reading
+        spent = (f"ε = {number(loss.low)}", f"ρ = {number(loss.rho)}")
+        pure, concentrated = (one.replace(" ", "\N{NO-BREAK SPACE}") for one in spent)  # titles are wrapped
+        return f"{reading}: pure DP with {pure}, zCDP with {concentrated}"
 
 
 class Against:
