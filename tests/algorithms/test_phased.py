@@ -20,7 +20,7 @@ from dpbandits import (
     PureDP,
 )
 from dpbandits.algorithms.learners.design import g_optimal
-from dpbandits.algorithms.phased import HALF, LEFT, OUTPUT, SHAPE, SUMS, WHITE
+from dpbandits.algorithms.learners.phases import HALF, LEFT, OUTPUT, SHAPE, SUMS, WHITE
 from dpbandits.privacy.noise import SimulationNoise
 
 FAILURE = 0.5

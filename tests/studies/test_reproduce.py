@@ -16,6 +16,8 @@ from dpbandits.report.record import StudyRecord
 from dpbandits.simulation import Result
 from dpbandits.studies.cells import Results, kept
 from dpbandits.studies.papers import PAPERS, concentrated, dgs
+from dpbandits.studies.papers.dgs import bouts
+from dpbandits.studies.papers.dgs.changes import Changes
 from dpbandits.studies.plans import Plan, Size, recorded
 from dpbandits.studies.reproduce import reproduce
 
@@ -41,7 +43,7 @@ def music(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, StudyRecord]:
     world = Recommendations(features, rng.integers(0, 9, 60), rng.integers(0, 40, 60), per_round=4)
     size = dataclasses.replace(TINY, data=Path("somewhere"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dgs, "lastfm", lambda folder: SimpleNamespace(environment=lambda: world))
+        patch.setattr(bouts, "lastfm", lambda folder: SimpleNamespace(environment=lambda: world))
         plan = dgs.plan(size)
     return plan, measured(plan, size, tmp_path_factory.mktemp("dgs") / "out")
 
@@ -154,7 +156,7 @@ def test_parts_on_music_are_left_out_without_the_data() -> None:
 
 def test_readings_of_dynamic_sensitivity(music: tuple[Plan, StudyRecord]) -> None:
     _, record = music
-    readings = [dgs.PUBLISHED, dgs.CODED, dgs.EQUAL, dgs.KEPT]
+    readings = [bouts.PUBLISHED, bouts.CODED, bouts.EQUAL, bouts.KEPT]
     assert list(dict.fromkeys(claim.reading for claim in record.claims)) == readings
     assert {"figure-1a", "figure-1b", "figure-1c", "figure-2a", "figure-2b", "figure-2c"} == {one.name for one in record.exhibits}
     losses = [claim for claim in record.claims if "loses at most the ε" in claim.statement]
@@ -180,7 +182,7 @@ def test_a_better_private_rival_is_found_out(music: tuple[Plan, StudyRecord]) ->
 
 def test_a_table_keeps_the_rewards_of_all_arms() -> None:
     world = PoolContexts.uniform(30, 3, per_round=4, seed=1)
-    table, again = (dgs.tabulated(world, 25, seed) for seed in (5, 5))
+    table, again = (bouts.tabulated(world, 25, seed) for seed in (5, 5))
     assert (table.horizon, table.n_arms, table.dimension) == (25, 4, 3)
     assert np.array_equal(table.state.rewards, again.state.rewards)
     means = table.state.contexts @ world.parameter
@@ -189,20 +191,20 @@ def test_a_table_keeps_the_rewards_of_all_arms() -> None:
 
 
 def test_a_changed_reward_changes_nothing_before_it(music: tuple[Plan, StudyRecord]) -> None:
-    world = dgs._pool("gaussian", 60, 2, 1)
-    changes = dgs._Changes(world)
+    world = bouts.pool("gaussian", 60, 2, 1)
+    changes = Changes(world, 5)
     assert changes.places == (0, 12, 24)
-    table = dgs.tabulated(world.environment, 60, 1)
+    table = bouts.tabulated(world.environment, 60, 1)
     policy = world.dgs(2.0, "as_coded", 60)
-    before, after = (dgs.arms_of(policy, one, 1, 0) for one in (table, changes._with_change(table, 24)))
+    before, after = (bouts.arms_of(policy, one, 1, 0) for one in (table, changes._with_change(table, 24)))
     assert np.array_equal(before[:25], after[:25])
-    assert all(counts.shape == (dgs.NOISE_SEEDS, 3) and (counts[:, 2] <= 35).all() for counts in changes.changed.values())
+    assert all(counts.shape == (5, 3) and (counts[:, 2] <= 35).all() for counts in changes.changed.values())
 
 
 def test_budgets_are_rounded_down() -> None:
-    assert dgs._rounded_down(0.43479) == 0.434
-    assert dgs._rounded_down(901.9) == 901.0
-    assert dgs._rounded_down(0.00021999) == 0.000219
+    assert bouts.rounded_down(0.43479) == 0.434
+    assert bouts.rounded_down(901.9) == 901.0
+    assert bouts.rounded_down(0.00021999) == 0.000219
 
 
 def test_the_papers_are_known_to_the_command() -> None:

@@ -24,11 +24,12 @@ from ..errors import ArgumentError
 from ..kernel import entry, kernel
 from ..policies import Card, Kernels, register
 from ..policies.contextual import within_bound
-from ..privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.budgets import ApproxDP, Budget, PureDP
 from ..privacy.channels import Calibration, Laplace, Open
 from ..privacy.continual import BinaryTree, Counter, HybridTree, Independent
 from ..validation import choice, flag, integer, real
 from .learners.dense import factorise, invert
+from .learners.exact_loss import ExactLoss, feature_array, loss_of_tree, without_noise
 from .learners.linear import MOST_ROUNDS, LinearOptions, LinearPolicy, collect, estimate
 from .learners.ridge import add_observation, most_optimistic, multiply, smallest_eigenvalue, stretch
 
@@ -193,36 +194,6 @@ class PublishedLaplace(Laplace):
         return cls(1.0 / budget.epsilon)
 
 
-@dataclass(frozen=True, repr=False)
-class ExactLoss:
-    """What the released estimates say about single rewards, for one sequence of played features; ``float`` of it is ``epsilon``.
-
-    Attributes:
-        epsilon: the largest privacy loss of any record: no smaller pure-DP epsilon is true.
-        record: the round, from 0, of a record that loses as much.
-        losses: shape (T,), the largest privacy loss of the record of each round.
-        rho: the releases are rho-zCDP for every record.
-    """
-
-    epsilon: float
-    record: int
-    losses: np.ndarray
-    rho: float
-
-    def delta(self, epsilon: float) -> float:
-        """An upper bound on the delta of (epsilon, delta)-DP, for every record, by way of zCDP; the truth may be several times less."""
-        epsilon = real("epsilon", epsilon, 0.0)
-        if epsilon >= self.epsilon:
-            return 0.0
-        return ZCDP(self.rho).delta_at(epsilon) if math.isfinite(self.rho) else 1.0
-
-    def __float__(self) -> float:
-        return self.epsilon
-
-    def __repr__(self) -> str:
-        return f"ExactLoss(epsilon={self.epsilon:.4g}, record={self.record}, rho={self.rho:.4g})"
-
-
 VOID = (
     "One reward moves every later increment of the estimate, and not log2(T) of them: the paper's Theorem 1 is false, and no budget can be "
     "stated (docs/errata.md); exact_loss(contexts) computes what a record loses, and PrivateLinUCB has a guarantee"
@@ -326,7 +297,7 @@ class LinUCBDGS(LinearPolicy):
             0.25
         """
         bound = real("context_bound", context_bound, 0.0, 1e50, strict=True)
-        x = _features("contexts", contexts, (2, 3))
+        x = feature_array("contexts", contexts, (2, 3))
         x = x.reshape(-1, x.shape[-1])
         x = x * np.minimum(1.0, bound / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(float).tiny))
         values = np.linalg.eigvalsh(x.T @ x / len(x))
@@ -358,24 +329,11 @@ class LinUCBDGS(LinearPolicy):
             ArgumentError: wrong shape, more rounds than the horizon, numbers that are not finite, or features that are too long.
         """
         x = self._played(contexts)
-        rounds, d = x.shape
         if isinstance(self.channel, Open):
-            return ExactLoss(math.inf, 0, np.full(rounds, math.inf), math.inf)
-        precision = np.cumsum(x[:, :, None] * x[:, None, :], axis=0) + self._ridge * np.eye(d)
-        inverse = np.linalg.inv(precision)
-        previous, scale = self._nodes(precision)
+            return without_noise(len(x))
+        precision = np.cumsum(x[:, :, None] * x[:, None, :], axis=0) + self._ridge * np.eye(x.shape[1])
         lo, hi = self.reward_range
-        losses, squares = np.zeros(rounds), np.zeros(rounds)
-        columns = np.ascontiguousarray(x.T)
-        for t, (p, s) in enumerate(zip(previous, scale, strict=True), start=1):
-            last = inverse[t - 1]
-            spans = [(p, t, last)] if p == 0 else [(0, p, last - inverse[p - 1]), (p, t, last)]
-            for first, end, change in spans:
-                shift = np.abs(change @ columns[:, first:end]) * ((hi - lo) / s)
-                losses[first:end] += shift.sum(axis=0)
-                squares[first:end] += np.einsum("ij,ij->j", shift, shift)
-        worst = int(np.argmax(losses))
-        return ExactLoss(float(losses[worst]), worst, losses, float(squares.max()) / 2)
+        return loss_of_tree(x, precision, *self._nodes(precision), hi - lo)
 
     def alters(self, context_bound: float) -> bool:
         return self._perturbation > 0.0 or super().alters(context_bound)
@@ -420,7 +378,7 @@ class LinUCBDGS(LinearPolicy):
         return previous, self.channel.multiplier * self._levels(t) * np.array(bound)
 
     def _played(self, contexts: Any) -> np.ndarray:
-        x = _features("contexts", contexts, (2,))
+        x = feature_array("contexts", contexts, (2,))
         if x.shape[1] != self.dimension:
             raise ArgumentError(f"contexts must have shape (T, {self.dimension}), got {x.shape}", "contexts")
         if self._horizon is not None and len(x) > self._horizon:
@@ -494,23 +452,18 @@ class LinUCBDGS(LinearPolicy):
         epsilon = self.budget.epsilon if isinstance(self.budget, PureDP | ApproxDP) else math.inf
         movement = (hi - lo) * self.context_bound
         return LinUCBDGSParams(
-            n_arms=self.n_arms,
-            dimension=self.dimension,
-            context_bound=self.effective_bound,
-            ridge=self._ridge,
+            **self._model(),
             calibration=SENSITIVITIES[self._sensitivity],
             movement=movement,
             eigenvalue=eigenvalue,
             log_odds=self._lemma_odds(eigenvalue),
             perturbation=self._perturbation,
-            subgaussian=self._scatter,
             growth=self.context_bound**2 * self._ridge,
             log_failure=log_failure,
-            bias=math.sqrt(self._ridge) * self._parameter_bound,
+            bias=self._bias,
             noise=movement / 2.0 / epsilon * log_failure,
             log_horizon=math.nan if self._horizon is None else math.log(self._horizon),
             radius_scale=0.0 if self._greedy else self._radius_scale,
-            grid=0.0,
         )
 
 
@@ -529,15 +482,3 @@ def first_positive_round(eigenvalue: float, delta: float) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if lemma_eigenvalue(float(middle), eigenvalue, log_odds) > 0.0 else (middle, high)
     return high
-
-
-def _features(name: str, values: Any, axes: tuple[int, ...]) -> np.ndarray:
-    """``values`` as a not empty array of finite numbers with one of the given numbers of axes."""
-    shapes = " or ".join({2: "(n, d)", 3: "(n, K, d)"}[n] for n in axes)
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be an array of numbers of shape {shapes}, got {values!r}", name) from None
-    if array.ndim not in axes or 0 in array.shape or not np.all(np.abs(array) < 1e100):
-        raise ArgumentError(f"{name} must be finite numbers below 1e100 of shape {shapes}, got shape {array.shape}", name)
-    return array

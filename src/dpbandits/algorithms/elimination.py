@@ -20,9 +20,7 @@ from ..policies import Card, Kernels, Options, Policy, register
 from ..privacy.budgets import Budget, PureDP
 from ..privacy.channels import Laplace
 from ..validation import integer, real
-
-EPOCH, ROUNDS, LEFT = range(3)
-_FOREVER = 1 << 60
+from .learners.quotas import FOREVER, LEFT, PHASE, choose, collect, due, hold, note
 
 
 class EliminationParams(NamedTuple):
@@ -39,64 +37,39 @@ class EliminationRaw(NamedTuple):
 class EliminationPublic(NamedTuple):
     alive: np.ndarray  # (K,) bool
     mean: np.ndarray  # (K,) released in the last epoch in which the arm was alive
-    played: np.ndarray  # (K,) rounds in the running epoch
-    clock: np.ndarray  # (3,) epoch from 1; rounds of each arm in it; rounds of all arms left in it
+    goal: np.ndarray  # (K,) rounds of each arm in the running epoch, the same for all that are alive
+    played: np.ndarray  # (K,) how many of them are over
+    clock: np.ndarray  # (2,) epoch from 1; rounds left in it
 
 
 @kernel
 def _plan_epoch(params, public):
     """Lay out the next epoch: ceil(1 + max(32 ln(8 |S| e^2 / b) / D^2, 8 s ln(4 |S| e^2 / b) / (w D))) rounds per arm, D = 2^-e."""
     clock, alive = public.clock, 0
-    clock[EPOCH] += 1
+    clock[PHASE] += 1
     for a in range(params.n_arms):
-        public.played[a] = 0
         alive += public.alive[a]
-    if alive == 1:
-        clock[ROUNDS] = clock[LEFT] = _FOREVER
-        return
-    gap = 2.0 ** -clock[EPOCH]
-    crowd = alive * clock[EPOCH] ** 2 / params.failure_probability
-    sampling = 32.0 * np.log(8.0 * crowd) / gap**2
-    privacy = 8.0 * np.log(4.0 * crowd) * params.noise_scale / (params.width * gap)
-    clock[ROUNDS] = np.int64(min(np.ceil(1.0 + max(sampling, privacy)), float(_FOREVER // params.n_arms)))
-    clock[LEFT] = alive * clock[ROUNDS]
+    rounds = np.int64(FOREVER)
+    if alive > 1:
+        gap = 2.0 ** -clock[PHASE]
+        crowd = alive * clock[PHASE] ** 2 / params.failure_probability
+        sampling = 32.0 * np.log(8.0 * crowd) / gap**2
+        privacy = 8.0 * np.log(4.0 * crowd) * params.noise_scale / (params.width * gap)
+        rounds = np.int64(min(np.ceil(1.0 + max(sampling, privacy)), float(FOREVER // params.n_arms)))
+    for a in range(params.n_arms):
+        public.goal[a] = rounds if public.alive[a] else 0
+        public.played[a] = 0
+    clock[LEFT] = alive * rounds
 
 
 @entry
 def init(params):
     k = params.n_arms
-    public = EliminationPublic(np.ones(k, np.bool_), np.zeros(k), np.zeros(k, np.int64), np.zeros(3, np.int64))
+    public = EliminationPublic(
+        np.ones(k, np.bool_), np.zeros(k), np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(2, np.int64)
+    )
     _plan_epoch(params, public)
     return EliminationRaw(np.zeros(k)), public
-
-
-@kernel
-def choose(params, public, view, rng):
-    for a in range(params.n_arms):
-        if public.alive[a] and public.played[a] < public.clock[ROUNDS]:
-            return a, 1.0
-    return 0, 1.0
-
-
-@kernel
-def hold(params, public, arm):
-    return public.clock[ROUNDS] - public.played[arm]
-
-
-@kernel
-def note(params, public, arm, x, n):
-    public.played[arm] += n
-    public.clock[LEFT] -= n
-
-
-@kernel
-def collect(params, raw, public, arm, x, reward, n):
-    raw.total[arm] += reward
-
-
-@kernel
-def due(params, public):
-    return public.clock[LEFT] == 0
 
 
 @kernel
@@ -114,13 +87,14 @@ def summarise(params, raw, public, statistic):
 @kernel
 def publish(params, public, release):
     """Drop the arms that trail the best by more than 2 h + 2 c, the widths of the sampling and of the Laplace error."""
-    n, alive, best = public.clock[ROUNDS], 0, -np.inf
+    n, alive, best = 0, 0, -np.inf
     for a in range(params.n_arms):
         if public.alive[a]:
             alive += 1
+            n = public.goal[a]
             public.mean[a] = release[a] / n
             best = max(best, public.mean[a])
-    crowd = alive * public.clock[EPOCH] ** 2 / params.failure_probability
+    crowd = alive * public.clock[PHASE] ** 2 / params.failure_probability
     sampling = params.width * np.sqrt(np.log(8.0 * crowd) / (2.0 * n))
     privacy = params.noise_scale * np.log(4.0 * crowd) / n
     for a in range(params.n_arms):

@@ -23,8 +23,9 @@ from ..validation import real
 from .learners.arms import ArmsPolicy, features
 from .learners.dense import factorise, invert
 from .learners.ridge import add_outer, combine, dot, multiply
+from .learners.single import ARM, FRESH, ROUNDS, collect, due, note, sensitivity, summarise
 
-ROUNDS, ARM, FRESH, REFRESH = range(4)
+REFRESH = FRESH + 1
 LOG_DET, RADIUS = range(2)
 
 _SOONEST = 64  # rounds between two recomputations, which cost no more than that many updates
@@ -41,7 +42,7 @@ class FixedLinUCBParams(NamedTuple):
     log_odds: float  # 2 ln(1/p)
     bias: float  # sqrt(lambda) times the bound on |theta|
     radius_scale: float
-    movement: float  # hi - lo
+    width: float  # hi - lo
 
 
 class FixedLinUCBRaw(NamedTuple):
@@ -130,34 +131,6 @@ def choose(params, public, view, rng):
             best, arm = index, a
             below = best - _ROUNDING * abs(best)
     return arm, 1.0
-
-
-@kernel
-def note(params, public, arm, x, n):
-    public.clock[ROUNDS] += n
-    public.clock[ARM] = arm
-    public.clock[FRESH] = 1
-
-
-@kernel
-def collect(params, raw, public, arm, x, reward, n):
-    raw.reward[0] = reward
-
-
-@kernel
-def due(params, public):
-    return public.clock[FRESH] == 1
-
-
-@kernel
-def sensitivity(params, public, norm):
-    return params.movement
-
-
-@kernel
-def summarise(params, raw, public, statistic):
-    statistic[0] = raw.reward[0]
-    raw.reward[0] = 0.0
 
 
 @kernel
@@ -262,5 +235,5 @@ class FixedLinUCB(ArmsPolicy):
             log_odds=2.0 * math.log(1.0 / self._failure),
             bias=math.sqrt(self._ridge) * self._parameter_bound,
             radius_scale=self._radius_scale,
-            movement=hi - lo,
+            width=hi - lo,
         )

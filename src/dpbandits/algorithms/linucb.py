@@ -167,19 +167,14 @@ class _Optimistic(LinearPolicy):
         each = self._failure / 2 if private else self._failure  # of sampling, and of noise
         safe = self._radius == "safe"
         return LinUCBParams(
-            n_arms=self.n_arms,
-            dimension=self.dimension,
-            context_bound=self.effective_bound,
-            ridge=self._ridge,
-            subgaussian=self._scatter,
+            **self._model(),
             log_odds=2.0 * math.log(1.0 / each),
             growth=1.0,
-            bias=math.sqrt(self._ridge) * self._parameter_bound,
+            bias=self._bias,
             noise_norm=self._noise_norm(each) if safe else 0.0,
             spread=0.0 if safe else self._spread(each),
             radius_scale=self._radius_scale,
             movement=self._movement(),
-            grid=self._grid,
         )
 
     _radius: str = "safe"
@@ -329,11 +324,7 @@ class LinearThompson(LinearPolicy):
 
     def _params(self) -> LinUCBParams:
         return LinUCBParams(
-            n_arms=self.n_arms,
-            dimension=self.dimension,
-            context_bound=self.effective_bound,
-            ridge=self._ridge,
-            subgaussian=self._scatter,
+            **self._model(),
             log_odds=1.0,
             growth=0.0,
             bias=0.0,
@@ -341,5 +332,4 @@ class LinearThompson(LinearPolicy):
             spread=self._noise_std,
             radius_scale=self._inflation,
             movement=self._movement(),
-            grid=self._grid,
         )

@@ -171,14 +171,10 @@ class _RarelySwitching(LinearPolicy):
         # The published theorem fails with probability 3 delta; the tight one splits delta over sampling and noise.
         each = self._failure if published or self.budget is None else self._failure / 2
         return OFULParams(
-            n_arms=self.n_arms,
-            dimension=self.dimension,
-            context_bound=self.effective_bound,
-            ridge=self._ridge,
+            **self._model(),
             growth=1.0 + self._growth,
-            subgaussian=self._scatter,
             log_odds=2.0 * math.log(1.0 / each),
-            bias=math.sqrt(self._ridge) * self._parameter_bound,
+            bias=self._bias,
             noise_norm=0.0 if self._variant == "heuristic" else self._noise_norm(each),
             adds_up=published,
             spread=self._spread(each) if self._variant == "heuristic" else 0.0,
@@ -186,7 +182,6 @@ class _RarelySwitching(LinearPolicy):
             log_rounds=math.log(self.dimension / each),
             radius_scale=self._radius_scale,
             movement=self._movement(),
-            grid=self._grid,
         )
 
     def _noise_norm(self, probability: float) -> float:

@@ -18,8 +18,7 @@ from ..privacy.channels import Gaussian, Laplace
 from ..validation import real
 from .learners.divergences import kl_upper_bound
 from .learners.local import LocalPolicy
-
-T, ARM, FRESH = range(3)
+from .learners.single import ARM, FRESH, ROUNDS, collect, due, note, sensitivity, summarise
 
 
 class StepwiseParams(NamedTuple):
@@ -49,7 +48,7 @@ def init(params):
 @kernel
 def choose_ucb1(params, public, view, rng):
     """Arg max of mean + w sqrt(alpha ln t / N), t rounds after N of the arm; unplayed arms first."""
-    pressure = params.width * params.width * params.optimism * np.log(max(float(public.clock[T]), 1.0))
+    pressure = params.width * params.width * params.optimism * np.log(max(float(public.clock[ROUNDS]), 1.0))
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
         if public.plays[a] == 0.0:
@@ -63,7 +62,7 @@ def choose_ucb1(params, public, view, rng):
 @kernel
 def choose_kl(params, public, view, rng):
     """Arg max of the largest q with N kl(mean, q) <= ln t + c ln ln t, the mean scaled to [0, 1]; unplayed arms first."""
-    pressure = np.log(max(float(public.clock[T]), 1.0))
+    pressure = np.log(max(float(public.clock[ROUNDS]), 1.0))
     pressure += params.optimism * np.log(max(pressure, 1.0))
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
@@ -96,7 +95,7 @@ def choose_local(params, public, view, rng):
     For Laplace noise of scale s the width is s sqrt(32 ln t / N), as published: a mean of N > 4 ln t such variables exceeds that
     with probability at most t^-4.  Gaussian noise of standard deviation s widens the variance proxy: sqrt((2 w^2 + 8 s^2) ln t / N).
     """
-    t = public.clock[T]
+    t = public.clock[ROUNDS]
     pressure = np.log(max(float(t), 1.0))
     forced = 4.0 * np.log(t + 1.0) if params.heavy else 0.0
     w, s = params.width, params.noise_scale
@@ -113,34 +112,6 @@ def choose_local(params, public, view, rng):
         if index > best:
             best, arm = index, a
     return arm, 1.0
-
-
-@kernel
-def note(params, public, arm, x, n):
-    public.clock[T] += n
-    public.clock[ARM] = arm
-    public.clock[FRESH] = 1
-
-
-@kernel
-def collect(params, raw, public, arm, x, reward, n):
-    raw.reward[0] = reward
-
-
-@kernel
-def due(params, public):
-    return public.clock[FRESH] == 1
-
-
-@kernel
-def sensitivity(params, public, norm):
-    return params.width
-
-
-@kernel
-def summarise(params, raw, public, statistic):
-    statistic[0] = raw.reward[0]
-    raw.reward[0] = 0.0
 
 
 @kernel

@@ -100,6 +100,17 @@ class LinearPolicy(ContextualPolicy):
                 f"ridge must be at least {least:g} for features of length {self.context_bound:g}, got {self._ridge!r}", "ridge"
             )
 
+    def _model(self) -> dict[str, Any]:
+        """What the parameters of all kernels have in common."""
+        return {
+            "n_arms": self.n_arms,
+            "dimension": self.dimension,
+            "context_bound": self.effective_bound,
+            "ridge": self._ridge,
+            "subgaussian": self._scatter,
+            "grid": self._grid,
+        }
+
     def _released(self, horizon: int | None, counter: str | None) -> dict[str, Any]:
         """Check and keep the arguments of the running sum."""
         self._horizon = None if horizon is None else integer("horizon", horizon, 1, MOST_ROUNDS)
@@ -134,6 +145,11 @@ class LinearPolicy(ContextualPolicy):
         """How far rewards scatter: a variable in [lo, hi] is (hi - lo) / 2 subgaussian (Hoeffding)."""
         lo, hi = self.reward_range
         return (hi - lo) / 2 if self._subgaussian is None else self._subgaussian
+
+    @property
+    def _bias(self) -> float:
+        """How far regularising moves the estimate, in the norm of V."""
+        return math.sqrt(self._ridge) * self._parameter_bound
 
     @property
     def _noise_std(self) -> float:

@@ -1,0 +1,89 @@
+"""What noisy ridge estimates really say about single rewards, for features that are known.
+
+The ridge estimate after round t is A_t^-1 sum x_j r_j with A_t = lambda I + sum of x x^T.  A tree releases sums of its increments: a node
+over the rounds p + 1 to t holds the estimate after t minus that after p, plus Laplace noise of its own in every coordinate.  If reward j
+changes by w, the node moves by w A_t^-1 x_j for p < j <= t and by w (A_t^-1 - A_p^-1) x_j for j <= p; later rewards are not in it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ...privacy.budgets import ZCDP
+from ...validation import real
+
+
+@dataclass(frozen=True, repr=False)
+class ExactLoss:
+    """What the released estimates say about single rewards, for one sequence of played features; ``float`` of it is ``epsilon``.
+
+    Attributes:
+        epsilon: the largest privacy loss of any record: no smaller pure-DP epsilon is true.
+        record: the round, from 0, of a record that loses as much.
+        losses: shape (T,), the largest privacy loss of the record of each round.
+        rho: the releases are rho-zCDP for every record.
+    """
+
+    epsilon: float
+    record: int
+    losses: np.ndarray
+    rho: float
+
+    def delta(self, epsilon: float) -> float:
+        """An upper bound on the delta of (epsilon, delta)-DP, for every record, by way of zCDP; the truth may be several times less."""
+        epsilon = real("epsilon", epsilon, 0.0)
+        if epsilon >= self.epsilon:
+            return 0.0
+        return ZCDP(self.rho).delta_at(epsilon) if math.isfinite(self.rho) else 1.0
+
+    def __float__(self) -> float:
+        return self.epsilon
+
+    def __repr__(self) -> str:
+        return f"ExactLoss(epsilon={self.epsilon:.4g}, record={self.record}, rho={self.rho:.4g})"
+
+
+def without_noise(rounds: int) -> ExactLoss:
+    """The loss of records that are released as they are."""
+    return ExactLoss(math.inf, 0, np.full(rounds, math.inf), math.inf)
+
+
+def loss_of_tree(x: np.ndarray, precision: np.ndarray, previous: np.ndarray, scale: np.ndarray, width: float) -> ExactLoss:
+    """The loss of all records together with the noise of a tree.
+
+    Args:
+        x: the features that were played, shape (T, d).
+        precision: A_t after each round, shape (T, d, d).
+        previous: for the node that ends at each round, the round before it begins, shape (T,); 0 where it begins with the first.
+        scale: of that node's Laplace noise, shape (T,).
+        width: the most that a reward can change by.
+    """
+    inverse = np.linalg.inv(precision)
+    losses, squares = np.zeros(len(x)), np.zeros(len(x))
+    columns = np.ascontiguousarray(x.T)
+    for t, (p, s) in enumerate(zip(previous, scale, strict=True), start=1):
+        last = inverse[t - 1]
+        spans = [(p, t, last)] if p == 0 else [(0, p, last - inverse[p - 1]), (p, t, last)]
+        for first, end, change in spans:
+            shift = np.abs(change @ columns[:, first:end]) * (width / s)
+            losses[first:end] += shift.sum(axis=0)
+            squares[first:end] += np.einsum("ij,ij->j", shift, shift)
+    worst = int(np.argmax(losses))
+    return ExactLoss(float(losses[worst]), worst, losses, float(squares.max()) / 2)
+
+
+def feature_array(name: str, values: Any, axes: tuple[int, ...]) -> np.ndarray:
+    """``values`` as a not empty array of finite numbers with one of the given numbers of axes."""
+    shapes = " or ".join({2: "(n, d)", 3: "(n, K, d)"}[n] for n in axes)
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must be an array of numbers of shape {shapes}, got {values!r}", name) from None
+    if array.ndim not in axes or 0 in array.shape or not np.all(np.abs(array) < 1e100):
+        raise ArgumentError(f"{name} must be finite numbers below 1e100 of shape {shapes}, got shape {array.shape}", name)
+    return array
