@@ -10,6 +10,7 @@ and everybody who sees the arm learns about it.  What holds for advice is that t
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Unpack
 
@@ -130,3 +131,17 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
 
     def _sizes(self) -> tuple[int, int]:
         return 1, 0
+
+    @property
+    def regret_bound(self) -> float:
+        """What the policy loses at most over its horizon, in expectation, against the best expert, in units of the reward range.
+
+        The learner's bound over as many batches, times their length, and a batch more (Theorem 1).  Infinite without a horizon; above
+        the horizon it says nothing.
+        """
+        learner = LEARNERS[self._learner]
+        if self._horizon is None or learner.bound is None:
+            return math.inf
+        tuning = learner.tuning(self.params, self._public) if learner.tuning else ()
+        moment = self._root_mean_square(self.params.noise) ** 2
+        return self.batch * (learner.bound(self.params, moment, tuning, self._horizon / self.batch) + 1.0)

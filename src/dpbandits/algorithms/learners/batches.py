@@ -17,6 +17,7 @@ protect as well if every person added it herself.  These policies see the reward
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -65,11 +66,16 @@ class Learner(NamedTuple):
         choose: the arm of the next batch, as in the protocol.
         learn: ``learn(params, public, arm, loss)``: take in the loss of the batch that ended, the ``clock[BATCHES]``-th.
         prepare: as in the protocol.
+        bound: ``bound(params, moment, tuning, batches)``: what it loses at most over so many batches, in expectation, against its best
+            choice in hindsight, if losses have at most the second moment ``moment``.  None where nothing is proved for noisy losses.
+        tuning: ``tuning(params, public)``: its constants; None for a learner that needs none.
     """
 
     choose: Kernel
     learn: Kernel
     prepare: Kernel = nothing_to_prepare
+    bound: Callable[..., float] | None = None
+    tuning: Kernel | None = None
 
 
 learn = unbound

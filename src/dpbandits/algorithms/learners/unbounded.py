@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ...kernel import kernel
@@ -165,8 +167,24 @@ def learn_ftpl(params, public, arm, loss):
     recentre(public.losses)
 
 
-EXP3_LEARNER = Learner(choose_drawn, learn_exp3)
+def _exp3_bound(params, moment, tuning, batches):
+    rate, mixing = tuning
+    return math.log(params.n_arms) / rate + 2.0 * rate * params.n_arms * batches * moment + mixing * batches + 1.0
+
+
+def _htinf_bound(params, moment, tuning, batches):
+    """Huang, Dai & Huang (2022), Theorem 4.1."""
+    return 30.0 * params.sigma * math.sqrt(params.n_arms * (batches + 1.0))
+
+
+def _ftpl_bound(params, moment, tuning, batches):
+    rate, tries = tuning
+    k = params.n_arms
+    return 6.0 * math.log(k) / rate + 4.0 * rate * k * batches * moment + k * batches / (math.e * tries) + 1.0
+
+
+EXP3_LEARNER = Learner(choose_drawn, learn_exp3, bound=_exp3_bound, tuning=exp3_tuning)
 EXP3_IX_LEARNER = Learner(choose_drawn, learn_exp3_ix)
-HTINF_LEARNER = Learner(choose_drawn, learn_htinf)
+HTINF_LEARNER = Learner(choose_drawn, learn_htinf, bound=_htinf_bound)
 TSALLIS_INF_LEARNER = Learner(choose_drawn, learn_tsallis_inf)
-FTPL_LEARNER = Learner(choose_leader, learn_ftpl, prepare_leader)
+FTPL_LEARNER = Learner(choose_leader, learn_ftpl, prepare_leader, bound=_ftpl_bound, tuning=ftpl_tuning)
