@@ -157,6 +157,7 @@ def _table(scene: Scene, policies: dict[tuple[str, str], dict[str, Any]]) -> pd.
         row = {
             "policy": policy,
             "budget": budget,
+            "holds": group["holds"].iloc[0],
             "level": level(budget),
             "runs": len(group),
             "currency": entry.get("currency"),

@@ -15,7 +15,7 @@ from ..policies import ContextualPolicy, Policy
 from ..policies.protocol import Wall
 from ..privacy.ledger import DRAWS, RELEASES, Ledger, grown
 from ..validation import flag, integer
-from .batches import Progress, describe_policy, distinct_policies, job_count, play_in_batches
+from .batches import Progress, describe_policy, distinct_policies, job_count, keys_of, play_in_batches
 from .contexts import context_loop
 from .loops import BAD_SENSITIVITY, DONE, LEDGER_FULL, Tally, arms_loop, new_tally
 from .results import Result
@@ -226,7 +226,7 @@ def _result(
 ) -> Result:
     curves, rows = [], []
     for policy, played in zip(policies, finished, strict=True):
-        keys = {"environment": repr(environment), "policy": policy.label, "budget": str(policy.budget or "none")}
+        keys = {"environment": repr(environment), **keys_of(policy)}
         curves.append(
             pd.DataFrame(
                 {
