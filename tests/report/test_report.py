@@ -472,6 +472,18 @@ def test_meaning_of_pure_privacy():
     assert "Implies ε = 0.9 with δ = one in a million" in meaning(level("0.02-zCDP"))
 
 
+def test_headings_have_titles_and_fall_back_on_names_where_those_are_alike(tmp_path):
+    worlds = [Bernoulli([0.9, 0.1]), RewardTable(np.eye(2)), Bernoulli([0.8, 0.2])]
+    results = [simulate(AdaCUCB(2, budget=ZCDP(1.0)), world, horizon=2, runs=1) for world in worlds]
+    page = Reader(write(tmp_path, StudyRecord("t", "", Result.combined(results))))
+    assert [title for title in page.texts["h2"] if title.startswith("Results: ")] == [
+        "Results: Bernoulli(0.9, 0.1)",
+        "Results: RewardTable, 2 arms",
+        "Results: Bernoulli(0.8, 0.2)",
+    ]
+    assert repr(worlds[1]) in page.all
+
+
 def test_a_budget_that_does_not_hold_is_marked_wherever_it_is_shown(tmp_path):
     """Unclipped rewards void the guarantee, and the published calibration of (5, 0.01)-DP gives less than it was asked for."""
     policies = [

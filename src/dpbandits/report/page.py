@@ -93,7 +93,7 @@ class _Page:
         return tag("nav", written, aria_label="Contents")
 
     def _heading(self, scene: Scene) -> str:
-        return "Results" if len(self.scenes) == 1 else f"Results: {scene.name}"
+        return "Results" if len(self.scenes) == 1 else f"Results: {scene.title}"
 
     def body(self) -> Html:
         sections = []
@@ -151,7 +151,7 @@ class _Page:
         for scene in self.scenes:
             found = findings(scene, self.looks)
             if found and len(self.scenes) > 1:
-                yield tag("h4", scene.name)
+                yield tag("h4", scene.title)
             if found:
                 yield items(found)
 
@@ -302,7 +302,7 @@ class _Page:
 
     def _figure(self, index: int | None, name: str, draw: Callable[[float], Figure], alt: str, caption: str) -> Html:
         """A figure in the page and, as it is at a desk, in files."""
-        prefix = "" if index is None or len(self.scenes) == 1 else f"{index + 1}-{_slug(self.scenes[index].name)}-"
+        prefix = "" if index is None or len(self.scenes) == 1 else f"{index + 1}-{_slug(self.scenes[index].title)}-"
         wide = draw(figures.WIDE)
         drawn = figures.svg(wide)
         (self.gallery / f"{prefix}{name}.svg").write_bytes(drawn)

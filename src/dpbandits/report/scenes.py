@@ -28,6 +28,7 @@ class Scene(NamedTuple):
 
     Attributes:
         name: as in the result.
+        title: for headings: shorter, and no other environment's.
         arms: their names.
         means: mean reward per arm; None where the environment does not say.
         reference: name and shares of the allocation to compare with; None where there is none.
@@ -40,6 +41,7 @@ class Scene(NamedTuple):
     """
 
     name: str
+    title: str
     arms: list[str]
     means: np.ndarray | None
     reference: tuple[str, np.ndarray] | None
@@ -130,6 +132,7 @@ def _scene(result: Result, name: str, curves: pd.DataFrame, distances: pd.DataFr
         runs[f"share_{a}"] = shares[:, a]
     scene = Scene(
         name=name,
+        title=_title(result, name),
         arms=[str(arm) for arm in facts.get("arm_names") or [f"arm {a}" for a in range(shares.shape[1])]],
         means=means,
         reference=None if reference is None else (str(reference["name"]), np.asarray(reference["shares"], float)),
@@ -141,6 +144,13 @@ def _scene(result: Result, name: str, curves: pd.DataFrame, distances: pd.DataFr
         named=not facts or means is not None or facts.get("arm_names") != [f"arm {a}" for a in range(shares.shape[1])],
     )
     return scene._replace(table=_table(scene, _policies(result)))
+
+
+def _title(result: Result, name: str) -> str:
+    """The environment's own title where that tells it from the others of the result."""
+    titles = {other: str(facts.get("title", other)) for other, facts in result.info.get("environments", {}).items()}
+    title = titles.get(name, name)
+    return title if list(titles.values()).count(title) < 2 else name
 
 
 def _policies(result: Result) -> dict[tuple[str, str], dict[str, Any]]:

@@ -208,9 +208,10 @@ def play(
 
 def _describe_environment(environment: ArmsEnvironment | ContextEnvironment) -> dict[str, Any]:
     if isinstance(environment, ContextEnvironment):
-        return {"means": None, "arm_names": environment.arm_names, "reference": None}
+        return {"title": environment.title, "means": None, "arm_names": environment.arm_names, "reference": None}
     reference = environment.reference
     return {
+        "title": environment.title,
         "means": environment.means().tolist(),
         "arm_names": environment.arm_names,
         "reference": None if reference is None else {"name": reference[0], "shares": reference[1].tolist()},
