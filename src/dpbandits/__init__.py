@@ -34,7 +34,16 @@ from .algorithms import (
     ThompsonSampling,
     TsallisINF,
 )
-from .errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError, MissingExtra, StateFileError, UpdateError
+from .errors import (
+    ArgumentError,
+    BudgetExhausted,
+    ClaimError,
+    ClippingWarning,
+    DPBanditsError,
+    MissingExtra,
+    StateFileError,
+    UpdateError,
+)
 from .policies import Decision, Policy, load
 from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
 
@@ -68,6 +77,7 @@ __all__ = [
     "ArgumentError",
     "BudgetExhausted",
     "ClaimError",
+    "ClippingWarning",
     "DPBanditsError",
     "Decision",
     "FixedLinUCB",

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from dpbandits import RDP, ZCDP, AdaCUCB, ApproxDP, PureDP, Result, simulate
-from dpbandits.environments import Bernoulli, RewardTable
+from dpbandits.environments import Bernoulli, Gaussian, RewardTable
 from dpbandits.report import StudyRecord, figures, write
 from dpbandits.report.findings import belief, in_people, in_regret, meaning
 from dpbandits.report.labels import level, looks
@@ -482,6 +482,16 @@ def test_headings_have_titles_and_fall_back_on_names_where_those_are_alike(tmp_p
         "Results: Bernoulli(0.8, 0.2)",
     ]
     assert repr(worlds[1]) in page.all
+
+
+def test_clipping_is_told_where_it_happens(tmp_path):
+    wide = Gaussian([0.2, 0.8])
+    policies = [AdaCUCB(2, budget=ZCDP(1.0)), AdaCUCB(2, budget=ZCDP(1.0), clip=False)]
+    results = [simulate(policies, world, horizon=20, runs=1) for world in (wide, Bernoulli([0.2, 0.8]))]
+    page = Reader(write(tmp_path, StudyRecord("t", "", Result.combined(results))))
+    assert [text for text in page.texts["p"] if "clipped" in text and "guarantee" not in text] == [
+        "Rewards outside [0, 1] are clipped: those of this environment have no bounds. This biases what AdaCUCB learnt."
+    ]
 
 
 def test_a_budget_that_does_not_hold_is_marked_wherever_it_is_shown(tmp_path):

@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from . import claims, figures
-from .findings import in_people, in_regret, meaning, of_row
+from .findings import in_people, in_regret, meaning, of_row, on_clipping
 from .guarantees import cards, marks, simulated, stamp
 from .html import Html, items, picture, table, tag, text
 from .labels import NO_PRIVACY, Look, amount, level, looks, more_or_fewer, number, per_thousand, percent, promised, seconds
@@ -158,6 +158,8 @@ class _Page:
     def _scene(self, index: int, scene: Scene) -> Iterator[Html]:
         yield tag("h2", self._heading(scene))
         yield tag("p", self._setting(scene))
+        for told in on_clipping(scene, self.looks):
+            yield tag("p", told, class_="note")
         yield from self._regret(index, scene)
         if scene.distances is not None:
             yield from self._distance(index, scene, scene.distances)

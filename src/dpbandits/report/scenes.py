@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from ..simulation.clipping import clipped
 from ..simulation.results import Result, bootstrap_band
 from .labels import level
 
@@ -37,6 +40,7 @@ class Scene(NamedTuple):
         curves: the result's summary of this environment.
         table: one row per policy and budget, in the order of the study, budgets from strict to loose.
         distances: a summary as ``curves``, of how far estimates of the parameter are from it; None where there are none.
+        clipped: policy -> what becomes of rewards outside of its range, for those that do not see all rewards as they are.
         named: whether arms are the same in every round, so that their shares mean something; fresh contexts have numbers only.
     """
 
@@ -50,6 +54,7 @@ class Scene(NamedTuple):
     curves: pd.DataFrame
     table: pd.DataFrame
     distances: pd.DataFrame | None = None
+    clipped: Mapping[str, str] = MappingProxyType({})
     named: bool = True
 
     @property
@@ -141,6 +146,7 @@ def _scene(result: Result, name: str, curves: pd.DataFrame, distances: pd.DataFr
         curves=curves,
         table=pd.DataFrame(),
         distances=distances,
+        clipped=_clipped(result, facts),
         named=not facts or means is not None or facts.get("arm_names") != [f"arm {a}" for a in range(shares.shape[1])],
     )
     return scene._replace(table=_table(scene, _policies(result)))
@@ -151,6 +157,11 @@ def _title(result: Result, name: str) -> str:
     titles = {other: str(facts.get("title", other)) for other, facts in result.info.get("environments", {}).items()}
     title = titles.get(name, name)
     return title if list(titles.values()).count(title) < 2 else name
+
+
+def _clipped(result: Result, facts: Mapping[str, Any]) -> dict[str, str]:
+    told = {entry["policy"]: clipped(entry["reward_range"], facts.get("support")) for entry in result.info.get("policies", [])}
+    return {policy: what for policy, what in told.items() if what is not None}
 
 
 def _policies(result: Result) -> dict[tuple[str, str], dict[str, Any]]:

@@ -12,6 +12,7 @@ from ..errors import ArgumentError
 from ..policies import Policy
 from ..policies.promise import describe, what_holds
 from ..validation import integer
+from .clipping import range_of
 
 Progress = Callable[[int, int], None] | bool
 R = TypeVar("R")
@@ -70,6 +71,7 @@ def describe_policy(policy: Policy) -> dict[str, Any]:
     guarantee, meter = describe(policy, simulated=True), policy.meter
     return {
         **keys_of(policy),
+        "reward_range": range_of(policy),
         "class": type(policy).__name__,
         "currency": None if meter is None else meter.currency,
         "limit": None if meter is None else meter.limit,  # of what the column ``spent`` counts

@@ -24,6 +24,7 @@ from ..policies.steps import steps_of
 from ..privacy.ledger import Ledger, grown, is_full
 from ..validation import integer, real
 from .batches import Progress, describe_policy, distinct_policies, job_count, keys_of, play_in_batches
+from .clipping import warn_of_clipping
 from .results import KEYS, bootstrap_band
 from .seeding import identity, stream
 
@@ -154,6 +155,9 @@ def replay(
     Raises:
         ArgumentError: an argument is out of range, or a policy and the log do not fit.
 
+    Warns:
+        ClippingWarning: rewards of the log lie outside of a policy's ``reward_range``.
+
     References:
         L. Li, W. Chu, J. Langford, X. Wang (2011), Unbiased offline evaluation of contextual-bandit-based news article recommendation
         algorithms, WSDM.
@@ -172,6 +176,7 @@ def replay(
         raise ArgumentError(f"log must be a LoggedTrial, got {log!r}")
     for policy in chosen:
         _check_fit(policy, log)
+    warn_of_clipping(chosen, log, stacklevel=3)
     finished = play_in_batches(chosen, runs, n_jobs, progress, lambda policy, run: _play(policy, log, horizon, run, seed))
     info = {
         "horizon": horizon,

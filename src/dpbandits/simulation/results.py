@@ -31,9 +31,10 @@ class Result:
             the policy's estimate of the parameter is from it in the L2 norm.
         runs: one row per (environment, policy, budget, run): ``holds``, final ``regret``, ``reward``, ``releases``, ``draws``, ``spent``
             (in the currency of the budget) and ``pulls_0``, ``pulls_1``, ... .
-        info: JSON data: ``horizon``, ``runs``, ``seed``; ``environments``: name -> ``title``, ``means``, ``arm_names``, ``reference``;
-            ``policies``: one entry per policy and budget with ``policy``, ``budget``, ``holds``, ``class``, ``currency``, ``limit`` of what
-            ``spent`` counts, ``guarantee`` and ``sentence``.
+        info: JSON data: ``horizon``, ``runs``, ``seed``; ``environments``: name -> ``title``, ``support`` of rewards, ``means``,
+            ``arm_names``, ``reference``; ``policies``: one entry per policy and budget with ``policy``, ``budget``, ``holds``,
+            ``reward_range`` (None where nothing is clipped), ``class``, ``currency``, ``limit`` of what ``spent`` counts, ``guarantee``
+            and ``sentence``.
     """
 
     frame: pd.DataFrame

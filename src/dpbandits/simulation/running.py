@@ -16,6 +16,7 @@ from ..policies.protocol import Wall
 from ..privacy.ledger import DRAWS, RELEASES, Ledger, grown
 from ..validation import flag, integer
 from .batches import Progress, describe_policy, distinct_policies, job_count, keys_of, play_in_batches
+from .clipping import ends, warn_of_clipping
 from .contexts import context_loop
 from .loops import BAD_SENSITIVITY, DONE, LEDGER_FULL, Tally, arms_loop, new_tally
 from .results import Result
@@ -68,6 +69,9 @@ def simulate(
     Raises:
         ArgumentError: an argument is out of range, or policy and environment do not fit.
 
+    Warns:
+        ClippingWarning: rewards lie outside of a policy's ``reward_range``, and another one would hold them, or at least their means.
+
     Example:
         >>> from dpbandits import ZCDP, AdaCUCB
         >>> from dpbandits.environments import Bernoulli
@@ -86,6 +90,7 @@ def simulate(
     for policy in chosen:
         _check_fit(policy, environment, horizon)
     marks = recorded_rounds(horizon, record)
+    warn_of_clipping(chosen, environment, stacklevel=3)
 
     def play_one(policy: Policy, run: int) -> _Run:
         return play(policy, environment, horizon, run, seed, marks, round_by_round)
@@ -207,13 +212,13 @@ def play(
 
 
 def _describe_environment(environment: ArmsEnvironment | ContextEnvironment) -> dict[str, Any]:
+    facts = {"title": environment.title, "support": ends(environment.support), "arm_names": environment.arm_names}
     if isinstance(environment, ContextEnvironment):
-        return {"title": environment.title, "means": None, "arm_names": environment.arm_names, "reference": None}
+        return {**facts, "means": None, "reference": None}
     reference = environment.reference
     return {
-        "title": environment.title,
+        **facts,
         "means": environment.means().tolist(),
-        "arm_names": environment.arm_names,
         "reference": None if reference is None else {"name": reference[0], "shares": reference[1].tolist()},
     }
 
