@@ -299,5 +299,7 @@ def test_wrong_arguments_of_the_summary_are_refused(options):
 
 def test_a_log_that_goes_beyond_the_range_is_warned_of():
     log = LoggedTrial([0, 1] * 20, [-1.0, 1.0] * 20)
-    with pytest.warns(dpbandits.ClippingWarning, match=r"outside \[0, 1\] are clipped: those of this environment lie in \[-1, 1\]"):
+    with pytest.warns(
+        dpbandits.ClippingWarning, match=r"outside \[0, 1\] are clipped: those of this environment lie in \[-1, 1\]"
+    ):
         replay(dpbandits.UCB1(2), log, runs=1)

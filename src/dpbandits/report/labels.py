@@ -155,6 +155,18 @@ def number(value: float, digits: int = 3) -> str:
     return text.replace("-", "−")
 
 
+def close_up(value: float) -> str:
+    """As ``number``, but near 1 with three digits of the distance from 1: a ratio of 0.9962 is not 1.
+
+    >>> close_up(0.99621), close_up(1.000123), close_up(1.0), close_up(1.25), close_up(-0.05678)
+    ('0.99621', '1.000123', '1', '1.25', '−0.0568')
+    """
+    distance = abs(value - 1.0)
+    if not 1e-9 < distance < 0.1:
+        return number(value)
+    return f"{value:.{2 - math.floor(math.log10(distance))}f}".rstrip("0").rstrip(".")
+
+
 def short(value: float) -> str:
     """A round number on an axis.
 
