@@ -39,7 +39,16 @@ from .algorithms import (
     ThompsonSampling,
     TsallisINF,
 )
-from .errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError, MissingExtra, StateFileError, UpdateError
+from .errors import (
+    ArgumentError,
+    BudgetExhausted,
+    ClaimError,
+    ClippingWarning,
+    DPBanditsError,
+    MissingExtra,
+    StateFileError,
+    UpdateError,
+)
 from .policies import Decision, Policy, load
 from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
 
@@ -75,6 +84,7 @@ __all__ = [
     "BatchedEXP4",
     "BudgetExhausted",
     "ClaimError",
+    "ClippingWarning",
     "DPBanditsError",
     "Decision",
     "ExpertConversion",

@@ -42,6 +42,10 @@ class MissingExtra(DPBanditsError, ImportError):
     """A feature needs an optional dependency that is not installed."""
 
 
+class ClippingWarning(UserWarning):
+    """Rewards of an environment lie outside of a policy's range and are clipped to it, which biases what the policy learns."""
+
+
 class StudyError(ArgumentError):
     """A study file is wrong; ``problems`` lists everything that is, each with its place in the file."""
 

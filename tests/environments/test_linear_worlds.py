@@ -38,6 +38,11 @@ def z_score(sample, mean):
 LIMIT = stats.norm.isf(ALPHA / 2)
 
 
+def test_titles_are_short():
+    worlds = [LinearArms([[1.0, 0.0]], [0.5, 0.5]), GaussianContexts.on_sphere(10, 3, seed=1)]
+    assert [world.title for world in worlds] == ["LinearArms, 1 arm, dimension 2", "GaussianContexts, 10 arms, dimension 3"]
+
+
 def test_means_are_inner_products():
     environment = LinearArms(ARMS, THETA)
     assert environment.means() == pytest.approx([0.3, 0.58, -0.5])

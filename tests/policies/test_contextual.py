@@ -264,3 +264,48 @@ def test_noise_that_is_too_wide_for_the_grid_is_refused_at_once():
     for make in (at_once, episodic):
         with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser"):
             make(noise="secure", seed=None, budget=dpb.PureDP(1e-10))
+
+
+@pytest.mark.parametrize("counter", ["tree", "honaker", "hybrid", "independent"])
+def test_the_noise_scale_is_that_of_every_variable_that_a_release_combines(counter):
+    policy = dpb.PrivateLinUCB(2, 2, budget=dpb.ZCDP(0.5), horizon=20, counter=counter)
+    mechanism, movement = policy._counter(), policy._movement()
+    combined = (mechanism.decoder(20) ** 2).sum(axis=1) * policy.noise_scale**2
+    stated = mechanism.variance(np.arange(1, 21)) * (policy.channel.multiplier * movement) ** 2
+    np.testing.assert_allclose(combined, stated)
+    assert np.abs(mechanism.decoder(20)).max() == pytest.approx(mechanism.widening(20))
+
+
+# Estimates ----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_estimate_is_a_copy_of_the_ridge_estimate_of_what_was_released():
+    policy, rng = dpb.LinUCB(3, 2, ridge=0.5), np.random.default_rng(4)
+    precision, moment = 0.5 * np.eye(2), np.zeros(2)
+    assert policy.estimate.tolist() == [0.0, 0.0]
+    for _ in range(30):
+        contexts = rng.uniform(-0.7, 0.7, size=(3, 2))
+        arm, reward = policy.pull(contexts).arm, float(rng.uniform())
+        policy.update(reward)
+        precision += np.outer(contexts[arm], contexts[arm])
+        moment += contexts[arm] * reward
+    np.testing.assert_allclose(policy.estimate, np.linalg.solve(precision, moment), rtol=1e-9)
+    policy.estimate[:] = 7.0
+    assert policy.estimate.max() < 7.0
+
+
+def test_the_estimate_changes_with_releases_only():
+    policy, contexts, seen = episodic(budget=dpb.ZCDP(0.5)), np.eye(3)[:, :2] / 2, []
+    for _ in range(40):
+        before = policy.ledger.releases
+        policy.pull(contexts)
+        seen.append((policy.ledger.releases - before, policy.estimate.tolist()))
+        policy.update(1.0)
+        assert policy.estimate.tolist() == seen[-1][1]
+    changes = [seen[i][1] != seen[i - 1][1] for i in range(1, 40)]
+    assert changes == [bool(released) for released, _ in seen[1:]]
+    assert 0 < sum(changes) < 39
+
+
+def test_policies_without_a_linear_model_have_no_estimate():
+    assert not hasattr(dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5)), "estimate")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpbandits as dpb
-from dpbandits.privacy import secure
+from dpbandits.privacy import BinaryTree, ContinualSum, Independent, secure
 from dpbandits.privacy.channels import LAPLACE, Gaussian, Laplace, Open
 from dpbandits.privacy.secure import SecureNoise
 
@@ -360,3 +360,28 @@ def test_noise_that_would_end_at_64_bits_is_refused(kind, budget):
     with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser"):
         source.perturb(Laplace(1.0), 1e12, np.zeros(1), release)
     assert release[0] == 0.0
+
+
+@pytest.mark.parametrize("horizon", [4, None])
+def test_noise_whose_sum_would_end_at_64_bits_is_refused(horizon):
+    # 2^30 noises of 2^50 units each add up to some 2^65.
+    running = secure.SecureSum(Independent(horizon), 1, 2.0**-20, secure.Sampler())
+    widest = 2.0**50 / math.sqrt(horizon or 2**30) * 2.0**-20
+    running.refuse_wide_noise(Gaussian(1.0), widest)
+    with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser.* stay within 64 bits"):
+        running.refuse_wide_noise(Gaussian(1.0), widest * 1.01)
+    with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser"):
+        running.add(np.zeros(1), Gaussian(1.0), widest * 1.01)
+    assert running.state.clock[0] == 0
+    with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser"):
+        ContinualSum(Independent(horizon), dpb.ZCDP(0.5), sensitivity=widest * 1.01, noise="secure", grid=2.0**-20)
+
+
+def test_representations_show_no_sums():
+    exact, simulated = secure.SecureSum(BinaryTree(4), 1, 1.0, secure.Sampler()), BinaryTree(4).start(1)
+    exact.add(np.array([123457.0]), Open(), 1.0)
+    simulated.total[0] = 123457.0
+    for held in (exact.state, simulated):
+        assert 123457.0 in np.concatenate([np.ravel(part) for part in held])
+        assert "12345" not in f"{held!r} {held}"
+        assert "contents not shown" in repr(held)

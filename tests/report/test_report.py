@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from dpbandits import RDP, ZCDP, AdaCUCB, ApproxDP, PureDP, Result, simulate
-from dpbandits.environments import Bernoulli, RewardTable
+from dpbandits.environments import Bernoulli, Gaussian, RewardTable
 from dpbandits.report import StudyRecord, figures, write
 from dpbandits.report.findings import belief, in_people, in_regret, meaning
 from dpbandits.report.labels import level, looks
@@ -45,7 +45,7 @@ class Replayed:
 
 
 def replayed(result: Result) -> Replayed:
-    keys = result.runs[["environment", "policy", "budget", "run"]]
+    keys = result.runs[["environment", "policy", "budget", "holds", "run"]]
     successes = 300 + np.arange(len(keys)) % 7
     return Replayed(keys.assign(rounds=530, successes=successes, rate=successes / 530, releases=20, spent=0.1))
 
@@ -290,7 +290,10 @@ def test_budgets_that_reveal_are_no_headline(result, budget):
 
 def test_budgets_may_have_all_their_digits(result, tmp_path):
     exact = "0.0200000000000004-zCDP"
-    tables = [table.assign(budget=table["budget"].replace("0.02-zCDP", exact)) for table in (result.frame, result.runs)]
+    tables = [
+        table.assign(**{name: table[name].replace("0.02-zCDP", exact) for name in ("budget", "holds")})
+        for table in (result.frame, result.runs)
+    ]
     page = Reader(write(tmp_path, StudyRecord("t", "", Result(*tables, result.info))))
     assert ("AdaCUCB (forget=True)", "0.02-zCDP") in cells_of(page.table("Means over runs"))
     assert exact not in page.all
@@ -361,8 +364,8 @@ def test_tables_can_be_beaten_and_budgets_be_unknown(tmp_path):
     rewards = np.zeros((400, 2))
     rewards[:200, 0], rewards[200:, 1] = 1.0, 1.0
     result = simulate(AdaCUCB(2, budget=ZCDP(1.0)), RewardTable(rewards), horizon=400, runs=2, record=20)
-    curves = result.frame.assign(regret=-result.frame["regret"].abs() - 1.0, budget="homemade")
-    runs = result.runs.assign(budget="homemade")
+    curves = result.frame.assign(regret=-result.frame["regret"].abs() - 1.0, budget="homemade", holds="homemade")
+    runs = result.runs.assign(budget="homemade", holds="homemade")
     (scene,) = scenes(Result(curves, runs, result.info))
     figure = figures.regret_curves(scene.curves)
     assert figure.axes[0].get_ylim()[0] <= curves["regret"].min()
@@ -469,9 +472,59 @@ def test_meaning_of_pure_privacy():
     assert "Implies ε = 0.9 with δ = one in a million" in meaning(level("0.02-zCDP"))
 
 
+def test_headings_have_titles_and_fall_back_on_names_where_those_are_alike(tmp_path):
+    worlds = [Bernoulli([0.9, 0.1]), RewardTable(np.eye(2)), Bernoulli([0.8, 0.2])]
+    results = [simulate(AdaCUCB(2, budget=ZCDP(1.0)), world, horizon=2, runs=1) for world in worlds]
+    page = Reader(write(tmp_path, StudyRecord("t", "", Result.combined(results))))
+    assert [title for title in page.texts["h2"] if title.startswith("Results: ")] == [
+        "Results: Bernoulli(0.9, 0.1)",
+        "Results: RewardTable, 2 arms",
+        "Results: Bernoulli(0.8, 0.2)",
+    ]
+    assert repr(worlds[1]) in page.all
+
+
+def test_clipping_is_told_where_it_happens(tmp_path):
+    wide = Gaussian([0.2, 0.8])
+    policies = [AdaCUCB(2, budget=ZCDP(1.0)), AdaCUCB(2, budget=ZCDP(1.0), clip=False)]
+    results = [simulate(policies, world, horizon=20, runs=1) for world in (wide, Bernoulli([0.2, 0.8]))]
+    page = Reader(write(tmp_path, StudyRecord("t", "", Result.combined(results))))
+    assert [text for text in page.texts["p"] if "clipped" in text and "guarantee" not in text] == [
+        "Rewards outside [0, 1] are clipped: those of this environment have no bounds. This biases what AdaCUCB learnt."
+    ]
+
+
+def test_a_budget_that_does_not_hold_is_marked_wherever_it_is_shown(tmp_path):
+    """Unclipped rewards void the guarantee, and the published calibration of (5, 0.01)-DP gives less than it was asked for."""
+    policies = [
+        AdaCUCB(2, budget=ApproxDP(5.0, 0.01), clip=False),
+        AdaCUCB(2, budget=ApproxDP(5.0, 0.01), calibration="paper"),
+        AdaCUCB(2, budget=ApproxDP(5.0, 0.01)),
+        AdaCUCB(2, clip=False, budget=None),
+    ]
+    result = simulate(policies, Bernoulli([0.9, 0.1]), horizon=200, runs=2, record=3)
+    really = str(policies[1].guarantee.holds)
+    held = ["none", really, "(5, 0.01)-DP", "none"]
+    assert really not in held[2:]
+    assert result.runs["holds"].drop_duplicates(keep="first").tolist() == held[:3]
+    for table in (result.frame, result.runs, result.summary()):
+        assert [holds for _, holds in table.groupby(["policy", "budget"], sort=False)["holds"].first().items()] == held
+    page = Reader(write(tmp_path, StudyRecord("t", "", result)))
+    cells = cells_of(page.table("Means over runs"))
+    shown = level(really).shown
+    assert set(cells) == {
+        ("AdaCUCB (clip=False, no guarantee)", "(5, 0.01)-DP, no guarantee"),
+        ("AdaCUCB (clip=False, no guarantee)", "no privacy"),
+        ("AdaCUCB (calibration='paper')", f"(5, 0.01)-DP asked for, {shown} holds"),
+        ("AdaCUCB", "(5, 0.01)-DP"),
+    }
+    translated = [row[0] for row in page.table("Every budget that holds")[1:]]
+    assert sorted(translated) == sorted(["no privacy", shown, "(5, 0.01)-DP"])
+
+
 def test_labels_say_what_differs_and_no_more():
     policies = ["A(n_arms=4, b=1.0, c=True)", "A(n_arms=4, b=1.0, c=False)", "B(n_arms=4, b=3.0)", "odd {label"]
-    assert [look.label for look in looks(policies, local={policies[2]}).values()] == [
+    assert [look.label for look in looks(policies, {policies[2]: "local"}).values()] == [
         "A (c=True)",
         "A (c=False)",
         "B (local)",

@@ -163,6 +163,7 @@ def test_contexts_beyond_the_bound_are_scaled(policy):
     assert 0 in runs[0]
 
 
+@pytest.mark.filterwarnings("ignore::dpbandits.ClippingWarning")
 def test_rewards_outside_the_range_are_clipped():
     contexts, rewards = np.ones((3, 1, 1)), np.array([[-5.0], [0.5], [7.0]])
     assert simulate(dpb.LinUCB(1, 1), ContextTable(contexts, rewards), horizon=3).runs["reward"].item() == 1.5

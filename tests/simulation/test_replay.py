@@ -117,6 +117,7 @@ def without_contexts():
     return [policy for policy in example_policies() if not isinstance(policy, ContextualPolicy)]
 
 
+@pytest.mark.filterwarnings("ignore::dpbandits.ClippingWarning")
 @pytest.mark.parametrize("index", range(len(without_contexts())), ids=[repr(policy) for policy in without_contexts()])
 def test_the_same_decisions_as_by_hand(index):
     policy = without_contexts()[index]
@@ -294,3 +295,11 @@ def test_policies_that_take_contexts_are_refused():
 def test_wrong_arguments_of_the_summary_are_refused(options):
     with pytest.raises(ArgumentError, match=r"confidence|resamples"):
         replay(POLICIES, DoctorReplay(), runs=2).summary(**options)
+
+
+def test_a_log_that_goes_beyond_the_range_is_warned_of():
+    log = LoggedTrial([0, 1] * 20, [-1.0, 1.0] * 20)
+    with pytest.warns(
+        dpbandits.ClippingWarning, match=r"outside \[0, 1\] are clipped: those of this environment lie in \[-1, 1\]"
+    ):
+        replay(dpbandits.UCB1(2), log, runs=1)

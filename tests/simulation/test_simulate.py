@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import dpbandits as dpb
-from dpbandits.environments import Bernoulli, Gaussian, RewardTable
+from dpbandits.environments import Bernoulli, Gaussian, LinearArms, RewardTable
 from dpbandits.policies import Policy
 from dpbandits.privacy.ledger import LINES, LedgerArrays, empty_arrays, grown
 from dpbandits.simulation import Result, simulate
@@ -35,6 +38,43 @@ def run(chosen: list[Policy], **options) -> Result:
 def same(one: Result, other: Result) -> None:
     pd.testing.assert_frame_equal(one.frame, other.frame)
     pd.testing.assert_frame_equal(one.runs, other.runs)
+
+
+# Clipping -----------------------------------------------------------------------------------------------------------------
+
+
+WIDE = LinearArms([[1.0], [0.5]], [0.2], rewards="bounded")  # 1 or -1
+
+
+@pytest.mark.parametrize(
+    ("world", "options", "what"),
+    [
+        (WIDE, {}, r"AdaCUCB in .*: rewards outside \[0, 1\] are clipped: those of this environment lie in \[-1, 1\]"),
+        (WIDE, {"reward_range": (-1.0, 1.0)}, None),
+        (WIDE, {"clip": False}, None),
+        (Gaussian([0.2, 0.8]), {}, None),
+        (Gaussian([0.2, 1.8]), {}, r"have no bounds, and mean rewards in \[0.2, 1.8\]"),
+        (Gaussian([0.2, 1.8]), {"clip": False}, None),
+    ],
+)
+def test_a_range_that_could_fit_better_is_warned_of(world, options, what):
+    policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5), **options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        simulate(policy, world, horizon=5)
+    assert len(caught) == (what is not None)
+    for warning in caught:
+        assert warning.category is dpb.ClippingWarning
+        assert re.search(what, str(warning.message))
+        assert warning.filename == __file__
+
+
+def test_several_budgets_and_runs_of_a_policy_are_warned_of_once():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for budget in (None, dpb.ZCDP(0.5), dpb.ZCDP(1.0)):
+            simulate(dpb.AdaCUCB(2, budget=budget), WIDE, horizon=5)
+    assert len(caught) == 1
 
 
 # Reproducible -------------------------------------------------------------------------------------------------------------

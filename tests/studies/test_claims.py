@@ -46,6 +46,8 @@ def test_a_claim_is_written_as_people_read_it() -> None:
     assert claim(1.0, 1.0, 1.0, Expectation(high=1.0, strict=True)).wanted == "below 1"
     assert claim(1.0, 1.0, 1.0, Expectation(low=2.5)).wanted == "at least 2.5"
     assert claim(1.0, math.nan, math.nan, Expectation(low=2.5)).range == ""
+    near = claim(0.99621, 0.99512, 1.00042, Expectation(high=0.998))
+    assert (near.shown(near.measured.mean), near.range, near.wanted) == ("0.99621", "[0.99512, 1.00042]", "at most 0.998")
 
 
 def test_a_table_of_claims_counts_its_verdicts() -> None:

@@ -254,11 +254,11 @@ def _run(study: Study, target: Path, jobs: int, force: bool) -> None:
 
 
 def _print_results(record: StudyRecord, table: pd.DataFrame) -> None:
+    from ..report.guarantees import marks
     from ..report.labels import amount, looks, percent
 
-    about = record.result.info["policies"]
-    local = {entry["policy"] for entry in about if entry["guarantee"]["trust_model"] == "local"}
-    labels = {policy: look.label for policy, look in looks(table["policy"].drop_duplicates(), local).items()}
+    looks_of = looks(table["policy"].drop_duplicates(), marks(record.result.info["policies"]))
+    labels = {policy: look.label for policy, look in looks_of.items()}
     for environment, rows in table.groupby("environment", sort=False):
         title = f"{environment}: mean regret after {rows['rounds'].iloc[0]:,} rounds, {rows['runs'].iloc[0]} runs"
         _print_means(title, labels, rows.rename(columns={"regret": "mean"}), "regret", amount)
@@ -271,14 +271,14 @@ def _print_results(record: StudyRecord, table: pd.DataFrame) -> None:
 def _print_means(title: str, labels: dict[str, str], rows: pd.DataFrame, what: str, show: Callable[[float], str]) -> None:
     from rich.table import Table
 
-    from ..report.labels import level
+    from ..report.labels import promised
 
     console = _console()
     shown = Table("policy", "budget", title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     shown.add_column(what, justify="right")
     shown.add_column("95 % band", justify="right")
     for row in rows.head(_ROWS).itertuples():
-        shown.add_row(labels[row.policy], level(row.budget).shown, show(row.mean), f"{show(row.low)} to {show(row.high)}")
+        shown.add_row(labels[row.policy], promised(row.budget, row.holds), show(row.mean), f"{show(row.low)} to {show(row.high)}")
     console.print(shown)
     if len(rows) > _ROWS:
         console.print(f"... and {len(rows) - _ROWS} more in the folder")

@@ -50,6 +50,11 @@ class ArmsEnvironment(ABC):
     def arm_names(self) -> list[str]:
         return [f"arm {a}" for a in range(self.n_arms)]
 
+    @property
+    def title(self) -> str:
+        """What it is called in headings; ``repr`` is what tells it from others."""
+        return f"{type(self).__name__}, {count_of_arms(self.n_arms)}"
+
     @abstractmethod
     def means(self) -> np.ndarray:
         """The mean reward of every arm, shape (K,); over the whole table for tables."""
@@ -59,6 +64,11 @@ class ArmsEnvironment(ABC):
 
     def _arguments(self) -> str:
         return ", ".join(map(shortest, self.means()))
+
+
+def count_of_arms(n_arms: int) -> str:
+    """As one says it."""
+    return "1 arm" if n_arms == 1 else f"{n_arms} arms"
 
 
 def vector(name: str, values: Any, low: float = -np.inf, high: float = np.inf) -> np.ndarray:

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..kernel import Kernel, kernel
+from .base import count_of_arms
 
 
 class ContextKernels(NamedTuple):
@@ -55,6 +56,11 @@ class ContextEnvironment(ABC):
     @property
     def arm_names(self) -> list[str]:
         return [f"arm {a}" for a in range(self.n_arms)]
+
+    @property
+    def title(self) -> str:
+        """What it is called in headings; ``repr`` is what tells it from others."""
+        return f"{type(self).__name__}, {count_of_arms(self.n_arms)}, dimension {self.dimension}"
 
     @abstractmethod
     def _arguments(self) -> str:

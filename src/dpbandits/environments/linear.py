@@ -109,6 +109,10 @@ class LinearArms(ArmsEnvironment):
         vectors = unit_vectors(n_arms + 1, dimension, np.random.default_rng(integer("seed", seed, 0)))
         return cls(vectors[1:], vectors[0], std=std, rewards=rewards)
 
+    @property
+    def title(self) -> str:
+        return f"{super().title}, dimension {self.parameter.size}"
+
     def means(self) -> np.ndarray:
         return self._means
 

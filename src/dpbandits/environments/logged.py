@@ -55,6 +55,11 @@ class LoggedTrial:
         return self.arms.size
 
     @property
+    def support(self) -> tuple[float, float]:
+        """(lo, hi), which holds every reward."""
+        return float(self.rewards.min()), float(self.rewards.max())
+
+    @property
     def arm_names(self) -> list[str]:
         return [f"arm {a}" for a in range(self.n_arms)]
 

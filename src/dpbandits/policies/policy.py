@@ -396,7 +396,10 @@ class Policy(Crossing):
 
     @property
     def noise_scale(self) -> float:
-        """The scale of the noise on a sum of rewards; with a counter, that of each row of its noise."""
+        """The scale of the noise on a sum of rewards; with a counter, that of each noise variable which ``Counter.decoder`` combines.
+
+        Coefficients are at most ``Counter.widening``: 1 but for ``HybridTree``, whose nodes have more noise the deeper their tree is.
+        """
         counter = self._counter()
         return self.channel.scale(self._movement()) * (1.0 if counter is None else counter.column_norm(self.channel.norm))
 

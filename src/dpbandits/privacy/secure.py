@@ -138,6 +138,10 @@ class SecureState(NamedTuple):
     exact: np.ndarray  # (rows, size) int64, private: what later rows still need, in grid units
     noisy: np.ndarray  # (rows, size) int64: what is released, in units of the grid over 2^bits
 
+    def __repr__(self) -> str:
+        # Sums end up in logs by way of tracebacks and debuggers.
+        return f"<SecureState of shape {self.exact.shape} after {self.clock[0]} releases, contents not shown>"
+
 
 class SecureSum:
     """A continual sum of vectors on a grid, in integers (see ``continual`` for why it is private).
@@ -200,7 +204,14 @@ class SecureSum:
     def refuse_wide_noise(self, channel: Channel, scale: float) -> None:
         """Refuse, before the first release, noise that is too wide in some planned one; ``scale`` as for ``add``."""
         late = max(1, (self.counter.horizon or _MOST_RELEASES) - 1)  # and no power of two, which ends an epoch of the hybrid
-        refuse_wide_noise(scale * self.counter.column_norm(channel.norm) * self._row_scale(late, channel.norm), self.grid)
+        width = scale * self.counter.column_norm(channel.norm) * self._row_scale(late, channel.norm)
+        refuse_wide_noise(width, self.grid, self.widest)
+
+    @property
+    def widest(self) -> float:
+        """The widest noise in grid units, so that sums of it stay within 64 bits: those of ``Independent`` grow with every release."""
+        grown = math.sqrt(self.counter.horizon or _MOST_RELEASES) if isinstance(self.counter, Independent) else 1.0
+        return _WIDEST / grown
 
     def _row_scale(self, t: int, norm: int) -> float:
         """By how much the integer row that ends at release t is longer than the row of C."""
@@ -214,7 +225,7 @@ class SecureSum:
         size = self.state.exact.shape[1]
         if family == OPEN:
             return np.zeros(size, np.int64)
-        refuse_wide_noise(width, self.grid)
+        refuse_wide_noise(width, self.grid, self.widest)
         return np.array([self._source._draw(family, width / self.grid * _UP) for _ in range(size)], np.int64)
 
     def _advance(self, t: int, units: np.ndarray, noise: np.ndarray) -> np.ndarray:
@@ -246,11 +257,12 @@ def _node(t: int, exact: np.ndarray, noisy: np.ndarray, units: np.ndarray, noise
     return noisy[[place for place in range(t.bit_length()) if t >> place & 1]].sum(axis=0).astype(np.float64)
 
 
-def refuse_wide_noise(scale: float, grid: float) -> None:
+def refuse_wide_noise(scale: float, grid: float, widest: float = _WIDEST) -> None:
     """Raise ArgumentError where noise of that scale is too wide on the grid."""
-    if scale / grid > _WIDEST:
+    if scale / grid > widest:
         raise ArgumentError(
-            f"grid must be coarser: the noise would be {scale / grid:g} grid units wide, at most {_WIDEST:g} can be drawn", "grid"
+            f"grid must be coarser: the noise would be {scale / grid:g} grid units wide, at most {widest:g} stay within 64 bits",
+            "grid",
         )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from .html import Html, table, tag, text
-from .labels import number, percent
+from .labels import close_up, percent
 from .scenes import Estimate
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
@@ -81,7 +81,7 @@ class Claim:
 
     def shown(self, value: float) -> str:
         """A value as this claim writes it."""
-        return percent(value, 1).replace("-", "−") if self.shares and math.isfinite(value) else number(value)
+        return percent(value, 1).replace("-", "−") if self.shares and math.isfinite(value) else close_up(value)
 
     @property
     def range(self) -> str:

@@ -30,6 +30,18 @@ def in_regret(scene: Scene, looks_of: Mapping[str, Look]) -> list[str]:
     return [_lowest(scene, place, rows, looks_of) for place, rows in _ends(_private(scene))]
 
 
+def on_clipping(scene: Scene, looks_of: Mapping[str, Look]) -> list[str]:
+    """Which policies did not see all rewards as they are."""
+    played = scene.runs["policy"].drop_duplicates()
+    found: dict[str, list[str]] = {}
+    for policy in played[played.isin(scene.clipped)]:
+        found.setdefault(scene.clipped[policy], []).append(looks_of[policy].label)
+    return [
+        f"{what[:1].upper()}{what[1:]}. This biases what {'all policies' if len(names) == len(played) else listed(names)} learnt."
+        for what, names in found.items()
+    ]
+
+
 def _private(scene: Scene) -> pd.DataFrame:
     """The settings whose guarantee holds: one that is void, as without clipping, has no limit either."""
     return scene.table[scene.table["limit"].notna() & scene.table["level"].map(lambda kind: kind.private)]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..privacy import budgets
 from .html import Html, items, tag
-from .labels import NO_PRIVACY, Look, level
+from .labels import NO_GUARANTEE, NO_PRIVACY, Look, level, promised
 
 _LISTED = "the budget listed below"
 
@@ -40,9 +39,13 @@ def simulated(entry: Entry) -> bool:
     return any(str(caveat).startswith("SIMULATION") for caveat in entry.get("guarantee", {}).get("caveats", ()))
 
 
-def local(entry: Entry) -> bool:
-    """Whether nobody is trusted with raw rewards."""
-    return bool(entry.get("guarantee", {}).get("trust_model") == "local")
+def marks(policies: Sequence[Entry]) -> dict[str, str]:
+    """What legends say of a policy besides its name: that nothing it promises holds, or that it trusts nobody with raw rewards."""
+    private = [entry for entry in policies if entry["budget"] != NO_PRIVACY]
+    local = {entry["policy"] for entry in policies if entry["guarantee"]["trust_model"] == "local"}
+    held = {entry["policy"] for entry in private if entry["holds"] != NO_PRIVACY}
+    void = {entry["policy"] for entry in private} - held
+    return {**dict.fromkeys(local, "local"), **dict.fromkeys(void, NO_GUARANTEE)}
 
 
 def _card(entries: Sequence[Entry], looks_of: Mapping[str, Look]) -> Html:
@@ -53,7 +56,9 @@ def _card(entries: Sequence[Entry], looks_of: Mapping[str, Look]) -> Html:
         kinds.setdefault(entry["policy"], []).append(entry)
     alike: dict[tuple[str, ...], list[str]] = {}
     for policy, members in kinds.items():
-        told = tuple(_budget(entry) for entry in sorted(members, key=lambda entry: level(entry["budget"]).order))
+        told = tuple(
+            promised(entry["budget"], entry["holds"]) for entry in sorted(members, key=lambda entry: level(entry["budget"]).order)
+        )
         alike.setdefault(told, []).append(looks_of[policy].label if policy in looks_of else policy)
     names = [label for labels in alike.values() for label in dict.fromkeys(labels)]
     title = tag("h3", ", ".join(names), *([tag("span", badge, class_="badge")] if badge else []))
@@ -65,20 +70,4 @@ def _card(entries: Sequence[Entry], looks_of: Mapping[str, Look]) -> Html:
 
 def _promise(entry: Entry) -> str:
     """The sentences of a guarantee without the budget that holds."""
-    holds = _held(entry)
-    sentence = str(entry.get("sentence", ""))
-    return sentence if holds is None else sentence.replace(f"with {holds} ", f"with {_LISTED} ")
-
-
-def _held(entry: Entry) -> budgets.Budget | None:
-    holds = entry.get("guarantee", {}).get("holds")
-    if holds is None:
-        return None
-    notions = {kind.__name__: kind for kind in (budgets.PureDP, budgets.ApproxDP, budgets.ZCDP, budgets.RDP)}
-    return notions[holds["notion"]](**{name: value for name, value in holds.items() if name != "notion"})
-
-
-def _budget(entry: Entry) -> str:
-    holds = _held(entry)
-    shown = level(entry["budget"]).shown
-    return shown if holds is None or str(holds) == entry["budget"] else f"{shown} asked for, {level(str(holds)).shown} holds"
+    return str(entry["sentence"]).replace(f"with {entry['holds']} ", f"with {_LISTED} ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 # Dark enough on white, and told apart with the common kinds of colour blindness (after Okabe & Ito 2008, and Tol); the markers
@@ -23,6 +23,7 @@ _NOTIONS = {  # how the strings of privacy.budgets end, and how many numbers the
     ("RDP", 2): ("Rényi DP, order {}", "ε"),
 }
 NO_PRIVACY = "none"
+NO_GUARANTEE = "no guarantee"
 
 
 class Level(NamedTuple):
@@ -74,6 +75,18 @@ def level(budget: str) -> Level:
     return Level(rank, notion.format(fixed), values[1 - at], symbol, budget, shown, values[at])
 
 
+def promised(budget: str, holds: str) -> str:
+    """A budget that was asked for, as on the page, and what holds in its place where that differs.
+
+    >>> promised("1-DP", "1-DP"), promised("1-DP", "none"), promised("none", "none")
+    ('1-DP', '1-DP, no guarantee', 'no privacy')
+    """
+    shown = level(budget).shown
+    if budget in (NO_PRIVACY, holds):
+        return shown
+    return f"{shown}, {NO_GUARANTEE}" if holds == NO_PRIVACY else f"{shown} asked for, {level(holds).shown} holds"
+
+
 class Look(NamedTuple):
     """How one policy is written and drawn."""
 
@@ -82,16 +95,16 @@ class Look(NamedTuple):
     marker: str
 
 
-def looks(policies: Iterable[str], local: Collection[str] = ()) -> dict[str, Look]:
+def looks(policies: Iterable[str], marks: Mapping[str, str] | None = None) -> dict[str, Look]:
     """A look for every policy of a study: the class, and of its arguments those that tell it from others of its class.
 
-    Policies in ``local`` trust nobody with raw rewards, which is more than the others promise at the same budget: they say so.
+    ``marks`` has what to say of a policy besides, because it promises more or less than others at the same budget.
 
     >>> [look.label for look in looks(["A(n_arms=4, b=1.0, c=True)", "A(n_arms=4, b=1.0, c=False)", "B(n_arms=4)"]).values()]
     ['A (c=True)', 'A (c=False)', 'B']
     """
     parsed = {policy: _parsed(policy) for policy in policies}
-    labels = {policy: _compact(policy, parsed, policy in local) for policy in parsed}
+    labels = {policy: _compact(policy, parsed, (marks or {}).get(policy)) for policy in parsed}
     places = {label: i for i, label in enumerate(dict.fromkeys(labels.values()))}
     return {policy: Look(label, *drawn(places[label])) for policy, label in labels.items()}
 
@@ -115,11 +128,11 @@ def _parsed(policy: str) -> tuple[str, dict[str, str]]:
     return call.func.id, arguments
 
 
-def _compact(policy: str, parsed: dict[str, tuple[str, dict[str, str]]], local: bool) -> str:
+def _compact(policy: str, parsed: dict[str, tuple[str, dict[str, str]]], mark: str | None) -> str:
     name, arguments = parsed[policy]
     family = [others for other, others in parsed.values() if other == name]
     varying = [key for key in arguments if any(others.get(key) != arguments[key] for others in family)]
-    said = [f"{key}={arguments[key]}" for key in varying] + (["local"] if local else [])
+    said = [f"{key}={arguments[key]}" for key in varying] + ([mark] if mark else [])
     return f"{name} ({', '.join(said)})" if said else name
 
 
@@ -140,6 +153,18 @@ def number(value: float, digits: int = 3) -> str:
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     return text.replace("-", "−")
+
+
+def close_up(value: float) -> str:
+    """As ``number``, but near 1 with three digits of the distance from 1: a ratio of 0.9962 is not 1.
+
+    >>> close_up(0.99621), close_up(1.000123), close_up(1.0), close_up(1.25), close_up(-0.05678)
+    ('0.99621', '1.000123', '1', '1.25', '−0.0568')
+    """
+    distance = abs(value - 1.0)
+    if not 1e-9 < distance < 0.1:
+        return number(value)
+    return f"{value:.{2 - math.floor(math.log10(distance))}f}".rstrip("0").rstrip(".")
 
 
 def short(value: float) -> str:

@@ -15,10 +15,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from . import claims, figures
-from .findings import in_people, in_regret, meaning, of_row
-from .guarantees import cards, local, simulated, stamp
+from .findings import in_people, in_regret, meaning, of_row, on_clipping
+from .guarantees import cards, marks, simulated, stamp
 from .html import Html, items, picture, table, tag, text
-from .labels import NO_PRIVACY, Look, amount, level, looks, more_or_fewer, number, per_thousand, percent, seconds
+from .labels import NO_PRIVACY, Look, amount, level, looks, more_or_fewer, number, per_thousand, percent, promised, seconds
 from .record import StudyRecord
 from .replays import Trial, in_words, trials
 from .scenes import Estimate, Scene, scenes
@@ -59,8 +59,7 @@ class _Page:
         self.policies: list[dict[str, Any]] = self.result.info.get("policies", [])
         self.scenes = scenes(self.result)
         self.trials = [] if record.replay is None else list(trials(record.replay, self.scenes))
-        trusting_nobody = {entry["policy"] for entry in self.policies if local(entry)}
-        self.looks = looks(self.result.runs["policy"].drop_duplicates(), trusting_nobody)
+        self.looks = looks(self.result.runs["policy"].drop_duplicates(), marks(self.policies))
 
     # The frame ------------------------------------------------------------------------------------------------------------
 
@@ -94,7 +93,7 @@ class _Page:
         return tag("nav", written, aria_label="Contents")
 
     def _heading(self, scene: Scene) -> str:
-        return "Results" if len(self.scenes) == 1 else f"Results: {scene.name}"
+        return "Results" if len(self.scenes) == 1 else f"Results: {scene.title}"
 
     def body(self) -> Html:
         sections = []
@@ -133,9 +132,11 @@ class _Page:
             yield tag("h3", "In the replay of the real trial")
             yield items(in_words(trial, self.looks) for trial in self.trials)
         yield tag("h3", "The budgets in words")
-        kinds = sorted(map(level, self.result.runs["budget"].drop_duplicates()), key=lambda kind: kind.order)
+        kinds = sorted(map(level, self.result.runs["holds"].drop_duplicates()), key=lambda kind: kind.order)
         rows = [(kind.shown, [[meaning(kind)]]) for kind in kinds]
-        yield table("Every budget of this study, translated.", ["Budget", "What may be learnt about one person"], rows, [1])
+        yield table(
+            "Every budget that holds in this study, translated.", ["Budget", "What may be learnt about one person"], rows, [1]
+        )
         yield tag("h3", "In the language of bandits")
         yield from self._told(in_regret)
         yield tag(
@@ -150,13 +151,15 @@ class _Page:
         for scene in self.scenes:
             found = findings(scene, self.looks)
             if found and len(self.scenes) > 1:
-                yield tag("h4", scene.name)
+                yield tag("h4", scene.title)
             if found:
                 yield items(found)
 
     def _scene(self, index: int, scene: Scene) -> Iterator[Html]:
         yield tag("h2", self._heading(scene))
         yield tag("p", self._setting(scene))
+        for told in on_clipping(scene, self.looks):
+            yield tag("p", told, class_="note")
         yield from self._regret(index, scene)
         if scene.distances is not None:
             yield from self._distance(index, scene, scene.distances)
@@ -254,7 +257,7 @@ class _Page:
             heads += [f"{unit} per 1,000", f"Compared with {scene.baseline[0]}", f"Share of {scene.arms[scene.best or 0]}"]
 
         def cells(row: pd.Series) -> list[str]:
-            found = [row["level"].shown, _ranged(of_row(row, "regret"), amount)]
+            found = [promised(row["budget"], row["holds"]), _ranged(of_row(row, "regret"), amount)]
             if scene.baseline is not None:
                 found += [
                     _ranged(of_row(row, "helped"), per_thousand),
@@ -276,7 +279,7 @@ class _Page:
             else:
                 unit = _CURRENCIES.get(row["currency"], "")
                 spending = [f"{unit} {number(row['limit'])}", f"{unit} {number(row['spent'])}", _bar(row)]
-            return [row["level"].shown, *(spending[:2] if exhausted else spending), *counts]
+            return [promised(row["budget"], row["holds"]), *(spending[:2] if exhausted else spending), *counts]
 
         yield tag("h3", "Privacy spent")
         yield tag(
@@ -301,7 +304,7 @@ class _Page:
 
     def _figure(self, index: int | None, name: str, draw: Callable[[float], Figure], alt: str, caption: str) -> Html:
         """A figure in the page and, as it is at a desk, in files."""
-        prefix = "" if index is None or len(self.scenes) == 1 else f"{index + 1}-{_slug(self.scenes[index].name)}-"
+        prefix = "" if index is None or len(self.scenes) == 1 else f"{index + 1}-{_slug(self.scenes[index].title)}-"
         wide = draw(figures.WIDE)
         drawn = figures.svg(wide)
         (self.gallery / f"{prefix}{name}.svg").write_bytes(drawn)
@@ -336,7 +339,7 @@ class _Page:
         def cells(row: pd.Series) -> list[str]:
             gap = "–" if trial.own is None else f"{more_or_fewer(100 * (row['rate'] - trial.own[1]))} points"
             rate = _ranged(of_row(row, "rate"), lambda rate: percent(rate, 1))
-            return [row["level"].shown, rate, gap, _mean_count(row["rounds"]), _mean_count(row["releases"])]
+            return [promised(row["budget"], row["holds"]), rate, gap, _mean_count(row["rounds"]), _mean_count(row["releases"])]
 
         heads = ["Policy", "Budget", "Success rate", "Compared with the trial", "People counted", "Releases"]
         yield table(f"Means over replays, with 95 % intervals. {_DASH}", heads, self._grouped(trial.rates, cells))
@@ -364,6 +367,8 @@ class _Page:
             "the table beside the findings translates them.",
             "Local": "Rewards are randomised before anyone sees them. Policies marked local promise more at the same number than the "
             "others, whose operator is trusted with the true rewards.",
+            "No guarantee": "The noise was made for the budget that was asked for, but no proof holds: rewards have to be taken as "
+            "unprotected, and regret at that budget is not comparable with that of policies whose budget holds.",
             "No privacy": "The same policy through an open channel, without noise; the difference to it is the price of privacy.",
             "Releases and noise draws": "How many times something left the private side, and how many random numbers were added to it; "
             "both are means over runs.",

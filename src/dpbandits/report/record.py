@@ -16,8 +16,8 @@ from .exhibits import Exhibit
 class Replay(Protocol):
     """The replay of a logged trial: a round counts when the policy picks the arm that the person really got.
 
-    ``runs`` has one row per (environment, policy, budget, run) with ``rounds``, ``successes``, ``rate``, ``releases`` and ``spent``;
-    ``summary()`` the mean rate with ``low`` and ``high`` per environment, policy and budget.
+    ``runs`` has one row per (environment, policy, budget, run) with ``holds``, ``rounds``, ``successes``, ``rate``, ``releases`` and
+    ``spent``; ``summary()`` the mean rate with ``low`` and ``high`` per environment, policy and budget.
     """
 
     @property

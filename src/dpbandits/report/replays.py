@@ -18,8 +18,8 @@ class Trial(NamedTuple):
 
     Attributes:
         name: of the log.
-        rates: ``policy``, ``budget``, ``level``, ``rate``, ``rate_low``, ``rate_high``, mean ``rounds`` and ``releases``; rows of one
-            policy together, budgets from strict to loose.
+        rates: ``policy``, ``budget``, ``holds``, ``level``, ``rate``, ``rate_low``, ``rate_high``, mean ``rounds`` and ``releases``; rows
+            of one policy together, budgets from strict to loose.
         own: name and success rate of the trial itself; None where it is not known.
     """
 
@@ -34,7 +34,9 @@ def trials(replay: Replay, scenes: Sequence[Scene]) -> Iterator[Trial]:
     if "environment" not in summary:
         summary = summary.assign(environment=runs["environment"].iloc[0])
     for name, found in summary.groupby("environment", sort=False):
-        counts = runs[runs["environment"] == name].groupby(["policy", "budget"])[["rounds", "releases"]].mean().reset_index()
+        counts = (
+            runs[runs["environment"] == name].groupby(["policy", "budget", "holds"])[["rounds", "releases"]].mean().reset_index()
+        )
         rates = found.rename(columns={"mean": "rate", "low": "rate_low", "high": "rate_high"})
         rates = rates[["policy", "budget", "rate", "rate_low", "rate_high"]].merge(counts, on=["policy", "budget"])
         rates["level"] = rates["budget"].map(level)

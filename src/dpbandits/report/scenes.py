@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from ..simulation.clipping import clipped
 from ..simulation.results import Result, bootstrap_band
 from .labels import level
 
@@ -28,6 +31,7 @@ class Scene(NamedTuple):
 
     Attributes:
         name: as in the result.
+        title: for headings: shorter, and no other environment's.
         arms: their names.
         means: mean reward per arm; None where the environment does not say.
         reference: name and shares of the allocation to compare with; None where there is none.
@@ -36,10 +40,12 @@ class Scene(NamedTuple):
         curves: the result's summary of this environment.
         table: one row per policy and budget, in the order of the study, budgets from strict to loose.
         distances: a summary as ``curves``, of how far estimates of the parameter are from it; None where there are none.
+        clipped: policy -> what becomes of rewards outside of its range, for those that do not see all rewards as they are.
         named: whether arms are the same in every round, so that their shares mean something; fresh contexts have numbers only.
     """
 
     name: str
+    title: str
     arms: list[str]
     means: np.ndarray | None
     reference: tuple[str, np.ndarray] | None
@@ -48,6 +54,7 @@ class Scene(NamedTuple):
     curves: pd.DataFrame
     table: pd.DataFrame
     distances: pd.DataFrame | None = None
+    clipped: Mapping[str, str] = MappingProxyType({})
     named: bool = True
 
     @property
@@ -130,6 +137,7 @@ def _scene(result: Result, name: str, curves: pd.DataFrame, distances: pd.DataFr
         runs[f"share_{a}"] = shares[:, a]
     scene = Scene(
         name=name,
+        title=_title(result, name),
         arms=[str(arm) for arm in facts.get("arm_names") or [f"arm {a}" for a in range(shares.shape[1])]],
         means=means,
         reference=None if reference is None else (str(reference["name"]), np.asarray(reference["shares"], float)),
@@ -138,9 +146,22 @@ def _scene(result: Result, name: str, curves: pd.DataFrame, distances: pd.DataFr
         curves=curves,
         table=pd.DataFrame(),
         distances=distances,
+        clipped=_clipped(result, facts),
         named=not facts or means is not None or facts.get("arm_names") != [f"arm {a}" for a in range(shares.shape[1])],
     )
     return scene._replace(table=_table(scene, _policies(result)))
+
+
+def _title(result: Result, name: str) -> str:
+    """The environment's own title where that tells it from the others of the result."""
+    titles = {other: str(facts.get("title", other)) for other, facts in result.info.get("environments", {}).items()}
+    title = titles.get(name, name)
+    return title if list(titles.values()).count(title) < 2 else name
+
+
+def _clipped(result: Result, facts: Mapping[str, Any]) -> dict[str, str]:
+    told = {entry["policy"]: clipped(entry["reward_range"], facts.get("support")) for entry in result.info.get("policies", [])}
+    return {policy: what for policy, what in told.items() if what is not None}
 
 
 def _policies(result: Result) -> dict[tuple[str, str], dict[str, Any]]:
@@ -157,6 +178,7 @@ def _table(scene: Scene, policies: dict[tuple[str, str], dict[str, Any]]) -> pd.
         row = {
             "policy": policy,
             "budget": budget,
+            "holds": group["holds"].iloc[0],
             "level": level(budget),
             "runs": len(group),
             "currency": entry.get("currency"),

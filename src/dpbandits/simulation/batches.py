@@ -10,8 +10,9 @@ from joblib import Parallel, delayed
 
 from ..errors import ArgumentError
 from ..policies import Policy
-from ..policies.promise import describe
+from ..policies.promise import describe, what_holds
 from ..validation import integer
+from .clipping import range_of
 
 Progress = Callable[[int, int], None] | bool
 R = TypeVar("R")
@@ -60,12 +61,17 @@ def play_in_batches(
     return finished
 
 
+def keys_of(policy: Policy) -> dict[str, str]:
+    """What names a policy's rows in results: the policy, the budget that was asked for, and the one that really holds."""
+    return {"policy": policy.label, "budget": str(policy.budget or "none"), "holds": str(what_holds(policy) or "none")}
+
+
 def describe_policy(policy: Policy) -> dict[str, Any]:
     """What results keep about a policy."""
     guarantee, meter = describe(policy, simulated=True), policy.meter
     return {
-        "policy": policy.label,
-        "budget": str(policy.budget or "none"),
+        **keys_of(policy),
+        "reward_range": range_of(policy),
         "class": type(policy).__name__,
         "currency": None if meter is None else meter.currency,
         "limit": None if meter is None else meter.limit,  # of what the column ``spent`` counts

@@ -23,8 +23,9 @@ from ..policies import Kernels, Policy, ViewingPolicy
 from ..policies.steps import steps_of
 from ..privacy.ledger import Ledger, grown, is_full
 from ..validation import integer, real
-from .batches import Progress, describe_policy, distinct_policies, job_count, play_in_batches
-from .results import bootstrap_band
+from .batches import Progress, describe_policy, distinct_policies, job_count, keys_of, play_in_batches
+from .clipping import warn_of_clipping
+from .results import KEYS, bootstrap_band
 from .seeding import identity, stream
 
 decide = absorb_and_cross = unbound
@@ -69,8 +70,9 @@ class ReplayResult:
     """What ``replay`` returns.
 
     Attributes:
-        runs: one row per (environment, policy, budget, run): ``rounds`` that counted, ``successes`` (the sum of their rewards), ``rate`` =
-            successes / rounds, ``releases``, ``draws``, ``spent`` (in the currency of the budget), ``pulls_0``, ... .
+        runs: one row per (environment, policy, budget, run): ``holds`` as in ``Result``, ``rounds`` that counted, ``successes`` (the sum
+            of their rewards), ``rate`` = successes / rounds, ``releases``, ``draws``, ``spent`` (in the currency of the budget),
+            ``pulls_0``, ... .
         info: ``horizon``, ``runs``, ``seed``; ``environments``: name -> facts of the trial itself (``people``, ``mean``, ``means`` of the
             arms, ``counts``, ``arm_names``); ``policies`` as in ``Result``.  JSON data.
     """
@@ -81,7 +83,7 @@ class ReplayResult:
     def summary(self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0) -> pd.DataFrame:
         """The mean rate of every policy with a bootstrap confidence interval, beside what the trial itself reached.
 
-        Columns: environment, policy, budget, runs; ``rounds``, ``successes``, ``releases`` and ``spent`` (means over runs);
+        Columns: environment, policy, budget, holds, runs; ``rounds``, ``successes``, ``releases`` and ``spent`` (means over runs);
         ``mean``, ``low`` and ``high`` of the rate; ``trial`` (the mean reward under the trial's own allocation) and ``best`` (under
         its best arm).
 
@@ -92,7 +94,7 @@ class ReplayResult:
         resamples = integer("resamples", resamples, 1)
         rng = np.random.default_rng(seed)
         rows = []
-        for (environment, policy, budget), group in self.runs.groupby(["environment", "policy", "budget"], sort=False):
+        for (environment, policy, budget, holds), group in self.runs.groupby([*KEYS, "holds"], sort=False):
             low, high = bootstrap_band(group[["rate"]].to_numpy(), confidence, resamples, rng)
             trial = self.info["environments"][environment]
             rows.append(
@@ -100,6 +102,7 @@ class ReplayResult:
                     "environment": environment,
                     "policy": policy,
                     "budget": budget,
+                    "holds": holds,
                     "runs": len(group),
                     **group[["rounds", "successes", "releases", "spent"]].mean(),
                     "mean": group["rate"].mean(),
@@ -152,6 +155,9 @@ def replay(
     Raises:
         ArgumentError: an argument is out of range, or a policy and the log do not fit.
 
+    Warns:
+        ClippingWarning: rewards of the log lie outside of a policy's ``reward_range``.
+
     References:
         L. Li, W. Chu, J. Langford, X. Wang (2011), Unbiased offline evaluation of contextual-bandit-based news article recommendation
         algorithms, WSDM.
@@ -170,6 +176,7 @@ def replay(
         raise ArgumentError(f"log must be a LoggedTrial, got {log!r}")
     for policy in chosen:
         _check_fit(policy, log)
+    warn_of_clipping(chosen, log, stacklevel=3)
     finished = play_in_batches(chosen, runs, n_jobs, progress, lambda policy, run: _play(policy, log, horizon, run, seed))
     info = {
         "horizon": horizon,
@@ -229,5 +236,5 @@ def _table(policy: Policy, log: LoggedTrial, played: list[_Run]) -> pd.DataFrame
     table = pd.DataFrame(played, columns=_Run._fields).drop(columns="pulls")
     table.insert(2, "rate", table["successes"] / table["rounds"])
     pulls = np.array([run.pulls for run in played])
-    keys = {"environment": repr(log), "policy": policy.label, "budget": str(policy.budget or "none"), "run": range(len(played))}
+    keys = {"environment": repr(log), **keys_of(policy), "run": range(len(played))}
     return pd.concat([pd.DataFrame(keys), table, pd.DataFrame({f"pulls_{a}": pulls[:, a] for a in range(log.n_arms)})], axis=1)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from ..errors import ArgumentError, StateFileError
 from ..validation import integer, real
 
-_KEYS = ["environment", "policy", "budget"]
+KEYS = ["environment", "policy", "budget"]
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,15 @@ class Result:
     """What ``simulate`` returns.
 
     Attributes:
-        frame: one row per (environment, policy, budget, run, round) with the cumulative expected ``regret``; with contexts and a linear
-            truth also ``distance``, how far the policy's estimate of the parameter is from it in the L2 norm.
-        runs: one row per (environment, policy, budget, run): final ``regret``, ``reward``, ``releases``, ``draws``, ``spent`` (in
-            the currency of the budget) and ``pulls_0``, ``pulls_1``, ... .
-        info: JSON data: ``horizon``, ``runs``, ``seed``; ``environments``: name -> ``means``, ``arm_names``, ``reference``;
-            ``policies``: one entry per policy and budget with ``policy``, ``budget``, ``class``, ``currency``, ``limit`` of what
-            ``spent`` counts, ``guarantee`` and ``sentence``.
+        frame: one row per (environment, policy, budget, run, round) with the cumulative expected ``regret``, and ``holds``: what really
+            holds where ``budget`` was asked for, "none" where nothing does.  With contexts and a linear truth also ``distance``, how far
+            the policy's estimate of the parameter is from it in the L2 norm.
+        runs: one row per (environment, policy, budget, run): ``holds``, final ``regret``, ``reward``, ``releases``, ``draws``, ``spent``
+            (in the currency of the budget) and ``pulls_0``, ``pulls_1``, ... .
+        info: JSON data: ``horizon``, ``runs``, ``seed``; ``environments``: name -> ``title``, ``support`` of rewards, ``means``,
+            ``arm_names``, ``reference``; ``policies``: one entry per policy and budget with ``policy``, ``budget``, ``holds``,
+            ``reward_range`` (None where nothing is clipped), ``class``, ``currency``, ``limit`` of what ``spent`` counts, ``guarantee``
+            and ``sentence``.
     """
 
     frame: pd.DataFrame
@@ -50,7 +52,7 @@ class Result:
         """
         if not results:
             raise ArgumentError("results must hold at least one result")
-        held = pd.concat([result.runs[_KEYS].drop_duplicates() for result in results])
+        held = pd.concat([result.runs[KEYS].drop_duplicates() for result in results])
         if held.duplicated().any():
             twice = held[held.duplicated()].iloc[0]
             raise ArgumentError(f"results must hold every policy once per environment, got {twice.to_dict()} twice")
@@ -68,27 +70,30 @@ class Result:
     def summary(self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0) -> pd.DataFrame:
         """Mean regret with a bootstrap confidence band, per policy and recorded round.
 
-        Columns: environment, policy, budget, round, mean, low, high, runs.  The band is the percentile bootstrap over runs.
+        Columns: environment, policy, budget, holds, round, mean, low, high, runs.  The band is the percentile bootstrap over runs.
         """
         confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
         resamples = integer("resamples", resamples, 1)
         rng = np.random.default_rng(integer("seed", seed, 0))
-        rows = []
-        for keys, group in self.frame.groupby(_KEYS, sort=False, dropna=False, observed=True):
+        names, rows = [*KEYS, "holds"], []
+        for keys, group in self.frame.groupby(names, sort=False, dropna=False, observed=True):
             curves = group.pivot(index="run", columns="round", values="regret")
             low, high = bootstrap_band(curves.to_numpy(), confidence, resamples, rng)
             table = pd.DataFrame(
                 {"round": curves.columns, "mean": curves.mean().to_numpy(), "low": low, "high": high, "runs": len(curves)}
             )
-            rows.append(table.assign(**{str(k): v for k, v in zip(_KEYS, keys, strict=True)}))
+            rows.append(table.assign(**{str(k): v for k, v in zip(names, keys, strict=True)}))
         summary = pd.concat(rows, ignore_index=True)
-        return summary[[*_KEYS, "round", "mean", "low", "high", "runs"]]
+        return summary[[*names, "round", "mean", "low", "high", "runs"]]
 
     def plot(self, **options: Any) -> Any:
         """Mean regret curves with bands, as a matplotlib figure."""
         from ..report.figures import regret_curves
+        from ..report.guarantees import marks
+        from ..report.labels import looks
 
-        return regret_curves(self.summary(), **options)
+        looks_of = looks(self.frame["policy"].drop_duplicates(), marks(self.info.get("policies", [])))
+        return regret_curves(self.summary(), **{"looks_of": looks_of, **options})
 
     def save(self, path: str | Path) -> Path:
         """Write everything to one Parquet file; the file appears complete or not at all."""
@@ -116,6 +121,7 @@ class Result:
             table = pq.read_table(path)
             extra = json.loads(table.schema.metadata[b"dpbandits"])
             runs, info = pd.DataFrame(extra["runs"]), extra["info"]
+            runs["holds"]  # which results of earlier versions lack
         except FileNotFoundError:
             raise
         except (pa.ArrowException, KeyError, TypeError, ValueError) as error:

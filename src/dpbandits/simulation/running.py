@@ -16,7 +16,8 @@ from ..policies import AdvicePolicy, Policy, ViewingPolicy
 from ..policies.protocol import Wall
 from ..privacy.ledger import DRAWS, RELEASES, Ledger, grown
 from ..validation import flag, integer
-from .batches import Progress, describe_policy, distinct_policies, job_count, play_in_batches
+from .batches import Progress, describe_policy, distinct_policies, job_count, keys_of, play_in_batches
+from .clipping import ends, warn_of_clipping
 from .contexts import context_loop
 from .loops import BAD_SENSITIVITY, DONE, LEDGER_FULL, Tally, arms_loop, new_tally
 from .results import Result
@@ -69,6 +70,9 @@ def simulate(
     Raises:
         ArgumentError: an argument is out of range, or policy and environment do not fit.
 
+    Warns:
+        ClippingWarning: rewards lie outside of a policy's ``reward_range``, and another one would hold them, or at least their means.
+
     Example:
         >>> from dpbandits import ZCDP, AdaCUCB
         >>> from dpbandits.environments import Bernoulli
@@ -87,6 +91,7 @@ def simulate(
     for policy in chosen:
         _check_fit(policy, environment, horizon)
     marks = recorded_rounds(horizon, record)
+    warn_of_clipping(chosen, environment, stacklevel=3)
 
     def play_one(policy: Policy, run: int) -> _Run:
         return play(policy, environment, horizon, run, seed, marks, round_by_round)
@@ -225,12 +230,13 @@ def play(
 
 
 def _describe_environment(environment: ArmsEnvironment | ContextEnvironment) -> dict[str, Any]:
+    facts = {"title": environment.title, "support": ends(environment.support), "arm_names": environment.arm_names}
     if isinstance(environment, ContextEnvironment):
-        return {"means": None, "arm_names": environment.arm_names, "reference": None}
+        return {**facts, "means": None, "reference": None}
     reference = environment.reference
     return {
+        **facts,
         "means": environment.means().tolist(),
-        "arm_names": environment.arm_names,
         "reference": None if reference is None else {"name": reference[0], "shares": reference[1].tolist()},
     }
 
@@ -244,7 +250,7 @@ def _result(
 ) -> Result:
     curves, rows = [], []
     for policy, played in zip(policies, finished, strict=True):
-        keys = {"environment": repr(environment), "policy": policy.label, "budget": str(policy.budget or "none")}
+        keys = {"environment": repr(environment), **keys_of(policy)}
         curves.append(
             pd.DataFrame(
                 {

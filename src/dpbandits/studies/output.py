@@ -23,6 +23,7 @@ import pandas as pd
 from ..errors import ArgumentError
 from ..report.claims import claims_table
 from ..report.record import StudyRecord
+from ..simulation.results import KEYS
 
 try:
     import fcntl
@@ -89,10 +90,10 @@ def write_results(folder: Path, record: StudyRecord, *, started: datetime, n_job
 def final_table(record: StudyRecord) -> pd.DataFrame:
     """One row per environment, policy and budget, at the horizon.
 
-    Columns: environment, policy, budget, rounds, runs, mean ``regret`` with its 95 % band ``low`` and ``high``, mean ``reward``,
+    Columns: environment, policy, budget, holds, rounds, runs, mean ``regret`` with its 95 % band ``low`` and ``high``, mean ``reward``,
     ``releases`` and ``spent``, which is the largest of all runs.
     """
-    keys = ["environment", "policy", "budget"]
+    keys = [*KEYS, "holds"]
     result = record.result
     horizons = result.frame.groupby("environment")["round"].transform("max")
     # The bands of the other rounds cost most of the time of a summary; leaving them out does not change this one.

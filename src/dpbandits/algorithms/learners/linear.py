@@ -111,6 +111,16 @@ class LinearPolicy(ContextualPolicy):
             "grid": self._grid,
         }
 
+    @property
+    def estimate(self) -> np.ndarray:
+        """What is believed of theta, shape (d,): a copy of public numbers, which change with releases (without a budget, with rewards).
+        >>> from dpbandits import PrivateLinUCB, ZCDP
+        >>> PrivateLinUCB(2, 3, budget=ZCDP(0.5), horizon=100).estimate
+        array([0., 0., 0.])
+        """
+        with self._lock:
+            return np.array([self.kernels.estimate(self.params, self._public, i) for i in range(self.dimension)])
+
     def _released(self, horizon: int | None, counter: str | None) -> dict[str, Any]:
         """Check and keep the arguments of the running sum."""
         self._horizon = None if horizon is None else integer("horizon", horizon, 1, MOST_ROUNDS)

@@ -27,6 +27,10 @@ class Running(NamedTuple):
     memory: np.ndarray  # (m, n) float64 noise that was drawn
     total: np.ndarray  # (n,) float64, private: the exact sum so far
 
+    def __repr__(self) -> str:
+        # Sums end up in logs by way of tracebacks and debuggers.
+        return f"<Running sum of {self.total.size} coordinates after {self.clock[0]} releases, contents not shown>"
+
 
 def single() -> Running:
     """No running sum: every release is a statistic of its own, with noise of its own.

@@ -1,0 +1,65 @@
+"""Which rewards of an environment a policy never sees as they are, because it clips them to its range.
+
+Clipping is what makes a sensitivity true, but a reward outside of the range counts as its end, which biases what is learnt.  Reports say
+so wherever it may happen.  A warning comes only where the user could have given the right range: that of a bounded support, or one
+that holds the mean rewards of the arms where there are no bounds, as no range holds those rewards themselves.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ..environments.base import ArmsEnvironment
+from ..errors import ClippingWarning
+from ..policies import Policy
+
+Interval = Sequence[float | None]  # as in JSON, where an end is None if there is none
+
+
+def range_of(policy: Policy) -> list[float] | None:
+    """The range that a policy clips rewards to; None where it clips nothing."""
+    return list(policy.reward_range) if policy.clip else None
+
+
+def ends(support: tuple[float, float]) -> list[float | None]:
+    """The ends of a support."""
+    return [float(end) if math.isfinite(end) else None for end in support]
+
+
+def clipped(reward_range: Interval | None, support: Interval | None) -> str | None:
+    """What becomes of rewards with that support, in words; None where they are left as they are, or nothing is known of them.
+
+    >>> clipped([0.0, 1.0], [-1.0, 1.0])
+    'rewards outside [0, 1] are clipped: those of this environment lie in [-1, 1]'
+    >>> clipped([0.0, 1.0], [None, None])
+    'rewards outside [0, 1] are clipped: those of this environment have no bounds'
+    """
+    if reward_range is None or support is None or _holds(reward_range, support):
+        return None
+    (lo, hi), (low, high) = reward_range, support
+    bounds = "have no bounds" if low is None or high is None else f"lie in [{low:g}, {high:g}]"
+    return f"rewards outside [{lo:g}, {hi:g}] are clipped: those of this environment {bounds}"
+
+
+def warn_of_clipping(policies: Sequence[Policy], environment: Any, stacklevel: int) -> None:
+    """Warn of policies whose ``reward_range`` could fit the environment better, see above; Python shows equal warnings once."""
+    support = ends(environment.support)
+    known, what_lies = support, ""
+    if None in support and isinstance(environment, ArmsEnvironment):
+        means = environment.means()
+        known, what_lies = [float(means.min()), float(means.max())], f", and mean rewards in [{means.min():g}, {means.max():g}]"
+    for policy in policies:
+        told = clipped(range_of(policy), support)
+        if told is not None and None not in known and not _holds(policy.reward_range, known):
+            message = (
+                f"{type(policy).__name__} in {environment!r}: {told}{what_lies}; this biases what is learnt, see reward_range"
+            )
+            warnings.warn(message, ClippingWarning, stacklevel=stacklevel)
+
+
+def _holds(outer: Interval, inner: Interval) -> bool:
+    (lo, hi), (low, high) = outer, inner
+    return None not in (lo, hi, low, high) and lo <= low and high <= hi  # type: ignore[operator]
