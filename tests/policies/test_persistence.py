@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dpbandits as dpb
-from dpbandits.policies import ContextualPolicy, persistence
+from dpbandits.policies import AdvicePolicy, ViewingPolicy, persistence
 from dpbandits.policies.protocol import example_policies
 from dpbandits.privacy.ledger import FIRST, LAST, PART
 
@@ -43,11 +43,14 @@ def state_folder(tmp_path, monkeypatch):
 
 
 CONTEXTS = np.random.default_rng(4).uniform(-0.6, 0.6, (400, 3, 2))
+ADVICE = np.random.default_rng(5).dirichlet(np.ones(3), (400, 4))
 
 
 def pull(policy):
-    takes = isinstance(policy, ContextualPolicy)
-    return policy.pull(CONTEXTS[policy._progress.pulls % len(CONTEXTS)] if takes else None)
+    if not isinstance(policy, ViewingPolicy):
+        return policy.pull()
+    shown = ADVICE if isinstance(policy, AdvicePolicy) else CONTEXTS
+    return policy.pull(shown[policy._progress.pulls % len(shown)])
 
 
 class Clinic:

@@ -12,7 +12,7 @@ import dpbandits
 from dpbandits import ZCDP, AdaCUCB, ArgumentError, DPBanditsError, replay, simulate
 from dpbandits.environments import Bernoulli, DoctorReplay, LoggedTrial
 from dpbandits.kernel import entry, kernel
-from dpbandits.policies import Card, ContextualPolicy, Kernels, Policy
+from dpbandits.policies import Card, Kernels, Policy, ViewingPolicy
 from dpbandits.policies.protocol import example_policies
 from dpbandits.privacy.ledger import empty_arrays
 from dpbandits.simulation.seeding import identity, stream
@@ -114,7 +114,7 @@ WIDE = LoggedTrial(_RNG.integers(0, 3, 600), _RNG.uniform(-0.5, 1.5, 600))
 
 
 def without_contexts():
-    return [policy for policy in example_policies() if not isinstance(policy, ContextualPolicy)]
+    return [policy for policy in example_policies() if not isinstance(policy, ViewingPolicy)]
 
 
 @pytest.mark.filterwarnings("ignore::dpbandits.ClippingWarning")

@@ -114,6 +114,7 @@ class LinearPolicy(ContextualPolicy):
     @property
     def estimate(self) -> np.ndarray:
         """What is believed of theta, shape (d,): a copy of public numbers, which change with releases (without a budget, with rewards).
+
         >>> from dpbandits import PrivateLinUCB, ZCDP
         >>> PrivateLinUCB(2, 3, budget=ZCDP(0.5), horizon=100).estimate
         array([0., 0., 0.])
