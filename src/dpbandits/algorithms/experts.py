@@ -139,6 +139,8 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
         The learner's bound over as many batches, times their length, and a batch more (Theorem 1).  Infinite without a horizon; above
         the horizon it says nothing.
         """
+        if self.n_experts == 1:
+            return 0.0
         learner = LEARNERS[self._learner]
         if self._horizon is None or learner.bound is None:
             return math.inf

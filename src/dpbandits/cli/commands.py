@@ -125,6 +125,34 @@ def explain(
         console.print(f"\n{one.budget or 'no budget'}: {one.guarantee}", highlight=False, markup=False, soft_wrap=True)
 
 
+@app.command("choose")
+def choose_policy(
+    arms: Annotated[int, typer.Option(min=1, help="Number of arms.")],
+    experts: Annotated[int, typer.Option(min=1, help="Number of experts.")],
+    horizon: Annotated[int, typer.Option(min=1, help="Number of rounds.")],
+    budget: Annotated[str | None, typer.Option(help="Such as pure=1.0 or approx=1.0,1e-6; without it, no privacy.")] = None,
+    standing_advice: Annotated[
+        bool, typer.Option("--standing-advice", help="Experts keep to their advice within a batch.")
+    ] = False,
+) -> None:
+    """Rank the policies with expert advice by their proved regret bounds."""
+    from rich.table import Table
+
+    from ..studies import choose_for_experts
+
+    with _clear_errors():
+        chosen = choose_for_experts(
+            arms, experts, budget=_budget(budget) if budget else None, horizon=horizon, advice_changes=not standing_advice
+        )
+    table = Table("policy", "regret at most", "share of the horizon", "batch", box=None, pad_edge=False, header_style="bold")
+    for row in chosen.bounds.itertuples():
+        table.add_row(str(row.policy), f"{row.bound:,.0f}", f"{row.share:.3g}", f"{row.batch:,}")
+    console = _console()
+    console.print(table)
+    if not chosen.says_something:
+        console.print("\nNo bound is below the horizon: none says more than that rewards lie in their range.", soft_wrap=True)
+
+
 @app.command()
 def check(study_file: StudyFile) -> None:
     """Check a study file and say everything that is wrong with it."""

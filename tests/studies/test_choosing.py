@@ -1,0 +1,74 @@
+"""Choosing by regret bounds: the order is that of the bounds, and the choice can play."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dpbandits import RDP, ZCDP, ApproxDP, ArgumentError, PureDP, simulate
+from dpbandits.cli import app
+from dpbandits.environments import Advised, Bernoulli
+from dpbandits.studies import choose_for_experts
+
+BUDGETS = [None, PureDP(1.0), PureDP(0.01), ZCDP(0.1), ApproxDP(1.0, 1e-6)]
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize("n_experts", [1, 2, 100])
+def test_the_choice_has_the_smallest_bound_of_all_that_take_the_budget(budget, n_experts):
+    choice = choose_for_experts(4, n_experts, budget=budget, horizon=10**6, seed=1)
+    bounds = choice.bounds["bound"].to_numpy()
+    assert np.all(np.diff(bounds) >= 0.0)
+    assert np.all(np.isfinite(bounds))
+    assert choice.policy.regret_bound == bounds[0]
+    assert choice.policy.budget == budget
+    assert (choice.policy.n_arms, choice.policy.n_experts) == (4, n_experts)
+    assert len(choice.bounds) == {PureDP: 4}.get(type(budget), 6)
+    assert choice.says_something == bool(bounds[0] < 10**6)
+
+
+def test_few_experts_and_many_and_small_budgets_have_their_own_best_policies():
+    def best(n_experts, epsilon, **options):
+        return choose_for_experts(10, n_experts, budget=PureDP(epsilon), horizon=10**7, **options).bounds["policy"].iloc[0]
+
+    assert best(2, 1.0).startswith("ExpertConversion")
+    assert best(1000, 1.0) == "LocalEXP4"
+    assert best(1000, 0.01, advice_changes=False) == "FrozenEXP4"
+    assert best(1000, 0.01) == "LocalEXP4"
+
+
+@pytest.mark.parametrize("budget", [PureDP(1.0), ApproxDP(1.0, 1e-6)], ids=str)
+def test_regret_is_below_the_bound_of_the_choice(budget):
+    horizon = 20_000
+    policy = choose_for_experts(3, 5, budget=budget, horizon=horizon).policy
+    world = Advised.constant(Bernoulli([0.6, 0.5, 0.5]), 5, horizon=horizon)
+    assert simulate(policy, world, horizon=horizon, runs=5, seed=1).runs["regret"].mean() < policy.regret_bound
+
+
+def test_a_budget_that_no_policy_takes_is_refused():
+    with pytest.raises(ArgumentError, match=r"^budget must be PureDP, ZCDP or ApproxDP"):
+        choose_for_experts(3, 5, budget=RDP(4.0, 1.0), horizon=100)
+    with pytest.raises(ArgumentError, match=r"^horizon"):
+        choose_for_experts(3, 5, budget=None, horizon=0)
+
+
+def test_the_command_ranks_and_says_when_no_bound_says_anything():
+    options = ["choose", "--arms", "10", "--experts", "50", "--budget", "pure=0.01"]
+    long = CliRunner().invoke(app, [*options, "--horizon", "10000000", "--standing-advice"])
+    assert long.exit_code == 0
+    assert long.stdout.splitlines()[1].startswith("FrozenEXP4")
+    short = CliRunner().invoke(app, [*options, "--horizon", "100"])
+    assert short.exit_code == 0
+    assert "No bound is below the horizon" in short.stdout
+    assert "FrozenEXP4" not in short.stdout
+    wrong = CliRunner().invoke(app, [*options[:-1], "rdp=4,1", "--horizon", "100"])
+    assert wrong.exit_code == 2
+    assert "budget must be" in wrong.output
+
+
+def test_bounds_are_plain_data():
+    table = choose_for_experts(3, 5, budget=PureDP(1.0), horizon=1000).bounds
+    assert json.loads(table.to_json(orient="records"))[0].keys() == {"policy", "bound", "share", "batch"}
