@@ -1,4 +1,4 @@
-"""Run all benchmarks, or those named on the command line: ``python -m benchmarks [simulation] [linear] [serving] [startup]``."""
+"""Run all benchmarks, or those named on the command line: ``python -m benchmarks [simulation] [linear] [adversarial] [serving] [startup]``."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from . import linear, serving, simulation, startup
+from . import adversarial, linear, serving, simulation, startup
 
-GROUPS = {"simulation": simulation, "linear": linear, "serving": serving, "startup": startup}
+GROUPS = {"simulation": simulation, "linear": linear, "adversarial": adversarial, "serving": serving, "startup": startup}
 
 
 def main() -> None:
