@@ -15,6 +15,7 @@ from .. import environments
 from ..environments import (
     ArmsEnvironment,
     ContextEnvironment,
+    DoctorReplay,
     GaussianContexts,
     LinearArms,
     LoggedTrial,
@@ -154,7 +155,10 @@ def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:
         "RewardTable": _table_reader(folder),
         "classification": classification,
         "lastfm": _lastfm_reader(folder),
+        "lastfm.reward_table": _artists_reader(folder),
         "movielens": _movielens_reader(folder),
+        "movielens.reward_table": _genres_reader(folder),
+        "DoctorReplay.reward_table": _patients,
     }
 
 
@@ -213,3 +217,21 @@ def _movielens_reader(beside: Path) -> Callable[..., Recommendations]:
         return data.environment(components=components, per_round=per_round, liked_from=liked_from)
 
     return read
+
+
+def _artists_reader(beside: Path) -> Callable[..., RewardTable]:
+    def read(folder: Any, artists: int = 20) -> RewardTable:
+        return lastfm(_inside(beside, folder)).reward_table(artists=artists)
+
+    return read
+
+
+def _genres_reader(beside: Path) -> Callable[..., RewardTable]:
+    def read(folder: Any, liked_from: int = 4) -> RewardTable:
+        return movielens(_inside(beside, folder)).reward_table(liked_from=liked_from)
+
+    return read
+
+
+def _patients() -> RewardTable:
+    return DoctorReplay().reward_table()
