@@ -82,7 +82,7 @@ class LastFM:
         listens = pd.crosstab(pairs["userID"], pairs["artistID"]) > 0
         rewards = listens.reindex(index=visits["userID"], columns=chosen, fill_value=False)
         names = self.artists.set_index("id")["name"]
-        return RewardTable(rewards, arm_names=names[chosen].tolist())
+        return RewardTable(rewards, arm_names=names[chosen].tolist(), name="Last.fm artists")
 
     def __repr__(self) -> str:
         people = f"{self.listening['userID'].nunique()} users, {len(self.artists)} artists, {len(self.listening)} listening rows"

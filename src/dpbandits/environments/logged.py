@@ -78,7 +78,7 @@ class LoggedTrial:
         """
         rounds = self.counts.min()
         columns = [self.rewards[self.arms == a][:rounds] for a in range(self.n_arms)]
-        return RewardTable(np.column_stack(columns), arm_names=self.arm_names)
+        return RewardTable(np.column_stack(columns), arm_names=self.arm_names, name=repr(self))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} records, {self.n_arms} arms)"

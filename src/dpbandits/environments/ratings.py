@@ -81,7 +81,7 @@ class MovieLens:
         """
         genres = [name for name in self.genres if name != "unknown"]
         shown = self.movies.set_index("movie").loc[self.ratings["movie"], genres].to_numpy(dtype=bool)
-        return RewardTable(shown & self._liked(liked_from).to_numpy()[:, None], arm_names=genres)
+        return RewardTable(shown & self._liked(liked_from).to_numpy()[:, None], arm_names=genres, name="MovieLens genres")
 
     def _liked(self, liked_from: int) -> pd.Series:
         return self.ratings["rating"] >= integer("liked_from", liked_from, 1, 5)
