@@ -733,8 +733,9 @@ def _real_figure(tables: dict[str, RewardTable], results: Results) -> Exhibit:
     return Exhibit(
         "figure-real",
         "Real rewards in the order of time",
-        f"Mean regret against the best arm of all rounds, with 95 % bands, at ε = {strict:g} unless said otherwise. ACTG 175: treatments, for patients in the "
-        "order of their numbers. MovieLens: genres, for ratings in the order of time. Last.fm: artists, for visits in the order of time.",
+        f"Mean regret against the best arm of all rounds, with 95 % bands, at ε = {strict:g} unless said otherwise. ACTG 175: treatments, "
+        "for patients in the order of their numbers. MovieLens: genres, for ratings in the order of time. Last.fm: artists, for visits in "
+        "the order of time.",
         f"Regret over rounds on {', '.join(tables)}.",
         panels,
     )
