@@ -49,7 +49,7 @@ STRICT_GROWTH, QUICK_STRICT_GROWTH = (0.01, 0.03, 0.1, 0.3), (0.01, 0.1, 0.3)
 STRICT_POWER = 0.6  # epsilon = 1 / rounds^0.6, which is below 1 / sqrt(rounds)
 STRICT_MORE = 8  # times as many runs: unbatched regret is all or nothing there
 
-TURNS = (0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0)  # of the rounds; 1 is never
+TURNS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.45, 1.0)  # of the rounds; 1 is never
 QUICK_TURNS = (0.01, 0.1, 0.3, 1.0)
 LATE_SHORTER = 0.1  # of the horizon
 
@@ -609,8 +609,8 @@ def _late(size: Size) -> Section:
             "figure-late",
             "Lemma 15: an arm that turns good",
             "Arm 1 always loses 1/2; arm 2 loses 1 until it turns and nothing afterwards. Mean regret with 95 % bars against the share of "
-            "the rounds after which it turns; 1 is never. Regret is against the better arm of all rounds together, which is arm 2 up to "
-            "one half; a policy that follows the turn gains on it beyond.",
+            "the rounds after which it turns; 1 is never. Regret is against the better arm of all rounds together, so that a policy that "
+            "follows a late turn has less than 0.",
             "Regret of private and non-private learners against the place of the turn.",
             [Panel(f"Two arms, {where}", "turn, as a share of rounds", "mean regret", lines, y_scale="symlog", threshold=100.0)],
         )
