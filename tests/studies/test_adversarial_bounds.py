@@ -179,10 +179,10 @@ def test_the_lower_bound_of_lemma_15(plan: Plan) -> None:
         place = cell.key.split("/")
         return 2.0 * least if place[0] == "late" and place[2] == "1000" else 0.5 * least
 
-    assert asked(plan, regret, "EXP3: the worst place to turn").measured.mean == pytest.approx(2.0)
-    assert asked(plan, lambda cell: 0.5 * least, "EXP3: the worst place to turn").verdict == FAILS
-    assert asked(plan, regret, "EXP3: privacy makes it slower").measured.mean == pytest.approx(1.0)
-    assert asked(plan, regret, "EXP3: privacy makes it slower").verdict == FAILS
+    assert asked(plan, regret, "EXP3: at the worst place to turn").measured.mean == pytest.approx(2.0)
+    assert asked(plan, lambda cell: 0.5 * least, "EXP3: at the worst place to turn").verdict == FAILS
+    assert asked(plan, regret, "EXP3 loses more than EXP3-IX").measured.mean == pytest.approx(1.0)
+    assert asked(plan, regret, "EXP3 loses more than EXP3-IX").verdict == FAILS
 
 
 def test_what_leaks_is_what_exp3_does() -> None:

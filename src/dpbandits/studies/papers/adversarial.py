@@ -279,8 +279,9 @@ class _Scaling:
         notes = [
             f"Worst regret is the largest mean over instances with rewards 0 or 1: one arm is better than the others by a gap of {kinds}; "
             "where it is changing, another arm is from a quarter of the rounds on. The true worst case may be worse.",
-            "Bounds are proved with constants so large (36, 208 and 32) that they exceed the number of rounds at these sizes. So the sizes "
-            f"at which a slope is fitted decide it; up to {SLACK:g} above the bound's own slope on the same points counts as within it.",
+            "Bounds are proved with constants so large (36, 208 and 32) that at these sizes they are near the number of rounds, or above "
+            "it. A slope says how regret grows there, and not whether the bound is true; up to "
+            f"{SLACK:g} above the bound's own slope on the same points counts as within it.",
         ]
         return Section(cells, self._assess, notes)
 
@@ -581,16 +582,16 @@ def _late(size: Size) -> Section:
     def claims(name: str, finals: list[np.ndarray], without: list[np.ndarray]) -> list[Claim]:
         return [
             Claim(
-                f"{name}: the worst place to turn costs at least the lower bound, {number(least)}, for policies that leave arm 2 quickly. "
-                f"Measured: the regret there over the bound ({where}).",
+                f"{name}: at the worst place to turn, or without a turn, it loses at least the lower bound for policies that leave arm 2 "
+                f"quickly, {number(least)}. Measured: the largest regret over the bound ({where}).",
                 f"{PAPER}, Lemma 15",
                 LATE,
                 measured(finals, lambda means: means.max(axis=-1) / least),
                 Expectation(low=1.0),
             ),
             Claim(
-                f"{name}: privacy makes it slower to notice. Measured: the regret at the worst place over that of EXP3-IX without "
-                f"privacy ({where}).",
+                f"{name} loses more than EXP3-IX does without privacy. Measured: the ratio of their regrets, each at its worst place to "
+                f"turn ({where}).",
                 f"after {PAPER}, Section 5.2",
                 LATE,
                 measured([*finals, *without], _worst_ratio),
