@@ -107,7 +107,7 @@ class Headings(HTMLParser):
             self._inside = False
 
 
-@pytest.mark.parametrize("paper", ["concentrated", "dgs"])
+@pytest.mark.parametrize("paper", ["adversarial", "concentrated", "dgs"])
 def test_a_small_study_leaves_a_report_that_begins_with_its_claims(paper: str, tmp_path: Path) -> None:
     output = tmp_path / "out"
     found = call("reproduce", paper, "--quick", "--runs", 2, "--horizon", 150, "--jobs", 1, "--output", output)
@@ -147,9 +147,10 @@ def test_an_interrupt_says_that_the_same_command_continues(tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nobody"], "'nobody' is not one of 'concentrated', 'dgs'"),
+        (["nobody"], "'nobody' is not one of 'adversarial', 'concentrated', 'dgs'"),
         (["concentrated", "--runs", "0"], "--runs"),
         (["dgs", "--quick", "--data", "nowhere"], "folder must hold artists.dat"),
+        (["adversarial", "--quick", "--data", "nowhere"], "data must name a folder with the files of MovieLens or Last.fm"),
     ],
 )
 def test_wrong_arguments_end_in_a_sentence(arguments: list[str], message: str) -> None:

@@ -71,6 +71,14 @@ def test_arms_were_given_uniformly_and_whoever_the_patient():
         assert stats.kruskal(*(group for _, group in patients.groupby("arms")[column])).pvalue > 0.01
 
 
+def test_patients_as_a_table():
+    table, patients = DoctorReplay().reward_table(), actg175()
+    assert (table.horizon, table.arm_names) == (522, list(TREATMENTS))
+    first = patients.groupby("arms").head(522)
+    rates = (first["cd420"] > first["cd40"]).groupby(first["arms"]).mean()
+    assert table.means() == pytest.approx(rates.to_numpy())
+
+
 def test_any_horizon_can_be_simulated():
     result = simulate(AdaCUCB(4, budget=ZCDP(1.0)), DoctorBandit(), horizon=10**6, runs=5, seed=1)
     assert (result.runs["pulls_1"] > 800_000).all()

@@ -63,6 +63,28 @@ def test_listened_artists_are_rewarded(folder, play):
         assert not set(np.delete(shown, place)) & listened
 
 
+VISITS = (
+    b"userID\tartistID\ttagID\tday\tmonth\tyear\r\n"
+    b"2\t1\t1\t1\t5\t2009\r\n2\t3\t1\t1\t5\t2009\r\n2\t1\t2\t3\t4\t2009\r\n"
+    b"40\t1\t1\t1\t5\t2009\r\n41\t7\t5\t2\t6\t2008\r\n40\t7\t5\t3\t4\t2009\r\n"
+)
+LISTENERS = b"userID\tartistID\tweight\r\n2\t7\t13\r\n2\t1\t1\r\n40\t3\t99\r\n40\t7\t2\r\n"
+
+
+def test_visitors_reward_the_artists_they_listen_to_in_the_order_of_time(folder):
+    """Users 41 (who listens to nobody), 2, 40, 2 and 40; artist 7 has two listeners, 1 and 3 have one, and 9 has none."""
+    (folder / "user_taggedartists.dat").write_bytes(VISITS)
+    (folder / "user_artists.dat").write_bytes(LISTENERS)
+    data = lastfm(folder, check=False)
+    table = data.reward_table(artists=3)
+    assert table.arm_names == ["NA", "Sigur Rós", '"The" Who']
+    of_2, of_40 = [1, 1, 0], [1, 0, 1]
+    assert np.diff(table.state.prefix, axis=0).astype(int).tolist() == [[0, 0, 0], of_2, of_40, of_2, of_40]
+    assert data.reward_table(artists=1).arm_names == ["NA"]
+    with pytest.raises(ArgumentError, match="artists must be an integer between 1 and 3, got 4"):
+        data.reward_table(artists=4)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_named_with_what_to_do(folder, name):
     (folder / name).unlink()
@@ -157,3 +179,12 @@ def test_the_published_data_as_a_bandit(original, play):
     theta = np.linalg.solve(seen.T @ seen + np.eye(25), seen.T @ rewards[:4000].ravel())
     chosen = (rounds.contexts[4000:] @ theta).argmax(axis=1)
     assert 25 * (chosen == rounds.hidden[4000:]).mean() > 5.0
+
+
+def test_the_published_data_as_a_table(original):
+    table = original.reward_table()
+    assert (table.horizon, table.n_arms) == (11_394, 20)
+    assert table.arm_names[0] == "Lady Gaga"
+    assert round(float(table.means()[0] * 11_394)) == 3_060  # counted with awk
+    early, late = table.state.prefix[2848], table.state.prefix[-1] - table.state.prefix[-2849]
+    assert [table.arm_names[int(part.argmax())] for part in (early, late)] == ["The Beatles", "Lady Gaga"]

@@ -60,6 +60,21 @@ def test_movies_rated_high_enough_are_rewarded(folder):
         data.environment(liked_from=6)
 
 
+def rows(environment):
+    return np.diff(environment.state.prefix, axis=0).astype(int).tolist()
+
+
+def test_liked_movies_reward_all_their_genres_in_the_order_of_time(folder):
+    """Movies 3 (of no genre), 2, 2, 4, 1; ratings 5, 3, 5, 1, 4."""
+    data = movielens(folder, check=False)
+    table = data.reward_table()
+    assert table.arm_names == ["Drama", "War"]
+    assert rows(table) == [[0, 0], [0, 0], [1, 1], [0, 0], [1, 0]]
+    assert rows(data.reward_table(liked_from=1)) == [[0, 0], [1, 1], [1, 1], [0, 1], [1, 0]]
+    with pytest.raises(ArgumentError, match="liked_from must be an integer between 1 and 5"):
+        data.reward_table(liked_from=0)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_named_with_what_to_do(folder, name):
     (folder / name).unlink()
@@ -115,3 +130,11 @@ def test_the_published_data_as_a_bandit(original, play):
     theta = np.linalg.solve(seen.T @ seen + np.eye(20), seen.T @ rewards[:4000].ravel())
     chosen = (rounds.contexts[4000:] @ theta).argmax(axis=1)
     assert 25 * (chosen == rounds.hidden[4000:]).mean() > 2.0
+
+
+def test_the_published_data_as_a_table(original):
+    table = original.reward_table()
+    assert (table.horizon, table.n_arms) == (100_000, 18)
+    best = np.argsort(table.means())[::-1][:2]
+    assert [table.arm_names[a] for a in best] == ["Drama", "Comedy"]
+    assert round(float(table.means()[best[0]] * 100_000)) == 24_605  # counted with awk

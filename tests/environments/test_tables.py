@@ -44,6 +44,13 @@ def test_a_table_describes_itself():
     assert environment.means() == pytest.approx(TABLE.mean(axis=0))
 
 
+def test_arms_may_have_names():
+    assert RewardTable(TABLE).arm_names == ["arm 0", "arm 1", "arm 2"]
+    assert RewardTable(TABLE, arm_names=["a", "b", "c"]).arm_names == ["a", "b", "c"]
+    with pytest.raises(ArgumentError, match="arm_names must hold 3 names, one per column, got 2"):
+        RewardTable(TABLE, arm_names=["a", "b"])
+
+
 def test_later_changes_of_the_callers_array_do_not_matter():
     table = TABLE.copy()
     environment = RewardTable(table)

@@ -162,6 +162,40 @@ def test_what_does_not_fit_is_said(tmp_path: Path, text: str, problems: list[str
         assert line.startswith(expected)
 
 
+TABLES = """
+title = "Patients"
+horizon = 500
+runs = 2
+budgets.pure = [0.5]
+
+[[environments]]
+kind = "DoctorReplay.reward_table"
+
+[[policies]]
+kind = "HTINF"
+"""
+
+
+def test_logged_patients_may_be_a_table(tmp_path: Path) -> None:
+    study = loaded(tmp_path, TABLES)
+    assert study.environments[0].horizon == 522
+    assert study.policies[0].n_arms == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ('"movielens.reward_table"\nfolder = "nowhere"\nliked_from = 9', "folder: must hold u.data, got "),
+        ('"movielens.reward_table"\nfolder = "nowhere"\nartists = 9', "artists: unknown argument"),
+        ('"lastfm.reward_table"\nfolder = "nowhere"\nartists = 9', "folder: must hold artists.dat, got "),
+        ('"lastfm.reward_table"\nfolder = 3', "folder: must be the name of a folder, got 3"),
+    ],
+)
+def test_tables_of_data_sets_take_their_arguments(tmp_path: Path, arguments: str, problem: str) -> None:
+    found = problems_of(tmp_path, changed(TABLES, '"DoctorReplay.reward_table"', arguments))
+    assert any(line.startswith(f"environments[0].{problem}") for line in found), found
+
+
 def test_features_that_differ_between_environments_fit_no_policy(tmp_path: Path) -> None:
     second = ARMS[ARMS.index("[[environments]]") : ARMS.index("[[policies]]")].replace("seed = 3", "seed = 4")
     assert "needs the features of its arms" in problems_of(tmp_path, ARMS + second)[0]

@@ -45,6 +45,7 @@ class Noise(StrEnum):
 class Paper(StrEnum):
     """The papers of ``studies.papers``, which is imported only where it is needed."""
 
+    adversarial = "adversarial"
     concentrated = "concentrated"
     dgs = "dgs"
 
@@ -204,7 +205,7 @@ def reproduce(
     jobs: Jobs = -1,
     seed: Annotated[int, typer.Option(min=0, help="Of everything; random instances change with it.")] = 1,
     data: Annotated[
-        Path | None, typer.Option(help="Folder with the Last.fm files; without it, what needs them is left out.")
+        Path | None, typer.Option(help="Folder with the files of Last.fm, or of MovieLens; what needs them is left out without.")
     ] = None,
     output: Output = None,
     force: Force = False,

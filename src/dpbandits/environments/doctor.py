@@ -69,7 +69,8 @@ class DoctorBandit(Bernoulli):
 class DoctorReplay(LoggedTrial):
     """The log of ACTG 175: what each patient got, and whether the CD4 count rose.
 
-    The trial gave the four treatments at random with equal shares (Hammer et al. 1996), which is what a replay needs.
+    The trial gave the four treatments at random with equal shares (Hammer et al. 1996), which is what a replay needs.  Patients are
+    in the order of their numbers in the trial; when they enrolled is not published.
 
     >>> DoctorReplay().counts.tolist()
     [532, 522, 524, 561]

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from ..validation import flag
+from ..validation import flag, integer
 from .features import principal_features, tfidf
 from .pools import Recommendations
 from .published import read_files, require_known, table
+from .tables import RewardTable
 
 _FILES = {
     "artists.dat": "c173881362c6b28551368fecb3c0be5a6a30a6cd859e1f5775413dfe46d48648",
@@ -63,6 +64,25 @@ class LastFM:
         users, _ = pd.factorize(self.listening["userID"])
         items = pd.Index(self.artists["id"]).get_indexer(self.listening["artistID"])
         return Recommendations(self.features(components), users, items, per_round=per_round)
+
+    def reward_table(self, *, artists: int = 20) -> RewardTable:
+        """Artists as arms and visits as rounds, in the order of time: reward 1 for every artist whom the visitor listens to.
+
+        A visit is a user on a date on which she tagged anything.  Most dates are the first of a month; within a date visits are in the
+        order of the file, which is that of users.  Whom she listens to has no date, so that it is the visitors who change.
+
+        Args:
+            artists: how many of those with most listeners; for equal numbers those whose identifier is smaller.
+        """
+        counts = self.listening.groupby("artistID")["userID"].nunique().sort_values(ascending=False, kind="stable")
+        chosen = counts.index[: integer("artists", artists, 1, len(counts))]
+        dates = ["year", "month", "day"]
+        visits = self.assignments.drop_duplicates(["userID", *dates]).sort_values(dates, kind="stable")
+        pairs = self.listening[self.listening["artistID"].isin(chosen)]
+        listens = pd.crosstab(pairs["userID"], pairs["artistID"]) > 0
+        rewards = listens.reindex(index=visits["userID"], columns=chosen, fill_value=False)
+        names = self.artists.set_index("id")["name"]
+        return RewardTable(rewards, arm_names=names[chosen].tolist(), name="Last.fm artists")
 
     def __repr__(self) -> str:
         people = f"{self.listening['userID'].nunique()} users, {len(self.artists)} artists, {len(self.listening)} listening rows"

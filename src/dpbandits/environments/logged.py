@@ -9,6 +9,7 @@ from scipy.stats import chisquare
 
 from ..errors import ArgumentError
 from .base import vector
+from .tables import RewardTable
 
 _CLEARLY_UNEVEN = 1e-6
 
@@ -70,6 +71,19 @@ class LoggedTrial:
     def mean(self) -> float:
         """The mean reward of all persons: what the trial's own allocation reached."""
         return float(self.rewards.mean())
+
+    def reward_table(self) -> RewardTable:
+        """A table whose t-th row holds the reward of the t-th record of every arm; shape (smallest count, K).
+
+        For policies that play against fixed tables.  Each number is real and each arm's are in their order, but a row is K persons and
+        not one person under K arms, whom no trial can show; and records beyond the smallest count are left out.
+
+        >>> LoggedTrial([0, 1, 1, 0, 1], [1.0, 0.0, 1.0, 1.0, 1.0]).reward_table().means().tolist()
+        [1.0, 0.5]
+        """
+        rounds = self.counts.min()
+        columns = [self.rewards[self.arms == a][:rounds] for a in range(self.n_arms)]
+        return RewardTable(np.column_stack(columns), arm_names=self.arm_names, name=repr(self))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} records, {self.n_arms} arms)"

@@ -13,6 +13,7 @@ from ..validation import flag, integer
 from .features import principal_features, tfidf
 from .pools import Recommendations
 from .published import read_files, require_known, table
+from .tables import RewardTable
 
 _FILES = {
     "u.data": "06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490",
@@ -62,10 +63,28 @@ class MovieLens:
             per_round: how many movies each round shows.
             liked_from: the lowest rating that counts as liked.
         """
-        liked = self.ratings[self.ratings["rating"] >= integer("liked_from", liked_from, 1, 5)]
+        liked = self.ratings[self._liked(liked_from)]
         users, _ = pd.factorize(liked["user"])
         items = pd.Index(self.movies["movie"]).get_indexer(liked["movie"])
         return Recommendations(self.features(components), users, items, per_round=per_round)
+
+    def reward_table(self, *, liked_from: int = 4) -> RewardTable:
+        """Genres as arms and ratings as rounds, in the order of time: reward 1 where the movie was liked and is of the genre.
+
+        The next person names the movie that she has just seen, and a genre had been picked for her: a hit if she liked the movie
+        and it is of that genre, for a movie may have several.  A genre that many watch earns more than one that few watch and like.
+        What she would have said of another movie is nowhere in the data.  A round is one rating, so that what protects a round
+        protects a rating.  "unknown" is no genre; where a movie has no other, all arms get 0.
+
+        Args:
+            liked_from: the lowest rating that counts as liked.
+        """
+        genres = [name for name in self.genres if name != "unknown"]
+        shown = self.movies.set_index("movie").loc[self.ratings["movie"], genres].to_numpy(dtype=bool)
+        return RewardTable(shown & self._liked(liked_from).to_numpy()[:, None], arm_names=genres, name="MovieLens genres")
+
+    def _liked(self, liked_from: int) -> pd.Series:
+        return self.ratings["rating"] >= integer("liked_from", liked_from, 1, 5)
 
     def __repr__(self) -> str:
         return f"MovieLens({self.ratings['user'].nunique()} users, {len(self.movies)} movies, {len(self.ratings)} ratings)"

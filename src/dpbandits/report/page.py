@@ -55,7 +55,7 @@ class _Page:
     """One page in the making."""
 
     def __init__(self, gallery: Path, record: StudyRecord) -> None:
-        self.gallery, self.record, self.result = gallery, record, record.result
+        self.gallery, self.record, self.result = gallery, record, record.detailed
         self.policies: list[dict[str, Any]] = self.result.info.get("policies", [])
         self.scenes = scenes(self.result)
         self.trials = [] if record.replay is None else list(trials(record.replay, self.scenes))

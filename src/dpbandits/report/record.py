@@ -41,6 +41,7 @@ class StudyRecord:
         claims: what was measured of a paper, first on the page.
         exhibits: figures that follow them.
         notes: what a reader of the claims has to know besides.
+        shown: environments whose results the page shows by themselves; None for all.
     """
 
     title: str
@@ -54,3 +55,14 @@ class StudyRecord:
     claims: Sequence[Claim] = ()
     exhibits: Sequence[Exhibit] = ()
     notes: Sequence[str] = ()
+    shown: Sequence[str] | None = None
+
+    @property
+    def detailed(self) -> Result:
+        """The result in the environments that the page shows."""
+        if self.shown is None:
+            return self.result
+        runs, frame = (table[table["environment"].isin(self.shown)] for table in (self.result.runs, self.result.frame))
+        played = set(zip(runs["policy"], runs["budget"], strict=True))
+        policies = [entry for entry in self.result.info["policies"] if (entry["policy"], entry["budget"]) in played]
+        return Result(frame.reset_index(drop=True), runs.reset_index(drop=True), {**self.result.info, "policies": policies})

@@ -51,6 +51,7 @@ class Plan:
         cells: what to simulate.
         assess: from their results to claims and figures.
         notes: what a reader of the claims has to know besides.
+        shown: environments, by their ``repr``, whose results the page shows by themselves; None for all.
     """
 
     title: str
@@ -58,6 +59,7 @@ class Plan:
     cells: Sequence[Cell]
     assess: Callable[[Results], Findings]
     notes: Sequence[str] = ()
+    shown: Sequence[str] | None = None
 
 
 def spoken(rounds: int) -> str:

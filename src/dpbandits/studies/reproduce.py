@@ -43,6 +43,7 @@ def reproduce(plan: Plan, size: Size, beside: Path, *, n_jobs: int = -1, progres
         claims=findings.claims,
         exhibits=findings.exhibits,
         notes=[_QUICK, *plan.notes] if size.quick else plan.notes,
+        shown=plan.shown,
     )
 
 

@@ -18,6 +18,7 @@ from ..environments import (
     ArmsEnvironment,
     Bernoulli,
     ContextEnvironment,
+    DoctorReplay,
     GaussianContexts,
     LinearArms,
     LoggedTrial,
@@ -161,7 +162,10 @@ def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:
         "classification": classification,
         "classifier_advice": classifier_advice,
         "lastfm": _lastfm_reader(folder),
+        "lastfm.reward_table": _artists_reader(folder),
         "movielens": _movielens_reader(folder),
+        "movielens.reward_table": _genres_reader(folder),
+        "DoctorReplay.reward_table": _patients,
     }
 
 
@@ -232,3 +236,21 @@ def _movielens_reader(beside: Path) -> Callable[..., Recommendations]:
         return data.environment(components=components, per_round=per_round, liked_from=liked_from)
 
     return read
+
+
+def _artists_reader(beside: Path) -> Callable[..., RewardTable]:
+    def read(folder: Any, artists: int = 20) -> RewardTable:
+        return lastfm(_inside(beside, folder)).reward_table(artists=artists)
+
+    return read
+
+
+def _genres_reader(beside: Path) -> Callable[..., RewardTable]:
+    def read(folder: Any, liked_from: int = 4) -> RewardTable:
+        return movielens(_inside(beside, folder)).reward_table(liked_from=liked_from)
+
+    return read
+
+
+def _patients() -> RewardTable:
+    return DoctorReplay().reward_table()

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..plans import Plan, Size
-from . import concentrated, dgs
+from . import adversarial, concentrated, dgs
 
-PAPERS: dict[str, Callable[[Size], Plan]] = {"concentrated": concentrated.plan, "dgs": dgs.plan}
+PAPERS: dict[str, Callable[[Size], Plan]] = {
+    "adversarial": adversarial.plan,
+    "concentrated": concentrated.plan,
+    "dgs": dgs.plan,
+}
 
 __all__ = ["PAPERS"]
