@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from dpbandits import EXP3, ArgumentError
-from dpbandits.algorithms.adversarial import init, learn_exp3
+from dpbandits.algorithms.learners.batches import init
+from dpbandits.algorithms.learners.unbounded import learn_exp3
 from dpbandits.environments import RewardTable
 from dpbandits.report.claims import FAILS, HOLDS, Claim
 from dpbandits.report.record import StudyRecord
