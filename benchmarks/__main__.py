@@ -1,4 +1,4 @@
-"""Run all benchmarks, or those named on the command line: ``python -m benchmarks [simulation] [linear] [adversarial] [serving] [startup]``."""
+"""Run all benchmarks, or those named: ``python -m benchmarks [simulation] [linear] [adversarial] [serving] [startup]``."""
 
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ class EXP3(BatchedPolicy):
     When to choose: rewards that follow no law, propensities bounded away from zero for later evaluation.  ``HTINF`` has lower regret.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> policy = EXP3(3, budget=PureDP(0.1), seed=1)
         >>> policy.batch, round(policy.pull().propensity, 3)
         (10, 0.333)
@@ -81,6 +82,7 @@ class HTINF(BatchedPolicy):
     When to choose: the default for rewards that follow no law.  Regret at most ``30 sigma tau sqrt(K (T / tau + 1)) + tau``.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> policy = HTINF(3, budget=PureDP(0.1), seed=1)
         >>> policy.batch, round(policy.pull().propensity, 3)
         (10, 0.333)
@@ -127,6 +129,7 @@ class FTPL(BatchedPolicy):
     When to choose: many arms.  Its propensities have no closed form.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> policy = FTPL(3, budget=PureDP(0.1), seed=1)
         >>> policy.batch, policy.pull().propensity is None
         (10, True)

@@ -473,7 +473,7 @@ class BatchedEXP4(_MixturePolicy):
 
     Example:
         >>> BatchedEXP4(2, 3, budget=ApproxDP(1.0, 1e-5), horizon=10_000, variant="improved", seed=1).guarantee.holds
-        ApproxDP(1.0, 1e-05)
+        ApproxDP(epsilon=1.0, delta=1e-05)
     """
 
     card = Card(

@@ -87,6 +87,7 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
     EXP4 family with its logarithm.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> policy = ExpertConversion(2, 3, budget=PureDP(0.5), seed=1)
         >>> policy.batch, policy.pull([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]).propensity in (0.5, 1.0)
         (2, True)
