@@ -6,8 +6,8 @@ Times are processor times of this process, so that other work on the machine doe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -114,24 +114,44 @@ def _river(n_arms: int, dimension: int) -> tuple[Choose, Learn]:
 PEERS = {"pymab": _pymab, "MABWiser": _mabwiser, "river": _river}
 
 
-def _instance(rounds: int, n_arms: int, dimension: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features (T, d), mean rewards (T, K) and rewards (T, K) of arms that have a parameter each."""
-    rng = np.random.default_rng(5)
-    features = 1.0 / np.sqrt(dimension) + 0.316 * rng.standard_normal((rounds, dimension))
-    means = features @ _on_sphere(n_arms, dimension).T
-    return features, means, means + 0.1 * rng.standard_normal(means.shape)
+SMALL, LARGE = (1000, 5), (200, 25)  # rounds; arms, and features
+INSTANCES = 12
 
 
-def _run(peer: Callable[[int, int], tuple[Choose, Learn]], rounds: int, n_arms: int, dimension: int) -> tuple[float, float]:
-    """Regret, and microseconds per round."""
-    features, means, rewards = _instance(rounds, n_arms, dimension)
-    choose, learn = peer(n_arms, dimension)
-    start, regret = time.process_time(), 0.0
-    for x, mean, row in zip(features, means, rewards, strict=True):
-        arm = choose(x)
-        learn(x, arm, float(row[arm]))
-        regret += mean.max() - mean[arm]
-    return regret, 1e6 * (time.process_time() - start) / rounds
+class Instance(NamedTuple):
+    """Arms that have a parameter each."""
+
+    features: np.ndarray  # (T, d)
+    means: np.ndarray  # (T, K)
+    rewards: np.ndarray  # (T, K)
+
+    @classmethod
+    def drawn(cls, rounds: int, size: int, seed: int) -> Instance:
+        rng = np.random.default_rng(seed)
+        features = 1.0 / np.sqrt(size) + 0.316 * rng.standard_normal((rounds, size))
+        parameters = rng.standard_normal((size, size))
+        means = features @ (parameters / np.linalg.norm(parameters, axis=1, keepdims=True)).T
+        return cls(features, means, means + 0.1 * rng.standard_normal(means.shape))
+
+    def race(self, peer: Callable[[int, int], tuple[Choose, Learn]]) -> tuple[float, float]:
+        """Regret of a peer, and microseconds per round."""
+        choose, learn = peer(self.means.shape[1], self.features.shape[1])
+        start, regret = time.process_time(), 0.0
+        for x, mean, row in zip(*self, strict=True):
+            arm = choose(x)
+            learn(x, arm, float(row[arm]))
+            regret += mean.max() - mean[arm]
+        return regret, 1e6 * (time.process_time() - start) / len(self.means)
+
+    def ours(self) -> tuple[float, float]:
+        """The same of LinUCB, given a vector with a block per arm."""
+        rounds, size = self.means.shape
+        blocks = np.einsum("ab,ti->tabi", np.eye(size), self.features).reshape(rounds, size, size * size)
+        world = ContextTable(blocks, self.rewards, self.means)
+        # With this radius, ALPHA.
+        policy = dpb.LinUCB(size, size * size, reward_range=RANGE, subgaussian=0.0, parameter_bound=ALPHA, clip=False)
+        regret = play(policy, world, rounds, 0, 1, np.array([rounds])).tally.sums[0]
+        return regret, 1e6 * _least(lambda: play(policy, world, rounds, 0, 1, np.array([rounds])), 20) / rounds
 
 
 def _against_peers(ours: float) -> Iterator[Row]:
@@ -140,24 +160,24 @@ def _against_peers(ours: float) -> Iterator[Row]:
     The peers fit one model per arm to one feature vector per round.  Ours is one model of as many features for all arms, and draws 25
     feature vectors per round; given a vector with a block per arm it is their model, which 5 arms with 5 features make a fair race.
     """
-    rounds = 2000
-    features, means, rewards = _instance(rounds, 5, 5)
-    blocks = np.einsum("ab,ti->tabi", np.eye(5), features).reshape(rounds, 5, 25)
-    policy = dpb.LinUCB(5, 25, reward_range=RANGE, subgaussian=0.0, parameter_bound=ALPHA, clip=False)  # its radius is ALPHA
-    world = ContextTable(blocks, rewards, means)
-    regret = play(policy, world, rounds, 0, 1, np.array([rounds])).tally.sums[0]
-    seconds = _least(lambda: play(policy, world, rounds, 0, 1, np.array([rounds])), 20) / rounds
-    yield Row("LinUCB, 5 arms with 5 features each as 25 features", 1e6 * seconds, "us", "", f"regret {regret:.2f}")
+    instances = [Instance.drawn(*SMALL, seed) for seed in range(INSTANCES)]
+    regrets, seconds = zip(*(instance.ours() for instance in instances), strict=True)
+    yield Row("LinUCB, 5 arms with 5 features each as 25 features", min(seconds), "us", "", _said(regrets))
     for name, peer in PEERS.items():
         try:
-            theirs, small = _run(peer, rounds, 5, 5)
-            large = min(_run(peer, 200, 25, 25)[1] for _ in range(3))
+            theirs, small = zip(*(instance.race(peer) for instance in instances), strict=True)
+            large = min(Instance.drawn(*LARGE, seed).race(peer)[1] for seed in range(3))
         except ImportError:
             yield Row(f"  {name}", np.nan, "", "", "not installed")
             continue
-        yield Row(f"  {name}, the same rounds and rewards", small, "us", "", f"regret {theirs:.2f}")
-        yield Row(f"  {name} against ours", small / (1e6 * seconds), "x")
+        yield Row(f"  {name}, the same rounds and rewards", min(small), "us", "", _said(theirs))
+        yield Row(f"  {name} against ours", min(small) / min(seconds), "x")
         yield Row(f"  {name}, 25 arms, 25 features", large, "us", "", "one model per arm")
         yield Row(
             f"  {name} against our LinUCB with d = K = 25", large / ours, "x", ">= 25 (fastest)", "ours draws its contexts, too"
         )
+
+
+def _said(regrets: Sequence[float]) -> str:
+    error = np.std(regrets, ddof=1) / np.sqrt(len(regrets))
+    return f"regret {np.mean(regrets):.1f} +- {error:.1f}, {SMALL[0]} rounds"
