@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 from scipy.stats import beta, norm
 
 Bound = Callable[[float, float], float]
@@ -43,6 +44,21 @@ def epsilon_bound(missed: float, false: float) -> float:
 def mu_bound(missed: float, false: float) -> float:
     """The least mu that GDP needs for these error rates: a refutation of smaller claims (Nasr et al. 2023)."""
     return max(0.0, float(norm.isf(false) - norm.ppf(missed)))
+
+
+def zcdp_bound(missed: float, false: float) -> float:
+    """sqrt(2 rho) for the least rho that zCDP needs: of what is seen, the Renyi divergence of order alpha is at most alpha rho."""
+    return float(np.sqrt(2 * max(0.0, _rho(1 - missed, false), _rho(1 - false, missed))))
+
+
+def _rho(p: float, q: float) -> float:
+    """The largest D_alpha(Bernoulli(p) || Bernoulli(q)) / alpha, for p > q; it grows with p and falls with q."""
+    if p <= q or q >= 1.0:
+        return 0.0
+    a = np.geomspace(1e-3, 60.0, 60) + 1.0
+    with np.errstate(divide="ignore"):
+        terms = np.stack([a * np.log(p) + (1 - a) * np.log(q), a * np.log1p(-p) + (1 - a) * np.log1p(-q)])
+    return float((logsumexp(terms, axis=0) / (a - 1) / a).max())
 
 
 def linear_score(world_0: np.ndarray, world_1: np.ndarray) -> np.ndarray:

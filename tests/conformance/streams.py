@@ -7,10 +7,10 @@ import json
 import numpy as np
 from suite import CASES, Case, contexts_of
 
-from dpbandits.environments import RewardTable
+from dpbandits.environments import AdviceTable, RewardTable
 from dpbandits.environments.contexts import ContextTable
 from dpbandits.kernel import Kernel
-from dpbandits.policies import Policy
+from dpbandits.policies import AdvicePolicy, Policy
 from dpbandits.simulation.contexts import context_loop
 from dpbandits.simulation.loops import arms_loop, new_tally
 from dpbandits.simulation.running import play
@@ -18,14 +18,15 @@ from dpbandits.simulation.seeding import identity, stream
 
 ROUNDS = 3000
 SEED = 11
-Table = RewardTable | ContextTable
+Table = RewardTable | ContextTable | AdviceTable
 
 
 def table(policy: Policy, rounds: int = ROUNDS) -> Table:
     """Rewards 0 or 1 of a kind that the policy meets; sums of them are exact in any order."""
     rng, contexts = np.random.default_rng(1), contexts_of(policy)
-    if contexts is None:
-        return RewardTable((rng.random((rounds, policy.n_arms)) < [0.7, 0.5, 0.3][: policy.n_arms]).astype(float))
+    if contexts is None or isinstance(policy, AdvicePolicy):
+        rewards = (rng.random((rounds, policy.n_arms)) < [0.7, 0.5, 0.3][: policy.n_arms]).astype(float)
+        return RewardTable(rewards) if contexts is None else AdviceTable(contexts[:rounds].swapaxes(1, 2), rewards)
     contexts = contexts[:rounds]
     means = 0.5 + 0.5 * contexts[:, :, 0]
     return ContextTable(contexts, (rng.random(means.shape) < means).astype(float), means)
@@ -76,7 +77,9 @@ def by_hand(policy: Policy, world: Table) -> list[int]:
         policy._privacy_rng = stream(SEED, "privacy", owner, 0)
     if policy.card.randomised:
         policy._choice_rng = stream(SEED, "policy", owner, 0)
-    if isinstance(world, ContextTable):
+    if isinstance(world, AdviceTable):
+        views, rewards = list(world.state.advice.swapaxes(1, 2)), world.state.rewards
+    elif isinstance(world, ContextTable):
         views, rewards = list(world.state.contexts), world.state.rewards
     else:
         rewards = np.diff(world.state.prefix, axis=0)

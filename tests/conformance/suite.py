@@ -1,6 +1,6 @@
 """What the conformance suite runs on: every registered policy, and what an algorithm may add about itself.
 
-A registered class is in the suite by being registered.  What the registry cannot know stands in three tables: ``REFERENCES`` in
+A registered class is in the suite by being registered.  What the registry cannot know stands in tables: ``REFERENCES`` in
 ``references.py``, where every class needs a textbook implementation, of which ``test_open_channel`` reminds; ``SMALL``, for classes
 whose example releases late; ``VARIANTS``, for arguments that make another algorithm of a class; ``MAPPED``, for those whose statistic is
 a linear map of sums; and ``BOUNDS``, for those with a published regret theorem.
@@ -27,7 +27,7 @@ from dpbandits.privacy.ledger import DRAWS, LINES, RELEASES, WHOLE
 # Constructor arguments that make a small instance release sooner than its example.
 SMALL: dict[str, dict[str, Any]] = {
     name: {"failure_probability": 0.9} for name in ("DPSE", "GOPE", "AdaCGOPE", "AdaRGOPEVar", "OutputGOPE", "HannaGOPE", "DPDPE")
-}
+} | {name: {"batch": 4} for name in ("EXP4", "BatchedEXP4", "FrozenEXP4")}
 
 # Arguments of further cases, in the suite as ``Class/value``.
 VARIANTS: dict[str, list[tuple[str, Any]]] = {
@@ -40,6 +40,11 @@ VARIANTS: dict[str, list[tuple[str, Any]]] = {
 # up to the rounding of the map.
 MAPPED = {"AdaCGOPE", "AdaCGOPE/published", "OutputGOPE"}
 ROUNDING = 1e-9
+
+# Their sums weigh every record differently.  A realised sensitivity is that of the record of the batch which moves the sums farthest;
+# a sensitivity for the worst case is attained where there is one.
+REALISED = {"EXP4", "FrozenEXP4"}
+WORST = {"BatchedEXP4", "BatchedEXP4/improved"}
 
 
 ROUNDS = 30_000  # as far as a history goes

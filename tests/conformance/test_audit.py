@@ -13,19 +13,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from audits import Bound, epsilon_bound, lower_bound, mu_bound
+from audits import Bound, epsilon_bound, lower_bound, mu_bound, zcdp_bound
+from scipy.stats import norm
 from streams import Run, loop_in
-from suite import PRIVATE, ROUNDS, Case, contexts_of, gaussian_mu_of, over
+from suite import ADVISED, PRIVATE, ROUNDS, Case, contexts_of, gaussian_mu_of, over
 
 import dpbandits
 from dpbandits import ZCDP, ApproxDP, PureDP
-from dpbandits.environments import RewardTable
+from dpbandits.environments import AdviceTable, RewardTable
 from dpbandits.environments.contexts import ContextTable
 from dpbandits.kernel import Kernel, bind, kernel, unbound
-from dpbandits.policies import Policy, steps
+from dpbandits.policies import AdvicePolicy, Policy, steps
+from dpbandits.privacy import LaplaceVector
 from dpbandits.privacy.channels import perturb
 from dpbandits.privacy.continual import disclose
-from dpbandits.privacy.ledger import RELEASES
+from dpbandits.privacy.ledger import RELEASES, grown
 from dpbandits.simulation import contexts, loops
 
 ALPHA = 1e-4
@@ -34,8 +36,15 @@ PLANNED: dict[str, dict[str, Any]] = {  # arguments for few releases
     "AdaCOFUL": {"horizon": 16, "growth": 0.5},
     "LinearThompson": {"horizon": 16},
     "PrivateLinUCB": {"horizon": 16},
+    # Noise is that of the farthest possible movement, which the first person's record makes: play follows the experts, who agree on an
+    # arm; and where noise is for the worst case, there is one arm.
+    "EXP4": {"batch": 2, "mixing": 0.0},
+    "BatchedEXP4": {"batch": 2, "n_arms": 1, "mixing": 1.0},
+    "FrozenEXP4": {"batch": 2, "mixing": 0.0},
 }
 PLAYED = 60  # rounds of these
+BATCHES = 20_000  # of policies that hear experts, per world
+FEWER = 1000  # runs of these for the black-box attacker
 SEEN = 3  # releases that the white-box attacker sees, where there are so many
 LATER = 40  # rounds after the first release over which the black-box attacker counts arms
 
@@ -46,6 +55,8 @@ def claim(policy: Policy) -> tuple[float, Bound]:
     """What is promised, and the bound that refutes it."""
     if isinstance(policy.budget, PureDP):
         return policy.budget.epsilon, epsilon_bound
+    if isinstance(policy.channel, LaplaceVector):
+        return float(np.sqrt(2 * policy.meter.limit)), zcdp_bound
     return gaussian_mu_of(policy.budget), mu_bound
 
 
@@ -84,12 +95,12 @@ def audible(case: Case) -> Policy:
     """
     budget = ApproxDP(5.0, 1e-5) if isinstance(case.budget, ApproxDP) else case.budget
     options = dict(PLANNED.get(case.cls.__name__, {}))
-    if options and isinstance(budget, PureDP):
+    if options and isinstance(budget, PureDP) and case not in ADVISED:
         options["dimension"] = 1
     return case.under(budget).make(**options)
 
 
-def loop_of(policy: Policy, kind: type[RewardTable | ContextTable], planted: Kernel | None) -> Kernel:
+def loop_of(policy: Policy, kind: type[RewardTable | ContextTable | AdviceTable], planted: Kernel | None) -> Kernel:
     """The compiled loop over tables, with another mechanism at the wall where one is planted."""
     if planted is None:
         return loop_in(policy, kind)
@@ -141,10 +152,57 @@ def canary_in_context(dimension: int) -> list[ContextTable]:
     return [ContextTable(contexts, rewards) for rewards in table]
 
 
+@cache
+def canary_with_advice(n_arms: int, n_experts: int, batch: int, rounds: int) -> tuple[AdviceTable, AdviceTable]:
+    """The first person of every batch is a canary; all experts are certain of arm 0, and after the first batch each of another one."""
+    advice = np.eye(n_arms)[np.arange(n_experts) % n_arms * np.ones((rounds, 1), int)]
+    advice[: rounds if rounds > PLAYED else batch] = np.eye(n_arms)[0]
+    worlds = []
+    for value in (0.0, 1.0):
+        rewards = np.full((rounds, n_arms), 0.5)
+        rewards[::batch] = value
+        worlds.append(AdviceTable(advice, rewards))
+    return worlds[0], worlds[1]
+
+
+@kernel
+def _recording(running, family, scale, statistic, release, rng):
+    """Keep every release in a row of the memory, which nobody else uses where releases are independent."""
+    mechanism(running, family, scale, statistic, release, rng)
+    for i in range(release.size):
+        running.memory[running.clock[0], i] = release[i]
+    running.clock[0] += 1
+
+
+def observe_with_advice(policy: AdvicePolicy, planted: Kernel, later: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The same for policies whose batches are alike, and independent: those of one run stand for many first ones."""
+    released, counted = [], []
+    rngs = [np.random.default_rng([7, k]) for k in range(3)]
+    loop = loop_of(policy, AdviceTable, bind(_recording, mechanism=planted))
+    batch, size = policy.batch, policy._wall.statistic.size
+    shape = policy.n_arms, policy.n_experts, batch
+    for many, few in zip(canary_with_advice(*shape, BATCHES * batch), canary_with_advice(*shape, PLAYED), strict=True):
+        run = Run(policy, many, rngs, loop)
+        run.wall = run.wall._replace(running=run.wall.running._replace(memory=np.zeros((BATCHES, size))))
+        while run.until(many.horizon) == loops.LEDGER_FULL:
+            run.wall = run.wall._replace(ledger=grown(run.wall.ledger))
+        assert run.wall.running.clock[0] == BATCHES
+        released.append(run.wall.running.memory)
+        counts = []
+        for _ in range(FEWER if later else 0):
+            run = Run(policy, few, rngs, loop_in(policy, AdviceTable))
+            run.until(batch + later)
+            counts.append(run.tally.counts)
+        counted.append(np.array(counts, float))
+    return released, counted
+
+
 def observe(policy: Policy, seen: int, later: int, planted: Kernel | None = None) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """For both worlds: the first releases of every run, shape (RUNS, seen * n), and the arms' shares, shape (RUNS, K)."""
     if policy._counter() is not None:
         return observe_sums(policy, planted or disclose)
+    if isinstance(policy, AdvicePolicy):
+        return observe_with_advice(policy, planted or disclose, later)
     released, counted = [], []
     rngs = [np.random.default_rng([7, k]) for k in range(3)]
     loop = loop_of(policy, RewardTable, planted)
@@ -237,11 +295,18 @@ def test_one_scalar_of_noise_for_all_arms_is_caught():
     assert lower_bound(*released, epsilon_bound, ALPHA) > 3 * policy.budget.epsilon
 
 
-@pytest.mark.parametrize("bound", [epsilon_bound, mu_bound])
+@pytest.mark.parametrize("bound", [epsilon_bound, mu_bound, zcdp_bound])
 def test_equal_worlds_show_no_loss(bound: Bound):
     rng = np.random.default_rng(1)
     worlds = rng.normal(size=(2, RUNS, 4))
     assert lower_bound(*worlds, bound, ALPHA) == 0.0
+
+
+def test_a_bound_on_zcdp_covers_gaussian_noise_and_reaches_most_of_it():
+    # mu = sqrt(2 rho) = 1.  An event says less than the noise: what any threshold shows of N(1, 1) against N(0, 1) is about 0.79.
+    assert zcdp_bound(norm.cdf(-0.5), norm.sf(0.5)) == pytest.approx(0.786, abs=0.002)
+    thresholds = np.linspace(-4.0, 5.0, 200)
+    assert max(zcdp_bound(norm.cdf(c - 1.0), norm.sf(c)) for c in thresholds) < 1.0
 
 
 def test_bounds_cover_and_reach_the_truth():

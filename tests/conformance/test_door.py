@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from suite import CASES, CONTEXTUAL, FIRST_OF_CLASS, Case, frozen, over, play, pull, snapshot
+from suite import ADVISED, CASES, CONTEXTUAL, FIRST_OF_CLASS, VIEWING, Case, frozen, over, play, pull, snapshot
 
 import dpbandits
 from dpbandits import RDP, ZCDP, ApproxDP, ArgumentError, PureDP, UpdateError
@@ -224,7 +224,78 @@ def test_bad_contexts_change_nothing(case: Case, contexts: Any):
     assert policy.update(0.5, waiting) is True
 
 
-@over([case for case in FIRST_OF_CLASS if case not in CONTEXTUAL])
+HALVES = [[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+BAD_ADVICE = [
+    None,
+    0,
+    "advice",
+    {"advice": 1},
+    np.zeros(3),
+    HALVES,
+    np.full((3, 4), 0.25),
+    np.full((1, 4, 3), 1 / 3),
+    [*HALVES, [1.0]],
+    [*HALVES, ["0", "0", "1"]],
+    [*HALVES, [0.0, 0.0, None]],
+    [*HALVES, [1j, 0.0, 0.0]],
+    [*HALVES, [0.5, 0.6, -0.1]],
+    [*HALVES, [0.0, 0.0, 0.0]],
+    [*HALVES, [0.5, 0.5, 0.5]],
+    [*HALVES, [0.5, 0.5, 1e-5]],
+    [*HALVES, [math.nan, 0.5, 0.5]],
+    [*HALVES, [math.inf, 0.0, 0.0]],
+    np.full((4, 3), 1e200),
+]
+
+
+@over(ADVISED)
+@pytest.mark.parametrize("advice", BAD_ADVICE, ids=lambda v: str(v)[:60])
+def test_bad_advice_changes_nothing(case: Case, advice: Any):
+    policy = case.make(seed=2)
+    play(policy, lambda d: 0.5, until=1)
+    waiting = pull(policy)
+    before = snapshot(policy)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ArgumentError, match=r"^advice must") as caught:
+            policy.pull(advice)
+    assert caught.value.argument == "advice"
+    assert snapshot(policy) == before
+    assert policy.update(0.5, waiting) is True
+
+
+@over(ADVISED)
+@pytest.mark.parametrize("kind", [np.float32, np.int64, np.bool_, list, np.asfortranarray])
+def test_advice_of_any_numeric_kind_is_taken_and_left_alone(case: Case, kind: Any):
+    views = np.eye(3)[np.random.default_rng(1).integers(0, 3, (40, 4))]
+    one, other = case.make(seed=2), case.make(seed=2)
+    for view in views:
+        given = view.tolist() if kind is list else kind(view)
+        decision = one.pull(given)
+        assert decision.arm == other.pull(view).arm
+        assert np.array_equal(given, view)
+        if not isinstance(given, list):
+            given[...] = 0
+        assert one.update(0.5, decision)
+        assert other.update(0.5)
+    assert frozen(one._public) == frozen(other._public)
+
+
+@over([case for case in FIRST_OF_CLASS if case in ADVISED])
+def test_advice_that_misses_one_by_rounding_is_made_to_sum_to_one(case: Case):
+    policy = case.make(seed=2, choices_public=True)
+    decision = policy.pull(np.full((4, 3), 0.3333333))
+    assert policy._progress.contexts[decision.number] == pytest.approx(np.full((3, 4), 1 / 3), rel=1e-15)
+
+
+@over([case for case in FIRST_OF_CLASS if case in ADVISED])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "4", None, math.nan, 10**6], ids=str)
+def test_a_bad_number_of_experts_is_named(case: Case, value: Any):
+    with pytest.raises(ArgumentError, match=r"^n_experts must be .* got"):
+        case.make(n_experts=value)
+
+
+@over([case for case in FIRST_OF_CLASS if case not in VIEWING])
 @pytest.mark.parametrize("contexts", [0, np.zeros((3, 2)), [], "contexts"], ids=str)
 def test_contexts_for_a_policy_without_any_change_nothing(case: Case, contexts: Any):
     policy = case.make(seed=2)

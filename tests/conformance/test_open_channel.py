@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 from references import REFERENCES, adac_ucb
 from references_in_context import TABLES, WORLD
+from references_with_advice import ADVICE, ARGUMENTS, HORIZON, PLAYS, REWARDS
 from scipy.stats import ks_2samp
-from suite import CASES, CONTEXTUAL, Case, over, scaled
+from suite import ADVISED, CASES, CONTEXTUAL, VIEWING, Case, over, scaled
 
 import dpbandits
 from dpbandits import ZCDP, PureDP
-from dpbandits.environments import Bernoulli, ContextTable
+from dpbandits.environments import AdviceTable, Bernoulli, ContextTable
 from dpbandits.simulation import simulate
 
 ALPHA = 1e-4
 MEANS = np.array([0.75, 0.6, 0.3])
-WRITTEN_DOWN = [case for case in CASES if isinstance(case.budget, ZCDP | PureDP | None) and case not in CONTEXTUAL]
+WRITTEN_DOWN = [case for case in CASES if isinstance(case.budget, ZCDP | PureDP | None) and case not in VIEWING]
 WRITTEN_DOWN += [case.under(scaled(case.budget, 0.1)) for case in WRITTEN_DOWN if case.budget]
 
 
@@ -25,7 +26,7 @@ def sizes(case: Case) -> tuple[int, int]:
 
 
 def test_every_registered_class_has_a_reference():
-    assert {case.name for case in CASES} <= {*REFERENCES, *TABLES}
+    assert {case.name for case in CASES} <= {*REFERENCES, *TABLES, *PLAYS}
 
 
 @over(WRITTEN_DOWN)
@@ -73,3 +74,26 @@ def test_the_comparison_in_context_has_power(case: Case):
     rng = np.random.default_rng(6)
     wrong = np.array([TABLES[case.cls.__name__].play(ZCDP(0.05), rng) for _ in range(150)])
     assert ks_2samp(regrets(case, case.budget, 1500), wrong.round(6)).pvalue < ALPHA
+
+
+# Policies that hear experts meet a fixed table, too.
+WITH_ADVICE = [case for case in ADVISED if isinstance(case.budget, ZCDP | PureDP | None)]
+WITH_ADVICE += [case.under(scaled(case.budget, 10.0)) for case in WITH_ADVICE if case.budget]
+
+
+def regrets_with_advice(case: Case) -> np.ndarray:
+    policy, table = case.make(**ARGUMENTS[case.name]), AdviceTable(ADVICE, REWARDS)
+    return simulate(policy, table, horizon=HORIZON, runs=2000, seed=5, record=[HORIZON]).runs["regret"].to_numpy().round(6)
+
+
+@over(WITH_ADVICE)
+def test_regret_with_advice_has_the_law_of_the_textbook(case: Case):
+    theirs = PLAYS[case.name](case.budget, 1000, np.random.default_rng(6))
+    assert ks_2samp(regrets_with_advice(case), theirs.round(6)).pvalue > ALPHA, theirs.mean()
+
+
+@over([case for case in WITH_ADVICE if isinstance(case.budget, ZCDP) and case.budget.rho == 5.0 and case.name != "BatchedEXP4"])
+def test_the_comparison_with_advice_has_power(case: Case):
+    # A tenth of the budget: sqrt(10) times the noise.
+    wrong = PLAYS[case.name](ZCDP(0.5), 1000, np.random.default_rng(6))
+    assert ks_2samp(regrets_with_advice(case), wrong.round(6)).pvalue < ALPHA

@@ -36,6 +36,8 @@ from .learners.simplex import draw, exponential_weights, recentre
 DONE = 0
 LONGEST = 0
 _MOST_ROUNDS = 10**12
+_LEAST_MIXING = 1e-12  # where noise is in proportion to 1 / gamma
+ROUNDED_UP = 1.0 + 2.0**-34  # more than rounding takes from a length of 10^5 numbers
 _COMPOSED = 6.0 * (
     1.0 - math.sqrt(2.0 / 3.0)
 )  # advanced composition with the constant 3 needs epsilon <= this times ln(1 / delta)
@@ -138,7 +140,7 @@ def summarise(params, raw, public, statistic):
 
 @kernel
 def sensitivity_realised(params, public, norm):
-    return params.width * public.facts[LONGEST] + params.slack
+    return params.width * public.facts[LONGEST] * ROUNDED_UP + params.slack
 
 
 @kernel
@@ -193,7 +195,7 @@ def summarise_by_reach(params, raw, public, statistic):
 @kernel
 def sensitivity_by_reach(params, public, norm):
     """At most 1 in each of N coordinates."""
-    return np.sqrt(float(params.n_experts))
+    return np.sqrt(float(params.n_experts)) * ROUNDED_UP
 
 
 @kernel
@@ -304,6 +306,10 @@ class _MixturePolicy(AdvicePolicy):
         """The tuning of least regret bound."""
         return tune(self.n_arms, self.n_experts, self._horizon, self._noise_at_most(), self._batch)
 
+    def _bound(self, batch: int, rate: float, mixing: float) -> float:
+        """On the regret of a given tuning."""
+        return regret_bound(self.n_arms, self.n_experts, self._horizon, self._noise_at_most(), batch, rate, mixing)
+
     def _noise_at_most(self) -> Noise:
         """The noise on an expert's mean loss, at gamma = 1 and tau = 1, where records move the statistic farthest."""
         scale = self.channel.multiplier * self._reach()
@@ -319,11 +325,11 @@ class _MixturePolicy(AdvicePolicy):
     @property
     def _least_probability(self) -> float:
         """No arm is drawn with less; without uniform play, nothing is known."""
-        return max(self._tuning.mixing / self.n_arms, 1e-12)
+        return self._tuning.mixing / self.n_arms or 1e-12
 
     def _movement(self) -> float:
         lo, hi = self.reward_range
-        return (hi - lo) * self._reach() / self.n_arms / self._least_probability + self._slack
+        return (hi - lo) * self._reach() / self.n_arms / self._least_probability * ROUNDED_UP + self._slack
 
     @property
     def _grid(self) -> float:
@@ -331,8 +337,8 @@ class _MixturePolicy(AdvicePolicy):
 
     @property
     def _slack(self) -> float:
-        # Rounding moves a coordinate of each record by half a step, after less than one part in 2**50 of a step's rounding of floats.
-        return self._grid * math.sqrt(self._sizes()[0]) * (1.0 + 2.0**-40)
+        # Rounding moves a coordinate of each record by half a step.
+        return self._grid * math.sqrt(self._sizes()[0])
 
     def _magnification(self) -> float:
         return 2.0 / self._least_probability
@@ -345,14 +351,13 @@ class _MixturePolicy(AdvicePolicy):
         found = self._found()
         rate = found.rate if self._rate is None else self._rate
         mixing = found.mixing if self._mixing is None else self._mixing
-        bound = found.bound
-        if (rate, mixing) != (found.rate, found.mixing):
-            bound = regret_bound(self.n_arms, self.n_experts, self._horizon, self._noise_at_most(), found.batch, rate, mixing)
-        self._tuning = Tuning(found.batch, rate, mixing, bound)
+        batch = self._batch or found.batch
+        as_found = (batch, rate, mixing) == found[:3]
+        self._tuning = Tuning(batch, rate, mixing, found.bound if as_found else self._bound(batch, rate, mixing))
         return EXP4Params(
             n_arms=self.n_arms,
             n_experts=self.n_experts,
-            batch=found.batch,
+            batch=batch,
             rate=rate,
             mixing=mixing,
             width=hi - lo,
@@ -461,7 +466,7 @@ class BatchedEXP4(_MixturePolicy):
             expert, in proportion to the most that a record of the batch moves that expert's sum (Algorithm 7).
         batch: rounds of a batch, tau; by default of the least regret bound, with ``calibration="paper"`` of Theorem 6.
         rate: eta; likewise.
-        mixing: gamma in (0, 1]; likewise.
+        mixing: gamma in [1e-12, 1]; likewise.
         **options: see ``Options``.  With ``calibration="paper"`` the noise is that of advanced composition, 3 sqrt(ln(1 / delta)) /
             epsilon; the default is the exact zCDP of independent Laplace noise, and less noise for the same guarantee.
 
@@ -503,7 +508,7 @@ class BatchedEXP4(_MixturePolicy):
             if options.get("noise") == "secure":
                 raise ArgumentError("noise must be 'simulation' for variant='improved', whose statistic is on no grid", "noise")
         if mixing is not None:
-            real("mixing", mixing, 0.0, 1.0, strict=True)
+            real("mixing", mixing, _LEAST_MIXING, 1.0)
         own = {"n_arms": n_arms, "n_experts": n_experts, "variant": self._variant, **self._tuned(horizon, batch, rate, mixing)}
         super().__init__(own, budget=budget, **options)
 
@@ -523,11 +528,11 @@ class BatchedEXP4(_MixturePolicy):
             raise ArgumentError(
                 f"horizon must be at least {least} for gamma <= 1/2 with calibration='paper', got {self._horizon}", "horizon"
             )
-        return found._replace(batch=self._batch or found.batch)
+        return found
 
     def _movement(self) -> float:
         if self._variant == "improved":
-            return math.sqrt(self.n_experts)
+            return math.sqrt(self.n_experts) * ROUNDED_UP
         return super()._movement()
 
 
@@ -691,19 +696,30 @@ class LocalEXP4(_MixturePolicy, LocalPolicy):
         super().__init__(own, budget=budget, **options)
 
     def _found(self) -> Tuning:
-        """eta and gamma as for EXP3 with as many arms, with ln N in the place of ln K; or those of Theorem 5.
-
-        Regret is at most ln N / eta + 2 eta K T E[loss^2] + gamma T + 1, with E[loss^2] <= 1 + 2 s^2 for noise of scale s.
-        """
-        lo, hi = self.reward_range
-        k, t, s = float(self.n_arms), float(self._horizon), self.noise_scale / (hi - lo)
-        log, few = math.log(k * t), math.log(max(self.n_experts, 2))
+        """eta and gamma as for EXP3 with as many arms, with ln N in the place of ln K; or those of Theorem 5, which has s >= 1."""
+        k, t, s, log, few = self._sizes_of_theorem_5()
         if self.calibration == "paper":
             rate = math.sqrt(few / (3.0 * t * k * (1.0 + 10.0 * s * s * log * log)))
-            return Tuning(1, rate, min(4.0 * rate * k * s * log, 1.0), 16.0 * math.sqrt(t * k * few) * log * s + 1.0)
+            return Tuning(1, rate, min(4.0 * rate * k * s * log, 1.0), 16.0 * math.sqrt(t * k * few) * log * max(s, 1.0) + 1.0)
         rate = math.sqrt(few / (2.0 * k * t * (1.0 + 2.0 * s * s + s * log)))
         mixing = min(2.0 * rate * s * k * log, 0.5)
         return Tuning(1, rate, mixing, few / rate + 2.0 * rate * k * t * (1.0 + 2.0 * s * s) + mixing * t + 1.0)
+
+    def _bound(self, batch: int, rate: float, mixing: float) -> float:
+        """Regret is at most ln N / eta + eta K T E[loss^2] / (1 - gamma) + gamma T + 1, with E[loss^2] <= 1 + 2 s^2 for noise of scale s.
+
+        No loss is below -1 / eta where eta K 2 s ln(KT) <= gamma, but with probability 1 / T.
+        """
+        k, t, s, log, few = self._sizes_of_theorem_5()
+        if mixing == 1.0 or 2.0 * rate * s * k * log > mixing * (1.0 + 1e-9):
+            return math.inf
+        return few / rate + rate * k * t * (1.0 + 2.0 * s * s) / (1.0 - mixing) + mixing * t + 1.0
+
+    def _sizes_of_theorem_5(self) -> tuple[float, float, float, float, float]:
+        """K, T, the scale of the noise on a loss, ln(KT) and ln N."""
+        lo, hi = self.reward_range
+        k, t = float(self.n_arms), float(self._horizon)
+        return k, t, self.noise_scale / (hi - lo), math.log(k * t), math.log(max(self.n_experts, 2))
 
     def _movement(self) -> float:
         lo, hi = self.reward_range

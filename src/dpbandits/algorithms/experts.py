@@ -16,6 +16,7 @@ from typing import Unpack
 
 from ..kernel import bind, kernel, unbound
 from ..policies import AdvicePolicy, Card, Kernels, Options, register
+from ..policies.protocol import one_round
 from ..privacy.budgets import Budget
 from ..validation import choice, integer, real
 from .learners.batches import ARM, CHANNELS, DONE, BatchedPolicy, Learner, conversion
@@ -48,11 +49,6 @@ def note_round(params, public, arm, x, n):
     public.clock[DONE] += n
 
 
-@kernel
-def hold_one_round(params, public, arm):
-    return 1
-
-
 @cache
 def over_experts(learner: Learner) -> Kernels:
     """The kernels of a policy in which the learner's arms are experts."""
@@ -60,7 +56,7 @@ def over_experts(learner: Learner) -> Kernels:
         prepare=bind(prepare_expert, prepare=learner.prepare, pick=learner.choose),
         choose=choose_advised,
         note=note_round,
-        hold=hold_one_round,
+        hold=one_round,
     )
 
 
