@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from ...cells import Results
 from ...claims import curve, measured
 from ...plans import Findings, Size, spoken
 from .parts import PAPER, SLACK, Section, horizon_of, runs_of
+from .sweeps import Sweep, grows, slopes
 from .worst import LEARNERS, USUAL_ARMS, USUAL_EPSILON, Probe, Setting, bound, log_weights
 
 GROWTH, QUICK_GROWTH = (0.1, 0.3, 1.0, 3.0), (0.1, 0.3, 1.0)  # of rounds, in units of the horizon
@@ -30,16 +30,6 @@ PUBLISHED = "Table 1, at the published constants"
 UNBATCHED = "Against noise on every reward"
 
 _COROLLARIES = {"EXP3": "Corollary 1", "HTINF": "Corollary 2", "FTPL": "Corollary 3"}
-
-
-class Sweep(NamedTuple):
-    """What is varied, and in which settings."""
-
-    symbol: str
-    name: str
-    values: Sequence[float]
-    settings: Callable[[str], list[Setting]]
-    held: str
 
 
 class Scaling:
@@ -104,16 +94,8 @@ class Scaling:
         return Findings([*grown, *published, *compared], [self._table(results, grown), self._ratios(results)])
 
     def _grows(self, name: str, sweep: Sweep, settings: Sequence[Setting], reading: str, results: Results) -> Claim:
-        proved = float(np.log([bound(name, s.horizon, s.n_arms, s.epsilon) for s in settings]) @ log_weights(sweep.values))
-        return Claim(
-            f"{name}: worst regret grows with {sweep.symbol} no faster than the bound, whose slope is {proved:.2f} here. Measured: the "
-            f"slope of log regret in log {sweep.symbol}, for {sweep.name} from {spoken_value(min(sweep.values))} to "
-            f"{spoken_value(max(sweep.values))} ({sweep.held}).",
-            f"{PAPER}, {_COROLLARIES[name]}",
-            reading,
-            measured(self.probe.columns(results, settings), self.probe.slope(sweep.values)),
-            Expectation(high=proved + SLACK),
-        )
+        bounds = [bound(name, one.horizon, one.n_arms, one.epsilon) for one in settings]
+        return grows(name, sweep, settings, bounds, self.probe, results, f"{PAPER}, {_COROLLARIES[name]}", reading)
 
     def _saves(self, name: str, results: Results) -> list[Claim]:
         """What batches are there for."""
@@ -159,20 +141,10 @@ class Scaling:
             "figure-table-1",
             "Table 1: regret against rounds, arms and 1/ε",
             "Largest mean regret over the instances, with 95 % bars; both axes are logarithmic, and the dashed line has the exponent of "
-            f"√(KT/ε). Fitted slopes with 95 % intervals: {self._slopes(claims)}",
+            f"√(KT/ε). Fitted slopes with 95 % intervals: {slopes(LEARNERS, self.sweeps, claims)}",
             "Worst regret of EXP3, HTINF and FTPL against rounds, arms and one over epsilon on logarithmic axes.",
             panels,
         )
-
-    def _slopes(self, claims: Sequence[Claim]) -> str:
-        parts = []
-        for i, sweep in enumerate(self.sweeps):
-            of = zip(LEARNERS, claims[i * len(LEARNERS) :], strict=False)
-            found = ", ".join(
-                f"{name} {claim.measured.mean:.2f} {claim.range} (bound {_proved(claim):.2f})" for name, claim in of
-            )
-            parts.append(f"in {sweep.symbol}, {found}")
-        return "; ".join(parts) + "."
 
     def _ratios(self, results: Results) -> Exhibit:
         lines = []
@@ -194,16 +166,3 @@ class Scaling:
             "Ratio of worst regrets, batches over noise on every reward, against epsilon.",
             [Panel(title, "ε", "ratio of worst regrets", lines, line=1.0)],
         )
-
-
-def _proved(claim: Claim) -> float:
-    return claim.expected.high - SLACK
-
-
-def spoken_value(value: float) -> str:
-    """Rounds, arms or one over epsilon as one says them.
-
-    >>> spoken_value(1_000_000), spoken_value(2.0), spoken_value(50.0)
-    ('1M', '2', '50')
-    """
-    return spoken(round(value)) if value >= 1000 else f"{value:g}"

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from ....algorithms import EXP3, FTPL, HTINF
-from ....environments import SwitchingBest
+from ....environments import ArmsEnvironment, ContextEnvironment, SwitchingBest
 from ....policies import Policy
 from ....privacy import PureDP
 from ....report.exhibits import Series
@@ -24,6 +24,19 @@ from ...claims import Statistic, curve
 USUAL_ARMS, USUAL_EPSILON = 4, 0.1
 
 LEARNERS: dict[str, type[EXP3 | HTINF | FTPL]] = {"EXP3": EXP3, "HTINF": HTINF, "FTPL": FTPL}
+
+
+class Playable(Protocol):
+    """A policy at some size, with instances to play; the tuple of what makes it different from others."""
+
+    @property
+    def horizon(self) -> int: ...
+
+    def policy(self) -> Policy: ...
+
+    def instance(self, gap: float, changes: bool) -> ArmsEnvironment | ContextEnvironment: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
 
 
 class Setting(NamedTuple):
@@ -49,9 +62,14 @@ class Setting(NamedTuple):
             **options,
         )
 
+    def instance(self, gap: float, changes: bool) -> SwitchingBest:
+        """One of a family."""
+        return instance(self.horizon, self.n_arms, gap, changes)
+
 
 @functools.cache
-def _instance(horizon: int, n_arms: int, gap: float, changes: bool) -> SwitchingBest:
+def instance(horizon: int, n_arms: int, gap: float, changes: bool) -> SwitchingBest:
+    """One arm is better by a gap; where it changes, another one is from a quarter of the rounds on."""
     best, switches = ([0, n_arms - 1], [horizon // 4]) if changes else ([n_arms // 2], [])
     return SwitchingBest(n_arms, best=best, switches=switches, horizon=horizon, gap=gap)
 
@@ -71,14 +89,14 @@ class Probe:
     runs: int
     seed: int
 
-    def cells(self, settings: Sequence[Setting], stage: str) -> list[Cell]:
+    def cells(self, settings: Sequence[Playable], stage: str) -> list[Cell]:
         """One per setting and instance."""
         return [
             Cell(
                 self._key(setting, *kind),
                 stage,
                 setting.policy(),
-                _instance(setting.horizon, setting.n_arms, *kind),
+                setting.instance(*kind),
                 setting.horizon,
                 self.runs,
                 self.seed,
@@ -88,7 +106,7 @@ class Probe:
             for kind in self.family
         ]
 
-    def columns(self, results: Results, settings: Sequence[Setting]) -> list[np.ndarray]:
+    def columns(self, results: Results, settings: Sequence[Playable]) -> list[np.ndarray]:
         """Final regrets, all instances of a setting side by side."""
         return [results.final(self._key(setting, *kind)) for setting in settings for kind in self.family]
 
@@ -101,13 +119,13 @@ class Probe:
         weights = log_weights(x)
         return lambda means: np.log(self.worst(means)) @ weights
 
-    def series(self, label: str, x: Sequence[float], results: Results, settings: Sequence[Setting], **looks: Any) -> Series:
+    def series(self, label: str, x: Sequence[float], results: Results, settings: Sequence[Playable], **looks: Any) -> Series:
         """Worst regret at every x."""
         data = [column[:, None] for column in self.columns(results, settings)]
         value, low, high = curve(data, lambda means: self.worst(means)[..., 0, :])
         return Series(label, np.array(x, float), value, low, high, marks=True, **looks)
 
-    def _key(self, setting: Setting, gap: float, changes: bool) -> str:
+    def _key(self, setting: Playable, gap: float, changes: bool) -> str:
         return "/".join(map(str, (self.prefix, *setting, gap, "changes" if changes else "stays")))
 
 
