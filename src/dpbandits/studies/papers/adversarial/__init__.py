@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from ...cells import Results
 from ...plans import Findings, Plan, Size
+from .classifiers import CLASSIFIERS, classifiers
+from .experts import COMPARED, GROWTHS, Experts
 from .leakage import LEAK, leak, leaked
 from .parts import PAPER, SLACK, Section
 from .scaling import PUBLISHED, SCALING, UNBATCHED, Scaling
@@ -18,6 +20,9 @@ from .turning import LATE, late
 from .worst import LEARNERS, bound
 
 __all__ = [
+    "CLASSIFIERS",
+    "COMPARED",
+    "GROWTHS",
     "LATE",
     "LEAK",
     "LEARNERS",
@@ -36,7 +41,7 @@ __all__ = [
 
 def sections(size: Size) -> list[Section]:
     """All parts of the report in their order."""
-    return [Scaling(size).section(), strict(size), leak(size), late(size), real(size)]
+    return [Scaling(size).section(), strict(size), leak(size), late(size), real(size), Experts(size).section(), classifiers(size)]
 
 
 def plan(size: Size) -> Plan:
@@ -50,7 +55,7 @@ def plan(size: Size) -> Plan:
     return Plan(
         title="Private adversarial bandits: the bounds, measured",
         description=f"What {PAPER} proves, beside what its algorithms do: how regret grows with rounds, arms and privacy, what batches "
-        "save, what EXP3 leaks without them, and real rewards in the order of time.",
+        "save, what EXP3 leaks without them, real rewards in the order of time, and expert advice.",
         cells=[cell for part in parts for cell in part.cells],
         assess=assess,
         notes=[note for part in parts for note in part.notes],
