@@ -24,9 +24,14 @@ EXPERTS, QUICK_EXPERTS = (4, 16, 64, 256), (4, 16, 64)
 EPSILONS, QUICK_EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0), (0.1, 0.5, 1.0)
 USUAL_EXPERTS, USUAL_EPSILON = 16, 0.5
 
+SMALL, QUICK_SMALL = 0.02, 0.05  # epsilon, where those who release sums are expected to be ahead
+
+# (gap, whether the best arm changes after a quarter)
 FAMILY = ((0.1, False), (0.3, False), (0.9, False), (0.3, True))
+QUICK_FAMILY = FAMILY[1:]
 
 NO_WORSE = 1.02  # a ratio: what chance may add
+SUMMING = ("BatchedEXP4", "EXP4", "FrozenEXP4")
 
 GROWTHS = "Expert advice: measured growth"
 COMPARED = "Expert advice: which policy is ahead"
@@ -41,8 +46,9 @@ class Experts:
         self.horizon = horizon = round(longest * (QUICK_SHARE if quick else SHARE))
         self.experts = experts = QUICK_EXPERTS if quick else EXPERTS
         self.epsilons = QUICK_EPSILONS if quick else EPSILONS
+        self.small = QUICK_SMALL if quick else SMALL
         n, epsilon = USUAL_EXPERTS, USUAL_EPSILON
-        self.probe = Probe("experts", FAMILY, size.runs or (QUICK_RUNS if quick else RUNS), size.seed)
+        self.probe = Probe("experts", QUICK_FAMILY if quick else FAMILY, size.runs or (QUICK_RUNS if quick else RUNS), size.seed)
         self.sweeps = [
             Sweep("T", "rounds", rounds, lambda name: [Advice(name, t, n, epsilon) for t in rounds], f"N = {n}, ε = {epsilon:g}"),
             Sweep(
@@ -65,6 +71,7 @@ class Experts:
         """Cells of sweeps, of the improved variant, and of advice that moves."""
         settings = {setting: GROWTHS for sweep in self.sweeps for name in GROWING for setting in sweep.settings(name)}
         settings |= {setting: COMPARED for setting in self._budgets("BatchedEXP4, improved")}
+        settings |= {self._usual(name, self.small): COMPARED for name in ("LocalEXP4", *SUMMING)}
         cells = [cell for setting, stage in settings.items() for cell in self.probe.cells([setting], stage)]
         world = moving(USUAL_EXPERTS, self.horizon)
         for name in ("EXP4", "FrozenEXP4"):
@@ -84,7 +91,7 @@ class Experts:
         return list(dict.fromkeys(setting for sweep in self.sweeps for setting in sweep.settings(name)))
 
     def _notes(self) -> list[str]:
-        gaps = ", ".join(f"{gap:g}{' (changing)' if changes else ''}" for gap, changes in FAMILY)
+        gaps = ", ".join(f"{gap:g}{' (changing)' if changes else ''}" for gap, changes in self.probe.family)
         void = {}
         for name in GROWING:
             found = [one for one in self._settings(name) if not one.bound < one.horizon]
@@ -92,8 +99,8 @@ class Experts:
                 void[name] = "; ".join(f"{spoken(one.horizon)} rounds, N = {one.n_experts}, ε = {one.epsilon:g}" for one in found)
         return [
             f"Expert advice: worst regret is the largest mean over instances with two arms, one better by a gap of {gaps}, against the "
-            f"best of N constant experts. ExpertConversion and LocalEXP4 have ε-DP, the others (ε, {DELTA:g})-DP, which is weaker: where the "
-            "first two are ahead, they are so with the stronger guarantee. Slopes of bounds are those of what the policies state, "
+            f"best of N constant experts. ExpertConversion and LocalEXP4 have ε-DP, the others (ε, {DELTA:g})-DP, which is weaker: where "
+            "the first two are ahead, they are so with the stronger guarantee. Slopes of bounds are those of what the policies state, "
             "logarithms included.",
             *(
                 f"The bound of {name} is above the number of rounds, and says nothing, at {where}."
@@ -149,7 +156,7 @@ class Experts:
             *(pair("FrozenEXP4", "EXP4", epsilon, " where advice stands") for epsilon in (last, 1.0)),
             self._moves(results),
             pair("LocalEXP4", "BatchedEXP4", 1.0),
-            *(pair(name, "LocalEXP4", last) for name in ("BatchedEXP4", "EXP4", "FrozenEXP4")),
+            *(pair(name, "LocalEXP4", self.small) for name in SUMMING),
             self._ratio(
                 f"{conversion} has less regret than all of the EXP4 family with {few} experts",
                 at(conversion, few),
