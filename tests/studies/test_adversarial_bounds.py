@@ -18,7 +18,7 @@ from dpbandits.report.record import StudyRecord
 from dpbandits.report.scenes import scenes
 from dpbandits.studies.cells import Cell, Results, kept
 from dpbandits.studies.papers import adversarial
-from dpbandits.studies.papers.adversarial import bound, leaked
+from dpbandits.studies.papers.adversarial import bound, leaked, tables
 from dpbandits.studies.plans import Plan, Size
 from dpbandits.studies.reproduce import reproduce
 
@@ -214,21 +214,21 @@ def test_real_tables_are_found_in_a_folder_and_in_folders_of_it(tmp_path: Path, 
         def reward_table(self) -> RewardTable:
             return RewardTable([[1.0, 0.0]], name=self.folder.name)
 
-    monkeypatch.setattr(adversarial, "movielens", Data)
-    monkeypatch.setattr(adversarial, "lastfm", Data)
+    monkeypatch.setattr(tables, "movielens", Data)
+    monkeypatch.setattr(tables, "lastfm", Data)
     (tmp_path / "ml").mkdir()
     (tmp_path / "music").mkdir()
     with pytest.raises(ArgumentError, match=r"data must name a folder with the files of MovieLens or Last\.fm"):
-        adversarial._tables(tmp_path)
+        adversarial.reward_tables(tmp_path)
     (tmp_path / "ml" / "u.data").touch()
     (tmp_path / "music" / "user_taggedartists.dat").touch()
-    assert list(adversarial._tables(tmp_path)) == ["ACTG 175", "MovieLens", "Last.fm"]
-    assert repr(adversarial._tables(tmp_path / "music")["Last.fm"]).startswith("RewardTable(music: ")
-    assert list(adversarial._tables(None)) == ["ACTG 175"]
+    assert list(adversarial.reward_tables(tmp_path)) == ["ACTG 175", "MovieLens", "Last.fm"]
+    assert repr(adversarial.reward_tables(tmp_path / "music")["Last.fm"]).startswith("RewardTable(music: ")
+    assert list(adversarial.reward_tables(None)) == ["ACTG 175"]
 
 
 def test_real_tables_that_teach_nothing_are_found_out(plan: Plan) -> None:
-    table = adversarial._tables(None)["ACTG 175"]
+    table = adversarial.reward_tables(None)["ACTG 175"]
     uniform = 522 * (table.means().max() - table.means().mean())
     words = ("ACTG 175: HTINF learns something at ε = 1",)
     assert asked(plan, lambda cell: 0.5 * uniform, *words).measured.mean == pytest.approx(0.5)

@@ -1,0 +1,74 @@
+"""How worst regret grows with one size, beside how its bound does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from ....report.claims import Claim, Expectation
+from ...cells import Results
+from ...claims import measured
+from ...plans import spoken
+from .parts import SLACK
+from .worst import Playable, Probe, log_weights
+
+S = TypeVar("S", bound=Playable)
+
+
+class Sweep(NamedTuple, Generic[S]):
+    """What is varied, and in which settings."""
+
+    symbol: str
+    name: str
+    values: Sequence[float]
+    settings: Callable[[str], list[S]]
+    held: str
+
+
+def grows(
+    name: str,
+    sweep: Sweep[S],
+    settings: Sequence[S],
+    bounds: Sequence[float],
+    probe: Probe,
+    results: Results,
+    source: str,
+    reading: str,
+    exponent: str = "",
+) -> Claim:
+    """That worst regret grows no faster than the bound does on the same settings."""
+    proved = float(np.log(bounds) @ log_weights(sweep.values))
+    return Claim(
+        f"{name}: worst regret grows with {sweep.symbol} no faster than the bound, whose slope is {proved:.2f} here{exponent}. Measured: "
+        f"the slope of log regret in log {sweep.symbol}, for {sweep.name} from {spoken_value(min(sweep.values))} to "
+        f"{spoken_value(max(sweep.values))} ({sweep.held}).",
+        source,
+        reading,
+        measured(probe.columns(results, settings), probe.slope(sweep.values)),
+        Expectation(high=proved + SLACK),
+    )
+
+
+def slopes(names: Iterable[str], sweeps: Sequence[Sweep[S]], claims: Sequence[Claim]) -> str:
+    """What ``grows`` found, in one sentence, from its claims: those of all names for the first sweep, then for the next."""
+    names, parts = list(names), []
+    for i, sweep in enumerate(sweeps):
+        of = zip(names, claims[i * len(names) :], strict=False)
+        found = ", ".join(f"{name} {claim.measured.mean:.2f} {claim.range} (bound {_proved(claim):.2f})" for name, claim in of)
+        parts.append(f"in {sweep.symbol}, {found}")
+    return "; ".join(parts) + "."
+
+
+def _proved(claim: Claim) -> float:
+    return claim.expected.high - SLACK
+
+
+def spoken_value(value: float) -> str:
+    """Rounds, arms or one over epsilon as one says them.
+
+    >>> spoken_value(1_000_000), spoken_value(2.0), spoken_value(50.0)
+    ('1M', '2', '50')
+    """
+    return spoken(round(value)) if value >= 1000 else f"{value:g}"
