@@ -14,6 +14,8 @@ import math
 from functools import cache
 from typing import Unpack
 
+import numpy as np
+
 from ..kernel import bind, kernel, unbound
 from ..policies import AdvicePolicy, Card, Kernels, Options, register
 from ..policies.protocol import one_round
@@ -128,6 +130,9 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
 
     def _sizes(self) -> tuple[int, int]:
         return 1, 0
+
+    def _weights(self, arm: int, x: np.ndarray) -> np.ndarray:
+        return np.ones(1)
 
     @property
     def regret_bound(self) -> float:

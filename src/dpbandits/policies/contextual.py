@@ -68,6 +68,22 @@ class ViewingPolicy(Policy):
             self._progress.contexts[self._progress.pulls] = view if self.choices_public else view[int(arm) : int(arm) + 1].copy()
         return super()._decision(arm, propensity, recorded, view)
 
+    def _weights(self, arm: int, x: np.ndarray) -> np.ndarray:
+        """By what the reward of a round enters the statistic: what is kept of a round in case its reward is lost."""
+        raise NotImplementedError
+
+    def _start(self) -> None:
+        super()._start()
+        self._progress.weights = np.zeros(self._sizes()[0])
+
+    def _book(self, arm: int, x: np.ndarray, n: int) -> None:
+        super()._book(arm, x, n)
+        self._progress.weights = self._progress.weights + n * self._weights(arm, x)
+
+    def _unbook(self, which: int) -> None:
+        super()._unbook(which)
+        self._progress.weights = np.zeros(self._sizes()[0])
+
     def _take_back(self, arm: int, x: np.ndarray) -> None:
         super()._take_back(arm, x)
         self._progress.left = 0  # the next pull sees other contexts
@@ -116,17 +132,8 @@ class ContextualPolicy(ViewingPolicy):
     def _sizes(self) -> tuple[int, int]:
         return self.dimension, 0
 
-    def _start(self) -> None:
-        super()._start()
-        self._progress.weights = np.zeros(self.dimension)
-
-    def _book(self, arm: int, x: np.ndarray, n: int) -> None:
-        super()._book(arm, x, n)
-        self._progress.weights = self._progress.weights + n * x
-
-    def _unbook(self, which: int) -> None:
-        super()._unbook(which)
-        self._progress.weights = np.zeros(self.dimension)
+    def _weights(self, arm: int, x: np.ndarray) -> np.ndarray:
+        return x
 
     def _recollect(self) -> None:
         # ``collect`` is linear in x times the reward.

@@ -13,6 +13,9 @@ import numpy as np
 
 from ...kernel import inlined
 
+COMPOSED = 6.0 * (
+    1.0 - math.sqrt(2.0 / 3.0)
+)  # Theorem 6 composes with the constant 3, which needs epsilon <= this times ln(1 / delta)
 _LARGEST_MIXING = 0.5
 _GRID = 400  # values of eta, and of tau, among which the best ones are found
 
@@ -102,3 +105,32 @@ def tune(n_arms: int, n_experts: int, horizon: int, noise: Noise, batch: int | N
     i, j = np.unravel_index(np.argmin(bound), bound.shape)
     chosen = int(lengths[i]), float(rates[j]), float(gamma[i, j])
     return Tuning(*chosen, regret_bound(n_arms, n_experts, horizon, noise, *chosen))
+
+
+def theorem_6(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: float) -> Tuning:
+    """The published tau, eta and gamma of batched EXP4, and its bound; ``log`` is ln(1 / delta).
+
+    gamma has ln(1 / delta)^(1/3), as the proof uses and the theorem leaves out.
+    """
+    n, k, t = float(max(n_experts, 2)), float(n_arms), float(horizon)
+    nt, few = math.log(n * t), math.log(n)
+    rate = (n * log) ** (1 / 6) * (nt * few) ** (1 / 3) / (t ** (1 / 3) * k**0.5 * epsilon ** (1 / 3))
+    batch = math.ceil((n * log) ** (1 / 3) * nt ** (2 / 3) * t ** (1 / 3) / (epsilon ** (2 / 3) * few ** (1 / 3)))
+    first = (rate * n * log) ** (1 / 3) * (k * nt) ** (2 / 3) / (epsilon * batch) ** (2 / 3)
+    second = 12.0 * rate * k * math.sqrt(n * log) * nt / (epsilon * batch)
+    bound = 100.0 * n ** (1 / 6) * k**0.5 * t ** (2 / 3) * log ** (1 / 6) * (nt * few) ** (1 / 3) / epsilon ** (1 / 3)
+    return Tuning(batch, rate, max(first, second), bound + math.sqrt(n * log) * nt * few / epsilon)
+
+
+def least_horizon(n_arms: int, n_experts: int, epsilon: float, log: float) -> int:
+    """The shortest horizon with gamma <= 1/2, which falls with the horizon."""
+    low, high = 1, 2
+    while theorem_6(n_arms, n_experts, high, epsilon, log).mixing > 0.5:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if theorem_6(n_arms, n_experts, middle, epsilon, log).mixing > 0.5:
+            low = middle
+        else:
+            high = middle
+    return high
