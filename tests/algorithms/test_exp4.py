@@ -65,6 +65,50 @@ def test_estimates_of_what_experts_lose_are_unbiased(cls, options, reward_range)
     assert expected == pytest.approx(truth - truth[0], abs=1e-12)
 
 
+def moved_by_a_record(policy, view, arm):
+    """By how much a reward moves the statistic of a batch of one round, and what the release takes for it."""
+    k, statistics = policy.kernels, []
+    for reward in policy.reward_range:
+        raw, public, wall = policy.new_state()
+        k.prepare(policy.params, public, view, RNG)
+        k.note(policy.params, public, arm, view[arm], 1)
+        k.collect(policy.params, raw, public, arm, view[arm], reward, 1)
+        bound = k.sensitivity(policy.params, public, wall.norm)
+        k.summarise(policy.params, raw, public, wall.statistic)
+        statistics.append(wall.statistic.copy())
+    moved = np.abs(statistics[1] - statistics[0])
+    largest = moved.max()
+    return (largest * np.linalg.norm(moved / largest) if largest > 0.0 else 0.0), moved, bound
+
+
+@pytest.mark.parametrize("options", [{}, {"variant": "improved"}], ids=str)
+@pytest.mark.parametrize("width", [0.01, 1.0, 1.2, 300.0])
+def test_hardly_any_advice_moves_no_release_without_noise(options, width):
+    # Advice down to the smallest float, whose square is zero: a softmax with far logits gives it.
+    cls = BatchedEXP4 if options else EXP4
+    policy = made(cls, ZCDP(0.1), n_arms=2, batch=1, mixing=5 / 6, rate=0.1, reward_range=(0.0, width), **options)
+    rng = np.random.default_rng(9)
+    for exponents in rng.uniform(-1080.0, 0.0, (2000, N)):
+        tiny = np.where(rng.random(N) < 0.2, 0.0, np.exp2(exponents * rng.random()))
+        moved, each, bound = moved_by_a_record(policy, np.ascontiguousarray([1.0 - tiny, tiny]), 1)
+        assert moved <= bound
+        assert bound > 0.0 or not np.any(tiny)
+        assert not options or np.all(each <= 1.0 + 1e-12)
+
+
+def test_a_batch_that_is_over_follows_new_advice_though_it_stands_for_no_batch():
+    policy = made(FrozenEXP4, None, n_arms=2, n_experts=2, batch=2, mixing=0.0, rate=0.1, patience=None, seed=1)
+    first, second = np.array([[1.0, 0.0]] * 2), np.array([[0.0, 1.0]] * 2)
+    assert [policy.pull(first).arm, policy.pull(second).arm] == [0, 0]
+    assert [(d.arm, d.recorded) for d in (policy.pull(second) for _ in range(5))] == [(1, False)] * 5
+
+
+def test_bounds_count_the_grid_of_secure_noise():
+    for cls, times in ((EXP4, 2), (FrozenEXP4, 2), (LocalEXP4, 1)):
+        fine, coarse = (made(cls, ZCDP(50.0), noise="secure", grid=grid, rate=0.001, mixing=0.4) for grid in (2.0**-20, 2.0**-2))
+        assert coarse.regret_bound - fine.regret_bound == pytest.approx(times * 2000 * 0.25, rel=1e-4)
+
+
 # Tunings ------------------------------------------------------------------------------------------------------------------
 
 NOISES = [Noise(0.0, 1.0, 1.0), Noise(40.0, 1.0, 7.0), Noise(10.0, 2.0, 20.0)]

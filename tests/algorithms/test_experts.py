@@ -1,5 +1,7 @@
 """Learners over experts: who is followed and for how long, what the learner is told, and that arms are drawn from advice."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.stats import chisquare
@@ -51,6 +53,29 @@ def test_arms_are_drawn_from_the_advice_of_the_expert_who_is_followed():
         counts[decision.arm] += 1
         assert policy._public.clock[2] == expert
     assert chisquare(counts, 40_000 * ADVICE[expert]).pvalue > ALPHA
+
+
+@pytest.mark.parametrize(
+    ("learner", "constants"),
+    [("htinf", {"sigma": 1.0}), ("exp3", {"mixing": 0.0}), ("exp3", {"rate": 0.5}), ("ftpl", {"tries": 10**9})],
+    ids=str,
+)
+def test_there_is_no_bound_for_constants_outside_the_proof(learner, constants):
+    def bound(**own):
+        return ExpertConversion(3, 5, budget=PureDP(0.1), horizon=10**6, learner=learner, **own).regret_bound
+
+    assert bound() < math.inf
+    # Given without the mixing that it needs, a rate has one that is cut off.
+    assert bound(**constants) == math.inf
+
+
+def test_a_learner_takes_no_constants_of_another():
+    with pytest.raises(
+        ArgumentError, match=r"^rate must be None unless learner is 'exp3' or 'ftpl', got 0.1 for learner='htinf'"
+    ):
+        ExpertConversion(3, 5, budget=None, rate=0.1)
+    with pytest.raises(ArgumentError, match=r"^sigma must be None unless learner is 'htinf'"):
+        ExpertConversion(3, 5, budget=None, learner="exp3", sigma=2.0)
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

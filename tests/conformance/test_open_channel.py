@@ -83,17 +83,17 @@ WITH_ADVICE += [case.under(scaled(case.budget, 10.0)) for case in WITH_ADVICE if
 
 def regrets_with_advice(case: Case) -> np.ndarray:
     policy, table = case.make(**ARGUMENTS[case.name]), AdviceTable(ADVICE, REWARDS)
-    return simulate(policy, table, horizon=HORIZON, runs=2000, seed=5, record=[HORIZON]).runs["regret"].to_numpy().round(6)
+    return simulate(policy, table, horizon=HORIZON, runs=6000, seed=5, record=[HORIZON]).runs["regret"].to_numpy().round(6)
 
 
 @over(WITH_ADVICE)
 def test_regret_with_advice_has_the_law_of_the_textbook(case: Case):
-    theirs = PLAYS[case.name](case.budget, 1000, np.random.default_rng(6))
+    theirs = PLAYS[case.name](case.budget, 3000, np.random.default_rng(6))
     assert ks_2samp(regrets_with_advice(case), theirs.round(6)).pvalue > ALPHA, theirs.mean()
 
 
 @over([case for case in WITH_ADVICE if isinstance(case.budget, ZCDP) and case.budget.rho == 5.0 and case.name != "BatchedEXP4"])
 def test_the_comparison_with_advice_has_power(case: Case):
     # A tenth of the budget: sqrt(10) times the noise.
-    wrong = PLAYS[case.name](ZCDP(0.5), 1000, np.random.default_rng(6))
+    wrong = PLAYS[case.name](ZCDP(0.5), 3000, np.random.default_rng(6))
     assert ks_2samp(regrets_with_advice(case), wrong.round(6)).pvalue < ALPHA

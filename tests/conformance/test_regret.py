@@ -52,7 +52,7 @@ def test_regret_against_the_best_expert_is_far_below_uniform_play(case: Case, re
     # The best expert is the last one, and no expert is always right.
     advice = [[0.8, 0.1, 0.1], [0.1, 0.1, 0.8], [1 / 3, 1 / 3, 1 / 3], [0.1, 0.8, 0.1]]
     world = Advised(arms, [advice], horizon=ADVISED_ROUNDS)
-    regret = simulate(policy, world, horizon=ADVISED_ROUNDS, runs=20, seed=1, record=1).runs["regret"]
+    regret = simulate(policy, world, horizon=ADVISED_ROUNDS, runs=100, seed=1, record=1).runs["regret"]
     uniform = ADVISED_ROUNDS * 0.28 * (hi - lo)  # 0.78 - 0.5
     assert regret.mean() + 5 * regret.std() / np.sqrt(len(regret)) < 0.6 * uniform
 

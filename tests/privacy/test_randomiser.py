@@ -1,10 +1,11 @@
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from dpbandits import LDPUCB, ZCDP, ArgumentError, PureDP
+from dpbandits import LDPUCB, ZCDP, ArgumentError, LocalEXP4, PureDP
 from dpbandits.privacy import Laplace
 from dpbandits.privacy.randomiser import Randomiser
 
@@ -36,9 +37,21 @@ def test_the_policy_takes_a_report_as_it_is():
 
 
 def test_only_the_one_that_takes_reports_needs_no_trust():
-    assumed = "update() runs on the person's side"
-    assert assumed in str(LDPUCB(2, budget=PureDP(1.0)).guarantee)
-    assert assumed not in str(LDPUCB(2, budget=PureDP(1.0), reports=True).guarantee)
+    for cls in (LDPUCB, partial(LocalEXP4, n_experts=2, horizon=100)):
+        trusting, local = (cls(2, budget=PureDP(1.0), reports=reports).guarantee for reports in (False, True))
+        assert (trusting.trust_model, local.trust_model) == ("central", "local")
+        assert "is trusted with them" in str(trusting)
+        assert "use reports=True" in str(trusting)
+        assert "nobody is trusted" in str(local)
+        assert "use reports=True" not in str(local)
+
+
+def test_a_report_that_no_randomiser_makes_is_refused():
+    policy = LDPUCB(1, budget=PureDP(0.5), reports=True, seed=1)
+    policy.pull()
+    with pytest.raises(ArgumentError, match=r"reward must be a number in \[-2000, 2001\]"):
+        policy.update(1e308)
+    assert policy.update(-1999.0)
 
 
 def test_bad_input():

@@ -21,13 +21,28 @@ BUDGETS = [None, PureDP(1.0), PureDP(0.01), ZCDP(0.1), ApproxDP(1.0, 1e-6)]
 def test_the_choice_has_the_smallest_bound_of_all_that_take_the_budget(budget, n_experts):
     choice = choose_for_experts(4, n_experts, budget=budget, horizon=10**6, seed=1)
     bounds = choice.bounds["bound"].to_numpy()
-    assert np.all(np.diff(bounds) >= 0.0)
-    assert np.all(np.isfinite(bounds))
+    assert list(bounds) == sorted(bounds)
+    assert np.isfinite(bounds[0])
     assert choice.policy.regret_bound == bounds[0]
     assert choice.policy.budget == budget
     assert (choice.policy.n_arms, choice.policy.n_experts) == (4, n_experts)
-    assert len(choice.bounds) == {PureDP: 4}.get(type(budget), 6)
+    assert len(choice.bounds) == {PureDP: 4}.get(type(budget), 7)
     assert choice.says_something == bool(bounds[0] < 10**6)
+
+
+def test_of_equal_bounds_the_simpler_policy_is_first():
+    names = choose_for_experts(4, 10, budget=None, horizon=10**5).bounds["policy"].tolist()
+    assert names.index("EXP4") < names.index("BatchedEXP4, improved")
+
+
+def test_what_cannot_have_the_other_arguments_is_left_out_with_its_reason():
+    secure = choose_for_experts(4, 10, budget=ZCDP(0.5), horizon=10**5, noise="secure")
+    assert "'improved'" in secure.left_out["BatchedEXP4, improved"]
+    assert "BatchedEXP4, published" in secure.bounds["policy"].tolist()
+    paper = choose_for_experts(4, 10, budget=ApproxDP(1.0, 1e-6), horizon=1000, calibration="paper")
+    assert paper.left_out["BatchedEXP4, published"].startswith("horizon must be at least")
+    with pytest.raises(ArgumentError, match=r"^n_arms"):
+        choose_for_experts(0, 10, budget=None, horizon=10**5)
 
 
 def test_few_experts_and_many_and_small_budgets_have_their_own_best_policies():
@@ -60,6 +75,7 @@ def test_the_command_ranks_and_says_when_no_bound_says_anything():
     long = CliRunner().invoke(app, [*options, "--horizon", "10000000", "--standing-advice"])
     assert long.exit_code == 0
     assert long.stdout.splitlines()[1].startswith("FrozenEXP4")
+    assert "The first of them: FrozenEXP4(n_arms=10, n_experts=50, horizon=10000000" in long.stdout
     short = CliRunner().invoke(app, [*options, "--horizon", "100"])
     assert short.exit_code == 0
     assert "No bound is below the horizon" in short.stdout

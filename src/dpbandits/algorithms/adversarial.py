@@ -30,7 +30,8 @@ class EXP3(BatchedPolicy):
         mixing: gamma in [0, 1]; by default what ``rate`` and the noise need.
         **options: see ``Options``.
 
-    When to choose: rewards that follow no law, propensities bounded away from zero for later evaluation.  ``HTINF`` has lower regret.
+    When to choose: rewards that follow no law, and propensities of at least gamma / K, in closed form, for later evaluation.  ``HTINF`` has
+    lower regret.
 
     Example:
         >>> from dpbandits import PureDP

@@ -101,7 +101,7 @@ class _MixturePolicy(AdvicePolicy):
 
         Above the horizon the bound says nothing.
         """
-        return self._tuning.bound
+        return self._tuning.bound + self._rounding(self._horizon, 1 if self._grid == 0.0 else 2)
 
 
 class _BatchPolicy(_MixturePolicy):
@@ -119,9 +119,9 @@ class _BatchPolicy(_MixturePolicy):
         mixing: float | None = None,
         **options: Unpack[Options],
     ) -> None:
-        tuning = self._tuned(horizon, rate, mixing)
+        tuned = self._tuned(horizon, rate, mixing)
         self._batch = None if batch is None else integer("batch", batch, 1, _MOST_ROUNDS)
-        own = {"n_arms": n_arms, "n_experts": n_experts, **self._own(), "batch": self._batch, **tuning}
+        own = {"n_arms": n_arms, "n_experts": n_experts, **self._own(), "horizon": self._horizon, "batch": self._batch, **tuned}
         super().__init__(own, budget=budget, **options)
 
     def _own(self) -> dict[str, Any]:
@@ -209,7 +209,7 @@ class EXP4(_BatchPolicy):
 
     card = Card(
         title="EXP4 on noisy sums of batches, with the sensitivity of the batch",
-        source="Faster Rates for Private Adversarial Bandits, Theorem 6; here with Gaussian noise and the realised sensitivity",
+        source="Faster Rates for Private Adversarial Bandits, Theorem 6, with Gaussian noise of the sensitivity of the batch",
         channels={ZCDP: Gaussian, ApproxDP: Gaussian},
         randomised=True,
     )
@@ -318,7 +318,8 @@ class FrozenEXP4(_BatchPolicy):
         mixing: gamma in [0, 1]; likewise.
         **options: see ``Options``.
 
-    When to choose: many experts whose advice changes slowly, or pure differential privacy.
+    When to choose: many experts whose advice changes slowly, or pure differential privacy.  Rounds that are not recorded, because a
+    batch waits for answers, follow the advice of their own.
 
     Example:
         >>> policy = FrozenEXP4(2, 3, budget=PureDP(1.0), horizon=10_000, seed=1)
@@ -328,11 +329,18 @@ class FrozenEXP4(_BatchPolicy):
 
     card = Card(
         title="EXP4 on one noisy sum per arm, with advice that stands for a batch",
-        source="Auer et al. (2002), EXP4; the release per arm instead of per expert is this library's",
+        source="Auer et al. (2002), EXP4, with a Laplace or Gaussian release per arm of the sensitivity that the batch realised",
         channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian},
         randomised=True,
     )
     kernels = PER_ARM
+
+    @property
+    def regret_bound(self) -> float:
+        """What the policy loses at most over its horizon, in expectation, in units of the reward range, against the best expert
+        among such as keep to their advice for a batch.  Against experts who change it within a batch nothing is proved.
+        """
+        return super().regret_bound
 
     def _reach(self) -> float:
         return float(self.n_arms)

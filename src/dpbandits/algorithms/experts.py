@@ -5,17 +5,19 @@ batch's mean loss plus noise.  What crosses the wall is the sum of a batch's rew
 and the draws of arms use earlier releases, public advice and exploration only, so that each sum may spend the whole budget (Theorem 4).
 
 The paper says that this protects the advice as well.  It does not: the arm that is played is drawn from the advice of that very round,
-and everybody who sees the arm learns about it.  What holds for advice is that the arms of *other* rounds are unaffected.
+and everybody who sees the arm learns about it.  What holds for advice is that *later* rounds tell no more of it than the budget allows:
+another arm means another reward in the batch's sum, which moves by at most ``hi - lo``.
 """
 
 from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
+from ..errors import ArgumentError
 from ..kernel import bind, kernel, unbound
 from ..policies import AdvicePolicy, Card, Kernels, Options, register
 from ..policies.protocol import one_round
@@ -26,6 +28,7 @@ from .learners.simplex import draw
 from .learners.unbounded import EXP3_LEARNER, FTPL_LEARNER, HTINF_LEARNER
 
 LEARNERS = {"htinf": HTINF_LEARNER, "exp3": EXP3_LEARNER, "ftpl": FTPL_LEARNER}
+CONSTANTS = {"htinf": ("sigma",), "exp3": ("rate", "mixing"), "ftpl": ("rate", "tries")}
 
 prepare = pick = unbound
 
@@ -62,6 +65,14 @@ def over_experts(learner: Learner) -> Kernels:
     )
 
 
+def _refuse_foreign(learner: str, **constants: Any) -> None:
+    """Refuse the constants of other learners."""
+    for name, value in constants.items():
+        if value is not None and name not in CONSTANTS[learner]:
+            allowed = " or ".join(repr(one) for one, names in CONSTANTS.items() if name in names)
+            raise ArgumentError(f"{name} must be None unless learner is {allowed}, got {value!r} for learner={learner!r}", name)
+
+
 @register(n_arms=3, n_experts=4)
 class ExpertConversion(AdvicePolicy, BatchedPolicy):
     """Expert advice by a learner whose arms are the experts, on noisy batch losses (Theorem 4 and Corollary 4).
@@ -93,7 +104,7 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
 
     card = Card(
         title="a bandit learner over experts, on noisy batch losses",
-        source="Auer et al. (2002); Faster Rates for Private Adversarial Bandits, Theorems 3 and 4",
+        source="Faster Rates for Private Adversarial Bandits, Theorem 4, for rewards (not for advice, see the errata)",
         channels=CHANNELS,
         randomised=True,
     )
@@ -115,6 +126,7 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
         **options: Unpack[Options],
     ) -> None:
         self._learner = choice("learner", learner, tuple(LEARNERS))
+        _refuse_foreign(self._learner, rate=rate, mixing=mixing, tries=tries, sigma=sigma)
         self.kernels = over_experts(LEARNERS[self._learner])  # type: ignore[misc]
         self._rate = None if rate is None else real("rate", rate, 0.0, strict=True)
         self._mixing = None if mixing is None else real("mixing", mixing, 0.0, 1.0)
@@ -138,8 +150,8 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
     def regret_bound(self) -> float:
         """What the policy loses at most over its horizon, in expectation, against the best expert, in units of the reward range.
 
-        The learner's bound over as many batches, times their length, and a batch more (Theorem 1).  Infinite without a horizon; above
-        the horizon it says nothing.
+        The learner's bound over as many batches, times their length, and a batch more (Theorem 1).  Infinite without a horizon, and where
+        the learner's constants are given and outside what its proof assumes; above the horizon it says nothing.
         """
         if self.n_experts == 1:
             return 0.0
@@ -148,4 +160,5 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
             return math.inf
         tuning = learner.tuning(self.params, self._public) if learner.tuning else ()
         moment = self._root_mean_square(self.params.noise) ** 2
-        return self.batch * (learner.bound(self.params, moment, tuning, self._horizon / self.batch) + 1.0)
+        bound: float = self.batch * (learner.bound(self.params, moment, tuning, self._horizon / self.batch) + 1.0)
+        return bound + self._rounding(self._horizon, 1)

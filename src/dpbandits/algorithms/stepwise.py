@@ -147,8 +147,8 @@ class _Stepwise(Policy):
 class LDPUCB(_Stepwise, LocalPolicy):
     """UCB on rewards that were randomised before anyone saw them (Ren et al. 2020, LDP-UCB-L).
 
-    The wall has to stand where the reward arises.  Either the policy object runs on the person's side, or, with ``reports=True``, the
-    person's device randomises the reward with ``randomiser()`` and the policy takes the report as it is.
+    The wall has to stand where the reward arises: with ``reports=True`` the person's device randomises the reward with ``randomiser()``,
+    and the policy takes the report as it is.  Without, whoever calls ``update`` sees the reward and is trusted with it.
 
     Args:
         n_arms: number of arms.

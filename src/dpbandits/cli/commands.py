@@ -133,7 +133,8 @@ def choose_policy(
     horizon: Annotated[int, typer.Option(min=1, help="Number of rounds.")],
     budget: Annotated[str | None, typer.Option(help="Such as pure=1.0 or approx=1.0,1e-6; without it, no privacy.")] = None,
     standing_advice: Annotated[
-        bool, typer.Option("--standing-advice", help="Experts keep to their advice within a batch.")
+        bool,
+        typer.Option("--standing-advice", help="Experts keep to their advice for as many rounds as a batch has, or for ever."),
     ] = False,
 ) -> None:
     """Rank the policies with expert advice by their proved regret bounds."""
@@ -150,6 +151,8 @@ def choose_policy(
         table.add_row(str(row.policy), f"{row.bound:,.0f}", f"{row.share:.3g}", f"{row.batch:,}")
     console = _console()
     console.print(table)
+    console.print(f"\nThe first of them: {chosen.policy!r}", soft_wrap=True, highlight=False, markup=False)
+    console.print(f"What it promises: dpbandits explain {type(chosen.policy).__name__}", soft_wrap=True, highlight=False)
     if not chosen.says_something:
         console.print("\nNo bound is below the horizon: none says more than that rewards lie in their range.", soft_wrap=True)
 

@@ -28,7 +28,14 @@ class AdvicePolicy(ViewingPolicy):
         super().__init__({**config, "n_experts": self.n_experts}, budget=budget, **options)
 
     def _assumed(self) -> list[str]:
-        return ["the experts' advice is public, and owes nothing to rewards but what was released"]
+        return [
+            "the experts' advice is public, and owes nothing to rewards but what was released: what it says about a person is not protected"
+        ]
+
+    def _rounding(self, horizon: int, times: int) -> float:
+        """What regret may owe to the grid of secure noise, in units of the reward range, where losses are rounded so many times."""
+        lo, hi = self.reward_range
+        return times * horizon * float(self._config["grid"]) / (hi - lo) if self._noise.secure else 0.0
 
     def _viewed(self, advice: Any) -> np.ndarray:
         given = self._entries(advice, "advice", (self.n_experts, self.n_arms))

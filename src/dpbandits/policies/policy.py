@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     pass
 
 
+_FARTHEST = 1e6
+_WILDEST = 1000.0  # noise beyond so many times its scale has a probability that no float can tell from zero
+
+
 class Policy(Crossing):
     """The base of all policies.  A subclass gives ``card`` and ``kernels``, a constructor, ``_params`` and, if need be, ``_sizes``.
 
@@ -61,6 +65,11 @@ class Policy(Crossing):
         self.reward_range = lo, hi = interval("reward_range", chosen["reward_range"])
         if not NARROWEST <= hi - lo <= WIDEST:
             raise ArgumentError(f"reward_range must be between {NARROWEST:g} and {WIDEST:g} wide, got {chosen['reward_range']!r}")
+        if max(-lo, hi) > _FARTHEST * (hi - lo):
+            raise ArgumentError(
+                f"reward_range must lie no farther from zero than {_FARTHEST:g} times its width, or sums lose their last digits, "
+                f"got {chosen['reward_range']!r}"
+            )
         self.calibration = cast(Calibration, choice("calibration", chosen["calibration"], ("exact", "paper")))
         self.clip = flag("clip", chosen["clip"])
         self.choices_public = flag("choices_public", chosen["choices_public"])
@@ -146,7 +155,8 @@ class Policy(Crossing):
         """Take in a reward.
 
         Args:
-            reward: a finite number; clipped to ``reward_range``.
+            reward: a finite number; clipped to ``reward_range``.  A report, where the policy takes them, has to be one that the
+                randomiser may have made; with ``clip=False`` a number within 1e100.
             decision: what ``pull`` returned; by default the last pull.
             arm: what the person did, if not what was recommended.
 
@@ -334,12 +344,13 @@ class Policy(Crossing):
     # Answers --------------------------------------------------------------------------------------------------------------
 
     def _checked_reward(self, reward: float) -> float:
-        value = finite("reward", reward)
+        value, (lo, hi) = finite("reward", reward), self.reward_range
         if self._takes_reports:
-            return value
-        if self.clip:
-            lo, hi = self.reward_range
-            value = min(max(value, lo), hi)
+            most = _WILDEST * self.noise_scale
+            return real("reward", value, lo - most, hi + most)
+        if not self.clip:
+            return real("reward", value, -WIDEST, WIDEST)
+        value = min(max(value, lo), hi)
         return self._noise.to_grid(value)
 
     def _answered(self, decision: Decision | None) -> tuple[int, int | None]:

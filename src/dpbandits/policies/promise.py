@@ -74,21 +74,21 @@ def describe(policy: Policy, *, simulated: bool = False) -> Guarantee:
     if promised and policy.clip:
         assumptions.append(f"a person contributes one round, and rewards lie in [{lo:g}, {hi:g}], which clipping enforces")
         assumptions += policy._assumed()
-        if card.trust_model == "local" and not policy._takes_reports:
-            assumptions.append(
-                "update() runs on the person's side; where it does not, use reports=True and randomise rewards there"
-            )
         # With public choices, when a deviation is reported decides when the episode ends.
         if card.learns_at_once or policy.patience is None or policy.choices_public:
             assumptions.append("the time at which an answer arrives carries no private information")
     if promised and policy.choices_public:
         assumptions.append("it is public when a person does something else than was recommended")
+    # Who calls update() with a reward has seen it.
+    trusting = card.trust_model == "local" and not policy._takes_reports and not simulated
     noise = SimulationNoise if simulated else policy._noise
     caveats = [card.void] if private and card.void else []
     if private:
         caveats += noise.caveats
     if private and not policy.clip:
         caveats.append("Rewards are not clipped, so that no sensitivity bound is true: the guarantee is void")
+    if promised and trusting:
+        caveats.append("Where nobody is to be trusted, use reports=True, and randomiser() on the person's device")
     if promised and holds is None and policy.clip:
         caveats.append("The published calibration gives no (epsilon, delta) guarantee with delta below 1")
     if private and holds is not None and holds != policy.budget:
@@ -96,7 +96,7 @@ def describe(policy: Policy, *, simulated: bool = False) -> Guarantee:
     return Guarantee(
         holds=holds if private else None,
         asked=policy.budget,
-        trust_model=card.trust_model if private else "none",
+        trust_model="none" if not private else "central" if trusting else card.trust_model,
         protects="rewards",
         view=card.view,
         unit="one round",

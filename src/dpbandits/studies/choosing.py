@@ -19,6 +19,7 @@ _CANDIDATES: list[tuple[Any, dict[str, Any]]] = [
     (FrozenEXP4, {}),
     (EXP4, {}),
     (BatchedEXP4, {"variant": "improved"}),
+    (BatchedEXP4, {"variant": "published"}),
 ]
 
 
@@ -29,11 +30,14 @@ class Choice:
     Attributes:
         policy: the one with the smallest bound, ready to be used.
         bounds: one row per policy that accepts the budget, best first: ``policy``, ``bound`` on regret over the horizon in units of the
-            reward range, ``share`` of the horizon (1 or more says nothing), ``batch`` length.
+            reward range, ``share`` of the horizon (1 or more says nothing), ``batch`` length.  Of equal bounds the simpler policy is
+            first.
+        left_out: policies that take the budget, but not together with the other arguments, and why not.
     """
 
     policy: Policy
     bounds: pd.DataFrame
+    left_out: dict[str, str]
 
     @property
     def says_something(self) -> bool:
@@ -54,7 +58,8 @@ def choose_for_experts(
         n_experts: number of experts, N.
         budget: of the policy; None for no privacy.
         horizon: number of rounds.
-        advice_changes: whether experts may change their advice within a batch; if not, ``FrozenEXP4`` is a candidate.
+        advice_changes: whether experts may change their advice from round to round; False makes ``FrozenEXP4`` a candidate, whose bound
+            holds where advice stands for as many rounds as its row's ``batch``.
         **options: see ``Options``; for all policies.
 
     Raises:
@@ -69,16 +74,23 @@ def choose_for_experts(
     flag("advice_changes", advice_changes)
     integer("horizon", horizon, 1)
     found: list[tuple[float, str, Any]] = []
+    refused: dict[str, ArgumentError] = {}
     for cls, own in _CANDIDATES:
         if cls is FrozenEXP4 and advice_changes:
             continue
         if budget is not None and type(budget) not in cls.card.channels:
             continue
-        policy = cls(n_arms, n_experts, budget=budget, horizon=horizon, **own, **options)
         name = ", ".join([cls.__name__, *map(str, own.values())])
+        try:
+            policy = cls(n_arms, n_experts, budget=budget, horizon=horizon, **own, **options)
+        except ArgumentError as error:
+            refused[name] = error
+            continue
         found.append((policy.regret_bound, name, policy))
+    if not found and refused:
+        raise next(iter(refused.values()))
     if not found:
         raise ArgumentError(f"budget must be PureDP, ZCDP or ApproxDP for policies with expert advice, got {budget!r}", "budget")
-    found.sort(key=lambda entry: entry[:2])
+    found.sort(key=lambda entry: entry[0])
     rows = [{"policy": name, "bound": bound, "share": bound / horizon, "batch": policy.batch} for bound, name, policy in found]
-    return Choice(found[0][2], pd.DataFrame(rows))
+    return Choice(found[0][2], pd.DataFrame(rows), {name: str(error) for name, error in refused.items()})

@@ -10,6 +10,7 @@ from ...kernel import kernel
 from .batches import ARM, BATCHES, Learner
 from .simplex import draw, exponential_weights, half_tsallis, recentre
 
+_ROUNDING = 1.0 + 1e-9
 _THRESHOLD = 1.0 - 2.0 ** (-1.0 / 3.0)  # Theta_2 of HTINF: a loss above it, in units of sqrt(x) / eta, is skipped
 
 
@@ -167,19 +168,31 @@ def learn_ftpl(params, public, arm, loss):
     recentre(public.losses)
 
 
+# Bounds: infinite where the constants are outside what a proof assumes.
+
+
 def _exp3_bound(params, moment, tuning, batches):
+    """See ``exp3_tuning``."""
     rate, mixing = tuning
+    least = 2.0 * rate * params.noise * params.n_arms * math.log(params.n_arms * max(params.batches, 1))
+    if mixing > 0.5 or least > mixing * _ROUNDING:
+        return math.inf
     return math.log(params.n_arms) / rate + 2.0 * rate * params.n_arms * batches * moment + mixing * batches + 1.0
 
 
 def _htinf_bound(params, moment, tuning, batches):
     """Huang, Dai & Huang (2022), Theorem 4.1."""
+    if moment > params.sigma**2 * _ROUNDING:
+        return math.inf
     return 30.0 * params.sigma * math.sqrt(params.n_arms * (batches + 1.0))
 
 
 def _ftpl_bound(params, moment, tuning, batches):
+    """See ``ftpl_tuning``."""
     rate, tries = tuning
     k = params.n_arms
+    if rate * tries * (1.0 + 2.0 * params.noise * math.log(k * max(params.batches, 1))) > _ROUNDING:
+        return math.inf
     return 6.0 * math.log(k) / rate + 4.0 * rate * k * batches * moment + k * batches / (math.e * tries) + 1.0
 
 

@@ -17,6 +17,7 @@ from .simplex import draw, exponential_weights, recentre
 
 DONE = 0
 LONGEST = 0
+_LIGHTEST = 1e-100
 ROUNDED_UP = 1.0 + 2.0**-34  # more than rounding takes from a length of 10^5 numbers
 
 
@@ -89,7 +90,8 @@ def note_reach(params, public, arm, x, n):
     probability = mixed(public.probability, params.mixing, params.n_arms, x)
     squared = 0.0
     for j in range(x.size):
-        weight = x[j] / probability
+        # No smaller, so that its square and its product with the width are no less than they should be, let alone zero.
+        weight = max(x[j] / probability, _LIGHTEST) if x[j] > 0.0 else 0.0
         squared += weight * weight
         public.reach[j] = max(public.reach[j], weight)
     public.facts[LONGEST] = max(public.facts[LONGEST], np.sqrt(squared))
@@ -212,6 +214,9 @@ def prepare_frozen(params, public, view, rng):
 
 @kernel
 def choose_frozen(params, public, view, rng):
+    """A draw from Q of the advice that stands; of new advice in rounds that are not recorded, since a batch is over."""
+    if due(params, public):
+        return choose_mixed(params, public, view, rng)
     arm = draw(public.mixture, rng.random())
     return arm, public.mixture[arm]
 
