@@ -16,6 +16,7 @@ from ..kernel import kernel
 from ..validation import choice, flag, integer, real, shortest
 from .base import ArmsEnvironment, ArmsKernels, stationary_regret
 from .contexts import ContextEnvironment, ContextKernels, content, finite_array
+from .normals import fill_normal
 
 REWARDS = ("gaussian", "bounded")
 
@@ -190,9 +191,7 @@ def _project(view):
 
 @kernel
 def _show_gaussian(state, t, view, rng):
-    for a in range(view.shape[0]):
-        for i in range(view.shape[1]):
-            view[a, i] = state.mean + state.context_std * rng.standard_normal()
+    fill_normal(view, state.mean, state.context_std, rng)
     if state.project:
         _project(view)
     return 0
