@@ -13,6 +13,7 @@ import numpy as np
 
 import dpbandits as dpb
 from dpbandits.environments import ContextTable, GaussianContexts, LinearArms
+from dpbandits.environments.normals import fill_normal
 from dpbandits.kernel import entry
 from dpbandits.simulation.running import play
 
@@ -32,6 +33,15 @@ def _normals(n, rng):
     return total
 
 
+@entry
+def _filled(n, view, rng):
+    total = 0.0
+    for _ in range(n):
+        fill_normal(view, 0.0, 1.0, rng)
+        total += view[0, 0]
+    return total
+
+
 def _on_sphere(count: int, dimension: int) -> np.ndarray:
     vectors = np.random.default_rng(0).standard_normal((count, dimension))
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -39,10 +49,13 @@ def _on_sphere(count: int, dimension: int) -> np.ndarray:
 
 def rows() -> Iterator[Row]:
     _normals(1, np.random.default_rng(1))
+    _filled(1, np.empty((25, 25)), np.random.default_rng(1))
     draw = _least(lambda: _normals(10**6, np.random.default_rng(1)), 10) / 1e6
     yield Row(
         "one normal draw in compiled code", 1e9 * draw, "ns", "", "31 of them a round for d = 3, K = 10; 626 for d = K = 25"
     )
+    filled = _least(lambda: _filled(10**4, np.empty((25, 25)), np.random.default_rng(1)), 10) / 1e4 / 625
+    yield Row("  as contexts draw them, 25 x 25", 1e9 * filled, "ns", "", "GaussianContexts")
     budget = dpb.ZCDP(1.0)
     small, large = (GaussianContexts.on_sphere(k, d, seed=0, std=0.1) for k, d in ((10, 3), (25, 25)))
     adac = dpb.AdaCOFUL(10, 3, budget=budget, horizon=ROUNDS, **LEARNERS)
