@@ -15,6 +15,7 @@ import pytest
 from dpbandits import RDP, ZCDP, AdaCUCB, ApproxDP, PureDP, Result, simulate
 from dpbandits.environments import Bernoulli, Gaussian, RewardTable
 from dpbandits.report import StudyRecord, figures, write
+from dpbandits.report.exhibits import Exhibit, Panel, Series
 from dpbandits.report.findings import belief, in_people, in_regret, meaning
 from dpbandits.report.labels import level, looks
 from dpbandits.report.scenes import scenes
@@ -428,6 +429,19 @@ def test_result_plots_itself(result):
     first = result.frame[(result.frame["policy"] == result.frame["policy"].iloc[0]) & (result.frame["round"] == HORIZON)]
     assert line.get_xdata()[-1] == HORIZON
     assert line.get_ydata()[-1] == pytest.approx(first.loc[first["budget"] == "none", "regret"].mean())
+
+
+def test_logarithmic_axes_of_less_than_two_decades_can_be_read() -> None:
+    x, y = np.array([4.0, 16.0, 64.0]), np.array([2500.0, 9000.0, 21_000.0])
+    line = Series("policy", x, y, y, y, marks=True)
+    panel = Panel("experts", "experts", "regret", [line], y_scale="log")
+    figure = figures.exhibit(Exhibit("name", "title", "caption", "words", [panel]), ["policy"])
+    figures.png(figure)  # draws
+    (ax,) = figure.axes
+    low, high = ax.get_ylim()
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["4", "16", "64"]
+    shown = [label.get_text() for label, at in zip(ax.get_yticklabels(), ax.get_yticks(), strict=True) if low <= at <= high]
+    assert shown == ["5,000", "10,000", "20,000"]
 
 
 @pytest.mark.parametrize("width", [figures.WIDE, figures.NARROW])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -19,6 +21,10 @@ from dpbandits.report.scenes import scenes
 from dpbandits.studies.cells import Cell, Results, kept
 from dpbandits.studies.papers import adversarial
 from dpbandits.studies.papers.adversarial import bound, leaked, tables
+from dpbandits.studies.papers.adversarial.advised import KINDS, MOVING_GAP, moving
+from dpbandits.studies.papers.adversarial.classifiers import classifiers
+from dpbandits.studies.papers.adversarial.experts import NO_WORSE, Experts
+from dpbandits.studies.papers.adversarial.parts import Section
 from dpbandits.studies.plans import Plan, Size
 from dpbandits.studies.reproduce import reproduce
 
@@ -40,7 +46,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> StudyRecord:
 class Planted(Results):
     """Two equal runs per cell, of a regret that is a function of the cell."""
 
-    def __init__(self, plan: Plan, regret: Callable[[Cell], float]) -> None:
+    def __init__(self, plan: Plan | Section, regret: Callable[[Cell], float]) -> None:
         super().__init__({})
         self.values = {cell.key: regret(cell) for cell in plan.cells}
 
@@ -68,11 +74,12 @@ def as_proved(cell: Cell) -> float:
     return 0.1 * bound(type(cell.policy).__name__, cell.horizon, cell.environment.n_arms, epsilon(cell))
 
 
-def asked(plan: Plan, regret: Callable[[Cell], float], *words: str) -> Claim:
-    found = [
-        one for one in plan.assess(Planted(plan, regret)).claims if all(word in one.statement + one.reading for word in words)
+def asked(plan: Plan | Section, regret: Callable[[Cell], float], start: str, *words: str) -> Claim:
+    """The one claim that starts so and has these words."""
+    claims = plan.assess(Planted(plan, regret)).claims
+    (claim,) = [
+        one for one in claims if one.statement.startswith(start) and all(word in one.statement + one.reading for word in words)
     ]
-    (claim,) = found
     return claim
 
 
@@ -85,10 +92,16 @@ def test_every_part_has_its_claims_and_figures(record: StudyRecord) -> None:
         adversarial.LEAK,
         adversarial.LATE,
         adversarial.REAL,
+        adversarial.GROWTHS,
+        adversarial.COMPARED,
+        adversarial.CLASSIFIERS,
     ]
-    assert len(record.claims) == 3 * 3 + 3 + 3 * 3 + 7 + 4 + 6 + 4
-    names = ["figure-table-1", "figure-unbatched", "figure-strict", "figure-leak", "figure-late", "figure-real"]
-    assert [one.name for one in record.exhibits] == names
+    # At this size five policies with advice have a bound, and none a bound below the number of rounds.
+    assert len(record.claims) == 3 * 3 + 3 + 3 * 3 + 7 + 4 + 6 + 4 + 3 * 5 + 15 + 2 * 6
+    names = ["table-1", "unbatched", "strict", "leak", "late", "real", "experts", "experts-ratios", "classifiers"]
+    assert [one.name for one in record.exhibits] == [f"figure-{name}" for name in names]
+    for claim in record.claims:
+        assert not math.isnan(claim.measured.mean + claim.expected.low + claim.expected.high), claim.statement
     for exhibit in record.exhibits:
         for panel in exhibit.panels:
             assert all(len(one.x) == len(one.y) == len(one.low) == len(one.high) > 0 for one in panel.series)
@@ -233,3 +246,195 @@ def test_real_tables_that_teach_nothing_are_found_out(plan: Plan) -> None:
     words = ("ACTG 175: HTINF learns something at ε = 1",)
     assert asked(plan, lambda cell: 0.5 * uniform, *words).measured.mean == pytest.approx(0.5)
     assert asked(plan, lambda cell: 1.01 * uniform, *words).verdict == FAILS
+
+
+# With expert advice -------------------------------------------------------------------------------------------------------
+
+ADVISED = [name for name in KINDS if name != "BatchedEXP4, improved"]
+
+
+@pytest.fixture(scope="module")
+def advised() -> Section:
+    return Experts(Size(quick=True, runs=2)).section()
+
+
+class Place(NamedTuple):
+    """What the key of a cell says; of the two where advice moves, the name only."""
+
+    name: str
+    horizon: int
+    n_experts: int
+    epsilon: float
+
+
+def place(cell: Cell) -> Place:
+    _, name, *sizes = cell.key.split("/")
+    return Place(name, int(sizes[0]), int(sizes[1]), float(sizes[2])) if sizes else Place(name, 1, 1, 1.0)
+
+
+def half_of_the_bound(cell: Cell) -> float:
+    return 0.5 * cell.policy.regret_bound  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("name", "symbol"), [(name, symbol) for name in ADVISED for symbol in ("T", "N", "1/ε")])
+def test_regret_against_experts_that_grows_too_fast_is_found_out(advised: Section, name: str, symbol: str) -> None:
+    words = (f"{name}: worst regret grows with {symbol} no faster", adversarial.GROWTHS)
+    exact = asked(advised, half_of_the_bound, *words)
+    assert exact.verdict == HOLDS
+    assert exact.expected.high - exact.measured.mean == pytest.approx(adversarial.SLACK)
+
+    def faster(cell: Cell) -> float:
+        at = place(cell)
+        return half_of_the_bound(cell) * {"T": at.horizon, "N": at.n_experts, "1/ε": 1.0 / at.epsilon}[symbol] ** 0.1
+
+    found = asked(advised, faster, *words)
+    assert found.measured.mean == pytest.approx(exact.measured.mean + 0.1)
+    assert found.verdict == FAILS
+
+
+@pytest.mark.parametrize("name", ADVISED)
+def test_regret_above_its_bound_is_found_out_where_the_bound_says_something(advised: Section, name: str) -> None:
+    words = (f"{name}: worst regret is below its bound",)
+    assert asked(advised, half_of_the_bound, *words).measured.mean == pytest.approx(0.5)
+
+    def above(*sizes: float) -> Claim:
+        return asked(advised, lambda cell: half_of_the_bound(cell) * (2.02 if place(cell)[1:] == sizes else 1.0), *words)
+
+    assert above(100_000, 4, 0.5).measured.mean == pytest.approx(1.01)
+    assert above(100_000, 4, 0.5).verdict == FAILS
+    void = {place(cell) for cell in advised.cells if half_of_the_bound(cell) >= 0.5 * place(cell).horizon}
+    assert (name in ("LocalEXP4", "FrozenEXP4")) == (Place(name, 10_000, 16, 0.5) not in void)
+    if (sizes := (10_000, 16, 0.5)) in {one[1:] for one in void if one.name == name}:
+        assert above(*sizes).verdict == HOLDS
+
+
+def test_sizes_at_which_no_bound_is_proved_are_left_out() -> None:
+    """With 64 experts EXP3 over experts has no bound in 20,000 rounds, and in 2,000 it has none with 16 either."""
+    some, one = (Experts(Size(quick=True, runs=2, horizon=horizon)).section() for horizon in (20_000, 2_000))
+    words = "ExpertConversion (EXP3): worst regret grows with N"
+
+    def regret(cell: Cell) -> float:
+        at = place(cell)
+        return 1e6 if at.n_experts == 64 else float(at.n_experts)
+
+    claim = asked(some, regret, words)
+    assert claim.measured.mean == pytest.approx(1.0)
+    assert claim.expected.high < 2.0
+    assert "from 4 to 16 (" in claim.statement
+    (left_out,) = [note for note in some.notes if "left out" in note]
+    assert left_out.startswith(
+        "The proof of the bound of ExpertConversion (EXP3) does not hold at 2k rounds, N = 16, ε = 0.5; 20k"
+    )
+    assert "; 20k rounds, N = 64, ε = 0.5" in left_out
+    assert "N = 4" not in left_out
+    assert not any(words in other.statement for other in one.assess(Planted(one, regret)).claims)
+
+
+COMPARISONS = [
+    *(("EXP4 has less regret than BatchedEXP4", "EXP4", "BatchedEXP4", 16, epsilon, 1.0) for epsilon in (0.1, 0.5, 1)),
+    *(
+        ("BatchedEXP4, improved is not worse than BatchedEXP4", "BatchedEXP4, improved", "BatchedEXP4", 16, epsilon, NO_WORSE)
+        for epsilon in (0.1, 0.5, 1)
+    ),
+    *(("FrozenEXP4 has less regret than EXP4", "FrozenEXP4", "EXP4", 16, epsilon, 1.0) for epsilon in (0.1, 1)),
+    ("LocalEXP4 has less regret than BatchedEXP4", "LocalEXP4", "BatchedEXP4", 16, 1, 1.0),
+    *(
+        (f"{name} has less regret than LocalEXP4", name, "LocalEXP4", 16, 0.05, 1.0)
+        for name in ("BatchedEXP4", "EXP4", "FrozenEXP4")
+    ),
+    ("With 64 experts LocalEXP4 has less regret than", "LocalEXP4", "ExpertConversion (HTINF)", 64, 0.5, 1.0),
+    *(
+        ("ExpertConversion (HTINF) has less regret than all of the EXP4 family", "ExpertConversion (HTINF)", name, 4, 0.5, 1.0)
+        for name in ADVISED[2:]
+    ),
+]
+
+
+@pytest.mark.parametrize(("start", "first", "second", "n_experts", "epsilon", "limit"), COMPARISONS)
+def test_a_policy_that_is_not_ahead_is_found_out(
+    advised: Section, start: str, first: str, second: str, n_experts: int, epsilon: float, limit: float
+) -> None:
+    """The second of two policies has less regret than all others, the first a little less or more, and elsewhere there is chaos."""
+
+    def compared(ratio: float) -> Claim:
+        def regret(cell: Cell) -> float:
+            at = place(cell)
+            if (at.n_experts, at.epsilon) != (n_experts, epsilon):
+                return float(np.random.default_rng(list(map(ord, cell.key))).uniform(0.1, 10.0))
+            return {first: ratio, second: 1.0}.get(at.name, 1.5)
+
+        return asked(advised, regret, start, f"N = {n_experts}, 100k rounds, ε = {epsilon:g})")
+
+    less, more = compared(limit - 0.01), compared(limit + 0.01)
+    assert (less.measured.mean, more.measured.mean) == pytest.approx((limit - 0.01, limit + 0.01))
+    assert (less.verdict, more.verdict) == (HOLDS, FAILS)
+
+
+def test_frozen_advice_that_follows_a_moving_expert_is_found_out(advised: Section) -> None:
+    words = "EXP4 has less regret than FrozenEXP4 where the best expert moves on every 20 rounds"
+
+    def regret(least: float) -> Callable[[Cell], float]:
+        return lambda cell: least if cell.key == "moving/EXP4" else 1.0
+
+    assert asked(advised, regret(0.9), words).verdict == HOLDS
+    assert asked(advised, regret(1.1), words).measured.mean == pytest.approx(1.1)
+    assert asked(advised, regret(1.1), words).verdict == FAILS
+
+
+def test_the_best_of_the_experts_who_move_always_advises_the_best_arm() -> None:
+    world = moving(n_experts=5, horizon=100)
+    means = world.environment.state.means
+    advice = world.state.advice[..., world.state.best[0]]
+    for piece in range(5):
+        assert advice[piece % len(advice)].argmax() == means[piece].argmax() == piece % 2
+    # Half of the experts are as good as drawing an arm by lot: those who stay, and those who are always late.
+    assert means.max() - means.mean() == pytest.approx(0.5 * MOVING_GAP)
+
+
+# Classifiers --------------------------------------------------------------------------------------------------------------
+
+
+def test_classifiers_that_teach_nothing_are_found_out() -> None:
+    part = classifiers(Size(quick=True, runs=2))
+    advice, labels, *_ = part.cells[0].environment.state
+    uniform = 30_000 * (max(advice[np.arange(len(labels)), labels].mean(axis=0)) - 0.1)
+    for name in ADVISED:
+        for epsilon in (1, 0.1):
+            limit, says, verdicts = 1.0, "learns something", (HOLDS, FAILS)
+            if name == "FrozenEXP4":
+                limit, says, verdicts = 0.95, "is no better than random play", (FAILS, HOLDS)
+
+            def regret(ratio: float, key: str = f"classifiers/{name}/{epsilon:g}") -> Callable[[Cell], float]:
+                return lambda cell: ratio * uniform if cell.key == key else 0.5 * uniform
+
+            words = (f"Digits: {name} {says}", f"at ε = {epsilon:g}. ")
+            less, more = (asked(part, regret(ratio), *words) for ratio in (limit - 0.01, limit + 0.01))
+            assert less.measured.mean == pytest.approx(limit - 0.01)
+            assert (less.verdict, more.verdict) == verdicts
+
+
+def test_the_figure_of_classifiers_ends_at_the_final_regret(record: StudyRecord) -> None:
+    (figure,) = [one for one in record.exhibits if one.name == "figure-classifiers"]
+    runs = record.result.runs[record.result.runs["environment"].str.startswith("ClassifierAdvice")]
+    for panel, epsilon in zip(figure.panels, ("1", "0.1"), strict=True):
+        final = runs[runs["budget"].isin([f"{epsilon}-DP", f"({epsilon}, 1e-06)-DP"])]
+        *lines, best, lot = panel.series
+        assert [one.label for one in lines] == ADVISED
+        assert lot.y == pytest.approx(0.1)
+        found = sorted(120 * (best.y[-1] - line.y[-1]) for line in lines)
+        assert found == pytest.approx(sorted(final.groupby("policy")["regret"].mean()))
+
+
+def test_without_scikit_learn_the_classifiers_are_left_out_and_the_reader_is_told(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    without = adversarial.plan(Size(quick=True, runs=2))
+    assert [cell.key for cell in without.cells] == [cell.key for cell in plan.cells if not cell.key.startswith("classifiers")]
+    (note,) = set(without.notes) - set(plan.notes)
+    assert (
+        note == "Classifiers as experts were left out: classifier_advice needs scikit-learn: pip install 'dpbandits[datasets]'."
+    )
+    found = without.assess(Planted(without, as_proved))
+    assert adversarial.CLASSIFIERS not in {claim.reading for claim in found.claims}
+    assert "figure-classifiers" not in {exhibit.name for exhibit in found.exhibits}

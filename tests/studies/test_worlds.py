@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dpbandits.environments import GaussianContexts, LinearArms
+from dpbandits.environments import Advised, Bernoulli, GaussianContexts, LinearArms, classifier_advice
 from dpbandits.errors import StudyError
 from dpbandits.studies import Study, load_study, run_study
 
@@ -199,3 +200,152 @@ def test_tables_of_data_sets_take_their_arguments(tmp_path: Path, arguments: str
 def test_features_that_differ_between_environments_fit_no_policy(tmp_path: Path) -> None:
     second = ARMS[ARMS.index("[[environments]]") : ARMS.index("[[policies]]")].replace("seed = 3", "seed = 4")
     assert "needs the features of its arms" in problems_of(tmp_path, ARMS + second)[0]
+
+
+# With expert advice -------------------------------------------------------------------------------------------------------
+
+EXPERTS = """
+title = "Experts"
+horizon = 400
+runs = 2
+record = 3
+budgets.pure = [1.0]
+
+[[environments]]
+kind = "Advised.constant"
+means = [0.2, 0.9, 0.4]
+n_experts = 5
+horizon = 400
+seed = 3
+
+[[environments]]
+kind = "Advised.shifted"
+means = [0.2, 0.9, 0.4]
+n_experts = 5
+period = 20
+horizon = 500
+
+[[policies]]
+kind = "ExpertConversion"
+learner = "exp3"
+
+[[policies]]
+kind = "LocalEXP4"
+"""
+
+TUMOURS = """
+title = "Tumours"
+horizon = 200
+runs = 2
+record = 3
+budgets.approx = [[1.0, 1e-6]]
+
+[[environments]]
+kind = "classifier_advice"
+name = "breast_cancer"
+n_experts = 4
+share = 0.2
+once = true
+
+[[policies]]
+kind = "EXP4"
+"""
+
+
+def test_policies_take_arms_and_experts_from_the_advice(tmp_path: Path) -> None:
+    study = loaded(tmp_path, EXPERTS)
+    arms = Bernoulli([0.2, 0.9, 0.4])
+    made = [
+        Advised.constant(arms, 5, horizon=400, seed=3),
+        Advised.shifted(arms, 5, period=20, horizon=500),
+    ]
+    assert list(map(repr, study.environments)) == list(map(repr, made))
+    assert [(policy.n_arms, policy.n_experts) for policy in study.policies] == [(3, 5), (3, 5)]  # type: ignore[attr-defined]
+
+
+def test_classifiers_take_their_arguments(tmp_path: Path) -> None:
+    (world,) = loaded(tmp_path, TUMOURS).environments
+    assert repr(world) == repr(classifier_advice("breast_cancer", 4, share=0.2, once=True))
+
+
+@pytest.mark.parametrize(("text", "rows"), [(EXPERTS, 2 * 2 * 2), (TUMOURS, 2)], ids=["experts", "tumours"])
+def test_a_study_of_experts_runs(tmp_path: Path, text: str, rows: int) -> None:
+    runs = run_study(loaded(tmp_path, text), n_jobs=1).result.runs
+    assert len(runs) == rows
+    assert runs["reward"].between(1, 400).all()
+
+
+CONTEXTUAL = """
+[[environments]]
+kind = "GaussianContexts.on_sphere"
+n_arms = 2
+dimension = 4
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        (
+            changed(EXPERTS, "n_experts", "n_expert"),
+            ["environments[0].n_expert: unknown argument; did you mean n_experts?", "environments[0].n_experts: is missing"],
+        ),
+        (
+            changed(EXPERTS, "means = [0.2, 0.9, 0.4]", "means = [0.2, 1.9, 0.4]"),
+            ["environments[0].means: must hold finite numbers in [0, 1], got [0.2, 1.9, 0.4]"],
+        ),
+        (changed(EXPERTS, "means = [0.2, 0.9, 0.4]\n", ""), ["environments[0].means: is missing"]),
+        (
+            changed(EXPERTS, "means = [0.2, 0.9, 0.4]", "environment = 3"),
+            ["environments[0].environment: unknown argument; known: horizon, means,", "environments[0].means: is missing"],
+        ),
+        (changed(EXPERTS, "n_experts = 5", "n_experts = 0"), ["environments[0].n_experts: must be an integer at least 1, got 0"]),
+        (
+            changed(EXPERTS, "n_experts = 5", "n_experts = 6"),
+            ["environments[1]: shows advice of 5 experts where environments[0] shows advice of 6 experts"],
+        ),
+        (changed(EXPERTS, "seed = 3", "seed = -1"), ["environments[0].seed: must be an integer at least 0, got -1"]),
+        (changed(EXPERTS, "seed = 3", "period = 3"), ["environments[0].period: unknown argument; known: horizon, means,"]),
+        (changed(EXPERTS, "horizon = 400\nseed = 3", "seed = 3"), ["environments[0].horizon: is missing"]),
+        (
+            changed(EXPERTS, "horizon = 500", "horizon = 300"),
+            ["horizon: must be at most 300, the length of environments[1], got 400"],
+        ),
+        (changed(EXPERTS, "period = 20", "period = 0"), ["environments[1].period: must be an integer at least 1, got 0"]),
+        (changed(EXPERTS, "period = 20\n", ""), ["environments[1].period: is missing"]),
+        (
+            changed(EXPERTS, '"Advised.constant"', '"Advised"'),
+            ["environments[0].kind: there is no environment 'Advised'; did you mean Advised."],
+        ),
+        (changed(EXPERTS, '"LocalEXP4"', '"HTINF"'), ["policies[1]: HTINF takes no contexts, and Advised(Bernoulli("]),
+        (changed(EXPERTS, '"LocalEXP4"', '"LinUCB"'), ["policies[1]: LinUCB takes contexts, and Advised(Bernoulli("]),
+        (changed(EXPERTS, 'learner = "exp3"', "n_experts = 3"), ["policies[0].n_experts: a study sets this itself"]),
+        (changed(TUMOURS, '"breast_cancer"', '"iris"'), ["environments[0].name: must be one of 'breast_cancer', 'digits'"]),
+        (changed(TUMOURS, "share = 0.2", "share = 2.0"), ["environments[0].share: must be a number in [0.01, 1], got 2.0"]),
+        (changed(TUMOURS, "share", "shar"), ["environments[0].shar: unknown argument; did you mean share?"]),
+        (changed(TUMOURS, "once = true", "once = 1"), ["environments[0].once: must be True or False, got 1"]),
+        (
+            changed(TUMOURS, "horizon = 200", "horizon = 286"),
+            ["horizon: must be at most 285, the length of environments[0], got 286"],
+        ),
+        (
+            TUMOURS + CONTEXTUAL,
+            ["environments[1]: shows contexts of dimension 4 where environments[0] shows advice of 4 experts"],
+        ),
+        (
+            changed(CONTEXTS, 'kind = "LinUCB"', 'kind = "EXP4"'),
+            ["policies[0]: EXP4 takes advice, and GaussianContexts("],
+        ),
+    ],
+)
+def test_what_does_not_fit_experts_is_said(tmp_path: Path, text: str, problems: list[str]) -> None:
+    found = problems_of(tmp_path, text)
+    assert len(found) == len(problems), found
+    for line, expected in zip(found, problems, strict=True):
+        assert line.startswith(expected)
+
+
+def test_classifiers_without_scikit_learn_are_a_problem_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    (problem,) = problems_of(tmp_path, TUMOURS)
+    assert problem == "environments[0]: classifier_advice needs scikit-learn: pip install 'dpbandits[datasets]'"

@@ -16,7 +16,7 @@ from ..validation import choice, flag, integer, real
 from .base import ArmsEnvironment
 from .contexts import ContextEnvironment, ContextKernels, content, finite_array
 from .labelled import DATA_SETS
-from .pools import draw_below
+from .pools import draw_below, whole_numbers
 
 _TOLERANCE = 1e-6  # by which the probabilities of an expert may miss one
 
@@ -109,9 +109,8 @@ class Advised(AdviceEnvironment):
     """
 
     def __init__(self, environment: ArmsEnvironment, advice: Any, *, horizon: int, period: int | None = None) -> None:
-        if not isinstance(environment, ArmsEnvironment):
-            raise ArgumentError(f"environment must be one over arms, got {environment!r}", "environment")
-        self.environment, self.horizon = environment, integer("horizon", horizon, 1, environment.horizon or 10**12)
+        self.environment = _over_arms(environment)
+        self.horizon = integer("horizon", horizon, 1, environment.horizon or 10**12)
         table = distributions("advice", advice, "S, N, K")
         _, self.n_arms, self.dimension = table.shape
         if self.n_arms != environment.n_arms:
@@ -137,7 +136,7 @@ class Advised(AdviceEnvironment):
         >>> Advised.constant(Bernoulli([0.9, 0.1]), 5, horizon=100).state.best.tolist()
         [0]
         """
-        n, k = integer("n_experts", n_experts, 1), environment.n_arms
+        n, k = integer("n_experts", n_experts, 1), _over_arms(environment).n_arms
         rows = np.random.default_rng(integer("seed", seed, 0)).dirichlet(np.ones(k), n)
         rows[:k] = np.eye(k)[:n]
         return cls(environment, rows[None], horizon=horizon)
@@ -150,7 +149,7 @@ class Advised(AdviceEnvironment):
         >>> Advised.shifted(Bernoulli([0.9, 0.1]), 4, period=10, horizon=100).state.advice.shape
         (2, 2, 4)
         """
-        n, k = integer("n_experts", n_experts, 1), environment.n_arms
+        n, k = integer("n_experts", n_experts, 1), _over_arms(environment).n_arms
         j, s = np.arange(n), np.arange(k)[:, None]
         return cls(environment, np.eye(k)[(j + s * (j // k)) % k], horizon=horizon, period=period)
 
@@ -158,6 +157,12 @@ class Advised(AdviceEnvironment):
         state = self.state
         plan = f"{self.n_experts} experts, period={state.period[0]}, horizon={self.horizon}, content {content(state.advice)}"
         return f"{self.environment!r}, {plan}"
+
+
+def _over_arms(environment: Any) -> ArmsEnvironment:
+    if not isinstance(environment, ArmsEnvironment):
+        raise ArgumentError(f"environment must be one over arms, got {environment!r}", "environment")
+    return environment
 
 
 # Fixed in advance ---------------------------------------------------------------------------------------------------------
@@ -261,7 +266,9 @@ class ClassifierAdvice(AdviceEnvironment):
     def __init__(self, advice: Any, labels: Any, *, once: bool = False, names: list[str] | None = None) -> None:
         table = distributions("advice", advice, "P, N, K")
         _, self.n_arms, self.dimension = table.shape
-        classes = np.array([integer(f"labels[{i}]", label, 0, self.n_arms - 1) for i, label in enumerate(labels)], dtype=np.int64)
+        classes = whole_numbers("labels", labels)
+        if classes.max() >= self.n_arms:
+            raise ArgumentError(f"labels must be whole numbers from 0 to {self.n_arms - 1}, got {classes.max()}", "labels")
         if classes.size != len(table):
             raise ArgumentError(f"labels must hold {len(table)} classes, one per person, got {classes.size}", "labels")
         self._names = [f"arm {a}" for a in range(self.n_arms)] if names is None else [str(name) for name in names]

@@ -171,15 +171,19 @@ def _exhibit_axes(ax: Axes, panel: Panel) -> None:
         ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: short(x)))
         ax.xaxis.set_minor_locator(NullLocator())
     places = sorted({float(x) for series in panel.series for x in series.x})
-    if panel.x_scale == "linear" and len(places) <= 6:
+    if len(places) <= 6:
         ax.xaxis.set_major_locator(FixedLocator(places))
-        ax.margins(x=0.1)
+        if panel.x_scale == "linear":
+            ax.margins(x=0.1)
     if panel.y_scale == "symlog":
         ax.set_yscale("symlog", linthresh=panel.threshold)
         if ax.dataLim.y0 >= 0.0:
             ax.set_ylim(bottom=-panel.threshold / 2)
     elif panel.y_scale == "log":
         ax.set_yscale("log")
+        bottom, top = ax.get_ylim()
+        if top < 100 * bottom:  # or there would be one tick only
+            ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: number(y, 3)))
 

@@ -44,7 +44,7 @@ from .worlds import Worlds, read_worlds
 DEMO = Path(__file__).with_name("demo.toml")
 
 # A study sets the first three itself; noise is always simulated, from the study's seed.
-_NOT_IN_FILES = {"n_arms", "dimension", "budget", "seed", "noise", "grid"}
+_NOT_IN_FILES = {"n_arms", "n_experts", "dimension", "budget", "seed", "noise", "grid"}
 _ANY_HORIZON = 1000
 
 M = TypeVar("M")

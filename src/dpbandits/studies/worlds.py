@@ -149,7 +149,7 @@ def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:
     kinds = {
         name: kind
         for name, kind in public.items()
-        if isinstance(kind, type) and issubclass(kind, bases) and kind not in (*bases[:2], AdviceEnvironment)
+        if isinstance(kind, type) and issubclass(kind, bases) and kind not in (*bases[:2], AdviceEnvironment, Advised)
     }
     return {
         **kinds,

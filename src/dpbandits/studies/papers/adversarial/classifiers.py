@@ -86,7 +86,8 @@ def _figure(world: ClassifierAdvice, results: Results) -> Exhibit:
         "figure-classifiers",
         "Classifiers as experts: handwritten digits",
         f"Share of digits that were named rightly so far, with 95 % bands: {N_EXPERTS} classifiers, each trained on a few dozen digits, "
-        f"advise on 10 classes, and only whether the guess was right is told. Dashed: the best expert, {best:.2f}, and random play.",
+        f"advise on 10 classes, and only whether the guess was right is told. Dashed: the best expert, {best:.2f}, and random play. The "
+        "share is the best expert's less regret per round, so that easy and hard digits among the first do not matter.",
         "Reward per round of six policies with expert advice, over rounds, at two budgets.",
         [_panel(epsilon, best, 1.0 / world.n_arms, results) for epsilon in EPSILONS],
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from ...claims import curve, largest, measured, ratio
 from ...plans import Findings, Size, spoken
 from .advised import DELTA, GROWING, KINDS, PERIOD, Advice, moving
 from .parts import PAPER, Section, horizon_of
-from .sweeps import Sweep, grows, slopes
+from .sweeps import Sweep, grows
 from .worst import Probe
 
 RUNS, QUICK_RUNS = 10, 3
@@ -92,32 +93,45 @@ class Experts:
 
     def _notes(self) -> list[str]:
         gaps = ", ".join(f"{gap:g}{' (changing)' if changes else ''}" for gap, changes in self.probe.family)
-        void = {}
-        for name in GROWING:
-            found = [one for one in self._settings(name) if not one.bound < one.horizon]
-            if found:
-                void[name] = "; ".join(f"{spoken(one.horizon)} rounds, N = {one.n_experts}, ε = {one.epsilon:g}" for one in found)
         return [
             f"Expert advice: worst regret is the largest mean over instances with two arms, one better by a gap of {gaps}, against the "
             f"best of N constant experts. ExpertConversion and LocalEXP4 have ε-DP, the others (ε, {DELTA:g})-DP, which is weaker: where "
             "the first two are ahead, they are so with the stronger guarantee. Slopes of bounds are those of what the policies state, "
             "logarithms included.",
-            *(
-                f"The bound of {name} is above the number of rounds, and says nothing, at {where}."
-                for name, where in void.items()
+            *self._noted(
+                "The bound of {} is above the number of rounds, and says nothing, at {}.",
+                lambda one: one.horizon <= one.bound < math.inf,
+            ),
+            *self._noted(
+                "The proof of the bound of {} does not hold at {}: left out of its slopes.", lambda one: one.bound == math.inf
             ),
         ]
 
-    def _assess(self, results: Results) -> Findings:
-        grown = [self._grows(name, i, results) for i in range(len(self.sweeps)) for name in GROWING]
-        below = [claim for name in GROWING for claim in self._below(name, results)]
-        return Findings([*grown, *below, *self._compared(results)], [self._figure(results, grown), self._ratios(results)])
+    def _noted(self, says: str, which: Callable[[Advice], bool]) -> list[str]:
+        """One sentence for every policy, with the settings that it is about."""
+        found = {name: [one for one in self._settings(name) if which(one)] for name in GROWING}
+        return [
+            says.format(
+                name, "; ".join(f"{spoken(one.horizon)} rounds, N = {one.n_experts}, ε = {one.epsilon:g}" for one in settings)
+            )
+            for name, settings in found.items()
+            if settings
+        ]
 
-    def _grows(self, name: str, i: int, results: Results) -> Claim:
-        sweep, kind = self.sweeps[i], KINDS[name]
-        settings, exponent = sweep.settings(name), f" (exponent of the theorem: {kind.exponents[i]})"
-        bounds = [one.bound for one in settings]
-        return grows(name, sweep, settings, bounds, self.probe, results, f"{PAPER}, {kind.source}", GROWTHS, exponent)
+    def _assess(self, results: Results) -> Findings:
+        grown = [claim for sweep in self.sweeps for name in GROWING for claim in self._grows(name, sweep, results)]
+        below = [claim for name in GROWING for claim in self._below(name, results)]
+        return Findings([*grown, *below, *self._compared(results)], [self._figure(results), self._ratios(results)])
+
+    def _grows(self, name: str, sweep: Sweep[Advice], results: Results) -> list[Claim]:
+        """Over the sizes at which the policy has a bound, where there are several."""
+        found = {x: one for x, one in zip(sweep.values, sweep.settings(name), strict=True) if one.bound < math.inf}
+        if len(found) < 2:
+            return []
+        kind, bounds = KINDS[name], [one.bound for one in found.values()]
+        exponent = f" (exponent of the theorem: {kind.exponents[self.sweeps.index(sweep)]})"
+        known, source = sweep._replace(values=list(found)), f"{PAPER}, {kind.source}"
+        return [grows(name, known, list(found.values()), bounds, self.probe, results, source, GROWTHS, exponent)]
 
     def _below(self, name: str, results: Results) -> list[Claim]:
         """That the bound is true, where it says something."""
@@ -152,7 +166,10 @@ class Experts:
 
         return [
             *(pair("EXP4", "BatchedEXP4", epsilon, ", both (ε, δ)-DP") for epsilon in self.epsilons),
-            *(pair("BatchedEXP4, improved", "BatchedEXP4", epsilon, " as published", NO_WORSE) for epsilon in self.epsilons),
+            *(
+                pair("BatchedEXP4, improved", "BatchedEXP4", epsilon, ", the published variant", NO_WORSE)
+                for epsilon in self.epsilons
+            ),
             *(pair("FrozenEXP4", "EXP4", epsilon, " where advice stands") for epsilon in (last, 1.0)),
             self._moves(results),
             pair("LocalEXP4", "BatchedEXP4", 1.0),
@@ -197,7 +214,7 @@ class Experts:
             Expectation(high=1.0, strict=True),
         )
 
-    def _figure(self, results: Results, claims: Sequence[Claim]) -> Exhibit:
+    def _figure(self, results: Results) -> Exhibit:
         panels = []
         for sweep in self.sweeps:
             lines = [self.probe.series(name, sweep.values, results, sweep.settings(name)) for name in GROWING]
@@ -205,8 +222,8 @@ class Experts:
         return Exhibit(
             "figure-experts",
             "Expert advice: regret against rounds, experts and 1/ε",
-            "Largest mean regret over the instances, with 95 % bars; both axes are logarithmic. Fitted slopes with 95 % intervals: "
-            f"{slopes(GROWING, self.sweeps, claims)}",
+            "Largest mean regret over the instances, with 95 % bars; both axes are logarithmic. Fitted slopes stand among the claims, "
+            "beside those of the bounds.",
             "Worst regret of six policies with expert advice against rounds, experts and one over epsilon on logarithmic axes.",
             panels,
         )
