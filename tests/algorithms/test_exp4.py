@@ -308,8 +308,8 @@ def test_lost_rewards_count_as_the_default_for_every_expert(cls):
             told.params, told._raw, told._public, told._progress.pending[number], told._features(number, 0), told.default_reward
         )
     lost._recollect()
-    assert lost._raw.moment == pytest.approx(told._raw.moment, rel=1e-12)
-    assert np.abs(lost._raw.moment).max() > 0.0
+    assert lost._raw.total == pytest.approx(told._raw.total, rel=1e-12)
+    assert np.abs(lost._raw.total).max() > 0.0
 
 
 @pytest.mark.parametrize("cls", [EXP4, BatchedEXP4, FrozenEXP4])

@@ -208,20 +208,25 @@ BAD_CONTEXTS = [
 ]
 
 
-@over(CONTEXTUAL)
-@pytest.mark.parametrize("contexts", BAD_CONTEXTS, ids=lambda v: str(v)[:30])
-def test_bad_contexts_change_nothing(case: Case, contexts: Any):
+def refused(case: Case, name: str, given: Any) -> None:
+    """A view that is refused leaves the policy as it was, and what waits for its answer goes on waiting."""
     policy = case.make(seed=2)
     play(policy, lambda d: 0.5, until=1)
     waiting = pull(policy)
     before = snapshot(policy)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(ArgumentError, match=r"^contexts must") as caught:
-            policy.pull(contexts)
-    assert caught.value.argument == "contexts"
+        with pytest.raises(ArgumentError, match=rf"^{name} must") as caught:
+            policy.pull(given)
+    assert caught.value.argument == name
     assert snapshot(policy) == before
     assert policy.update(0.5, waiting) is True
+
+
+@over(CONTEXTUAL)
+@pytest.mark.parametrize("contexts", BAD_CONTEXTS, ids=lambda v: str(v)[:30])
+def test_bad_contexts_change_nothing(case: Case, contexts: Any):
+    refused(case, "contexts", contexts)
 
 
 HALVES = [[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
@@ -251,17 +256,7 @@ BAD_ADVICE = [
 @over(ADVISED)
 @pytest.mark.parametrize("advice", BAD_ADVICE, ids=lambda v: str(v)[:60])
 def test_bad_advice_changes_nothing(case: Case, advice: Any):
-    policy = case.make(seed=2)
-    play(policy, lambda d: 0.5, until=1)
-    waiting = pull(policy)
-    before = snapshot(policy)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(ArgumentError, match=r"^advice must") as caught:
-            policy.pull(advice)
-    assert caught.value.argument == "advice"
-    assert snapshot(policy) == before
-    assert policy.update(0.5, waiting) is True
+    refused(case, "advice", advice)
 
 
 @over(ADVISED)

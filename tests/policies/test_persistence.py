@@ -439,10 +439,10 @@ def test_what_was_released_after_a_save_counts_as_spent_and_is_not_released_agai
 
 def lost_rounds_count_as_default(policy):
     if isinstance(policy, dpb.LinUCBDGS):  # its increments need a sum to go on from: the one that the released estimate has
-        return policy._raw.moment == pytest.approx(policy._public.precision @ policy._public.estimate)
+        return policy._raw.total == pytest.approx(policy._public.precision @ policy._public.estimate)
     if isinstance(policy, dpb.EXP4 | dpb.BatchedEXP4 | dpb.FrozenEXP4):  # which divide a loss by the probability of its arm
         loss = policy.reward_range[1] - policy.default_reward
-        return policy._raw.moment == pytest.approx(loss * policy._progress.weights)
+        return policy._raw.total == pytest.approx(loss * policy._progress.weights)
     total, lost = sum(side.sum() for side in policy._raw), sum(policy._progress.booked.values())
     return total == pytest.approx(lost * policy.default_reward)
 

@@ -63,7 +63,7 @@ class LinUCBDGSParams(NamedTuple):
 
 
 class LinUCBDGSRaw(NamedTuple):
-    moment: np.ndarray  # (d,) sum of x * reward
+    total: np.ndarray  # (d,) sum of x * reward
     estimate: np.ndarray  # (d,) A^-1 moment at the last release
 
 
@@ -169,7 +169,7 @@ def sensitivity(params, public, norm):
 @kernel
 def summarise(params, raw, public, statistic):
     """The increment of the estimate; what it is made of is kept, because later increments need all of it."""
-    multiply(public.inverse, raw.moment, statistic)
+    multiply(public.inverse, raw.total, statistic)
     for i in range(statistic.size):
         fresh = statistic[i]
         statistic[i] -= raw.estimate[i]
@@ -348,7 +348,7 @@ class LinUCBDGS(LinearPolicy):
 
     def _recollect(self) -> None:
         # The sums that the released estimate would follow from: the next increments go on from there.
-        multiply(self._public.precision, self._public.estimate, self._raw.moment)
+        multiply(self._public.precision, self._public.estimate, self._raw.total)
         self._raw.estimate[:] = self._public.estimate
 
     def _counter(self) -> Counter:

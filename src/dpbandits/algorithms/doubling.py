@@ -19,6 +19,7 @@ from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import flag, real
 from .learners.divergences import kl_upper_bound
+from .learners.totals import collect, sensitivity, summarise
 
 T, ARM, SIZE, DONE = range(4)
 
@@ -120,24 +121,8 @@ def note(params, public, arm, x, n):
 
 
 @kernel
-def collect(params, raw, public, arm, x, reward, n):
-    raw.total[0] += reward
-
-
-@kernel
 def due(params, public):
     return public.clock[DONE] >= public.clock[SIZE] > 0
-
-
-@kernel
-def sensitivity(params, public, norm):
-    return params.width
-
-
-@kernel
-def summarise(params, raw, public, statistic):
-    statistic[0] = raw.total[0]
-    raw.total[0] = 0.0
 
 
 @kernel

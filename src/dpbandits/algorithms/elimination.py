@@ -21,6 +21,7 @@ from ..privacy.budgets import Budget, PureDP
 from ..privacy.channels import Laplace
 from ..validation import integer, real
 from .learners.quotas import FOREVER, LEFT, PHASE, choose, collect, due, hold, note
+from .learners.totals import sensitivity, summarise
 
 
 class EliminationParams(NamedTuple):
@@ -70,18 +71,6 @@ def init(params):
     )
     _plan_epoch(params, public)
     return EliminationRaw(np.zeros(k)), public
-
-
-@kernel
-def sensitivity(params, public, norm):
-    return params.width
-
-
-@kernel
-def summarise(params, raw, public, statistic):
-    for a in range(params.n_arms):
-        statistic[a] = raw.total[a]
-        raw.total[a] = 0.0
 
 
 @kernel

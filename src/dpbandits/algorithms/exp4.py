@@ -178,7 +178,7 @@ class _BatchPolicy(_MixturePolicy):
 
     def _recollect(self) -> None:
         lost = (self.reward_range[1] - self.default_reward) * self._progress.weights
-        self._raw.moment[:] = np.rint(lost / self._grid) * self._grid if self._grid > 0.0 else lost
+        self._raw.total[:] = np.rint(lost / self._grid) * self._grid if self._grid > 0.0 else lost
 
 
 @register(n_arms=3, n_experts=4, horizon=2000, batch=16)
@@ -445,4 +445,4 @@ class LocalEXP4(_MixturePolicy, LocalPolicy):
         return np.ones(1)
 
     def _recollect(self) -> None:
-        self._raw.moment[:] = self.default_reward * self._progress.weights
+        self._raw.total[:] = self.default_reward * self._progress.weights

@@ -23,7 +23,8 @@ from ..validation import real
 from .learners.arms import ArmsPolicy, features
 from .learners.dense import factorise, invert
 from .learners.ridge import add_outer, combine, dot, multiply
-from .learners.single import ARM, FRESH, ROUNDS, collect, due, note, sensitivity, summarise
+from .learners.single import ARM, FRESH, ROUNDS, due, note
+from .learners.totals import collect, sensitivity, summarise
 
 REFRESH = FRESH + 1
 LOG_DET, RADIUS = range(2)
@@ -46,7 +47,7 @@ class FixedLinUCBParams(NamedTuple):
 
 
 class FixedLinUCBRaw(NamedTuple):
-    reward: np.ndarray  # (1,)
+    total: np.ndarray  # (1,) the reward of the last round
 
 
 class FixedLinUCBPublic(NamedTuple):

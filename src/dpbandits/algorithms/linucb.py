@@ -22,7 +22,7 @@ from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, real
 from .learners.dense import factorise, invert, solve_upper
-from .learners.linear import LinearOptions, LinearPolicy, collect, estimate, sensitivity, summarise
+from .learners.linear import LinearOptions, LinearPolicy, collect, estimate, sensitivity
 from .learners.ridge import (
     add_observation,
     dot,
@@ -32,6 +32,7 @@ from .learners.ridge import (
     stretch,
     update_factor,
 )
+from .learners.totals import summarise
 
 ROUNDS, FRESH, REFRESH = range(3)
 LOG_DET, EIGENVALUE, RADIUS, STRETCH = range(4)
@@ -54,7 +55,7 @@ class LinUCBParams(NamedTuple):
 
 
 class LinUCBRaw(NamedTuple):
-    moment: np.ndarray  # (d,) sum of x * reward since the last release
+    total: np.ndarray  # (d,) sum of x * reward since the last release
 
 
 class LinUCBPublic(NamedTuple):

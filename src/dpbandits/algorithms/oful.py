@@ -28,8 +28,9 @@ from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, integer, real
 from .learners.dense import factorise, invert
-from .learners.linear import LinearOptions, LinearPolicy, collect, estimate, sensitivity, summarise
+from .learners.linear import LinearOptions, LinearPolicy, collect, estimate, sensitivity
 from .learners.ridge import add_observation, most_optimistic, multiply, smallest_eigenvalue, stretch
+from .learners.totals import summarise
 
 ROUNDS, RELEASES = range(2)
 LOG_DET, GROWN, RADIUS, STRETCH = range(4)
@@ -55,7 +56,7 @@ class OFULParams(NamedTuple):
 
 
 class OFULRaw(NamedTuple):
-    moment: np.ndarray  # (d,) sum of x * reward of the running episode
+    total: np.ndarray  # (d,) sum of x * reward of the running episode
 
 
 class OFULPublic(NamedTuple):

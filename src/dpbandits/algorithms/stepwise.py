@@ -18,7 +18,8 @@ from ..privacy.channels import Gaussian, Laplace
 from ..validation import real
 from .learners.divergences import kl_upper_bound
 from .learners.local import LocalPolicy
-from .learners.single import ARM, FRESH, ROUNDS, collect, due, note, sensitivity, summarise
+from .learners.single import ARM, FRESH, ROUNDS, due, note
+from .learners.totals import collect, sensitivity, summarise
 
 
 class StepwiseParams(NamedTuple):
@@ -31,7 +32,7 @@ class StepwiseParams(NamedTuple):
 
 
 class StepwiseRaw(NamedTuple):
-    reward: np.ndarray  # (1,)
+    total: np.ndarray  # (1,) the reward of the last round
 
 
 class StepwisePublic(NamedTuple):

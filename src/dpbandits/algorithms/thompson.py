@@ -19,6 +19,7 @@ from ..kernel import entry, kernel
 from ..policies import Card, Kernels, Options, Policy, register
 from ..privacy.budgets import Budget, PureDP
 from ..privacy.channels import Laplace
+from .learners.totals import sensitivity
 
 T, ARM = range(2)
 
@@ -87,11 +88,6 @@ def due(params, public):
 @kernel
 def part(params, public):
     return public.clock[ARM]
-
-
-@kernel
-def sensitivity(params, public, norm):
-    return params.width
 
 
 @kernel

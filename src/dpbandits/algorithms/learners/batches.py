@@ -28,6 +28,7 @@ from ...policies.protocol import nothing_to_prepare
 from ...privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Channel, Gaussian, Laplace
 from ...validation import integer
+from .totals import collect, sensitivity, summarise
 
 DONE, BATCHES, ARM = range(3)
 CHANNELS: dict[type[Budget], type[Channel]] = {PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian}
@@ -100,24 +101,8 @@ def note(params, public, arm, x, n):
 
 
 @kernel
-def collect(params, raw, public, arm, x, reward, n):
-    raw.total[0] += reward
-
-
-@kernel
 def due(params, public):
     return public.clock[DONE] >= params.batch
-
-
-@kernel
-def sensitivity(params, public, norm):
-    return params.width
-
-
-@kernel
-def summarise(params, raw, public, statistic):
-    statistic[0] = raw.total[0]
-    raw.total[0] = 0.0
 
 
 @kernel

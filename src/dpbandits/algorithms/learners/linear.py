@@ -59,19 +59,12 @@ def collect(params, raw, public, arm, x, reward, n):
         moved = x[i] * reward
         if params.grid > 0.0:
             moved = np.rint(moved / params.grid) * params.grid
-        raw.moment[i] += moved
+        raw.total[i] += moved
 
 
 @kernel
 def sensitivity(params, public, norm):
     return params.movement
-
-
-@kernel
-def summarise(params, raw, public, statistic):
-    for i in range(statistic.size):
-        statistic[i] = raw.moment[i]
-        raw.moment[i] = 0.0
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Rewards that cross the wall one by one, each as soon as it is there.
 
-The raw side holds ``reward`` (1,); the public ``clock`` begins with the rounds, the arm of the last one, and whether its reward is to be
-released, which ``publish`` has to take back.
+The raw side holds it as ``total`` (1,); the public ``clock`` begins with the rounds, the arm of the last one, and whether its reward is
+to be released, which ``publish`` has to take back.
 """
 
 from __future__ import annotations
@@ -19,21 +19,5 @@ def note(params, public, arm, x, n):
 
 
 @kernel
-def collect(params, raw, public, arm, x, reward, n):
-    raw.reward[0] = reward
-
-
-@kernel
 def due(params, public):
     return public.clock[FRESH] == 1
-
-
-@kernel
-def sensitivity(params, public, norm):
-    return params.width
-
-
-@kernel
-def summarise(params, raw, public, statistic):
-    statistic[0] = raw.reward[0]
-    raw.reward[0] = 0.0

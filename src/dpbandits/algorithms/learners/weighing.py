@@ -14,6 +14,7 @@ from ...kernel import Kernel, bind, entry, kernel, unbound
 from ...policies import Kernels
 from .mixtures import mixed
 from .simplex import draw, exponential_weights, recentre
+from .totals import collect, summarise
 
 DONE = 0
 LONGEST = 0
@@ -35,7 +36,7 @@ class EXP4Params(NamedTuple):
 
 
 class EXP4Raw(NamedTuple):
-    moment: np.ndarray  # (N,), (K,) or (1,): the statistic of the running batch
+    total: np.ndarray  # (N,), (K,) or (1,): the statistic of the running batch
 
 
 class EXP4Public(NamedTuple):
@@ -107,14 +108,7 @@ def collect_weighed(params, raw, public, arm, x, reward, n):
     """Add x loss / Q(a), in units of rewards."""
     loss = (n * params.high - reward) / mixed(public.probability, params.mixing, params.n_arms, x)
     for j in range(x.size):
-        raw.moment[j] += on_grid(params, x[j] * loss)
-
-
-@kernel
-def summarise(params, raw, public, statistic):
-    for i in range(statistic.size):
-        statistic[i] = raw.moment[i]
-        raw.moment[i] = 0.0
+        raw.total[j] += on_grid(params, x[j] * loss)
 
 
 @kernel
@@ -162,8 +156,8 @@ def nothing_frozen(params):
 def summarise_by_reach(params, raw, public, statistic):
     """Every coordinate in units of the most that a record of the batch can move it, so that it moves by at most 1."""
     for j in range(statistic.size):
-        statistic[j] = raw.moment[j] / (params.width * public.reach[j]) if public.reach[j] > 0.0 else 0.0
-        raw.moment[j] = 0.0
+        statistic[j] = raw.total[j] / (params.width * public.reach[j]) if public.reach[j] > 0.0 else 0.0
+        raw.total[j] = 0.0
 
 
 @kernel
@@ -229,7 +223,7 @@ def note_frozen(params, public, arm, x, n):
 
 @kernel
 def collect_frozen(params, raw, public, arm, x, reward, n):
-    raw.moment[arm] += on_grid(params, (n * params.high - reward) / public.mixture[arm])
+    raw.total[arm] += on_grid(params, (n * params.high - reward) / public.mixture[arm])
 
 
 @kernel
@@ -272,11 +266,6 @@ def note_weights(params, public, arm, x, n):
 
 
 @kernel
-def collect_reward(params, raw, public, arm, x, reward, n):
-    raw.moment[0] += reward
-
-
-@kernel
 def publish_reward(params, public, release):
     for j in range(public.losses.size):
         public.losses[j] += public.reach[j] * (params.high - release[0]) / params.width
@@ -287,7 +276,7 @@ PER_ROUND = Kernels(
     bind(_init, size=one_number, freeze=nothing_frozen),
     choose_mixed,
     note_weights,
-    collect_reward,
+    collect,
     due,
     sensitivity_worst,
     summarise,
