@@ -98,7 +98,8 @@ def test_every_counter_has_the_variance_that_the_radius_knows(counter):
     # 400 runs of 20 coordinates: a standard deviation is known to 1 %; the wrong column norm of a tree of 64 is off by more than 10 %.
     errors = []
     for seed in range(400):
-        policy = PrivateLinUCB(1, 20, budget=ZCDP(0.5), horizon=64, counter=counter, seed=seed)
+        horizon = None if counter == "hybrid" else 64
+        policy = PrivateLinUCB(1, 20, budget=ZCDP(0.5), horizon=horizon, counter=counter, seed=seed)
         for _ in range(63):
             policy.pull(np.zeros((1, 20)))
             policy.update(0.0)
@@ -107,6 +108,17 @@ def test_every_counter_has_the_variance_that_the_radius_knows(counter):
     expected = np.sqrt(policy._counter().variance(63))
     assert measured == pytest.approx(expected, rel=5 / np.sqrt(2 * 8000))
     assert measured <= policy._noise_std * 1.05
+
+
+def test_a_sum_without_end_has_no_horizon():
+    with pytest.raises(ArgumentError, match=r"^horizon must be None with counter='hybrid', which never ends, got 5"):
+        PrivateLinUCB(2, 3, budget=ZCDP(0.5), horizon=5, counter="hybrid")
+
+
+@pytest.mark.parametrize("option", ["radius_scale", "parameter_bound", "failure_probability"])
+def test_thompson_sampling_has_no_radius_to_configure(option):
+    with pytest.raises(TypeError, match=f"LinearThompson takes no argument {option}"):
+        LinearThompson(2, 3, budget=ZCDP(0.5), horizon=5, **{option: 0.5})
 
 
 @pytest.mark.parametrize(

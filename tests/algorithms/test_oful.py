@@ -12,7 +12,7 @@ from linear_walks import (
     toeplitz_noise,
 )
 
-from dpbandits import RSOFUL, ZCDP, AdaCOFUL, PureDP
+from dpbandits import RSOFUL, ZCDP, AdaCOFUL, ArgumentError, PureDP
 from dpbandits.privacy.noise import SimulationNoise
 
 HORIZON = 1500
@@ -92,3 +92,13 @@ def test_one_round_is_enough():
     policy.update(1.0)
     policy.pull([[0.3], [0.9]])
     assert policy.ledger.releases == 1
+
+
+def test_sums_that_could_grow_inexact_are_refused_at_once():
+    options = {"budget": ZCDP(0.5), "horizon": 10**6, "noise": "secure", "reward_range": (0.0, 4096.0)}
+    with pytest.raises(
+        ArgumentError, match=r"^grid must be coarser than .*, or counter 'tree': a release may cover 1000000 rounds"
+    ):
+        AdaCOFUL(1, 1, **options)
+    for fitting in ({"counter": "tree"}, {"grid": 2.0**-10}):
+        assert AdaCOFUL(1, 1, **options, **fitting).pull([[1.0]]).recorded

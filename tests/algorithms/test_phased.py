@@ -224,6 +224,26 @@ def test_no_phase_is_longer_than_its_confidence_needs(cls):
         policy.kernels.publish(policy.params, public, np.zeros(wall.statistic.size))
 
 
+def played_by_unit(policy, unit):
+    """What three phases play and leave alive, for estimates that are the same in units of the rewards."""
+    raw, public, wall = policy.new_state()
+    found = []
+    for _ in range(3):
+        found.append((public.goal.tolist(), public.alive.tolist()))
+        raw.total[:] = unit * public.goal * (ARMS @ np.linspace(0.9, 0.1, ARMS.shape[1]))
+        policy.kernels.summarise(policy.params, raw, public, wall.statistic)
+        policy.kernels.publish(policy.params, public, wall.statistic.copy())
+    return found
+
+
+@pytest.mark.parametrize("cls", [GOPE, AdaCGOPE, HannaGOPE, DPDPE, AdaRGOPEVar, OutputGOPE])
+def test_phases_do_not_depend_on_the_unit_of_rewards(cls):
+    budget = None if cls is GOPE else PureDP(0.5) if cls is HannaGOPE else ZCDP(0.5)
+    one, hundred = (played_by_unit(cls(ARMS, budget=budget, reward_range=(-unit, unit)), unit) for unit in (1.0, 128.0))
+    assert one == hundred
+    assert sum(one[-1][1]) < len(ARMS)  # something was dropped
+
+
 # Confidence ---------------------------------------------------------------------------------------------------------------
 
 

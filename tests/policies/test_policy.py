@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 
 import numpy as np
@@ -257,3 +259,21 @@ def test_the_ledger_of_a_void_policy_exports_no_private_event():
     assert set(policy.ledger.frame["family"]) == {"open"}
     assert "NonPrivate" in str(policy.ledger.to_dp_event())
     assert "Gaussian" not in str(policy.ledger.to_dp_event())
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_policy_is_not_copied(duplicate):
+    with pytest.raises(TypeError, match=r"raw data would be released twice: use save\(\) and load\(\)"):
+        duplicate(dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5)))
+
+
+def test_sums_that_would_lose_their_last_digits_are_refused():
+    with pytest.raises(dpb.ArgumentError, match=r"^reward_range must lie no farther from zero than 1e\+06 times its width"):
+        dpb.AdaCUCB(2, budget=None, reward_range=(1e7, 1e7 + 1.0))
+    assert dpb.AdaCUCB(2, budget=None, reward_range=(9e5, 9e5 + 1.0)).reward_range == (9e5, 9e5 + 1.0)
+
+
+def test_what_promises_nothing_is_not_recommended_with_other_noise():
+    void = str(dpb.LinUCBDGS(2, 2, budget=dpb.PureDP(1.0), horizon=10, smallest_eigenvalue=0.1).guarantee)
+    assert "gives no privacy guarantee" in void
+    assert "use noise='secure'" not in void

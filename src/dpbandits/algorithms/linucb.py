@@ -22,7 +22,7 @@ from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, real
 from .learners.dense import factorise, invert, solve_upper
-from .learners.linear import LinearOptions, LinearPolicy, collect, estimate, sensitivity
+from .learners.linear import MODEL, LinearOptions, LinearPolicy, ModelOptions, collect, estimate, sensitivity
 from .learners.ridge import (
     add_observation,
     dot,
@@ -234,7 +234,7 @@ class PrivateLinUCB(_Optimistic):
         n_arms: number of arms in every round.
         dimension: of the features.
         budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is learned.
+        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is learned.  None with the hybrid counter.
         counter: "tree", "honaker", "toeplitz", "buffered", "hybrid" (any number of rounds) or "independent"; see
             ``dpbandits.privacy.continual``.  By default the one with the least noise that fits budget, horizon and noise source.
         radius: "safe" (holds for all releases at once, Gaussian or Laplace), or "heuristic": the noise as if it were independent of
@@ -286,10 +286,10 @@ class LinearThompson(LinearPolicy):
         n_arms: number of arms in every round.
         dimension: of the features.
         budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is learned.
+        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is learned.  None with the hybrid counter.
         counter: as in ``PrivateLinUCB``.
         inflation: multiplies the spread of the draw; regret theorems want it to grow like sqrt(d ln t).
-        **options: see ``LinearOptions``.
+        **options: see ``ModelOptions``.
 
     When to choose: as ``PrivateLinUCB``, when randomised choices are wanted; mostly lower regret, without a theorem.
 
@@ -307,6 +307,7 @@ class LinearThompson(LinearPolicy):
         randomised=True,
     )
     kernels = _kernels(choose_sample, note_factor)
+    _options = MODEL  # there is no radius
 
     def __init__(
         self,
@@ -317,7 +318,7 @@ class LinearThompson(LinearPolicy):
         horizon: int | None = None,
         counter: str | None = None,
         inflation: float = 1.0,
-        **options: Unpack[LinearOptions],
+        **options: Unpack[ModelOptions],
     ) -> None:
         self._inflation = real("inflation", inflation, 0.0, 1e12)
         own = {"n_arms": n_arms, "dimension": dimension, **self._released(horizon, counter), "inflation": self._inflation}

@@ -242,7 +242,8 @@ class AdaCOFUL(_RarelySwitching):
         n_arms: number of arms in every round.
         dimension: of the features.
         budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds, from which the number of changes is bounded; generous is fine.
+        horizon: an upper bound on the number of rounds, from which the number of changes is bounded; generous is fine.  What ends learning
+            is that number, which may be reached some rounds later.
         variant: "tight": correlated noise over the changes, and a radius from the exact, public V that holds for all changes at once.
             "heuristic": the same noise with a smaller radius, as if noise and features were independent; it claims no coverage.
             "published": independent noise in every episode, and the radius of Appendix F.  Privacy is the same in all three.

@@ -119,7 +119,7 @@ def publish(params, public, release):
             public.estimate[a] = dot(public.decode[a], z, rank)
             best = max(best, public.estimate[a])
     for a in range(params.n_arms):
-        if best - public.estimate[a] > 2.0 * 2.0 ** -clock[PHASE]:
+        if best - public.estimate[a] > 2.0 * params.unit * 2.0 ** -clock[PHASE]:
             public.alive[a] = False
     begin_phase(params, public)
 
@@ -159,6 +159,7 @@ class _Phased(ArmsPolicy):
             failure_probability=self._failure_probability,
             variance_proxy=((hi - lo) / 2 if self._subgaussian is None else self._subgaussian) ** 2,
             width=hi - lo,
+            unit=max((hi - lo) / 2, 1.0),
             magnitude=max(-lo, hi),
             grid=self._config["grid"] if self._noise.secure and self.budget is not None else 0.0,
             noise_scale=self.noise_scale,
@@ -251,7 +252,8 @@ class AdaCGOPE(_Phased):
         **options: see ``Options``.  ``calibration="paper"`` concerns (epsilon, delta) budgets only: noise is always in proportion to the
             sensitivity of the rounds played, never to the paper's d / c.
 
-    When to choose: fixed arms that are far more than their features.  With few arms ``AdaCUCB``, which ignores features, has less regret.
+    When to choose: fixed arms that are far more than their features, and few releases.  With few arms ``AdaCUCB``, which ignores features,
+    has less regret; policies with contexts that are shown the same features in every round have less in either case.
 
     Example:
         >>> policy = AdaCGOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1)

@@ -123,7 +123,8 @@ def explain(
     if noise is None and chosen is Noise.simulation and not cls.card.void:
         console.print("With simulated noise, because OpenDP is not installed: pip install 'dpbandits\\[secure]'", soft_wrap=True)
     for one in policies:
-        console.print(f"\n{one.budget or 'no budget'}: {one.guarantee}", highlight=False, markup=False, soft_wrap=True)
+        asked = "no budget" if one.budget is None else f"asked for {one.budget}" if cls.card.void else one.budget
+        console.print(f"\n{asked}: {one.guarantee}", highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command("choose")

@@ -18,7 +18,7 @@ from ..validation import integer, real
 from .policy import Policy
 
 MOST_FEATURES = 2048
-SHORTEST, LONGEST = 1e-50, 1e50  # bounds on features: their squares have to be numbers
+SHORTEST, LONGEST = 1e-50, 1e12  # bounds on features: their squares have to be numbers, and to leave room for a regulariser
 
 
 @kernel

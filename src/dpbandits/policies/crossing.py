@@ -150,11 +150,16 @@ class Crossing:
                 f"spent so far: {self.ledger.spent() or 'nothing'}"
             )
 
-    def _refuse_inexact_sums(self) -> None:
+    def _most_exact(self) -> float:
+        """Over how many records a sum is exact under secure noise."""
         most = self._noise.most_records / self._magnification()
-        if self._exactly is not None:
-            grid, largest = self._exactly.grid, min(self._exactly.largest, EXACT - 1)
-            most = min(most, largest * grid / (self._extent() + grid))
+        if self._exactly is None:
+            return most
+        grid, largest = self._exactly.grid, min(self._exactly.largest, EXACT - 1)
+        return min(most, largest * grid / (self._extent() + grid))
+
+    def _refuse_inexact_sums(self) -> None:
+        most = self._most_exact()
         records = self._progress.rounds - int(self._wall.opened[self.kernels.part(self.params, self._public)])
         if records > most:
             self._progress.exhausted = True

@@ -166,7 +166,7 @@ class Policy(Crossing):
         Raises:
             UpdateError: nothing was pulled, the decision is another policy's, or it has been answered.
             ArgumentError: the reward is not a finite number, or there is no such arm.
-            ClaimError: as in ``pull``, for policies that learn from every answer.
+            BudgetExhausted, ClaimError: as in ``pull``, for policies that learn from every answer.
         """
         value = self._checked_reward(reward)
         done = None if arm is None else integer("arm", arm, 0, self.n_arms - 1)
@@ -236,6 +236,9 @@ class Policy(Crossing):
 
     def __repr__(self) -> str:
         return self._written()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("a policy is neither copied nor pickled, or its raw data would be released twice: use save() and load()")
 
     def _written(self, *without: str) -> str:
         given = {k: v for k, v in self._config.items() if k not in without and (k not in SHARED or v != SHARED[k])}

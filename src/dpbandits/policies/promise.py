@@ -82,9 +82,11 @@ def describe(policy: Policy, *, simulated: bool = False) -> Guarantee:
     # Who calls update() with a reward has seen it.
     trusting = card.trust_model == "local" and not policy._takes_reports and not simulated
     noise = SimulationNoise if simulated else policy._noise
-    caveats = [card.void] if private and card.void else []
-    if private:
-        caveats += noise.caveats
+    caveats = []
+    if private and card.void:
+        caveats = [card.void]
+    elif private:
+        caveats = list(noise.caveats)
     if private and not policy.clip:
         caveats.append("Rewards are not clipped, so that no sensitivity bound is true: the guarantee is void")
     if promised and trusting:

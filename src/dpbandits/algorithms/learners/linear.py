@@ -7,7 +7,7 @@ most (hi - lo) |x|, which is (hi - lo) * context_bound for features that are sca
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -20,36 +20,37 @@ from ...privacy.continual import Counter
 from ...validation import choice, integer, real
 from .confidence import coordinate_quantile, noise_norm
 
-LINEAR: dict[str, Any] = {
-    "ridge": 1.0,
-    "subgaussian": None,
-    "parameter_bound": 1.0,
-    "failure_probability": 0.001,
-    "radius_scale": 1.0,
-    "context_bound": 1.0,
-}
+MODEL: dict[str, Any] = {"ridge": 1.0, "subgaussian": None, "context_bound": 1.0}
+RADIUS: dict[str, Any] = {"parameter_bound": 1.0, "failure_probability": 0.001, "radius_scale": 1.0}
 MOST_ROUNDS = 10**12
 _ULP = 2.0**-52
 _LEAST_RIDGE = 1e-13  # relative to squared features: less is lost in rounding when features are added
 
 
-class LinearOptions(Options, total=False):
+class ModelOptions(Options, total=False):
     """Constructor arguments of policies with a linear model, beside their own and those of ``Options``.
 
     ridge: lambda, the regulariser.  Default 1.
     subgaussian: s, how far rewards scatter around their mean.  Default: half the width of the reward range.
-    parameter_bound: on the norm of the unknown parameter.  Default 1.
-    failure_probability: with which the confidence radius may be too small at some time.  Default 0.001.
-    radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.  Default 1.
     context_bound: longer feature vectors are scaled to this length; noise is proportional to it.  Default 1.
     """
 
     ridge: float
     subgaussian: float | None
+    context_bound: float
+
+
+class LinearOptions(ModelOptions, total=False):
+    """Constructor arguments of policies with a linear model and a confidence radius, beside their own and those of ``ModelOptions``.
+
+    parameter_bound: on the norm of the unknown parameter.  Default 1.
+    failure_probability: with which the confidence radius may be too small at some time.  Default 0.001.
+    radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.  Default 1.
+    """
+
     parameter_bound: float
     failure_probability: float
     radius_scale: float
-    context_bound: float
 
 
 @kernel
@@ -77,17 +78,18 @@ class LinearPolicy(ContextualPolicy):
 
     _horizon: int | None = None
     _counting: str | None = None
+    _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS}  # with their defaults
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
-        chosen = {**LINEAR, **options}
+        own = {name: options.pop(name, default) for name, default in self._options.items()}
+        chosen = {**MODEL, **RADIUS, **own}
         self._ridge = real("ridge", chosen["ridge"], 0.0, 1e12, strict=True)
         given = chosen["subgaussian"]
         self._subgaussian = None if given is None else real("subgaussian", given, 0.0, 1e12)
         self._parameter_bound = real("parameter_bound", chosen["parameter_bound"], 0.0, 1e12)
         self._failure = real("failure_probability", chosen["failure_probability"], 0.0, 1.0, strict=True)
         self._radius_scale = real("radius_scale", chosen["radius_scale"], 0.0, 1e12)
-        own = {**config, **{name: chosen.pop(name) for name in LINEAR}}
-        super().__init__(own, budget=budget, **chosen)
+        super().__init__({**config, **own}, budget=budget, **options)
         if self._ridge < (least := _LEAST_RIDGE * self.context_bound**2):
             raise ArgumentError(
                 f"ridge must be at least {least:g} for features of length {self.context_bound:g}, got {self._ridge!r}", "ridge"
@@ -119,6 +121,8 @@ class LinearPolicy(ContextualPolicy):
         """Check and keep the arguments of the running sum."""
         self._horizon = None if horizon is None else integer("horizon", horizon, 1, MOST_ROUNDS)
         self._counting = None if counter is None else choice("counter", counter, tuple(COUNTERS))
+        if self._counting == "hybrid" and horizon is not None:
+            raise ArgumentError(f"horizon must be None with counter='hybrid', which never ends, got {horizon!r}", "horizon")
         return {"horizon": self._horizon, "counter": self._counting}
 
     @property
@@ -128,6 +132,16 @@ class LinearPolicy(ContextualPolicy):
 
     def _counter(self) -> Counter:
         return counter_for(self._counting, self._releases, self.channel, secure=self._noise.secure)
+
+    def _refuse_wide_noise(self) -> None:
+        super()._refuse_wide_noise()
+        longest = 1 if self.card.learns_at_once else self._horizon
+        if self._exactly is not None and longest is not None and longest > (most := self._most_exact()):
+            raise ArgumentError(
+                f"grid must be coarser than {self._config['grid']!r}, or counter 'tree': a release may cover {longest} rounds, "
+                f"and sums are exact for {math.floor(most)} rewards of this range",
+                "grid",
+            )
 
     def _movement(self) -> float:
         # x * (r - r') with |x|_2 <= bound; in the L1 norm at most sqrt(d) times that.

@@ -32,6 +32,7 @@ class PhasedParams(NamedTuple):
     failure_probability: float
     variance_proxy: float  # s^2, of one reward
     width: float  # hi - lo
+    unit: float  # of half-widths beta = unit 2^-l: 1, or half the width of rewards that may differ by more than 2
     magnitude: float  # max(|lo|, |hi|)
     grid: float  # of which releases are multiples; 0 for any
     noise_scale: float  # of the noise on a sum: standard deviation (Gaussian) or scale (Laplace)
@@ -187,7 +188,7 @@ def _length(params, public, rank):
     f = r + 2 sqrt(r ln(2 / delta_{K,l})) + 2 ln(2 / delta_{K,l}); for rewards in [-1, 1], n^2 = 2 / rho.
     """
     phase, measures = public.clock[PHASE], public.measures
-    beta, log = 2.0**-phase, _log_failures(params, phase, 2.0)
+    beta, log = params.unit * 2.0**-phase, _log_failures(params, phase, 2.0)
     sampling, noise = params.variance_proxy * measures[WIDTH], params.noise_scale * np.sqrt(measures[VARIANCE])
     if params.rule == PUBLISHED:
         f = rank + 2.0 * np.sqrt(rank * log) + 2.0 * log
@@ -210,7 +211,7 @@ def _lay_out(params, public, n, rank):
     Rounding up enlarges V.  That shortens |a|_{V^-1}, but not always the other norms: the half-width is computed again for whole rounds,
     and the phase made longer until it is at most beta.  Lengths of eq. (4) stay as published.
     """
-    clock, beta, shape = public.clock, 2.0 ** -public.clock[PHASE], params.shape
+    clock, beta, shape = public.clock, params.unit * 2.0 ** -public.clock[PHASE], params.shape
     for k in range(n):
         public.weights[k] = public.share[public.rows[k]]
     refresh(_space_of(public), n, rank)
