@@ -53,11 +53,11 @@ class _MixturePolicy(AdvicePolicy):
 
     def _found(self) -> Tuning:
         """The tuning of least regret bound."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} does not say how it is tuned")
 
     def _bound(self, batch: int, rate: float, mixing: float) -> float:
         """On the regret of a given tuning."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} does not say what its tuning is worth")
 
     @property
     def _grid(self) -> float:

@@ -70,7 +70,7 @@ class ViewingPolicy(Policy):
 
     def _weights(self, arm: int, x: np.ndarray) -> np.ndarray:
         """By what the reward of a round enters the statistic: what is kept of a round in case its reward is lost."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} does not say what a round weighs")
 
     def _start(self) -> None:
         super()._start()
