@@ -118,7 +118,7 @@ def test_a_small_study_leaves_a_report_that_begins_with_its_claims(paper: str, t
     assert f"Of {len(claims)} claims" in found.output
     assert f"{counted['does not hold']} do not hold" in found.output
     assert claims["verdict"].eq("does not hold").any()
-    assert Headings((output / "report.html").read_text("utf-8")).found[:3] == ["Claims", "Figures of the paper", "Main findings"]
+    assert Headings((output / "report.html").read_text("utf-8")).found[:3] == ["Claims", "Figures to the claims", "Main findings"]
     assert {path.suffix for path in (output / "figures").iterdir()} == {".svg", ".png"}
     assert any(path.stem.startswith("figure-") for path in (output / "figures").iterdir())
     assert {path.name for path in output.iterdir()} >= {"results.parquet", "summary.csv", "manifest.json"}

@@ -84,7 +84,7 @@ class _Page:
     def _contents(self) -> Html:
         links = {"claims": "Claims"} if self.record.claims else {}
         if self.record.exhibits:
-            links["exhibits"] = "Figures of the paper"
+            links["exhibits"] = "Figures to the claims"
         links |= {"findings": "Main findings", **{_anchor(i): self._heading(scene) for i, scene in enumerate(self.scenes)}}
         if self.trials:
             links["replay"] = "Replay of the real trial"
@@ -116,7 +116,7 @@ class _Page:
         return tag("p", f"Written by dpbandits. {took}{f'Versions: {versions}.' if versions else ''}")
 
     def _exhibits(self) -> Iterator[Html]:
-        yield tag("h2", "Figures of the paper")
+        yield tag("h2", "Figures to the claims")
         shown = self.record.exhibits
         labels = list(dict.fromkeys(series.label for one in shown for panel in one.panels for series in panel.series))
         for one in shown:
