@@ -102,7 +102,10 @@ def test_without_a_budget_nothing_is_promised():
 
 
 def test_simulated_noise_says_that_it_protects_nobody():
-    assert "SIMULATION" in str(AdaCUCB(2, budget=ZCDP(0.5), seed=1).guarantee)
+    promise = AdaCUCB(2, budget=ZCDP(0.5), seed=1).guarantee
+    assert "SIMULATION" in str(promise)
+    assert promise.to_dict()["simulated"] is True
+    assert AdaCUCB(2, budget=None).guarantee.simulated is False
 
 
 def test_assumptions_name_what_the_options_need():

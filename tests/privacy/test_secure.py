@@ -312,9 +312,10 @@ def test_a_release_over_more_records_than_sum_exactly_is_refused_and_the_policy_
 
 
 def test_the_guarantee_speaks_of_timing_and_not_of_simulation():
-    sentence = str(dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5), noise="secure").guarantee)
-    assert "timing" in sentence
-    assert "SIMULATION" not in sentence
+    guarantee = dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5), noise="secure").guarantee
+    assert "timing" in str(guarantee)
+    assert "SIMULATION" not in str(guarantee)
+    assert guarantee.simulated is False
 
 
 def test_noise_drawn_ahead_is_given_out_once_and_never_copied():

@@ -105,4 +105,5 @@ def describe(policy: Policy, *, simulated: bool = False) -> Guarantee:
         assumptions=tuple(assumptions),
         source=card.source,
         caveats=tuple(caveats),
+        simulated=private and (simulated or not policy._noise.secure),
     )

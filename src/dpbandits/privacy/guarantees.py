@@ -45,6 +45,7 @@ class Guarantee:
         assumptions: what has to be true, and how it is enforced.
         source: the theorem.
         caveats: reasons for which less holds than one might think.
+        simulated: whether noise comes from a seeded generator: what holds then describes an experiment, and nobody is protected.
     """
 
     holds: Budget | None
@@ -56,6 +57,7 @@ class Guarantee:
     assumptions: tuple[str, ...]
     source: str
     caveats: tuple[str, ...] = ()
+    simulated: bool = False
 
     def __str__(self) -> str:
         if self.holds is None:

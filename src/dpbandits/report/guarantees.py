@@ -36,7 +36,7 @@ def stamp() -> Html:
 
 def simulated(entry: Entry) -> bool:
     """Whether the noise of a policy came from a seed."""
-    return any(str(caveat).startswith("SIMULATION") for caveat in entry.get("guarantee", {}).get("caveats", ()))
+    return bool(entry.get("guarantee", {}).get("simulated", False))
 
 
 def marks(policies: Sequence[Entry]) -> dict[str, str]:
