@@ -8,7 +8,8 @@ arms and Q, which come from earlier releases, advice and exploration.  What cros
 * ``EXP4`` and ``BatchedEXP4``: when a batch of tau rounds ends, the sum of x loss / Q(a) over the batch, one number per expert, with x the
   probabilities that the experts gave the arm a that was played.  A record contributes to one batch; it moves that sum by at most
   (hi - lo) |x|_2 / Q(a), which is public, since x, a and Q are.  The largest of these in the batch, once it is over, is the
-  sensitivity; it is at most sqrt(N) K / gamma.
+  sensitivity; it is at most sqrt(N) K / gamma.  The improved variant first divides every expert's number by (hi - lo) times the largest
+  x / Q(a) that she had in the batch, public too, so that a record moves each by at most 1, and all by at most sqrt(N).
 * ``FrozenEXP4``: the same, but every expert's first advice in a batch stands for all of it.  Then the sums of loss / Q(a) over the rounds
   of each arm say as much, and there are only K: a record moves one of them, by at most (hi - lo) / Q(a) <= (hi - lo) K / gamma.
 

@@ -151,7 +151,8 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
         """What the policy loses at most over its horizon, in expectation, against the best expert, in units of the reward range.
 
         The learner's bound over as many batches, times their length, and a batch more (Theorem 1).  Infinite without a horizon, and where
-        the learner's constants are given and outside what its proof assumes; above the horizon it says nothing.
+        the learner's constants are outside what its proof assumes, as those of its tuning may be at short horizons; above the horizon it
+        says nothing.
         """
         if self.n_experts == 1:
             return 0.0

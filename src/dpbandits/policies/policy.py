@@ -12,7 +12,7 @@ import threading
 import uuid
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -31,11 +31,7 @@ from .promise import NARROWEST, WIDEST, calibrated_channel, describe, obeys_gdp,
 from .protocol import Card, Kernels, Wall
 from .steps import steps_of
 
-if TYPE_CHECKING:
-    pass
-
-
-_FARTHEST = 1e6
+_FARTHEST = 1e6  # that a reward range may lie from zero, in units of its width
 _WILDEST = 1000.0  # noise beyond so many times its scale has a probability that no float can tell from zero
 
 

@@ -82,11 +82,7 @@ def describe(policy: Policy, *, simulated: bool = False) -> Guarantee:
     # Who calls update() with a reward has seen it.
     trusting = card.trust_model == "local" and not policy._takes_reports and not simulated
     noise = SimulationNoise if simulated else policy._noise
-    caveats = []
-    if private and card.void:
-        caveats = [card.void]
-    elif private:
-        caveats = list(noise.caveats)
+    caveats = [] if not private else [card.void] if card.void else list(noise.caveats)
     if private and not policy.clip:
         caveats.append("Rewards are not clipped, so that no sensitivity bound is true: the guarantee is void")
     if promised and trusting:
