@@ -22,7 +22,13 @@ def rows() -> Iterator[Row]:
     arms = Bernoulli([0.6] + [0.5] * 9)
     for cls, target in ((dpb.EXP3, "<= 0.5"), (dpb.HTINF, "<= 1"), (dpb.FTPL, "<= 2")):
         policy = cls(10, budget=dpb.PureDP(0.1))
-        yield Row(f"{cls.__name__}, T = 1e7, K = 10, epsilon = 0.1", _seconds(policy, arms, ROUNDS), "s", target, "10^6 batches")
+        yield Row(
+            f"{cls.__name__}, T = 1e7, K = 10, epsilon = 0.1",
+            _seconds(policy, arms, ROUNDS),
+            "s",
+            target,
+            "10^6 batches",
+        )
     for n, target in ((100, ""), (1000, "<= 30")):
         world = Advised.constant(arms, n, horizon=ADVISED)
         approx = dpb.ApproxDP(1.0, 1e-6)

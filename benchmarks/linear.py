@@ -52,12 +52,20 @@ def rows() -> Iterator[Row]:
     _filled(1, np.empty((25, 25)), np.random.default_rng(1))
     draw = _least(lambda: _normals(10**6, np.random.default_rng(1)), 10) / 1e6
     yield Row(
-        "one normal draw in compiled code", 1e9 * draw, "ns", "", "31 of them a round for d = 3, K = 10; 626 for d = K = 25"
+        "one normal draw in compiled code",
+        1e9 * draw,
+        "ns",
+        "",
+        "31 of them a round for d = 3, K = 10; 626 for d = K = 25",
     )
-    filled = _least(lambda: _filled(10**4, np.empty((25, 25)), np.random.default_rng(1)), 10) / 1e4 / 625
+    filled = (
+        _least(lambda: _filled(10**4, np.empty((25, 25)), np.random.default_rng(1)), 10) / 1e4 / 625
+    )
     yield Row("  as contexts draw them, 25 x 25", 1e9 * filled, "ns", "", "GaussianContexts")
     budget = dpb.ZCDP(1.0)
-    small, large = (GaussianContexts.on_sphere(k, d, seed=0, std=0.1) for k, d in ((10, 3), (25, 25)))
+    small, large = (
+        GaussianContexts.on_sphere(k, d, seed=0, std=0.1) for k, d in ((10, 3), (25, 25))
+    )
     adac = dpb.AdaCOFUL(10, 3, budget=budget, horizon=ROUNDS, **LEARNERS)
     yield Row("AdaC-OFUL, d = 3, K = 10, fresh contexts", _round(adac, small), "us", "<= 0.25")
     ours = _round(dpb.LinUCB(25, 25, **LEARNERS), large)
@@ -68,14 +76,23 @@ def rows() -> Iterator[Row]:
     for k, d, target in ((100, 5, "<= 0.45"), (25, 25, "<= 0.35")):
         vectors = _on_sphere(k + 1, d)
         fixed = dpb.FixedLinUCB(vectors[1:], **LEARNERS)
-        yield Row(f"FixedLinUCB, K = {k}, d = {d}", _round(fixed, LinearArms(vectors[1:], vectors[0], std=0.1)), "us", target)
+        yield Row(
+            f"FixedLinUCB, K = {k}, d = {d}",
+            _round(fixed, LinearArms(vectors[1:], vectors[0], std=0.1)),
+            "us",
+            target,
+        )
     yield from _against_peers(ours)
 
 
 def _round(policy: Any, environment: Any) -> float:
     """Microseconds per round of the fastest of several whole runs, everything included."""
     play(policy, environment, 100, 0, 1, np.array([100]))
-    return 1e6 * _least(lambda: play(policy, environment, ROUNDS, 0, 1, np.array([ROUNDS])), 5) / ROUNDS
+    return (
+        1e6
+        * _least(lambda: play(policy, environment, ROUNDS, 0, 1, np.array([ROUNDS])), 5)
+        / ROUNDS
+    )
 
 
 def _least(work: Callable[[], Any], repeats: int) -> float:
@@ -87,7 +104,7 @@ def _least(work: Callable[[], Any], repeats: int) -> float:
     return min(times)
 
 
-# Other libraries: one model per arm, and one feature vector per round ------------------------------------------------------
+# Other libraries: one model per arm, and one feature vector per round ------------------------
 
 Choose, Learn = Callable[[np.ndarray], int], Callable[[np.ndarray, int, float], Any]
 
@@ -95,7 +112,10 @@ Choose, Learn = Callable[[np.ndarray], int], Callable[[np.ndarray, int, float], 
 def _pymab(n_arms: int, dimension: int) -> tuple[Choose, Learn]:
     from pymab.policies import LinUCBPolicy
 
-    policy, rng = LinUCBPolicy(n_arms=n_arms, n_features=dimension, alpha=ALPHA, l2=1.0), np.random.default_rng(1)
+    policy, rng = (
+        LinUCBPolicy(n_arms=n_arms, n_features=dimension, alpha=ALPHA, l2=1.0),
+        np.random.default_rng(1),
+    )
 
     def view(x: np.ndarray) -> np.ndarray:
         return np.tile(x, (n_arms, 1))
@@ -111,13 +131,18 @@ def _mabwiser(n_arms: int, dimension: int) -> tuple[Choose, Learn]:
 
     policy = MAB(list(range(n_arms)), LearningPolicy.LinUCB(alpha=ALPHA, l2_lambda=1.0), seed=1)
     policy.fit([0], [0.0], np.zeros((1, dimension)))
-    return lambda x: policy.predict([x]), lambda x, arm, reward: policy.partial_fit([arm], [reward], [x])
+    return lambda x: policy.predict([x]), lambda x, arm, reward: policy.partial_fit(
+        [arm], [reward], [x]
+    )
 
 
 def _river(n_arms: int, dimension: int) -> tuple[Choose, Learn]:
     from river import bandit
 
-    policy, arms = bandit.LinUCBDisjoint(alpha=1.0, beta=1.0 / ALPHA**2, seed=1), list(range(n_arms))
+    policy, arms = (
+        bandit.LinUCBDisjoint(alpha=1.0, beta=1.0 / ALPHA**2, seed=1),
+        list(range(n_arms)),
+    )
     return (
         lambda x: policy.pull(arms, context=dict(enumerate(x))),
         lambda x, arm, reward: policy.update(arm, dict(enumerate(x)), reward),
@@ -159,23 +184,40 @@ class Instance(NamedTuple):
     def ours(self) -> tuple[float, float]:
         """The same of LinUCB, given a vector with a block per arm."""
         rounds, size = self.means.shape
-        blocks = np.einsum("ab,ti->tabi", np.eye(size), self.features).reshape(rounds, size, size * size)
+        blocks = np.einsum("ab,ti->tabi", np.eye(size), self.features).reshape(
+            rounds, size, size * size
+        )
         world = ContextTable(blocks, self.rewards, self.means)
         # With this radius, ALPHA.
-        policy = dpb.LinUCB(size, size * size, reward_range=RANGE, subgaussian=0.0, parameter_bound=ALPHA, clip=False)
+        policy = dpb.LinUCB(
+            size,
+            size * size,
+            reward_range=RANGE,
+            subgaussian=0.0,
+            parameter_bound=ALPHA,
+            clip=False,
+        )
         regret = play(policy, world, rounds, 0, 1, np.array([rounds])).tally.sums[0]
-        return regret, 1e6 * _least(lambda: play(policy, world, rounds, 0, 1, np.array([rounds])), 20) / rounds
+        return (
+            regret,
+            1e6
+            * _least(lambda: play(policy, world, rounds, 0, 1, np.array([rounds])), 20)
+            / rounds,
+        )
 
 
 def _against_peers(ours: float) -> Iterator[Row]:
     """Speed at 25 arms and 25 features; regret where the models are the same.
 
-    The peers fit one model per arm to one feature vector per round.  Ours is one model of as many features for all arms, and draws 25
-    feature vectors per round; given a vector with a block per arm it is their model, which 5 arms with 5 features make a fair race.
+    The peers fit one model per arm to one feature vector per round.  Ours is one model of as many
+    features for all arms, and draws 25 feature vectors per round; given a vector with a block per
+    arm it is their model, which 5 arms with 5 features make a fair race.
     """
     instances = [Instance.drawn(*SMALL, seed) for seed in range(INSTANCES)]
     regrets, seconds = zip(*(instance.ours() for instance in instances), strict=True)
-    yield Row("LinUCB, 5 arms with 5 features each as 25 features", min(seconds), "us", "", _said(regrets))
+    yield Row(
+        "LinUCB, 5 arms with 5 features each as 25 features", min(seconds), "us", "", _said(regrets)
+    )
     for name, peer in PEERS.items():
         try:
             theirs, small = zip(*(instance.race(peer) for instance in instances), strict=True)
@@ -187,7 +229,11 @@ def _against_peers(ours: float) -> Iterator[Row]:
         yield Row(f"  {name} against ours", min(small) / min(seconds), "x")
         yield Row(f"  {name}, 25 arms, 25 features", large, "us", "", "one model per arm")
         yield Row(
-            f"  {name} against our LinUCB with d = K = 25", large / ours, "x", ">= 25 (fastest)", "ours draws its contexts, too"
+            f"  {name} against our LinUCB with d = K = 25",
+            large / ours,
+            "x",
+            ">= 25 (fastest)",
+            "ours draws its contexts, too",
         )
 
 

@@ -23,7 +23,11 @@ def pymab(means: list[float], horizon: int, seeds: int) -> Outcome:
     start = time.perf_counter()
     result = experiment.run()
     elapsed = time.perf_counter() - start
-    return seeds, np.asarray(result.cumulative_regret_by_replicate)[..., -1, :].ravel()[:seeds], elapsed
+    return (
+        seeds,
+        np.asarray(result.cumulative_regret_by_replicate)[..., -1, :].ravel()[:seeds],
+        elapsed,
+    )
 
 
 def river(means: list[float], horizon: int, seeds: int) -> Outcome:
@@ -63,4 +67,8 @@ def mabwiser(means: list[float], horizon: int, seeds: int) -> Outcome:
     return seeds, np.array(regrets), time.perf_counter() - start
 
 
-PEERS: dict[str, Callable[[list[float], int, int], Outcome]] = {"pymab": pymab, "river": river, "MABWiser": mabwiser}
+PEERS: dict[str, Callable[[list[float], int, int], Outcome]] = {
+    "pymab": pymab,
+    "river": river,
+    "MABWiser": mabwiser,
+}

@@ -1,4 +1,6 @@
-"""``pull`` + ``update`` through the Python object, with simulated and with secure noise, and the memory that it takes."""
+"""``pull`` + ``update`` through the Python object, with simulated and with secure noise, and the
+memory that it takes.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,12 @@ def rows() -> Iterator[Row]:
     for cls in registered().values():
         budget = (*cls.example_budgets(), None)[0]
         policy = cls(**cls.example, budget=budget, seed=1)
-        yield Row(f"pull + update, {cls.__name__}, {budget or 'open'}", _microseconds(policy, rewards), "us", "<= 20")
+        yield Row(
+            f"pull + update, {cls.__name__}, {budget or 'open'}",
+            _microseconds(policy, rewards),
+            "us",
+            "<= 20",
+        )
     yield from _secure(rewards)
     yield from _memory(rewards)
 
@@ -40,7 +47,10 @@ def _microseconds(policy: Policy, rewards: list[float]) -> float:
 
 def _secure(rewards: list[float]) -> Iterator[Row]:
     """Rounds with and without a release, told apart by the ledger."""
-    for cls, budget in ((registered()["AdaPUCB"], PureDP(1.0)), (AdaCUCB, AdaCUCB.example_budgets()[0])):
+    for cls, budget in (
+        (registered()["AdaPUCB"], PureDP(1.0)),
+        (AdaCUCB, AdaCUCB.example_budgets()[0]),
+    ):
         policy: Any = cls(3, budget=budget, noise="secure")
         with_release, without = [], []
         for reward in rewards:
@@ -50,7 +60,11 @@ def _secure(rewards: list[float]) -> Iterator[Row]:
             elapsed = time.perf_counter() - start
             (with_release if policy.ledger.releases > before else without).append(elapsed)
         yield Row(
-            f"pull + update, {cls.__name__}, secure noise, no release", 1e6 * float(np.median(without)), "us", "<= 20", "median"
+            f"pull + update, {cls.__name__}, secure noise, no release",
+            1e6 * float(np.median(without)),
+            "us",
+            "<= 20",
+            "median",
         )
         yield Row(
             f"pull + update, {cls.__name__}, secure noise, release",
@@ -68,4 +82,6 @@ def _memory(rewards: list[float]) -> Iterator[Row]:
     _microseconds(policy, rewards * 5)
     grown = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    yield Row("memory kept by 100,000 more rounds of AdaC-UCB", grown / 1024, "KiB", "independent of T")
+    yield Row(
+        "memory kept by 100,000 more rounds of AdaC-UCB", grown / 1024, "KiB", "independent of T"
+    )

@@ -1,4 +1,6 @@
-"""What a user waits for: a second process, the list of policies, the demo on a machine that has compiled nothing yet."""
+"""What a user waits for: a second process, the list of policies, the demo on a machine that has
+compiled nothing yet.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,24 @@ def rows() -> Iterator[Row]:
         command = [sys.executable, "-m", "dpbandits", "list"]
         yield Row("dpbandits list", min(_run(command, folder)[0] for _ in range(3)), "s", "< 1")
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "dpbandits", "demo", "--output", str(Path(folder) / "demo")]
+        command = [
+            sys.executable,
+            "-m",
+            "dpbandits",
+            "demo",
+            "--output",
+            str(Path(folder) / "demo"),
+        ]
         yield Row("dpbandits demo, cold kernels", _run(command, folder)[0], "s", "< 60")
 
 
 def _run(command: list[str], cache: str) -> tuple[float, str]:
     start = time.perf_counter()
-    done = subprocess.run(command, env={**os.environ, "DPBANDITS_CACHE_DIR": cache}, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command,
+        env={**os.environ, "DPBANDITS_CACHE_DIR": cache},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return time.perf_counter() - start, done.stdout

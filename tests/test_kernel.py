@@ -1,4 +1,6 @@
-"""The kernel cache: never stale, never in the way.  Each test is a trap that a user of numba's own cache meets."""
+"""The kernel cache: never stale, never in the way.  Each test is a trap that a user of numba's own
+cache meets.
+"""
 
 import os
 import subprocess
@@ -35,13 +37,22 @@ print(policy.pull().arm, policy.ledger.frame.to_csv(), result.frame.regret.tolis
 
 def command(folder: Path, script: str, cache: Path | str, **environment: str) -> subprocess.Popen:
     if "import dpbandits" not in script:
-        # The package without its __init__, which would import everything: most traps need nothing but kernel.py.
+        # The package without its __init__, which would import everything: most traps need nothing
+        # but kernel.py.
         (folder / "dpbandits").mkdir(exist_ok=True)
-        (folder / "dpbandits" / "__init__.py").write_text(f"__path__ = [{str(SOURCE / 'dpbandits')!r}]")
+        (folder / "dpbandits" / "__init__.py").write_text(
+            f"__path__ = [{str(SOURCE / 'dpbandits')!r}]"
+        )
     paths = os.pathsep.join((str(folder), str(SOURCE)))
     return subprocess.Popen(
         [sys.executable, "-B", "-c", textwrap.dedent(script)],
-        env={**os.environ, "PYTHONPATH": paths, "DPBANDITS_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0", **environment},
+        env={
+            **os.environ,
+            "PYTHONPATH": paths,
+            "DPBANDITS_CACHE_DIR": str(cache),
+            "NUMBA_DISABLE_JIT": "0",
+            **environment,
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -55,7 +66,9 @@ def finish(process: subprocess.Popen) -> str:
 
 
 def run(folder: Path, script: str, cache: Path | str | None = None, **environment: str) -> str:
-    return finish(command(folder, script, cache if cache is not None else folder / "cache", **environment))
+    return finish(
+        command(folder, script, cache if cache is not None else folder / "cache", **environment)
+    )
 
 
 def entries(cache: Path) -> dict[Path, int]:
@@ -64,7 +77,9 @@ def entries(cache: Path) -> dict[Path, int]:
 
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory):
-    """A cache in which one policy, its steps and its loop have been compiled, and what the policy printed."""
+    """A cache in which one policy, its steps and its loop have been compiled, and what the policy
+    printed.
+    """
     folder = tmp_path_factory.mktemp("warm")
     return folder, run(folder, POLICY)
 
@@ -87,8 +102,14 @@ def test_plain_python_runs_the_same_code(warm):
     assert run(folder, NO_COMPILER + POLICY, NUMBA_DISABLE_JIT="1") == compiled
 
 
-CALLEE = "from dpbandits.kernel import kernel\nSCALE = {scale}\n@kernel\ndef inner(x{default}):\n    return {body}\n"
-CALLER = "from dpbandits.kernel import kernel\nfrom callee import inner\n@kernel\ndef outer(x):\n    return inner(x) + 1\n"
+CALLEE = (
+    "from dpbandits.kernel import kernel\nSCALE = {scale}\n@kernel\ndef inner(x{default}):\n   "
+    " return {body}\n"
+)
+CALLER = (
+    "from dpbandits.kernel import kernel\nfrom callee import inner\n@kernel\ndef outer(x):\n   "
+    " return inner(x) + 1\n"
+)
 
 
 def test_a_change_of_a_callee_in_another_file_is_seen(tmp_path):
@@ -139,7 +160,13 @@ def test_a_renamed_field_changes_the_digest_of_whoever_builds_the_tuple(tmp_path
     digests = set()
     for second in ("right", "other"):
         (tmp_path / "state.py").write_text(source.format(first="left", second=second))
-        digests.add(run(tmp_path, "from state import build; from dpbandits.kernel import digest_of; print(digest_of(build))"))
+        digests.add(
+            run(
+                tmp_path,
+                "from state import build; from dpbandits.kernel import digest_of;"
+                " print(digest_of(build))",
+            )
+        )
     assert len(digests) == 2
 
 
@@ -152,7 +179,10 @@ def test_types_are_told_apart_by_their_fields_at_any_depth():
 
 
 def test_a_class_of_a_script_is_not_mistaken_for_its_like(tmp_path):
-    script = STATE.format(first="left", second="right") + "print(read(State(1.0, 2.0)), type(State(1.0, 2.0)) is State)"
+    script = (
+        STATE.format(first="left", second="right")
+        + "print(read(State(1.0, 2.0)), type(State(1.0, 2.0)) is State)"
+    )
     assert run(tmp_path, script) == run(tmp_path, script) == "1.0 True"
 
 
@@ -168,7 +198,11 @@ def test_a_damaged_entry_is_a_miss(tmp_path, damage):
         entry.mkdir()
     else:
         flipped = content[:100] + bytes([content[100] ^ 1]) + content[101:]
-        entry.write_bytes({"empty": b"", "cut": content[:-7], "garbage": b"\x80" * 999, "flipped": flipped}[damage])
+        entry.write_bytes(
+            {"empty": b"", "cut": content[:-7], "garbage": b"\x80" * 999, "flipped": flipped}[
+                damage
+            ]
+        )
     assert run(tmp_path, script) == "20"
     if damage != "directory":  # and it has been mended
         assert run(tmp_path, NO_COMPILER + script) == "20"
@@ -229,7 +263,7 @@ def test_no_two_state_classes_share_a_name():
     assert len(names) == len(set(names)) > 3
 
 
-# What a kernel may use --------------------------------------------------------------------------------------------------------
+# What a kernel may use -----------------------------------------------------------------------
 
 
 def plain_function(x):
@@ -265,7 +299,10 @@ def uses_module(x):
     return os.getpid()
 
 
-@pytest.mark.parametrize("function", [calls_plain, uses_object, uses_dictionary, uses_functions, uses_objects, uses_module])
+@pytest.mark.parametrize(
+    "function",
+    [calls_plain, uses_object, uses_dictionary, uses_functions, uses_objects, uses_module],
+)
 def test_a_global_whose_changes_could_not_be_seen_is_refused(function):
     with pytest.raises(TypeError, match=f"^{function.__name__} uses .* make it a kernel"):
         kernel(function)

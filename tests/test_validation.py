@@ -19,7 +19,9 @@ def test_integers_of_any_kind_become_int(value):
 
 @pytest.mark.parametrize("value", [*NOT_NUMBERS, 2.0, math.nan, math.inf, 0, 6, -1])
 def test_integer_refuses_and_names(value):
-    with pytest.raises(ArgumentError, match=r"^n must be an integer between 1 and 5, got ") as caught:
+    with pytest.raises(
+        ArgumentError, match=r"^n must be an integer between 1 and 5, got "
+    ) as caught:
         integer("n", value, 1, 5)
     assert repr(value) in str(caught.value)
 
@@ -32,13 +34,17 @@ def test_integer_says_which_end_was_missed():
     assert integer("n", 2**62, 1) == 2**62
 
 
-@pytest.mark.parametrize("value", [1, 0.5, np.float32(0.5), np.int64(1), Fraction(1, 2), np.float64(0.0)])
+@pytest.mark.parametrize(
+    "value", [1, 0.5, np.float32(0.5), np.int64(1), Fraction(1, 2), np.float64(0.0)]
+)
 def test_reals_of_any_kind_become_float(value):
     assert type(real("x", value, 0.0, 1.0)) is float
     assert real("x", value, 0.0, 1.0) == value
 
 
-@pytest.mark.parametrize("value", [*NOT_NUMBERS, math.nan, math.inf, -math.inf, 10**400, -(10**400), -0.1, 1.1])
+@pytest.mark.parametrize(
+    "value", [*NOT_NUMBERS, math.nan, math.inf, -math.inf, 10**400, -(10**400), -0.1, 1.1]
+)
 def test_real_refuses_and_names(value):
     with pytest.raises(ArgumentError, match=r"^x must be a number in \[0, 1\], got "):
         real("x", value, 0.0, 1.0)
@@ -61,7 +67,20 @@ def test_interval_of_any_kind(value):
 
 
 @pytest.mark.parametrize(
-    "value", [None, 1, (0,), (0, 1, 2), (1, 1), (2, 1), (0, math.inf), (math.nan, 1), "ab", ("0", "1"), (-1.7e308, 1.7e308)]
+    "value",
+    [
+        None,
+        1,
+        (0,),
+        (0, 1, 2),
+        (1, 1),
+        (2, 1),
+        (0, math.inf),
+        (math.nan, 1),
+        "ab",
+        ("0", "1"),
+        (-1.7e308, 1.7e308),
+    ],
 )
 def test_interval_refuses_and_names(value):
     with pytest.raises(ArgumentError, match=r"^r(\[\d\])? must be a "):

@@ -115,7 +115,8 @@ __all__ = [
     "simulate",
 ]
 
-# These bring pandas, pyarrow and scipy.stats with them, which would more than double the time that the import takes.
+# These bring pandas, pyarrow and scipy.stats with them, which would more than double the time that
+# the import takes.
 _SIMULATION = ("ReplayResult", "Result", "replay", "simulate")
 
 

@@ -11,7 +11,8 @@ class ArgumentError(DPBanditsError, ValueError):
     """An argument is outside its allowed range; the message names it, its value and the range.
 
     Attributes:
-        argument: its name, with which the message then begins; None where the error is about no single argument.
+        argument: its name, with which the message then begins; None where the error is about no
+            single argument.
     """
 
     def __init__(self, message: str, argument: str | None = None) -> None:
@@ -20,21 +21,29 @@ class ArgumentError(DPBanditsError, ValueError):
 
 
 class UpdateError(DPBanditsError, ValueError):
-    """A reward does not fit the pulls so far: no pull, an answered one, another policy's.  Nothing has changed."""
+    """A reward does not fit the pulls so far: no pull, an answered one, another policy's.  Nothing
+    has changed.
+    """
 
 
 class BudgetExhausted(DPBanditsError):
-    """The next release would spend more than the budget.  It was not made; the policy serves on from what is public."""
+    """The next release would spend more than the budget.  It was not made; the policy serves on
+    from what is public.
+    """
 
 
 class StateFileError(DPBanditsError):
-    """A file is not a saved policy, is damaged, or comes from a newer version; or claims cannot be noted.  Nothing was used."""
+    """A file is not a saved policy, is damaged, or comes from a newer version; or claims cannot be
+    noted.  Nothing was used.
+    """
 
 
 class ClaimError(DPBanditsError):
-    """Another copy of the policy may hold the same raw data, and a second copy would release it twice.
+    """Another copy of the policy may hold the same raw data, and a second copy would release it
+    twice.
 
-    The state has been loaded before, is older than one that was, was overwritten by another policy's, or the process was forked.
+    The state has been loaded before, is older than one that was, was overwritten by another
+    policy's, or the process was forked.
     """
 
 
@@ -43,11 +52,15 @@ class MissingExtra(DPBanditsError, ImportError):
 
 
 class ClippingWarning(UserWarning):
-    """Rewards of an environment lie outside of a policy's range and are clipped to it, which biases what the policy learns."""
+    """Rewards of an environment lie outside of a policy's range and are clipped to it, which biases
+    what the policy learns.
+    """
 
 
 class StudyError(ArgumentError):
-    """A study file is wrong; ``problems`` lists everything that is, each with its place in the file."""
+    """A study file is wrong; ``problems`` lists everything that is, each with its place in the
+    file.
+    """
 
     def __init__(self, source: str, problems: list[str]) -> None:
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"

@@ -1,14 +1,18 @@
 """The decorators for compiled code, and their cache.
 
-``@kernel`` compiles a function with numba for use by other compiled code.  It works on the arrays that it is given and keeps no
-count of references to them, which is worth a factor of two in a loop of small kernels; so it allocates nothing.  ``@entry``
-compiles what Python calls with a random generator, or what allocates arrays.  ``bind`` compiles one copy of a template with other
-kernels as its globals, so that a loop over any algorithm is compiled once per algorithm and found again by the next process.
+``@kernel`` compiles a function with numba for use by other compiled code.  It works on the arrays
+that it is given and keeps no count of references to them, which is worth a factor of two in a loop
+of small kernels; so it allocates nothing.  ``@entry`` compiles what Python calls with a random
+generator, or what allocates arrays.  ``bind`` compiles one copy of a template with other kernels as
+its globals, so that a loop over any algorithm is compiled once per algorithm and found again by the
+next process.
 
-The cache is ours because numba's own goes stale when a callee in another file changes, and never hits when functions travel as
-arguments.  An entry is addressed by a digest of the function's bytecode, its constants and every kernel it calls, so whatever
-changes, changes the address: there is nothing to invalidate.  An entry that cannot be read is a miss; a folder that cannot be
-written means that nothing is cached.  All that this package needs of numba's private attributes stands in this file.
+The cache is ours because numba's own goes stale when a callee in another file changes, and never
+hits when functions travel as arguments.  An entry is addressed by a digest of the function's
+bytecode, its constants and every kernel it calls, so whatever changes, changes the address: there
+is nothing to invalidate.  An entry that cannot be read is a miss; a folder that cannot be written
+means that nothing is cached.  All that this package needs of numba's private attributes stands in
+this file.
 """
 
 from __future__ import annotations
@@ -40,10 +44,12 @@ Kernel = Callable[..., Any]
 
 
 def kernel(function: Kernel) -> Kernel:
-    """Compile ``function`` for use by other kernels; with ``NUMBA_DISABLE_JIT=1`` leave it as plain Python.
+    """Compile ``function`` for use by other kernels; with ``NUMBA_DISABLE_JIT=1`` leave it as plain
+    Python.
 
-    A kernel may use other kernels, constants, NumPy and named tuples, all defined above it, and no closure.  It does not allocate
-    arrays.  Python may call it with numbers and arrays; a generator that Python passed to it would never be freed.
+    A kernel may use other kernels, constants, NumPy and named tuples, all defined above it, and no
+    closure.  It does not allocate arrays.  Python may call it with numbers and arrays; a generator
+    that Python passed to it would never be freed.
 
     >>> @kernel
     ... def twice(x):
@@ -57,7 +63,8 @@ def kernel(function: Kernel) -> Kernel:
 def inlined(function: Kernel) -> Kernel:
     """A kernel, or a copy of one, that is compiled anew into each of its callers.
 
-    For what a loop calls in every round: to hand over the arrays of a state takes longer than a small kernel runs.
+    For what a loop calls in every round: to hand over the arrays of a state takes longer than a
+        small kernel runs.
 
     >>> @inlined
     ... def half(x):
@@ -69,12 +76,15 @@ def inlined(function: Kernel) -> Kernel:
 
 
 def entry(function: Kernel) -> Kernel:
-    """Compile ``function`` as ``kernel`` does; it may allocate arrays, and Python may call it with a random generator."""
+    """Compile ``function`` as ``kernel`` does; it may allocate arrays, and Python may call it with
+    a random generator.
+    """
     return _build(function, {}, owns_memory=True)
 
 
 def bind(template: Kernel, **kernels: Kernel) -> Kernel:
-    """Compile a copy of ``template`` in which the global names ``kernels`` stand for the given kernels.
+    """Compile a copy of ``template`` in which the global names ``kernels`` stand for the given
+    kernels.
 
     Raises:
         ValueError: ``template`` does not use one of the names.
@@ -107,17 +117,24 @@ def digest_of(function: Kernel) -> str:
 def cache_folder() -> Path:
     """Where compiled kernels are kept: ``$DPBANDITS_CACHE_DIR``, else the user's cache folder."""
     chosen = os.environ.get("DPBANDITS_CACHE_DIR")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("dpbandits", appauthor=False)) / "kernels"
+    return (
+        Path(chosen)
+        if chosen
+        else Path(platformdirs.user_cache_dir("dpbandits", appauthor=False)) / "kernels"
+    )
 
 
-def _build(function: Any, kernels: dict[str, Kernel], *, owns_memory: bool, inline: bool = False) -> Kernel:
+def _build(
+    function: Any, kernels: dict[str, Kernel], *, owns_memory: bool, inline: bool = False
+) -> Kernel:
     scope = _scope(function, {**function.__globals__, **kernels})
     digest = _digest(function, scope, owns_memory, inline)
     if config.DISABLE_JIT:
         copy = _copy(function, scope, function.__qualname__, digest)
         copy._owns_memory = owns_memory
         return copy
-    # The digest in the name keeps apart the machine-code symbols of equally named functions that different processes cached.
+    # The digest in the name keeps apart the machine-code symbols of equally named functions that
+    # different processes cached.
     source = _copy(function, scope, f"{function.__qualname__}_{digest[:16]}", digest)
     compiled = njit(nogil=True, _nrt=owns_memory, forceinline=inline)(source)
     compiled._cache = _KernelCache(cache_folder(), digest)
@@ -126,9 +143,14 @@ def _build(function: Any, kernels: dict[str, Kernel], *, owns_memory: bool, inli
 
 
 def _scope(function: Any, names: dict[str, Any]) -> dict[str, Any]:
-    """The globals that a function uses, as they are now: compiling happens later, and must find what the digest describes."""
+    """The globals that a function uses, as they are now: compiling happens later, and must find
+    what the digest describes.
+    """
     if function.__closure__:
-        raise TypeError(f"{function.__qualname__} closes over variables; a kernel uses globals and arguments only")
+        raise TypeError(
+            f"{function.__qualname__} closes over variables; a kernel uses globals and arguments"
+            " only"
+        )
     scope = {}
     for name in sorted(set(_global_names(function.__code__))):
         if name not in names and not hasattr(builtins, name):
@@ -138,14 +160,26 @@ def _scope(function: Any, names: dict[str, Any]) -> dict[str, Any]:
 
 
 def _copy(function: Any, scope: dict[str, Any], qualname: str, digest: str) -> Any:
-    copy = types.FunctionType(function.__code__, dict(scope), function.__name__, function.__defaults__)
-    copy.__module__, copy.__qualname__, copy.__doc__ = function.__module__, qualname, function.__doc__
+    copy = types.FunctionType(
+        function.__code__, dict(scope), function.__name__, function.__defaults__
+    )
+    copy.__module__, copy.__qualname__, copy.__doc__ = (
+        function.__module__,
+        qualname,
+        function.__doc__,
+    )
     copy._digest = digest  # type: ignore[attr-defined]
     return copy
 
 
 def _digest(function: Any, scope: dict[str, Any], owns_memory: bool, inline: bool) -> str:
-    parts = [_FORMAT, numba.__version__, np.__version__, sys.version, f"boundscheck={config.BOUNDSCHECK}"]
+    parts = [
+        _FORMAT,
+        numba.__version__,
+        np.__version__,
+        sys.version,
+        f"boundscheck={config.BOUNDSCHECK}",
+    ]
     parts += [
         str(owns_memory),
         str(inline),
@@ -159,8 +193,16 @@ def _digest(function: Any, scope: dict[str, Any], owns_memory: bool, inline: boo
 
 
 def _describe_code(code: types.CodeType) -> list[str]:
-    constants = [_describe_code(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
-    return [code.co_code.hex(), str(constants), str(code.co_names), str(code.co_varnames), str(code.co_freevars)]
+    constants = [
+        _describe_code(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts
+    ]
+    return [
+        code.co_code.hex(),
+        str(constants),
+        str(code.co_names),
+        str(code.co_varnames),
+        str(code.co_freevars),
+    ]
 
 
 def _global_names(code: types.CodeType) -> Iterator[str]:
@@ -179,21 +221,31 @@ def _describe(value: Any, function: Any) -> str:
         return str(value.__name__)
     if isinstance(value, tuple):
         fields = getattr(value, "_fields", ())
-        return f"{type(value).__qualname__}{fields}({', '.join(_describe(item, function) for item in value)})"
+        items = ", ".join(_describe(item, function) for item in value)
+        return f"{type(value).__qualname__}{fields}({items})"
     if isinstance(value, bool | int | float | str | np.generic | type(None)):
         return f"{type(value).__qualname__} {value!r}"
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
         defaults: dict[str, Any] = vars(value).get("_field_defaults", {})
-        return f"{value.__module__}.{value.__qualname__}{value._fields}{_describe(tuple(defaults.values()), function)}"
-    if getattr(builtins, getattr(value, "__name__", ""), None) is value or getattr(value, "__module__", "") == "numpy":
+        given = _describe(tuple(defaults.values()), function)
+        return f"{value.__module__}.{value.__qualname__}{value._fields}{given}"
+    if (
+        getattr(builtins, getattr(value, "__name__", ""), None) is value
+        or getattr(value, "__module__", "") == "numpy"
+    ):
         return str(value.__name__)
-    raise TypeError(f"{function.__qualname__} uses {value!r}, whose changes the kernel cache could not see; make it a kernel")
+    raise TypeError(
+        f"{function.__qualname__} uses {value!r}, whose changes the kernel cache could not see;"
+        " make it a kernel"
+    )
 
 
 def _describe_type(kind: Any) -> str:
-    """A numba type in words; its own words for a named tuple leave out the fields, by which kernels read it."""
+    """A numba type in words; its own words for a named tuple leave out the fields, by which kernels
+    read it.
+    """
     if isinstance(kind, numba.types.BaseTuple):
         return f"{kind}{getattr(kind, 'fields', '')}({', '.join(map(_describe_type, kind))})"
     return repr(kind)
@@ -223,7 +275,8 @@ class _KernelCache(caching._Cache):
             result = compiler.CompileResult._rebuild(target_context, *pickle.loads(payload))
         except Exception:  # whatever is wrong with an entry, compiling anew is right
             return None
-        # A named tuple that was defined in a notebook comes back as another class, and would match no call.
+        # A named tuple that was defined in a notebook comes back as another class, and would match
+        # no call.
         return result if result.signature.args == tuple(sig) else None
 
     def save_overload(self, sig: Any, data: Any) -> None:

@@ -17,19 +17,31 @@ def integer(name: str, value: Any, low: int, high: int = _LARGEST) -> int:
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if whole and low <= int(value) <= high:
         return int(value)
-    reach = f"at least {low}" if high == _LARGEST and not (whole and value > high) else f"between {low} and {high}"
+    reach = (
+        f"at least {low}"
+        if high == _LARGEST and not (whole and value > high)
+        else f"between {low} and {high}"
+    )
     raise ArgumentError(f"{name} must be an integer {reach}, got {value!r}", name)
 
 
-def real(name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, strict: bool = False) -> float:
+def real(
+    name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, strict: bool = False
+) -> float:
     """``value`` as a finite float in [low, high], or in (low, high) when ``strict``."""
     try:
-        number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+        number = (
+            float(value)
+            if isinstance(value, numbers.Real) and not isinstance(value, bool)
+            else math.nan
+        )
     except OverflowError:
         number = math.inf
     if math.isfinite(number) and (low < number < high if strict else low <= number <= high):
         return number
-    raise ArgumentError(f"{name} must be a number in {_interval(low, high, strict)}, got {value!r}", name)
+    raise ArgumentError(
+        f"{name} must be a number in {_interval(low, high, strict)}, got {value!r}", name
+    )
 
 
 def finite(name: str, value: Any) -> float:
@@ -48,7 +60,9 @@ def interval(name: str, value: Any) -> tuple[float, float]:
     try:
         lo, hi = value
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be a pair (lo, hi) with lo < hi, got {value!r}", name) from None
+        raise ArgumentError(
+            f"{name} must be a pair (lo, hi) with lo < hi, got {value!r}", name
+        ) from None
     lo, hi = real(f"{name}[0]", lo), real(f"{name}[1]", hi)
     if not lo < hi or not math.isfinite(hi - lo):
         raise ArgumentError(f"{name} must be a pair (lo, hi) with lo < hi, got {value!r}", name)
@@ -58,7 +72,9 @@ def interval(name: str, value: Any) -> tuple[float, float]:
 def choice(name: str, value: Any, allowed: Collection[str]) -> str:
     """``value``, which must be one of ``allowed``."""
     if not isinstance(value, str) or value not in allowed:
-        raise ArgumentError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}", name)
+        raise ArgumentError(
+            f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}", name
+        )
     return value
 
 
@@ -70,11 +86,16 @@ def flag(name: str, value: Any) -> bool:
 
 
 def shortest(number: float) -> str:
-    """A number as text that reads back as the same number: six digits where they do, all of them where not."""
+    """A number as text that reads back as the same number: six digits where they do, all of them
+    where not.
+    """
     text = f"{number:.6g}"
     return text if float(text) == number else repr(float(number))
 
 
 def _interval(low: float, high: float, strict: bool) -> str:
-    left, right = ("(" if strict or low == -math.inf else "["), (")" if strict or high == math.inf else "]")
+    left, right = (
+        ("(" if strict or low == -math.inf else "["),
+        (")" if strict or high == math.inf else "]"),
+    )
     return f"{left}{low:g}, {high:g}{right}"

@@ -22,7 +22,9 @@ def blocks(t, hybrid):
 
 
 def walk(contexts, rewards, *, epsilon, draw, delta, horizon, radius, ridge=1.0):
-    """Algorithms 1 and 2, with the noise of each block drawn when it ends; arms and released estimates."""
+    """Algorithms 1 and 2, with the noise of each block drawn when it ends; arms and released
+    estimates.
+    """
     rounds, _, d = contexts.shape
     a, b, theta, arms, noise, estimates = ridge * np.eye(d), np.zeros(d), np.zeros(d), [], {}, []
     for t in range(1, rounds + 1):
@@ -44,5 +46,17 @@ def walk(contexts, rewards, *, epsilon, draw, delta, horizon, radius, ridge=1.0)
 
 
 def eq_4(t, *, horizon, epsilon, d, zeta, ridge=1.0, bound=1.0, size=1.0, scatter=1.0):
-    noise = size * bound / epsilon * math.log(horizon or t) * math.sqrt(math.log(t)) * math.log(1 / zeta) / math.sqrt(t)
-    return noise + scatter * math.sqrt(d * math.log((1 + t * bound**2 * ridge) / zeta)) + math.sqrt(ridge)
+    noise = (
+        size
+        * bound
+        / epsilon
+        * math.log(horizon or t)
+        * math.sqrt(math.log(t))
+        * math.log(1 / zeta)
+        / math.sqrt(t)
+    )
+    return (
+        noise
+        + scatter * math.sqrt(d * math.log((1 + t * bound**2 * ridge) / zeta))
+        + math.sqrt(ridge)
+    )

@@ -1,6 +1,8 @@
-"""Plain walks of linear bandits through a fixed table, and dense noise of running sums: NumPy alone, nothing of the package.
+"""Plain walks of linear bandits through a fixed table, and dense noise of running sums: NumPy
+alone, nothing of the package.
 
-Rewards are 0 or 1, features no longer than 1, lambda = 1, |theta| <= 1, rewards 1/2-subgaussian, and delta = 0.001.
+Rewards are 0 or 1, features no longer than 1, lambda = 1, |theta| <= 1, rewards 1/2-subgaussian,
+and delta = 0.001.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ def problem(horizon: int, n_arms: int = 3, dimension: int = 2, seed: int = 5) ->
     return Problem(x, (rng.random((horizon, n_arms)) < x @ theta).astype(float), x @ theta)
 
 
-# Noise ------------------------------------------------------------------------------------------------------------------------
+# Noise ---------------------------------------------------------------------------------------
 
 
 class Noise(NamedTuple):
@@ -58,7 +60,9 @@ def tree(n: int) -> np.ndarray:
     return b
 
 
-def gaussian_noise(n: int, d: int, rho: float, rng: np.random.Generator, decoder: np.ndarray, column: float) -> Noise:
+def gaussian_noise(
+    n: int, d: int, rho: float, rng: np.random.Generator, decoder: np.ndarray, column: float
+) -> Noise:
     std = column / math.sqrt(2 * rho)
     widest = std * math.sqrt((decoder**2).sum(axis=1).max())
     norm = widest * (math.sqrt(d) + math.sqrt(2 * math.log(n / (DELTA / 2))))
@@ -75,7 +79,9 @@ def independent_noise(n: int, d: int, rho: float, rng: np.random.Generator) -> N
 
 
 def laplace_tree_noise(n: int, d: int, epsilon: float, rng: np.random.Generator) -> Noise:
-    """A record is in as many nodes as n has binary digits, and moves a sum by sqrt(d) in the L1 norm."""
+    """A record is in as many nodes as n has binary digits, and moves a sum by sqrt(d) in the L1
+    norm.
+    """
     b, scale = tree(n), n.bit_length() * math.sqrt(d) / epsilon
     most = b.sum(axis=1).max()  # nodes in one sum
     odds = math.log(2 * d * n / (DELTA / 2))
@@ -88,16 +94,22 @@ def silence(n: int, d: int) -> Noise:
     return Noise(np.zeros((n, d)), 0.0, 0.0)
 
 
-# Walks ------------------------------------------------------------------------------------------------------------------------
+# Walks ---------------------------------------------------------------------------------------
 
 
 def linucb(world: Problem, noise: Noise, failure: float) -> np.ndarray:
-    """Optimism in every round; the least eigenvalue is looked at after 16 rounds and then ever more rarely."""
+    """Optimism in every round; the least eigenvalue is looked at after 16 rounds and then ever more
+    rarely.
+    """
     d = world.contexts.shape[2]
     v, total, estimate, least, look, arms = np.eye(d), np.zeros(d), np.zeros(d), 1.0, 16, []
     for t, x in enumerate(world.contexts):
         widths = np.sqrt(np.einsum("ki,ij,kj->k", x, np.linalg.inv(v), x))
-        radius = 0.5 * math.sqrt(2 * math.log(1 / failure) + np.linalg.slogdet(v)[1]) + 1 + noise.norm / math.sqrt(least)
+        radius = (
+            0.5 * math.sqrt(2 * math.log(1 / failure) + np.linalg.slogdet(v)[1])
+            + 1
+            + noise.norm / math.sqrt(least)
+        )
         arm = int(np.argmax(x @ estimate + radius * widths))
         arms.append(arm)
         v += np.outer(x[arm], x[arm])
@@ -115,7 +127,11 @@ def thompson(world: Problem, noise: Noise, rng: np.random.Generator) -> np.ndarr
     for t, x in enumerate(world.contexts):
         sampling, spread = rng.standard_normal((d, 2)).T
         root = np.linalg.cholesky(v)
-        draw = estimate + np.linalg.solve(root.T, 0.5 * sampling) + np.linalg.solve(v, noise.std * spread)
+        draw = (
+            estimate
+            + np.linalg.solve(root.T, 0.5 * sampling)
+            + np.linalg.solve(v, noise.std * spread)
+        )
         arm = int(np.argmax(x @ draw))
         arms.append(arm)
         v += np.outer(x[arm], x[arm])
@@ -129,13 +145,23 @@ def changes(horizon: int, d: int, growth: float = 1.0) -> int:
     return min(horizon, math.floor(d * math.log(1 + horizon / d) / math.log(1 + growth)) + 1)
 
 
-def oful(world: Problem, noise: np.ndarray, radius: Callable[[np.ndarray, int, int], float], growth: float = 1.0) -> np.ndarray:
+def oful(
+    world: Problem,
+    noise: np.ndarray,
+    radius: Callable[[np.ndarray, int, int], float],
+    growth: float = 1.0,
+) -> np.ndarray:
     """Optimism with estimate and V of the last doubling of det V; ``radius(V, changes, rounds)``."""
     d = world.contexts.shape[2]
     v, total, k, arms = np.eye(d), np.zeros(d), 0, []
     standing, estimate, width = np.eye(d), np.zeros(d), 1.0
     for t, x in enumerate(world.contexts):
-        arm = int(np.argmax(x @ estimate + width * np.sqrt(np.einsum("ki,ij,kj->k", x, np.linalg.inv(standing), x))))
+        arm = int(
+            np.argmax(
+                x @ estimate
+                + width * np.sqrt(np.einsum("ki,ij,kj->k", x, np.linalg.inv(standing), x))
+            )
+        )
         arms.append(arm)
         v += np.outer(x[arm], x[arm])
         total += x[arm] * world.rewards[t, arm]
@@ -150,14 +176,20 @@ def sampling_radius(v: np.ndarray, failure: float) -> float:
     return 0.5 * math.sqrt(2 * math.log(1 / failure) + np.linalg.slogdet(v)[1]) + 1
 
 
-def tight_radius(noise_norm: float, failure: float = DELTA / 2) -> Callable[[np.ndarray, int, int], float]:
-    return lambda v, k, t: sampling_radius(v, failure) + noise_norm / math.sqrt(np.linalg.eigvalsh(v)[0])
+def tight_radius(
+    noise_norm: float, failure: float = DELTA / 2
+) -> Callable[[np.ndarray, int, int], float]:
+    return lambda v, k, t: (
+        sampling_radius(v, failure) + noise_norm / math.sqrt(np.linalg.eigvalsh(v)[0])
+    )
 
 
 def published_radius(
     rho: float, horizon: int, d: int, eigenvalue: float | None = None
 ) -> Callable[[np.ndarray, int, int], float]:
-    """Azize & Basu (2024), Appendix F: noise of k episodes, and a lower bound on V from the contexts' least eigenvalue."""
+    """Azize & Basu (2024), Appendix F: noise of k episodes, and a lower bound on V from the
+    contexts' least eigenvalue.
+    """
     log = math.log(horizon / DELTA)
     one = math.sqrt((d + 2 * math.sqrt(d * log) + 2 * log) / (2 * rho))
 

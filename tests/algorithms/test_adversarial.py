@@ -1,4 +1,6 @@
-"""Batch learners: their estimates by enumeration, their walks against plain ones, and what the conversion promises."""
+"""Batch learners: their estimates by enumeration, their walks against plain ones, and what the
+conversion promises.
+"""
 
 import math
 
@@ -8,7 +10,18 @@ from scipy.integrate import quad
 from scipy.stats import chisquare, laplace
 from walks import arms_played, table
 
-from dpbandits import EXP3, EXP3IX, FTPL, HTINF, ZCDP, ApproxDP, ArgumentError, PureDP, TsallisINF, simulate
+from dpbandits import (
+    EXP3,
+    EXP3IX,
+    FTPL,
+    HTINF,
+    ZCDP,
+    ApproxDP,
+    ArgumentError,
+    PureDP,
+    TsallisINF,
+    simulate,
+)
 from dpbandits.algorithms.learners.batches import ARM, Learner, conversion
 from dpbandits.algorithms.learners.unbounded import exp3_tuning, ftpl_tuning
 from dpbandits.environments import LateTurn, Piecewise, RewardTable, SwitchingBest
@@ -30,13 +43,31 @@ def driven(policy, world, horizon, seed=0):
     """The public side after a run in the compiled loop."""
     raw, public, wall = policy.new_state()
     rngs = [np.random.default_rng([seed, i]) for i in range(3)]
-    loop, tally = arms_loop(policy.kernels, world.kernels), new_tally(np.array([horizon]), policy.n_arms)
+    loop, tally = (
+        arms_loop(policy.kernels, world.kernels),
+        new_tally(np.array([horizon]), policy.n_arms),
+    )
     bounds = (False, *policy.reward_range)
-    assert loop(policy.params, raw, public, wall, world.state, tally, bounds, horizon, horizon, 1 << 62, *rngs) == DONE
+    assert (
+        loop(
+            policy.params,
+            raw,
+            public,
+            wall,
+            world.state,
+            tally,
+            bounds,
+            horizon,
+            horizon,
+            1 << 62,
+            *rngs,
+        )
+        == DONE
+    )
     return public
 
 
-# Estimates ----------------------------------------------------------------------------------------------------------------
+# Estimates -----------------------------------------------------------------------------------
 
 
 def state_after(policy, losses, batches=4000):
@@ -44,7 +75,8 @@ def state_after(policy, losses, batches=4000):
     public = policy.new_state()[1]
     public.losses[:] = losses
     public.clock[1] = batches
-    policy.kernels.publish(policy.params, public, np.array([policy.batch * 1.0]))  # a batch of arm 0 without loss
+    # a batch of arm 0 without loss
+    policy.kernels.publish(policy.params, public, np.array([policy.batch * 1.0]))
     return public
 
 
@@ -81,14 +113,21 @@ def leads(losses, arm):
 
     def integrand(z):
         value = losses[arm] + z
-        return laplace.pdf(z) * np.prod([laplace.sf(value - other) for a, other in enumerate(losses) if a != arm])
+        return laplace.pdf(z) * np.prod(
+            [laplace.sf(value - other) for a, other in enumerate(losses) if a != arm]
+        )
 
     breaks = sorted({0.0, *(other - losses[arm] for other in losses)})
-    return sum(quad(integrand, a, b, epsabs=1e-13)[0] for a, b in zip([-60.0, *breaks], [*breaks, 60.0], strict=True))
+    return sum(
+        quad(integrand, a, b, epsabs=1e-13)[0]
+        for a, b in zip([-60.0, *breaks], [*breaks, 60.0], strict=True)
+    )
 
 
 def led(tries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The losses of three arms, and of 60,000 choices by FTPL with those the arms and the numbers of tries."""
+    """The losses of three arms, and of 60,000 choices by FTPL with those the arms and the numbers
+    of tries.
+    """
     policy = FTPL(3, budget=None, rate=1.0, tries=tries)
     public, rng = policy.new_state()[1], np.random.default_rng(2)
     public.losses[:] = [0.0, 0.4, 1.5]
@@ -100,8 +139,9 @@ def led(tries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def test_the_leader_is_drawn_with_its_probability_and_resampling_is_geometric_and_cut_at_its_limit():
-    # Power: a limit of 12 + 1, a zero where no try led (arg max instead of arg min has this too), or another arm's probability each
-    # move more than one per cent of the draws of every arm to another value.
+    # Power: a limit of 12 + 1, a zero where no try led (arg max instead of arg min has this too),
+    # or another arm's probability each move more than one per cent of the draws of every arm to
+    # another value.
     losses, arms, tries = led(12)
     law = [leads(losses, a) for a in range(3)]
     assert sum(law) == pytest.approx(1.0, abs=1e-10)
@@ -111,7 +151,9 @@ def test_the_leader_is_drawn_with_its_probability_and_resampling_is_geometric_an
         geometric = np.array([p * (1 - p) ** i for i in range(11)] + [(1 - p) ** 11])
         counts = np.bincount(seen, minlength=13)
         assert counts.sum() == counts[1:13].sum()
-        merged = np.add.reduceat(np.stack([counts[1:13], geometric * seen.size]), [0, 1, 2, 4], axis=1)
+        merged = np.add.reduceat(
+            np.stack([counts[1:13], geometric * seen.size]), [0, 1, 2, 4], axis=1
+        )
         assert chisquare(*merged).pvalue > ALPHA
 
 
@@ -136,13 +178,17 @@ def test_htinf_skips_losses_above_its_threshold(side):
     public = state_after(policy, [0.0, 15.0, 400.0])
     batches = public.clock[1] + 1
     for arm in range(3):
-        limit = 0.2062994740159002 * policy.params.sigma * math.sqrt(batches * public.probability[arm])
-        kept, skipped = (learned(policy, public, arm, side * limit * factor) for factor in (1 - 1e-9, 1 + 1e-9))
+        limit = (
+            0.2062994740159002 * policy.params.sigma * math.sqrt(batches * public.probability[arm])
+        )
+        kept, skipped = (
+            learned(policy, public, arm, side * limit * factor) for factor in (1 - 1e-9, 1 + 1e-9)
+        )
         assert np.abs(kept).max() > 0.1
         assert np.abs(skipped).max() < 1e-12
 
 
-# Walks --------------------------------------------------------------------------------------------------------------------
+# Walks ---------------------------------------------------------------------------------------
 
 
 class Walker:
@@ -176,7 +222,9 @@ class WalkHTINF(Walker):
 
     def learn(self, arm, loss):
         self.t += 1
-        if not self.skip or abs(loss) <= 0.2062994740159002 * self.sigma() * math.sqrt(self.t * self.p[arm]):
+        if not self.skip or abs(loss) <= 0.2062994740159002 * self.sigma() * math.sqrt(
+            self.t * self.p[arm]
+        ):
             self.losses[arm] += loss / self.p[arm]
         x = (self.losses - self.losses.min()) / (self.sigma() * math.sqrt(self.t + 1))
         low, high = 1.0, math.sqrt(3)
@@ -253,7 +301,7 @@ def test_policies_walk_as_the_papers_say(cls, walker, epsilon, horizon):
     assert len(set(plain)) == 3
 
 
-# Tuning -------------------------------------------------------------------------------------------------------------------
+# Tuning --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("epsilon", "horizon"), [(0.1, 10**6), (0.03, 10**5), (2.0, 10**4)])
@@ -263,12 +311,19 @@ def test_published_constants(epsilon, horizon):
     log = math.log(k * t)
     policy = EXP3(k, budget=PureDP(epsilon), horizon=horizon, calibration="paper")
     eta = math.sqrt(math.log(k) / (2 * t * k * (1 + 10 * max(s, s * s) * log**2)))
-    assert exp3_tuning(policy.params, policy.new_state()[1]) == pytest.approx((eta, 4 * eta * s * k * log))
+    assert exp3_tuning(policy.params, policy.new_state()[1]) == pytest.approx(
+        (eta, 4 * eta * s * k * log)
+    )
     policy = FTPL(k, budget=PureDP(epsilon), horizon=horizon, calibration="paper")
     tries = math.ceil(math.sqrt(k * t))
-    eta = min(math.sqrt(math.log(k) / (k * t * (1 + 10 * s**2 * log**2))), 1 / (tries * (1 + 4 * s * math.log(t))))
+    eta = min(
+        math.sqrt(math.log(k) / (k * t * (1 + 10 * s**2 * log**2))),
+        1 / (tries * (1 + 4 * s * math.log(t))),
+    )
     assert ftpl_tuning(policy.params, policy.new_state()[1]) == pytest.approx((eta, tries))
-    assert HTINF(k, budget=PureDP(epsilon), calibration="paper").params.sigma == pytest.approx(math.sqrt(6))
+    assert HTINF(k, budget=PureDP(epsilon), calibration="paper").params.sigma == pytest.approx(
+        math.sqrt(6)
+    )
     assert HTINF(k, budget=PureDP(epsilon)).params.sigma == pytest.approx(math.sqrt(1 + 2 * s**2))
 
 
@@ -293,17 +348,22 @@ def test_an_unknown_horizon_is_the_next_power_of_two(tuning):
     public = policy.new_state()[1]
     for batches, planned in [(0, 1), (1, 2), (2, 4), (3, 4), (4, 8), (1000, 1024), (1024, 2048)]:
         public.clock[1] = batches
-        assert tuning(policy.params, public) == tuning(cls(4, budget=PureDP(1.0), horizon=planned).params, public)
+        assert tuning(policy.params, public) == tuning(
+            cls(4, budget=PureDP(1.0), horizon=planned).params, public
+        )
 
 
 def test_given_constants_are_used():
     public = EXP3(4, budget=None).new_state()[1]
-    assert exp3_tuning(EXP3(4, budget=PureDP(1.0), rate=0.25, mixing=0.75).params, public) == (0.25, 0.75)
+    assert exp3_tuning(EXP3(4, budget=PureDP(1.0), rate=0.25, mixing=0.75).params, public) == (
+        0.25,
+        0.75,
+    )
     assert ftpl_tuning(FTPL(4, budget=PureDP(1.0), rate=0.25, tries=9).params, public) == (0.25, 9)
     assert HTINF(4, budget=PureDP(1.0), sigma=2.5).params.sigma == 2.5
 
 
-# Batches ------------------------------------------------------------------------------------------------------------------
+# Batches -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cls", PRIVATE)
@@ -333,7 +393,9 @@ def test_every_batch_spends_the_budget_once_and_the_last_part_nothing(cls):
 @pytest.mark.parametrize("cls", PRIVATE)
 def test_rewards_of_any_range_are_the_same_losses(cls):
     arms = [
-        arms_played(cls(3, budget=PureDP(0.3), seed=4, reward_range=(lo, lo + width)), lo + width * REWARDS)
+        arms_played(
+            cls(3, budget=PureDP(0.3), seed=4, reward_range=(lo, lo + width)), lo + width * REWARDS
+        )
         for lo, width in ((0.0, 1.0), (-8.0, 16.0))
     ]
     assert arms[0] == arms[1]
@@ -355,7 +417,9 @@ def test_one_arm(cls):
 
 @pytest.mark.parametrize("cls", PRIVATE)
 @pytest.mark.parametrize("calibration", ["exact", "paper"])
-@pytest.mark.parametrize("budget", [PureDP(1e-6), PureDP(1e-90), PureDP(50.0), ZCDP(1e-6), ApproxDP(1.0, 0.9)], ids=str)
+@pytest.mark.parametrize(
+    "budget", [PureDP(1e-6), PureDP(1e-90), PureDP(50.0), ZCDP(1e-6), ApproxDP(1.0, 0.9)], ids=str
+)
 def test_extreme_budgets_and_horizons_shorter_than_a_batch(cls, budget, calibration):
     for options in ({}, {"batch": 1}, {"batch": 1, "horizon": 1}):
         if cls is HTINF:
@@ -426,23 +490,32 @@ def test_the_conversion_takes_any_learner():
     public = driven(policy, RewardTable(rewards), len(rewards))
     batches = rewards.reshape(-1, 10, 3).mean(axis=1)
     exact = np.array([(1 - batches[(a - 1) % 3 :: 3, a]).sum() for a in range(3)])
-    # Laplace noise of scale 1 on each of 3,333 losses: a standard deviation of 82, where noise of every round has 258.
+    # Laplace noise of scale 1 on each of 3,333 losses: a standard deviation of 82, where noise of
+    # every round has 258.
     assert public.losses == pytest.approx(exact, abs=5 * 82)
     assert np.abs(public.losses - exact).max() > 1.0
 
 
-# Regret -------------------------------------------------------------------------------------------------------------------
+# Regret --------------------------------------------------------------------------------------
 
-DRIFTING = SwitchingBest(3, best=[1, 0, 2, 0], switches=[15_000, 60_000, 80_000], horizon=100_000, gap=0.4)
+DRIFTING = SwitchingBest(
+    3, best=[1, 0, 2, 0], switches=[15_000, 60_000, 80_000], horizon=100_000, gap=0.4
+)
 
 
 def regrets(policy, world, runs=30):
-    return simulate(policy, world, horizon=world.horizon, runs=runs, seed=3, record=1).runs["regret"].to_numpy()
+    return (
+        simulate(policy, world, horizon=world.horizon, runs=runs, seed=3, record=1)
+        .runs["regret"]
+        .to_numpy()
+    )
 
 
 @pytest.mark.parametrize("cls", PRIVATE)
 def test_batches_beat_noise_in_every_round(cls):
-    batched, local = (regrets(cls(3, budget=PureDP(0.05), batch=batch), DRIFTING) for batch in (None, 1))
+    batched, local = (
+        regrets(cls(3, budget=PureDP(0.05), batch=batch), DRIFTING) for batch in (None, 1)
+    )
     error = 5 * math.hypot(batched.std(), local.std()) / math.sqrt(30)
     assert batched.mean() + error < local.mean()
 
@@ -451,11 +524,16 @@ def test_batches_beat_noise_in_every_round(cls):
 def test_regret_is_far_below_uniform_play_while_the_best_arm_changes(cls):
     regret = regrets(budgeted(cls, PureDP(0.5)), DRIFTING)
     means = DRIFTING.means()
-    assert regret.mean() + 5 * regret.std() / math.sqrt(30) < 0.6 * (means.max() - means.mean()) * DRIFTING.horizon
+    assert (
+        regret.mean() + 5 * regret.std() / math.sqrt(30)
+        < 0.6 * (means.max() - means.mean()) * DRIFTING.horizon
+    )
 
 
 def proved(policy, horizon):
-    """What the proofs give for the constants that the policy uses, with losses of second moment 1 + 2 s^2 at most."""
+    """What the proofs give for the constants that the policy uses, with losses of second moment 1 +
+    2 s^2 at most.
+    """
     k, tau, s = policy.n_arms, policy.batch, policy.params.noise
     t, public, moment = horizon / tau, policy.new_state()[1], 1 + 2 * s * s
     if isinstance(policy, HTINF):
@@ -469,8 +547,11 @@ def proved(policy, horizon):
     return tau * learner + tau
 
 
-# EXP3's regret varies as widely as its bound is high, so that it takes many runs; the others' bounds need long ones.
-@pytest.mark.parametrize(("cls", "horizon", "runs"), [(EXP3, 50_000, 200), (HTINF, 2_000_000, 3), (FTPL, 1_000_000, 5)])
+# EXP3's regret varies as widely as its bound is high, so that it takes many runs; the others'
+# bounds need long ones.
+@pytest.mark.parametrize(
+    ("cls", "horizon", "runs"), [(EXP3, 50_000, 200), (HTINF, 2_000_000, 3), (FTPL, 1_000_000, 5)]
+)
 @pytest.mark.parametrize("epsilon", [1.0, 0.1])
 @pytest.mark.parametrize("turn", [0.3, 1.0], ids=["turns", "never turns"])
 def test_regret_stays_within_the_theorem(cls, horizon, runs, epsilon, turn):

@@ -1,4 +1,6 @@
-"""LinUCB-DGS against plain NumPy, its exact loss against brute force, and what ``docs/errata.md`` says about both papers."""
+"""LinUCB-DGS against plain NumPy, its exact loss against brute force, and what ``docs/errata.md``
+says about both papers.
+"""
 
 import math
 
@@ -7,7 +9,16 @@ import pytest
 from dgs_walks import blocks, eq_4, walk
 from scipy import stats
 
-from dpbandits import AdaCOFUL, ApproxDP, ArgumentError, BudgetExhausted, LinUCBDGS, PrivateLinUCB, PureDP, simulate
+from dpbandits import (
+    AdaCOFUL,
+    ApproxDP,
+    ArgumentError,
+    BudgetExhausted,
+    LinUCBDGS,
+    PrivateLinUCB,
+    PureDP,
+    simulate,
+)
 from dpbandits.algorithms.dgs import first_positive_round, lemma_eigenvalue
 from dpbandits.environments import ContextTable
 from dpbandits.privacy.noise import SimulationNoise
@@ -18,11 +29,22 @@ CLAIM = ApproxDP(2.0, 0.1)
 def ball(rng, *shape):
     """Features of length below one, all different."""
     x = rng.standard_normal(shape)
-    return x / np.linalg.norm(x, axis=-1, keepdims=True) * rng.random((*shape[:-1], 1)) ** (1 / shape[-1])
+    return (
+        x
+        / np.linalg.norm(x, axis=-1, keepdims=True)
+        * rng.random((*shape[:-1], 1)) ** (1 / shape[-1])
+    )
 
 
 def dgs(d=2, horizon=64, *, n_arms=3, budget=CLAIM, smallest_eigenvalue=0.04, **options):
-    return LinUCBDGS(n_arms, d, budget=budget, horizon=horizon, smallest_eigenvalue=smallest_eigenvalue, **options)
+    return LinUCBDGS(
+        n_arms,
+        d,
+        budget=budget,
+        horizon=horizon,
+        smallest_eigenvalue=smallest_eigenvalue,
+        **options,
+    )
 
 
 def deltas(policy, features):
@@ -32,7 +54,9 @@ def deltas(policy, features):
         return 32 * bound * (hi - lo) / 2 / (policy._eigenvalue * t)
     if policy._sensitivity == "as_coded":
         return 1 / t
-    grams = np.cumsum([np.outer(x, x) for x in features], axis=0) + policy._ridge * np.eye(policy.dimension)
+    grams = np.cumsum([np.outer(x, x) for x in features], axis=0) + policy._ridge * np.eye(
+        policy.dimension
+    )
     return (hi - lo) * bound / np.linalg.eigvalsh(grams)[:, 0]
 
 
@@ -87,7 +111,15 @@ def test_it_walks_as_the_paper_says(sensitivity, horizon):
 def test_without_noise_the_estimate_is_ridge_regression_and_greedy_has_no_bonus():
     rng = np.random.default_rng(4)
     contexts, rewards = ball(rng, 200, 3, 2), rng.random((200, 3))
-    expected = walk(contexts, rewards, epsilon=1.0, draw=np.zeros, delta=lambda t, a: 1.0, horizon=200, radius=lambda t: 0.0)
+    expected = walk(
+        contexts,
+        rewards,
+        epsilon=1.0,
+        draw=np.zeros,
+        delta=lambda t, a: 1.0,
+        horizon=200,
+        radius=lambda t: 0.0,
+    )
     arms, estimates = played(dgs(horizon=200, budget=None, greedy=True), contexts, rewards)
     assert arms == expected[0]
     np.testing.assert_allclose(estimates, expected[1], rtol=1e-7, atol=1e-10)
@@ -100,7 +132,8 @@ def test_a_node_keeps_its_noise_and_has_the_scale_of_the_round_that_closed_it():
     _, exact = played(dgs(n_arms=1, budget=None), contexts, rewards)
     noise = np.vstack([np.zeros(2), estimates - exact])
     t = np.arange(1, 65)
-    drawn = noise[t] - noise[t & (t - 1)]  # the node that ends at t, if all others are what they were
+    # the node that ends at t, if all others are what they were
+    drawn = noise[t] - noise[t & (t - 1)]
     z = SimulationNoise(9).stream("privacy").laplace(size=(64, 2))
     scale = 16 / (0.04 * t) * 6 / 2.0
     np.testing.assert_allclose(drawn, scale[:, None] * z, rtol=1e-7, atol=1e-6)
@@ -108,11 +141,13 @@ def test_a_node_keeps_its_noise_and_has_the_scale_of_the_round_that_closed_it():
     np.testing.assert_allclose(noise[63] - noise[62], scale[62] * z[62], rtol=1e-7, atol=1e-6)
 
 
-# The exact loss ---------------------------------------------------------------------------------------------------------------
+# The exact loss ------------------------------------------------------------------------------
 
 
 def releases_of(policy, features):
-    """The linear map from rewards to the exact releases: row t d + i is coordinate i of the ridge estimate after t + 1 rounds."""
+    """The linear map from rewards to the exact releases: row t d + i is coordinate i of the ridge
+    estimate after t + 1 rounds.
+    """
     rounds, d = features.shape
     rows = np.zeros((rounds, d, rounds))
     for t in range(1, rounds + 1):
@@ -122,7 +157,8 @@ def releases_of(policy, features):
 
 
 def log_ratio(policy, features, rewards, others, output):
-    """ln of the density of a sequence of released estimates (T, d) under one list of rewards against another.
+    """ln of the density of a sequence of released estimates (T, d) under one list of rewards
+    against another.
 
     The release is B (C x + z): increments x, and independent z with the scale of each row.
     """
@@ -140,18 +176,31 @@ def log_ratio(policy, features, rewards, others, output):
 
 
 @pytest.mark.parametrize("sensitivity", ["published", "tight", "as_coded"])
-@pytest.mark.parametrize(("d", "rounds", "horizon"), [(1, 8, 8), (2, 8, 8), (2, 7, 7), (1, 1, 4), (2, 6, None), (3, 5, 9)])
-def test_exact_loss_is_the_largest_log_likelihood_ratio_and_is_reached(d, rounds, horizon, sensitivity):
+@pytest.mark.parametrize(
+    ("d", "rounds", "horizon"),
+    [(1, 8, 8), (2, 8, 8), (2, 7, 7), (1, 1, 4), (2, 6, None), (3, 5, 9)],
+)
+def test_exact_loss_is_the_largest_log_likelihood_ratio_and_is_reached(
+    d, rounds, horizon, sensitivity
+):
     rng = np.random.default_rng(100 * d + rounds)
     features = ball(rng, rounds, d)
-    policy = dgs(d, horizon, sensitivity=sensitivity, reward_range=(-1.0, 2.0), ridge=0.3, smallest_eigenvalue=0.01)
+    policy = dgs(
+        d,
+        horizon,
+        sensitivity=sensitivity,
+        reward_range=(-1.0, 2.0),
+        ridge=0.3,
+        smallest_eigenvalue=0.01,
+    )
     loss = policy.exact_loss(features)
     decoder = policy._counter().decoder(rounds, 1)
     middle = rng.uniform(-1, 2, rounds)
     for j in range(rounds):
         high, low = middle.copy(), middle.copy()
         high[j], low[j] = 2.0, -1.0
-        # Rows of noisy nodes far out on the side of the first list: outside of both means in every coordinate.
+        # Rows of noisy nodes far out on the side of the first list: outside of both means in every
+        # coordinate.
         exact = releases_of(policy, features) @ (high - low)
         side = np.sign(policy._counter().encoder(rounds, 1) @ np.diff(exact, axis=0, prepend=0.0))
         reached = log_ratio(policy, features, high, low, decoder @ (1e4 * side))
@@ -162,12 +211,18 @@ def test_exact_loss_is_the_largest_log_likelihood_ratio_and_is_reached(d, rounds
             nearer = low.copy()
             nearer[j] = rng.uniform(-1, 2)
             for others in (low, nearer):
-                assert abs(log_ratio(policy, features, high, others, output)) <= loss.losses[j] * (1 + 1e-9) + 1e-12
+                assert (
+                    abs(log_ratio(policy, features, high, others, output))
+                    <= loss.losses[j] * (1 + 1e-9) + 1e-12
+                )
     assert loss.epsilon == loss.losses.max() == loss.losses[loss.record]
 
 
 def test_delta_bounds_what_sampling_finds():
-    policy, features = dgs(1, 256, sensitivity="as_coded", reward_range=(-1, 1), ridge=0.1), np.ones((256, 1))
+    policy, features = (
+        dgs(1, 256, sensitivity="as_coded", reward_range=(-1, 1), ridge=0.1),
+        np.ones((256, 1)),
+    )
     loss = policy.exact_loss(features)
     t = np.arange(1, 257)
     exact = np.append(0.0, 2 / (t + 0.1))
@@ -178,14 +233,17 @@ def test_delta_bounds_what_sampling_finds():
     assert loss.rho == pytest.approx((shift**2).sum() / 2)
     for epsilon in (1.0, 2.0, 4.0):
         sampled = np.maximum(0.0, 1.0 - np.exp(epsilon - lost)).mean()
-        # Sampling errs by 0.01 at alpha = 1e-4.  The bound of rho / 4 would be 0.18 at epsilon = 1, where 0.35 is sampled.
+        # Sampling errs by 0.01 at alpha = 1e-4.  The bound of rho / 4 would be 0.18 at epsilon = 1,
+        # where 0.35 is sampled.
         assert sampled - 0.01 < loss.delta(epsilon) < 2 * sampled + 0.1
     assert loss.delta(loss.epsilon) == 0.0
     assert dgs(budget=None).exact_loss(np.ones((3, 2)) / 2).delta(1.0) == 1.0
 
 
 def test_runs_of_the_policy_show_that_the_claim_is_broken():
-    """Two worlds that differ in one reward, told apart by the likelihood of the estimates that the class really releases."""
+    """Two worlds that differ in one reward, told apart by the likelihood of the estimates that the
+    class really releases.
+    """
     rounds, d, runs = 32, 4, 300
     features = ball(np.random.default_rng(2), rounds, d)
     rewards = np.full((2, rounds), 0.5)
@@ -202,10 +260,13 @@ def test_runs_of_the_policy_show_that_the_claim_is_broken():
     false_positives = stats.beta.ppf(1 - alpha, says_second[0] + 1, runs - says_second[0])
     # (2, 0.1)-DP would have it at most e^2 times the false ones, plus 0.1.
     assert true_positives > math.exp(CLAIM.epsilon) * false_positives + CLAIM.delta
-    assert policy.exact_loss(features).delta(CLAIM.epsilon) > true_positives - math.exp(CLAIM.epsilon) * false_positives
+    assert (
+        policy.exact_loss(features).delta(CLAIM.epsilon)
+        > true_positives - math.exp(CLAIM.epsilon) * false_positives
+    )
 
 
-# What it promises, and what it takes -----------------------------------------------------------------------------------------
+# What it promises, and what it takes ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("budget", [CLAIM, PureDP(2.0)])
@@ -228,14 +289,19 @@ def test_it_promises_nothing_and_says_why(budget):
     np.testing.assert_allclose(policy.ledger.frame["sensitivity"], 16 / (0.04 * np.arange(1, 6)))
     assert policy.noise_scale == pytest.approx(16 / 0.04 * 6 / 2.0)
     assert dgs(budget=None).guarantee.trust_model == "none"
-    assert eval(repr(policy), {"LinUCBDGS": LinUCBDGS, "ApproxDP": ApproxDP, "PureDP": PureDP})._config == policy._config
+    assert (
+        eval(repr(policy), {"LinUCBDGS": LinUCBDGS, "ApproxDP": ApproxDP, "PureDP": PureDP})._config
+        == policy._config
+    )
 
 
 def test_simulate_runs_it_and_its_result_promises_nothing():
     rng = np.random.default_rng(6)
     contexts, rewards = ball(rng, 64, 3, 2), rng.random((64, 3))
     policy = dgs(perturbation=0.1, smallest_eigenvalue=None, seed=3)
-    result = simulate([policy, dgs(budget=None)], ContextTable(contexts, rewards), horizon=64, runs=2, seed=1)
+    result = simulate(
+        [policy, dgs(budget=None)], ContextTable(contexts, rewards), horizon=64, runs=2, seed=1
+    )
     entry = result.info["policies"][0]
     assert entry["guarantee"]["holds"] is None
     assert "docs/errata.md" in entry["sentence"]
@@ -266,7 +332,9 @@ def test_perturbed_contexts_are_reproducible_bounded_and_span_all_dimensions():
     # About 200 sigma^2 = 18; the scaling of features that became too long takes some of it.
     assert perturbed[1] > 8.0
     assert np.linalg.norm(perturbed[0], axis=1).max() <= 1.0
-    assert dgs(perturbation=0.3, smallest_eigenvalue=None)._params().eigenvalue == pytest.approx(0.09)
+    assert dgs(perturbation=0.3, smallest_eigenvalue=None)._params().eigenvalue == pytest.approx(
+        0.09
+    )
     assert dgs(perturbation=0.3).alters(0.1)
     assert not dgs().alters(1.0)
     assert dgs().alters(1.1)
@@ -277,11 +345,13 @@ def test_the_eigenvalue_is_that_of_the_features_as_the_policy_sees_them():
     long = np.linalg.norm(x, axis=1) > 1.5
     x[long] *= 1.5 / np.linalg.norm(x[long], axis=1, keepdims=True)
     expected = np.linalg.eigvalsh(x.T @ x / 500)[0]
-    assert LinUCBDGS.estimate_eigenvalue(x.reshape(100, 5, 3), context_bound=1.5) == pytest.approx(expected)
-    flat = np.zeros((2000, 2))
-    assert LinUCBDGS.estimate_eigenvalue(flat + 0.1 * np.random.default_rng(0).standard_normal(flat.shape)) == pytest.approx(
-        0.01, rel=0.15
+    assert LinUCBDGS.estimate_eigenvalue(x.reshape(100, 5, 3), context_bound=1.5) == pytest.approx(
+        expected
     )
+    flat = np.zeros((2000, 2))
+    assert LinUCBDGS.estimate_eigenvalue(
+        flat + 0.1 * np.random.default_rng(0).standard_normal(flat.shape)
+    ) == pytest.approx(0.01, rel=0.15)
     for bad in (flat, np.ones((10, 2)), np.ones(3), np.full((2, 2), np.nan), np.zeros((0, 2)), "x"):
         with pytest.raises(ArgumentError, match="contexts"):
             LinUCBDGS.estimate_eigenvalue(bad)
@@ -313,12 +383,23 @@ def test_arguments_that_cannot_be_meant_are_refused(options, words):
 
 def test_the_tight_and_the_coded_form_need_no_eigenvalue():
     for sensitivity in ("tight", "as_coded"):
-        assert dgs(smallest_eigenvalue=None, sensitivity=sensitivity).exact_loss(np.eye(2)).epsilon > 0.0
+        assert (
+            dgs(smallest_eigenvalue=None, sensitivity=sensitivity).exact_loss(np.eye(2)).epsilon
+            > 0.0
+        )
 
 
 def test_the_lemma_is_used_where_it_is_positive():
     # Long features: only there can an eigenvalue be that large.
-    policy = dgs(2, 4, n_arms=1, sensitivity="lemma", smallest_eigenvalue=440.0, context_bound=30.0, reward_range=(-1, 1))
+    policy = dgs(
+        2,
+        4,
+        n_arms=1,
+        sensitivity="lemma",
+        smallest_eigenvalue=440.0,
+        context_bound=30.0,
+        reward_range=(-1, 1),
+    )
     x = 30.0 * ball(np.random.default_rng(1), 4, 1, 2)
     for view in x:
         policy.update(1.0, policy.pull(view))
@@ -373,25 +454,35 @@ def test_after_a_crash_it_goes_on_from_what_was_released():
     np.testing.assert_allclose(released + statistic, expected, rtol=1e-8)
 
 
-# What docs/errata.md says of the paper ----------------------------------------------------------------------------------------
+# What docs/errata.md says of the paper -------------------------------------------------------
 
 
 def synthetic(d, rounds):
-    """The paper's synthetic features, played at random: a pool of 1,000 from U(0, 1)^d, scaled to length one; and lambda_0."""
+    """The paper's synthetic features, played at random: a pool of 1,000 from U(0, 1)^d, scaled to
+    length one; and lambda_0.
+    """
     rng = np.random.default_rng(0)
     pool = rng.random((1000, d))
     pool /= np.linalg.norm(pool, axis=1, keepdims=True)
-    return pool[rng.integers(1000, size=rounds)], 1.0 if d == 1 else LinUCBDGS.estimate_eigenvalue(pool)
+    return pool[rng.integers(1000, size=rounds)], (
+        1.0 if d == 1 else LinUCBDGS.estimate_eigenvalue(pool)
+    )
 
 
 def best_of(n_arms, rounds):
-    """Features of the best of many arms drawn anew on the unit circle, which satisfies Assumption 1 with lambda_0 = 1/2."""
+    """Features of the best of many arms drawn anew on the unit circle, which satisfies Assumption 1
+    with lambda_0 = 1/2.
+    """
     angles = np.random.default_rng(0).uniform(0, 2 * np.pi, (rounds, n_arms))
-    return np.stack([np.cos(angles), np.sin(angles)], axis=-1)[np.arange(rounds), np.cos(angles).argmax(axis=1)]
+    return np.stack([np.cos(angles), np.sin(angles)], axis=-1)[
+        np.arange(rounds), np.cos(angles).argmax(axis=1)
+    ]
 
 
 def node_shifts(features, j, ridge=1.0):
-    """(T, d): how far a change of record j's reward from -1 to 1 moves the sum of the node that ends at each round."""
+    """(T, d): how far a change of record j's reward from -1 to 1 moves the sum of the node that
+    ends at each round.
+    """
     rounds, d = features.shape
     grams = np.cumsum([np.outer(x, x) for x in features], axis=0) + ridge * np.eye(d)
     moved = np.vstack([np.zeros(d), 2 * np.linalg.solve(grams, features[j])])
@@ -401,7 +492,14 @@ def node_shifts(features, j, ridge=1.0):
 
 
 def paper(d, rounds, eigenvalue, sensitivity, ridge=0.1):
-    return dgs(d, rounds, smallest_eigenvalue=eigenvalue, sensitivity=sensitivity, reward_range=(-1, 1), ridge=ridge)
+    return dgs(
+        d,
+        rounds,
+        smallest_eigenvalue=eigenvalue,
+        sensitivity=sensitivity,
+        reward_range=(-1, 1),
+        ridge=ridge,
+    )
 
 
 @pytest.mark.parametrize(
@@ -417,13 +515,17 @@ def paper(d, rounds, eigenvalue, sensitivity, ridge=0.1):
         (25, 4096, "as_coded", 4000, 4500),
     ],
 )
-def test_what_records_lose_on_the_papers_design_where_the_claim_is_2(d, rounds, sensitivity, low, high):
+def test_what_records_lose_on_the_papers_design_where_the_claim_is_2(
+    d, rounds, sensitivity, low, high
+):
     features, eigenvalue = synthetic(d, rounds)
     assert low < float(paper(d, rounds, eigenvalue, sensitivity).exact_loss(features)) < high
 
 
 def test_the_code_does_not_meet_its_delta_either():
-    shift = np.abs(node_shifts(np.ones((1024, 1)), 0, ridge=0.1)).ravel() * np.arange(1, 1025) * 2 / 10
+    shift = (
+        np.abs(node_shifts(np.ones((1024, 1)), 0, ridge=0.1)).ravel() * np.arange(1, 1025) * 2 / 10
+    )
     z = np.random.default_rng(1).laplace(size=(5000, 1024))
     lost = (np.abs(z + shift) - np.abs(z)).sum(axis=1)
     # 0.114; its standard error is 0.0034.
@@ -459,7 +561,9 @@ def test_the_simplified_lemma_holds_much_later_than_claimed():
         assert math.ceil(32 * math.log(10) / eigenvalue) == claimed
         assert t[value < eigenvalue * t / 16][-1] + 1 == true
         assert t[value <= 0][-1] + 1 == first_positive_round(eigenvalue, 0.1) == positive
-        assert lemma_eigenvalue(5.0, eigenvalue, math.log(10)) == pytest.approx(bound(5, eigenvalue, 0.1))
+        assert lemma_eigenvalue(5.0, eigenvalue, math.log(10)) == pytest.approx(
+            bound(5, eigenvalue, 0.1)
+        )
     # The delta that is to make it positive for small t is no small probability, and does not.
     delta = 2 * math.log(3) / (math.sqrt(3) + 1)
     assert delta > 0.8
@@ -470,13 +574,16 @@ def test_one_reward_moves_every_later_node_and_not_log_t_of_them():
     features, _ = synthetic(10, 1500)
     shift = node_shifts(features, 65, ridge=0.1)
     assert np.count_nonzero(np.abs(shift).sum(axis=1)) == 1500 - 65
-    # Laplace noise in every coordinate is charged by L1 norms, here some 2.7 times the L2 norms of the lemma.
+    # Laplace noise in every coordinate is charged by L1 norms, here some 2.7 times the L2 norms of
+    # the lemma.
     late = shift[100:]
     assert 2.2 < (np.abs(late).sum(axis=1) / np.linalg.norm(late, axis=1)).mean() < math.sqrt(10)
 
 
 def test_a_node_is_as_sensitive_as_the_round_before_it_and_contexts_can_be_anything():
-    """An arm's direction is met once, then not for 511 rounds, then always: its weight in the estimate collapses within one node."""
+    """An arm's direction is met once, then not for 511 rounds, then always: its weight in the
+    estimate collapses within one node.
+    """
     features = np.tile([1.0, 0.0], (1024, 1))
     features[0] = features[512:] = 0.0, 1.0
     policy = paper(2, 1024, 0.5, "tight", ridge=1.0)
@@ -485,16 +592,20 @@ def test_a_node_is_as_sensitive_as_the_round_before_it_and_contexts_can_be_anyth
     assert shift == pytest.approx(0.992, abs=1e-3)
     assert shift > 100 * delta[767]
     assert policy.exact_loss(features).epsilon > 50
-    # Half of the features lie in either direction: lambda_0 is what an average says.  And one arm leaves nothing to choose.
+    # Half of the features lie in either direction: lambda_0 is what an average says.  And one arm
+    # leaves nothing to choose.
     assert paper(2, 1024, 0.5, "published", ridge=1.0).exact_loss(features).epsilon > 17
-    # In general the difference of inverses is below the earlier inverse, so that Delta of the round before the node is enough.
+    # In general the difference of inverses is below the earlier inverse, so that Delta of the round
+    # before the node is enough.
     rng = np.random.default_rng(1)
     for _ in range(20):
         x = ball(rng, 64, 3) * rng.random(3) ** 4
         bound = deltas(paper(3, 64, 0.1, "tight"), x)
         t = np.arange(1, 65)
         before = np.where(t & (t - 1), bound[(t & (t - 1)) - 1], bound[t - 1])
-        worst = np.max([np.linalg.norm(node_shifts(x, j, ridge=0.1), axis=1) for j in range(64)], axis=0)
+        worst = np.max(
+            [np.linalg.norm(node_shifts(x, j, ridge=0.1), axis=1) for j in range(64)], axis=0
+        )
         assert np.all(worst <= before * (1 + 1e-9))
 
 
@@ -518,14 +629,18 @@ def test_the_published_radius_leaves_out_nearly_all_of_the_noise():
     gram = 0.1 * np.eye(10) + features.T @ features
     rng, zeta = np.random.default_rng(1), 0.1
     ends = [last for _, last, _ in blocks(1500, False)]
-    noise = sum(32 / (eigenvalue * t) * math.log2(1500) / 2 * rng.laplace(size=(1000, 10)) for t in ends)
+    noise = sum(
+        32 / (eigenvalue * t) * math.log2(1500) / 2 * rng.laplace(size=(1000, 10)) for t in ends
+    )
     lengths = np.sqrt(np.einsum("ni,ij,nj->n", noise, gram, noise))
-    printed = math.log(1500) * math.sqrt(math.log(1500)) * math.log(1 / zeta) / math.sqrt(1500) / 2.0
+    printed = (
+        math.log(1500) * math.sqrt(math.log(1500)) * math.log(1 / zeta) / math.sqrt(1500) / 2.0
+    )
     assert printed == pytest.approx(0.588, abs=1e-3)
     assert np.quantile(lengths, 0.01) > 200 * printed
 
 
-# What docs/errata.md says of AdaC-OFUL and LinPriv ---------------------------------------------------------------------------
+# What docs/errata.md says of AdaC-OFUL and LinPriv -------------------------------------------
 
 
 def test_adac_oful_has_the_ridge_estimate():
@@ -537,7 +652,9 @@ def test_adac_oful_has_the_ridge_estimate():
         decision = policy.pull(view)
         if policy.ledger.releases > released:  # made by this pull, of all rounds before it
             released += 1
-            np.testing.assert_allclose(policy._public.estimate, np.linalg.solve(gram, moment), rtol=1e-8)
+            np.testing.assert_allclose(
+                policy._public.estimate, np.linalg.solve(gram, moment), rtol=1e-8
+            )
         policy.update(row[decision], decision)
         x = view[decision]
         gram, moment = gram + np.outer(x, x), moment + x * row[decision]
@@ -548,7 +665,8 @@ def test_adac_ofuls_printed_radius_mixes_two_probabilities():
     def printed(d, rounds, delta):
         return d + 2 * math.sqrt(d * math.log(1 / delta)) + 2 * math.log(rounds / delta)
 
-    # A union bound over 10^7 rounds needs each to fail with probability 1e-10: in the paper's d = 3 there is room, later not.
+    # A union bound over 10^7 rounds needs each to fail with probability 1e-10: in the paper's d = 3
+    # there is room, later not.
     assert 1e7 * stats.chi2.sf(printed(3, 1e7, 1e-3), 3) < 1e-4
     assert 1e7 * stats.chi2.sf(printed(30, 1e7, 1e-3), 30) > 3e-3
     assert 1e7 * stats.chi2.sf(printed(200, 1e7, 1e-3), 200) > 1.0

@@ -16,7 +16,9 @@ def gaussian_index(beta, scale, width=1.0):
 
     def index(episodes, t):
         n, total = episodes[-1]
-        return total / n + math.sqrt((width**2 / (2 * n) + 2 * scale**2 / n**2) * beta * math.log(t))
+        return total / n + math.sqrt(
+            (width**2 / (2 * n) + 2 * scale**2 / n**2) * beta * math.log(t)
+        )
 
     return index
 
@@ -26,7 +28,13 @@ def gaussian_index(beta, scale, width=1.0):
 def test_adac_ucb_walks_as_the_paper_says(budget, beta):
     policy = AdaCUCB(3, budget=budget, beta=beta, seed=SEED)
     rng = SimulationNoise(SEED).stream("privacy")
-    scale = 0.0 if budget is None else math.sqrt(0.5 / budget.rho) if isinstance(budget, ZCDP) else 1 / budget.mu
+    scale = (
+        0.0
+        if budget is None
+        else math.sqrt(0.5 / budget.rho)
+        if isinstance(budget, ZCDP)
+        else 1 / budget.mu
+    )
     noise = (lambda: scale * rng.standard_normal()) if budget else lambda: 0.0
     assert arms_played(policy, REWARDS) == doubling(REWARDS, gaussian_index(beta, scale), noise)
 
@@ -34,7 +42,13 @@ def test_adac_ucb_walks_as_the_paper_says(budget, beta):
 def test_adac_ucb_in_another_reward_range():
     policy = AdaCUCB(3, budget=ZCDP(0.5), reward_range=(-2.0, 4.0), seed=SEED)
     rng = SimulationNoise(SEED).stream("privacy")
-    expected = doubling(REWARDS, gaussian_index(1.0, 6.0, 6.0), lambda: 6.0 * rng.standard_normal(), width=6.0, low=-2.0)
+    expected = doubling(
+        REWARDS,
+        gaussian_index(1.0, 6.0, 6.0),
+        lambda: 6.0 * rng.standard_normal(),
+        width=6.0,
+        low=-2.0,
+    )
     assert arms_played(policy, -2.0 + 6.0 * REWARDS) == expected
 
 
@@ -45,10 +59,14 @@ def test_without_forgetting_all_episodes_count_by_inverse_variance():
 
     def index(episodes, t):
         weights = [1 / (0.25 / n + (scale / n) ** 2) for n, _ in episodes]
-        mean = sum(w * total / n for w, (n, total) in zip(weights, episodes, strict=True)) / sum(weights)
+        mean = sum(w * total / n for w, (n, total) in zip(weights, episodes, strict=True)) / sum(
+            weights
+        )
         return mean + math.sqrt(2 * math.log(t) / sum(weights))
 
-    assert arms_played(policy, REWARDS) == doubling(REWARDS, index, lambda: scale * rng.standard_normal())
+    assert arms_played(policy, REWARDS) == doubling(
+        REWARDS, index, lambda: scale * rng.standard_normal()
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 2.0, None])
@@ -85,7 +103,13 @@ def test_without_forgetting_regret_is_lower_under_strong_privacy():
     environment = dpb.environments.Bernoulli([0.75, 0.625, 0.5, 0.375, 0.25])
     means = []
     for forget in (True, False):
-        result = dpb.simulate(AdaCUCB(5, budget=ZCDP(0.01), forget=forget), environment, horizon=10**6, runs=400, seed=3)
+        result = dpb.simulate(
+            AdaCUCB(5, budget=ZCDP(0.01), forget=forget),
+            environment,
+            horizon=10**6,
+            runs=400,
+            seed=3,
+        )
         regret = result.runs["regret"]
         means.append((regret.mean(), regret.std() / math.sqrt(len(regret))))
     (published, error_1), (better, error_2) = means

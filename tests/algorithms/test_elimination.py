@@ -13,7 +13,12 @@ REWARDS = table(120_000, [0.8, 0.7, 0.3, 0.1])
 def test_dpse_walks_as_the_paper_says(epsilon):
     policy = DPSE(4, horizon=len(REWARDS), budget=PureDP(epsilon) if epsilon else None, seed=2)
     rng, scale = SimulationNoise(2).stream("privacy"), 1 / epsilon if epsilon else 0.0
-    expected = elimination(REWARDS, 1 / len(REWARDS), scale, lambda k: scale * rng.laplace(0, 1, k) if epsilon else np.zeros(k))
+    expected = elimination(
+        REWARDS,
+        1 / len(REWARDS),
+        scale,
+        lambda k: scale * rng.laplace(0, 1, k) if epsilon else np.zeros(k),
+    )
     arms = []
     for row in REWARDS:
         decision = policy.pull()
@@ -32,7 +37,9 @@ def test_one_arm_needs_no_release():
 
 
 def test_noise_is_independent_between_arms():
-    """One scalar for all arms cancels in every comparison; the released means of equal arms must differ by Laplace differences."""
+    """One scalar for all arms cancels in every comparison; the released means of equal arms must
+    differ by Laplace differences.
+    """
     rewards = np.ones((3000, 2))
     gaps = []
     for seed in range(200):
@@ -48,7 +55,10 @@ def test_noise_is_independent_between_arms():
 
 def test_epochs_are_whole_and_each_may_spend_the_budget():
     result = dpb.simulate(
-        DPSE(4, horizon=10**6, budget=PureDP(0.5)), dpb.environments.Bernoulli([0.8, 0.6, 0.4, 0.2]), horizon=10**6, runs=5
+        DPSE(4, horizon=10**6, budget=PureDP(0.5)),
+        dpb.environments.Bernoulli([0.8, 0.6, 0.4, 0.2]),
+        horizon=10**6,
+        runs=5,
     )
     assert (result.runs["spent"] == 0.5).all()
     assert (result.runs["draws"] == 4 * result.runs["releases"]).all()

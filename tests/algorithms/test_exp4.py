@@ -1,4 +1,6 @@
-"""EXP4 and its releases: estimates by enumeration, tunings and bounds, the published parameters, edges, and secure noise."""
+"""EXP4 and its releases: estimates by enumeration, tunings and bounds, the published parameters,
+edges, and secure noise.
+"""
 
 import math
 
@@ -6,7 +8,17 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dpbandits import EXP4, ZCDP, ApproxDP, ArgumentError, BatchedEXP4, FrozenEXP4, LocalEXP4, PureDP, simulate
+from dpbandits import (
+    EXP4,
+    ZCDP,
+    ApproxDP,
+    ArgumentError,
+    BatchedEXP4,
+    FrozenEXP4,
+    LocalEXP4,
+    PureDP,
+    simulate,
+)
 from dpbandits.algorithms.learners.mixtures import Noise, regret_bound, tune
 from dpbandits.environments import AdviceTable
 
@@ -43,7 +55,13 @@ def released(policy, rounds):
 
 @pytest.mark.parametrize(
     ("cls", "options"),
-    [(EXP4, {}), (BatchedEXP4, {}), (BatchedEXP4, {"variant": "improved"}), (FrozenEXP4, {}), (LocalEXP4, {})],
+    [
+        (EXP4, {}),
+        (BatchedEXP4, {}),
+        (BatchedEXP4, {"variant": "improved"}),
+        (FrozenEXP4, {}),
+        (LocalEXP4, {}),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("reward_range", [(0.0, 1.0), (-2.0, 3.0)])
@@ -56,7 +74,10 @@ def test_estimates_of_what_experts_lose_are_unbiased(cls, options, reward_range)
     advices, losses = [ADVICE, other][:batch], [LOSSES, LOSSES[::-1]][:batch]
     expected, weights = np.zeros(N), 0.0
     for arms in np.ndindex(*[K] * batch):
-        moved, p = released(policy, zip(advices, arms, [one[a] for one, a in zip(losses, arms, strict=True)], strict=True))
+        moved, p = released(
+            policy,
+            zip(advices, arms, [one[a] for one, a in zip(losses, arms, strict=True)], strict=True),
+        )
         q = np.prod([(0.9 * p @ x + 0.1 / K)[a] for x, a in zip(advices, arms, strict=True)])
         expected, weights = expected + q * moved, weights + q
     truth = np.mean([x @ loss for x, loss in zip(advices, losses, strict=True)], axis=0)
@@ -66,7 +87,9 @@ def test_estimates_of_what_experts_lose_are_unbiased(cls, options, reward_range)
 
 
 def moved_by_a_record(policy, view, arm):
-    """By how much a reward moves the statistic of a batch of one round, and what the release takes for it."""
+    """By how much a reward moves the statistic of a batch of one round, and what the release takes
+    for it.
+    """
     k, statistics = policy.kernels, []
     for reward in policy.reward_range:
         raw, public, wall = policy.new_state()
@@ -86,7 +109,16 @@ def moved_by_a_record(policy, view, arm):
 def test_hardly_any_advice_moves_no_release_without_noise(options, width):
     # Advice down to the smallest float, whose square is zero: a softmax with far logits gives it.
     cls = BatchedEXP4 if options else EXP4
-    policy = made(cls, ZCDP(0.1), n_arms=2, batch=1, mixing=5 / 6, rate=0.1, reward_range=(0.0, width), **options)
+    policy = made(
+        cls,
+        ZCDP(0.1),
+        n_arms=2,
+        batch=1,
+        mixing=5 / 6,
+        rate=0.1,
+        reward_range=(0.0, width),
+        **options,
+    )
     rng = np.random.default_rng(9)
     for exponents in rng.uniform(-1080.0, 0.0, (2000, N)):
         tiny = np.where(rng.random(N) < 0.2, 0.0, np.exp2(exponents * rng.random()))
@@ -97,19 +129,36 @@ def test_hardly_any_advice_moves_no_release_without_noise(options, width):
 
 
 def test_a_batch_that_is_over_follows_new_advice_though_it_stands_for_no_batch():
-    policy = made(FrozenEXP4, None, n_arms=2, n_experts=2, batch=2, mixing=0.0, rate=0.1, patience=None, seed=1)
+    policy = made(
+        FrozenEXP4,
+        None,
+        n_arms=2,
+        n_experts=2,
+        batch=2,
+        mixing=0.0,
+        rate=0.1,
+        patience=None,
+        seed=1,
+    )
     first, second = np.array([[1.0, 0.0]] * 2), np.array([[0.0, 1.0]] * 2)
     assert [policy.pull(first).arm, policy.pull(second).arm] == [0, 0]
-    assert [(d.arm, d.recorded) for d in (policy.pull(second) for _ in range(5))] == [(1, False)] * 5
+    assert [(d.arm, d.recorded) for d in (policy.pull(second) for _ in range(5))] == [
+        (1, False)
+    ] * 5
 
 
 def test_bounds_count_the_grid_of_secure_noise():
     for cls, times in ((EXP4, 2), (FrozenEXP4, 2), (LocalEXP4, 1)):
-        fine, coarse = (made(cls, ZCDP(50.0), noise="secure", grid=grid, rate=0.001, mixing=0.4) for grid in (2.0**-20, 2.0**-2))
-        assert coarse.regret_bound - fine.regret_bound == pytest.approx(times * 2000 * 0.25, rel=1e-4)
+        fine, coarse = (
+            made(cls, ZCDP(50.0), noise="secure", grid=grid, rate=0.001, mixing=0.4)
+            for grid in (2.0**-20, 2.0**-2)
+        )
+        assert coarse.regret_bound - fine.regret_bound == pytest.approx(
+            times * 2000 * 0.25, rel=1e-4
+        )
 
 
-# Tunings ------------------------------------------------------------------------------------------------------------------
+# Tunings -------------------------------------------------------------------------------------
 
 NOISES = [Noise(0.0, 1.0, 1.0), Noise(40.0, 1.0, 7.0), Noise(10.0, 2.0, 20.0)]
 
@@ -125,29 +174,50 @@ def test_no_other_parameters_have_a_much_smaller_bound(noise, n, horizon):
             return math.inf
         return regret_bound(10, n, horizon, noise, batch, rate, mixing)
 
-    starts = [np.log([t, e, g]) for t in (2.0, 100.0, 3000.0) for e in (1e-4, 1e-2) for g in (1e-3, 0.05, 0.4)]
+    starts = [
+        np.log([t, e, g])
+        for t in (2.0, 100.0, 3000.0)
+        for e in (1e-4, 1e-2)
+        for g in (1e-3, 0.05, 0.4)
+    ]
     starts.append(np.log([found.batch, found.rate, max(found.mixing, 1e-9)]))
     options = {"maxiter": 4000, "xatol": 1e-6, "fatol": 1e-6}
-    best = min(minimize(bound, start, method="Nelder-Mead", options=options).fun for start in starts if bound(start) < math.inf)
-    assert found.bound == pytest.approx(bound(np.log([found.batch, found.rate, max(found.mixing, 1e-300)])), rel=1e-12)
-    assert found.bound <= 1.01 * best  # the grid is five per cent wide, and the bound flat at its minimum
+    best = min(
+        minimize(bound, start, method="Nelder-Mead", options=options).fun
+        for start in starts
+        if bound(start) < math.inf
+    )
+    assert found.bound == pytest.approx(
+        bound(np.log([found.batch, found.rate, max(found.mixing, 1e-300)])), rel=1e-12
+    )
+    # the grid is five per cent wide, and the bound flat at its minimum
+    assert found.bound <= 1.01 * best
 
 
 def test_a_bound_is_infinite_where_the_proof_does_not_hold():
     noise = Noise(10.0, 2.0, 20.0)
     assert regret_bound(3, 4, 1000, noise, 10, 0.01, 0.0) == math.inf
-    assert regret_bound(3, 4, 1000, noise, 10, 0.1, 0.1) == math.inf  # 0.1 * 20 * 10 / (0.1 * 10) > 1
+    # 0.1 * 20 * 10 / (0.1 * 10) > 1
+    assert regret_bound(3, 4, 1000, noise, 10, 0.1, 0.1) == math.inf
     assert regret_bound(3, 4, 1000, noise, 10, 0.001, 0.1) < math.inf
     assert made(LocalEXP4, PureDP(1.0), rate=0.5, mixing=0.01).regret_bound == math.inf
 
 
 def test_a_bound_belongs_to_what_was_chosen():
     found = made(LocalEXP4, PureDP(1.0), horizon=10**6)
-    again = made(LocalEXP4, PureDP(1.0), horizon=10**6, rate=found.params.rate, mixing=1.001 * found.params.mixing)
+    again = made(
+        LocalEXP4,
+        PureDP(1.0),
+        horizon=10**6,
+        rate=found.params.rate,
+        mixing=1.001 * found.params.mixing,
+    )
     assert again.regret_bound == pytest.approx(found.regret_bound, rel=0.05)
     budget = ApproxDP(0.5, 1e-6)
     published = made(BatchedEXP4, budget, horizon=10**9, calibration="paper")
-    shorter = made(BatchedEXP4, budget, horizon=10**9, calibration="paper", batch=published.batch // 2)
+    shorter = made(
+        BatchedEXP4, budget, horizon=10**9, calibration="paper", batch=published.batch // 2
+    )
     assert shorter.batch == published.batch // 2
     assert shorter.regret_bound != published.regret_bound
 
@@ -160,10 +230,14 @@ def test_the_published_bound_of_local_privacy_has_no_less_noise_than_epsilon_one
 
 
 def adversarial(horizon):
-    """The best arm changes, and an expert for each phase is right in it only; the last one is right a little more often."""
+    """The best arm changes, and an expert for each phase is right in it only; the last one is right
+    a little more often.
+    """
     rng = np.random.default_rng(4)
     phase = np.arange(horizon) * 7 // horizon % K
-    rewards = (rng.random((horizon, K)) < 0.25 + 0.5 * (np.arange(K) == phase[:, None])).astype(float)
+    rewards = (rng.random((horizon, K)) < 0.25 + 0.5 * (np.arange(K) == phase[:, None])).astype(
+        float
+    )
     advice = np.tile(np.eye(K)[[0, 1, 2, 0]], (horizon, 1, 1))
     advice[:, 3] = 0.6 * np.eye(K)[phase] + 0.4 / K
     return AdviceTable(advice, rewards)
@@ -183,45 +257,74 @@ def adversarial(horizon):
 )
 def test_regret_is_within_the_bound(policy):
     assert policy.regret_bound < 20_000
-    regret = simulate(policy, adversarial(20_000), horizon=20_000, runs=8, seed=2, record=1).runs["regret"]
+    regret = simulate(policy, adversarial(20_000), horizon=20_000, runs=8, seed=2, record=1).runs[
+        "regret"
+    ]
     assert regret.mean() + 5 * regret.std() / math.sqrt(8) < policy.regret_bound
     assert regret.mean() > 0.01 * policy.regret_bound
 
 
-# The published parameters -------------------------------------------------------------------------------------------------
+# The published parameters --------------------------------------------------------------------
 
 
 def test_the_published_parameters_are_those_of_theorem_6():
     n, k, t, epsilon, delta = 10, 5, 10**7, 0.5, 1e-7
     policy = BatchedEXP4(k, n, budget=ApproxDP(epsilon, delta), horizon=t, calibration="paper")
     log, nt = math.log(1 / delta), math.log(n * t)
-    eta = (n * log) ** (1 / 6) * nt ** (1 / 3) * math.log(n) ** (1 / 3) / (t ** (1 / 3) * k**0.5 * epsilon ** (1 / 3))
-    tau = (n * log) ** (1 / 3) * nt ** (2 / 3) * t ** (1 / 3) / (epsilon ** (2 / 3) * math.log(n) ** (1 / 3))
+    eta = (
+        (n * log) ** (1 / 6)
+        * nt ** (1 / 3)
+        * math.log(n) ** (1 / 3)
+        / (t ** (1 / 3) * k**0.5 * epsilon ** (1 / 3))
+    )
+    tau = (
+        (n * log) ** (1 / 3)
+        * nt ** (2 / 3)
+        * t ** (1 / 3)
+        / (epsilon ** (2 / 3) * math.log(n) ** (1 / 3))
+    )
     assert policy.params.rate == pytest.approx(eta)
     assert policy.batch == math.ceil(tau)
     tau = policy.batch
-    one = eta ** (1 / 3) * (n * log) ** (1 / 3) * k ** (2 / 3) * nt ** (2 / 3) / (epsilon * tau) ** (2 / 3)
+    one = (
+        eta ** (1 / 3)
+        * (n * log) ** (1 / 3)
+        * k ** (2 / 3)
+        * nt ** (2 / 3)
+        / (epsilon * tau) ** (2 / 3)
+    )
     two = 12 * eta * k * math.sqrt(n * log) * nt / (epsilon * tau)
     assert policy.params.mixing == pytest.approx(max(one, two))
-    scale = 3 * k * math.sqrt(n * log) / (policy.params.mixing * epsilon)  # on the sum; the paper's, times tau
+    # on the sum; the paper's, times tau
+    scale = 3 * k * math.sqrt(n * log) / (policy.params.mixing * epsilon)
     assert policy.noise_scale == pytest.approx(scale, rel=1e-9)
 
 
 def test_epsilon_may_be_as_large_as_advanced_composition_allows():
     limit = 6 * (1 - math.sqrt(2 / 3)) * math.log(1e6)
     options = {"horizon": 10**9, "calibration": "paper"}
-    assert BatchedEXP4(5, 10, budget=ApproxDP(limit * (1 - 1e-9), 1e-6), **options).guarantee.holds is not None
-    with pytest.raises(ArgumentError, match=r"^budget must have epsilon <= 1.101 ln\(1 / delta\) = 15.21 .* got ApproxDP"):
+    assert (
+        BatchedEXP4(5, 10, budget=ApproxDP(limit * (1 - 1e-9), 1e-6), **options).guarantee.holds
+        is not None
+    )
+    with pytest.raises(
+        ArgumentError,
+        match=r"^budget must have epsilon <= 1.101 ln\(1 / delta\) = 15.21 .* got ApproxDP",
+    ):
         BatchedEXP4(5, 10, budget=ApproxDP(limit * (1 + 1e-9), 1e-6), **options)
     with pytest.raises(ArgumentError, match=r"^budget must"):
         BatchedEXP4(5, 10, budget=ApproxDP(1.0, 0.41), **options)
     assert BatchedEXP4(5, 10, budget=ApproxDP(1.0, 0.40), **options).guarantee.holds is not None
 
 
-@pytest.mark.parametrize(("n", "k", "epsilon"), [(10, 5, 1.0), (10, 5, 0.1), (100, 10, 1.0), (1, 2, 0.5), (2, 1, 1.0)])
+@pytest.mark.parametrize(
+    ("n", "k", "epsilon"), [(10, 5, 1.0), (10, 5, 0.1), (100, 10, 1.0), (1, 2, 0.5), (2, 1, 1.0)]
+)
 def test_a_horizon_that_is_too_short_is_refused_with_the_shortest_that_works(n, k, epsilon):
     options = {"budget": ApproxDP(epsilon, 1e-6), "calibration": "paper"}
-    with pytest.raises(ArgumentError, match=r"^horizon must be at least \d+ for gamma <= 1/2 .* got 100") as caught:
+    with pytest.raises(
+        ArgumentError, match=r"^horizon must be at least \d+ for gamma <= 1/2 .* got 100"
+    ) as caught:
         BatchedEXP4(k, n, horizon=100, **options)
     least = int(str(caught.value).split("at least ")[1].split()[0])
     assert BatchedEXP4(k, n, horizon=least, **options).params.mixing <= 0.5
@@ -237,14 +340,23 @@ def test_the_published_parameters_are_those_of_theorem_5():
     eta = math.sqrt(math.log(n) / (3 * t * k * (1 + 10 * log**2 / epsilon**2)))
     assert policy.params.rate == pytest.approx(eta)
     assert policy.params.mixing == pytest.approx(4 * eta * k * log / epsilon)
-    assert policy.regret_bound == pytest.approx(16 * math.sqrt(t * k * math.log(n)) * log / epsilon + 1)
+    assert policy.regret_bound == pytest.approx(
+        16 * math.sqrt(t * k * math.log(n)) * log / epsilon + 1
+    )
 
 
-# Edges --------------------------------------------------------------------------------------------------------------------
+# Edges ---------------------------------------------------------------------------------------
 
 
 def budgets(cls, small, large):
-    found = [PureDP(small), PureDP(large), ZCDP(small), ZCDP(large), ApproxDP(small, 1e-9), ApproxDP(large, 0.9999)]
+    found = [
+        PureDP(small),
+        PureDP(large),
+        ZCDP(small),
+        ZCDP(large),
+        ApproxDP(small, 1e-9),
+        ApproxDP(large, 0.9999),
+    ]
     return [None, *(budget for budget in found if type(budget) in cls.card.channels)]
 
 
@@ -267,7 +379,13 @@ def test_edges_of_sizes_and_budgets_play(cls, k, n, horizon):
 def test_a_batch_that_is_never_full_is_never_released(cls):
     if cls is not LocalEXP4:
         policy = made(cls, ZCDP(1.0), horizon=10, batch=50)
-        runs = simulate(policy, AdviceTable(np.tile(ADVICE, (49, 1, 1)), np.zeros((49, K))), horizon=49, runs=2, record=1).runs
+        runs = simulate(
+            policy,
+            AdviceTable(np.tile(ADVICE, (49, 1, 1)), np.zeros((49, K))),
+            horizon=49,
+            runs=2,
+            record=1,
+        ).runs
         assert (runs["releases"] == 0).all()
 
 
@@ -298,14 +416,21 @@ def test_probabilities_sum_to_one_after_many_releases_of_noise(cls):
 
 @pytest.mark.parametrize("cls", [EXP4, BatchedEXP4, FrozenEXP4])
 def test_lost_rewards_count_as_the_default_for_every_expert(cls):
-    policies = [made(cls, ZCDP(1.0), batch=5, seed=1, default_reward=0.25, mixing=0.2) for _ in range(2)]
+    policies = [
+        made(cls, ZCDP(1.0), batch=5, seed=1, default_reward=0.25, mixing=0.2) for _ in range(2)
+    ]
     for policy in policies:
         for t in range(3):
             policy.pull(np.roll(ADVICE, t, axis=1))
     lost, told = policies
     for number in range(3):
         told._steps.answer(
-            told.params, told._raw, told._public, told._progress.pending[number], told._features(number, 0), told.default_reward
+            told.params,
+            told._raw,
+            told._public,
+            told._progress.pending[number],
+            told._features(number, 0),
+            told.default_reward,
         )
     lost._recollect()
     assert lost._raw.total == pytest.approx(told._raw.total, rel=1e-12)
@@ -318,14 +443,16 @@ def test_a_public_deviation_is_taken_back_and_the_bound_stays(cls):
     decision = policy.pull(ADVICE)
     assert policy.update(1.0, decision, arm=(decision.arm + 1) % K) is False
     assert policy._public.clock[0] == 0
-    assert policy._progress.weights == pytest.approx(np.zeros_like(policy._progress.weights), abs=1e-15)
+    assert policy._progress.weights == pytest.approx(
+        np.zeros_like(policy._progress.weights), abs=1e-15
+    )
     for t in range(3):
         assert policy.update(0.5, policy.pull(np.roll(ADVICE, t + 1, axis=1)))
     policy.pull(ADVICE)
     assert policy.ledger.spent() is not None
 
 
-# Secure noise -------------------------------------------------------------------------------------------------------------
+# Secure noise --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""Learners over experts: who is followed and for how long, what the learner is told, and that arms are drawn from advice."""
+"""Learners over experts: who is followed and for how long, what the learner is told, and that arms
+are drawn from advice.
+"""
 
 import math
 
@@ -6,7 +8,17 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dpbandits import EXP3, FTPL, HTINF, ZCDP, ApproxDP, ArgumentError, ExpertConversion, PureDP, simulate
+from dpbandits import (
+    EXP3,
+    FTPL,
+    HTINF,
+    ZCDP,
+    ApproxDP,
+    ArgumentError,
+    ExpertConversion,
+    PureDP,
+    simulate,
+)
 from dpbandits.algorithms.experts import LEARNERS
 from dpbandits.environments import AdviceTable, Advised, Bernoulli
 
@@ -24,9 +36,14 @@ def test_the_learner_plays_as_it_does_alone_with_experts_for_arms(learner, budge
         if learner != "htinf"
         else HTINF(4, budget=budget)
     )
-    over = ExpertConversion(3, 4, budget=budget, learner=learner, horizon=None if learner == "htinf" else 1000)
+    over = ExpertConversion(
+        3, 4, budget=budget, learner=learner, horizon=None if learner == "htinf" else 1000
+    )
     assert over.batch == alone.batch
-    sides, rngs = [p.new_state()[1] for p in (alone, over)], [np.random.default_rng(1) for _ in range(2)]
+    sides, rngs = (
+        [p.new_state()[1] for p in (alone, over)],
+        [np.random.default_rng(1) for _ in range(2)],
+    )
     view = np.ascontiguousarray(ADVICE.T)
     for loss in RNG.normal(0.5, 1.0, 300):
         rngs[1].bit_generator.state = rngs[0].bit_generator.state
@@ -35,7 +52,9 @@ def test_the_learner_plays_as_it_does_alone_with_experts_for_arms(learner, budge
         arm = alone.kernels.choose(alone.params, sides[0], 0, rngs[0])[0]
         assert sides[1].clock[2] == arm
         for policy, public in zip((alone, over), sides, strict=True):
-            policy.kernels.note(policy.params, public, arm if policy is alone else 0, view[0], policy.batch)
+            policy.kernels.note(
+                policy.params, public, arm if policy is alone else 0, view[0], policy.batch
+            )
             policy.kernels.publish(policy.params, public, np.array([policy.batch * (1.0 - loss)]))
         assert np.array_equal(sides[0].losses, sides[1].losses)
 
@@ -57,12 +76,19 @@ def test_arms_are_drawn_from_the_advice_of_the_expert_who_is_followed():
 
 @pytest.mark.parametrize(
     ("learner", "constants"),
-    [("htinf", {"sigma": 1.0}), ("exp3", {"mixing": 0.0}), ("exp3", {"rate": 0.5}), ("ftpl", {"tries": 10**9})],
+    [
+        ("htinf", {"sigma": 1.0}),
+        ("exp3", {"mixing": 0.0}),
+        ("exp3", {"rate": 0.5}),
+        ("ftpl", {"tries": 10**9}),
+    ],
     ids=str,
 )
 def test_there_is_no_bound_for_constants_outside_the_proof(learner, constants):
     def bound(**own):
-        return ExpertConversion(3, 5, budget=PureDP(0.1), horizon=10**6, learner=learner, **own).regret_bound
+        return ExpertConversion(
+            3, 5, budget=PureDP(0.1), horizon=10**6, learner=learner, **own
+        ).regret_bound
 
     assert bound() < math.inf
     # Given without the mixing that it needs, a rate has one that is cut off.
@@ -71,7 +97,8 @@ def test_there_is_no_bound_for_constants_outside_the_proof(learner, constants):
 
 def test_a_learner_takes_no_constants_of_another():
     with pytest.raises(
-        ArgumentError, match=r"^rate must be None unless learner is 'exp3' or 'ftpl', got 0.1 for learner='htinf'"
+        ArgumentError,
+        match=r"^rate must be None unless learner is 'exp3' or 'ftpl', got 0.1 for learner='htinf'",
     ):
         ExpertConversion(3, 5, budget=None, rate=0.1)
     with pytest.raises(ArgumentError, match=r"^sigma must be None unless learner is 'htinf'"):
@@ -80,7 +107,14 @@ def test_a_learner_takes_no_constants_of_another():
 
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_every_expert_is_followed_for_a_batch(learner):
-    policy = ExpertConversion(4, 4, budget=PureDP(0.1), learner=learner, horizon=None if learner == "htinf" else 400, seed=2)
+    policy = ExpertConversion(
+        4,
+        4,
+        budget=PureDP(0.1),
+        learner=learner,
+        horizon=None if learner == "htinf" else 400,
+        seed=2,
+    )
     assert policy.batch == 10
     followed = []
     for _ in range(400):
@@ -104,7 +138,9 @@ def test_experts_who_are_arms_make_the_bandit(learner):
         seed=1,
         record=1,
     ).runs["regret"]
-    alone = simulate(ALONE[learner](3, budget=PureDP(0.5)), world, horizon=2000, runs=200, seed=2, record=1).runs["regret"]
+    alone = simulate(
+        ALONE[learner](3, budget=PureDP(0.5)), world, horizon=2000, runs=200, seed=2, record=1
+    ).runs["regret"]
     error = np.sqrt(over.var() / 200 + alone.var() / 200)
     assert abs(over.mean() - alone.mean()) < 4.5 * error
     assert error < 0.1 * alone.mean()
@@ -153,7 +189,15 @@ def test_secure_noise_is_taken():
 
 @pytest.mark.parametrize(
     ("argument", "value"),
-    [("learner", "ucb"), ("horizon", 0), ("batch", 0), ("rate", 0.0), ("mixing", 1.5), ("tries", 0), ("sigma", 0.0)],
+    [
+        ("learner", "ucb"),
+        ("horizon", 0),
+        ("batch", 0),
+        ("rate", 0.0),
+        ("mixing", 1.5),
+        ("tries", 0),
+        ("sigma", 0.0),
+    ],
 )
 def test_a_bad_argument_is_named(argument, value):
     with pytest.raises(ArgumentError, match=f"^{argument} must be"):
@@ -165,6 +209,11 @@ def test_a_good_expert_is_found():
     advice = np.tile(ADVICE, (5000, 1, 1))
     advice[:, 2] = np.eye(3)[rewards.argmax(axis=1)]
     regret = simulate(
-        ExpertConversion(3, 4, budget=PureDP(1.0)), AdviceTable(advice, rewards), horizon=5000, runs=20, seed=1, record=1
+        ExpertConversion(3, 4, budget=PureDP(1.0)),
+        AdviceTable(advice, rewards),
+        horizon=5000,
+        runs=20,
+        seed=1,
+        record=1,
     ).runs["regret"]
     assert regret.mean() < 0.3 * 5000 * 0.375  # uniform play loses 7/8 - 1/2

@@ -14,21 +14,31 @@ ROUNDS = 20_000
 
 
 def instance(n_arms, dimension, rounds=ROUNDS, seed=4):
-    """Arms, theta on the unit sphere, and a table of rewards with normal noise; arms of equal length would tie at first."""
+    """Arms, theta on the unit sphere, and a table of rewards with normal noise; arms of equal
+    length would tie at first.
+    """
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((n_arms + 1, dimension))
-    vectors *= np.linspace(1.0, 0.8, n_arms + 1)[:, None] / np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors[1:], np.clip(vectors[1:] @ vectors[0] + 0.3 * rng.standard_normal((rounds, n_arms)), -2.0, 2.0)
+    vectors *= np.linspace(1.0, 0.8, n_arms + 1)[:, None] / np.linalg.norm(
+        vectors, axis=1, keepdims=True
+    )
+    return vectors[1:], np.clip(
+        vectors[1:] @ vectors[0] + 0.3 * rng.standard_normal((rounds, n_arms)), -2.0, 2.0
+    )
 
 
 def walk(views, rewards, *, ridge=1.0, scatter, failure=0.001, scale=1.0):
-    """LinUCB with the radius of Abbasi-Yadkori et al. (2011, Theorem 2), everything solved anew in every round."""
+    """LinUCB with the radius of Abbasi-Yadkori et al. (2011, Theorem 2), everything solved anew in
+    every round.
+    """
     d = views.shape[2]
     precision, moment, arms = ridge * np.eye(d), np.zeros(d), []
     for view, row in zip(views, rewards, strict=True):
         inverse = np.linalg.inv(precision)
         log_det = np.linalg.slogdet(precision)[1] - d * math.log(ridge)
-        radius = scale * (scatter * math.sqrt(2 * math.log(1 / failure) + log_det) + math.sqrt(ridge))
+        radius = scale * (
+            scatter * math.sqrt(2 * math.log(1 / failure) + log_det) + math.sqrt(ridge)
+        )
         widths = np.sqrt(np.einsum("ai,ij,aj->a", view, inverse, view))
         arms.append(int(np.argmax(view @ (inverse @ moment) + radius * widths)))
         precision += np.outer(view[arms[-1]], view[arms[-1]])
@@ -38,7 +48,9 @@ def walk(views, rewards, *, ridge=1.0, scatter, failure=0.001, scale=1.0):
 
 def in_the_loop(policy, world):
     """The arms that the compiled loop plays."""
-    return play(policy, world, world.horizon, 0, 1, np.array([world.horizon]), trace=True).tally.trace.tolist()
+    return play(
+        policy, world, world.horizon, 0, 1, np.array([world.horizon]), trace=True
+    ).tally.trace.tolist()
 
 
 @pytest.mark.parametrize(("n_arms", "dimension"), [(12, 3), (9, 9), (5, 12)])
@@ -61,7 +73,9 @@ def test_fresh_contexts_too(n_arms, dimension):
     """The pruning of ``LinUCB`` changes nothing, and neither does the drift of its updated inverse."""
     rng = np.random.default_rng(2)
     views = rng.standard_normal((ROUNDS, n_arms, dimension)) / math.sqrt(dimension) + 0.3
-    rewards = np.clip(views @ np.linspace(-0.5, 1, dimension) + 0.1 * rng.standard_normal((ROUNDS, n_arms)), -3, 3)
+    rewards = np.clip(
+        views @ np.linspace(-0.5, 1, dimension) + 0.1 * rng.standard_normal((ROUNDS, n_arms)), -3, 3
+    )
     policy = LinUCB(n_arms, dimension, reward_range=(-3, 3), subgaussian=0.1, context_bound=10.0)
     assert in_the_loop(policy, ContextTable(views, rewards)) == walk(views, rewards, scatter=0.1)
 
@@ -70,10 +84,15 @@ def test_fixed_arms_are_linucb_shown_the_same_features_in_every_round():
     features, rewards = instance(8, 4)
     options = {"reward_range": (-2, 2), "ridge": 0.3, "radius_scale": 0.5}
     shown = ContextTable(np.broadcast_to(features, (ROUNDS, 8, 4)).copy(), rewards)
-    assert in_the_loop(FixedLinUCB(features, **options), RewardTable(rewards)) == in_the_loop(LinUCB(8, 4, **options), shown)
+    assert in_the_loop(FixedLinUCB(features, **options), RewardTable(rewards)) == in_the_loop(
+        LinUCB(8, 4, **options), shown
+    )
 
 
-@pytest.mark.parametrize("features", [[[0.0]], [[2.0]], [[0.0, 0.0]] * 3, [[1.0, 1.0], [1.0, 1.0], [2.0, 2.0]], np.eye(2) * 1e20])
+@pytest.mark.parametrize(
+    "features",
+    [[[0.0]], [[2.0]], [[0.0, 0.0]] * 3, [[1.0, 1.0], [1.0, 1.0], [2.0, 2.0]], np.eye(2) * 1e20],
+)
 def test_degenerate_arms(features):
     policy = FixedLinUCB(features, reward_range=(-1, 1))
     rewards = np.random.default_rng(1).uniform(-1, 1, (500, len(features)))
@@ -88,7 +107,9 @@ def test_equal_arms_go_to_the_first():
     assert set(arms_played(policy, np.ones((300, 3)))) == {1}
 
 
-@pytest.mark.parametrize("arms", [[], [1.0, 2.0], [[]], [[math.nan]], [["x"]], None, [[1.0], [1.0, 2.0]], [[1e60]]])
+@pytest.mark.parametrize(
+    "arms", [[], [1.0, 2.0], [[]], [[math.nan]], [["x"]], None, [[1.0], [1.0, 2.0]], [[1e60]]]
+)
 def test_arms_must_be_a_table_of_numbers(arms):
     with pytest.raises(dpb.ArgumentError, match="arms must"):
         FixedLinUCB(arms)

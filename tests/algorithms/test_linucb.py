@@ -1,6 +1,16 @@
 import numpy as np
 import pytest
-from linear_walks import DELTA, gaussian_noise, laplace_tree_noise, linucb, problem, silence, thompson, toeplitz_noise, tree
+from linear_walks import (
+    DELTA,
+    gaussian_noise,
+    laplace_tree_noise,
+    linucb,
+    problem,
+    silence,
+    thompson,
+    toeplitz_noise,
+    tree,
+)
 from scipy import stats
 
 from dpbandits import ZCDP, ArgumentError, LinearThompson, LinUCB, PrivateLinUCB, PureDP
@@ -35,9 +45,14 @@ def test_linucb_walks_as_the_paper_says(n_arms, dimension):
 @pytest.mark.parametrize("counter", ["toeplitz", "tree"])
 @pytest.mark.parametrize("rho", [1e-8, 0.5, 1e8])
 def test_private_linucb_walks_with_dense_gaussian_noise(counter, rho, n_arms, dimension):
-    world, make = problem(300, n_arms, dimension), {"toeplitz": toeplitz_noise, "tree": tree_noise}[counter]
+    world, make = (
+        problem(300, n_arms, dimension),
+        {"toeplitz": toeplitz_noise, "tree": tree_noise}[counter],
+    )
     noise = make(300, dimension, rho, SimulationNoise(7).stream("privacy"))
-    policy = PrivateLinUCB(n_arms, dimension, budget=ZCDP(rho), horizon=300, counter=counter, seed=7)
+    policy = PrivateLinUCB(
+        n_arms, dimension, budget=ZCDP(rho), horizon=300, counter=counter, seed=7
+    )
     assert arms_played(policy, world) == linucb(world, noise, DELTA / 2).tolist()
 
 
@@ -46,7 +61,9 @@ def test_private_linucb_walks_with_dense_gaussian_noise(counter, rho, n_arms, di
 def test_private_linucb_walks_with_a_laplace_tree(epsilon, n_arms, dimension):
     world = problem(500, n_arms, dimension)
     noise = laplace_tree_noise(500, dimension, epsilon, SimulationNoise(7).stream("privacy"))
-    policy = PrivateLinUCB(n_arms, dimension, budget=PureDP(epsilon), horizon=500, counter="tree", seed=7)
+    policy = PrivateLinUCB(
+        n_arms, dimension, budget=PureDP(epsilon), horizon=500, counter="tree", seed=7
+    )
     assert arms_played(policy, world) == linucb(world, noise, DELTA / 2).tolist()
 
 
@@ -54,7 +71,11 @@ def test_private_linucb_walks_with_a_laplace_tree(epsilon, n_arms, dimension):
 @SIZES
 def test_linear_thompson_walks_with_the_same_draws(rho, n_arms, dimension):
     world, source = problem(500, n_arms, dimension), SimulationNoise(7)
-    noise = silence(500, dimension) if rho is None else toeplitz_noise(500, dimension, rho, source.stream("privacy"))
+    noise = (
+        silence(500, dimension)
+        if rho is None
+        else toeplitz_noise(500, dimension, rho, source.stream("privacy"))
+    )
     budget = None if rho is None else ZCDP(rho)
     policy = LinearThompson(n_arms, dimension, budget=budget, horizon=500, seed=7)
     assert arms_played(policy, world) == thompson(world, noise, source.stream("policy")).tolist()
@@ -64,15 +85,21 @@ def test_a_walk_with_other_noise_is_told_apart():
     # Half the noise is enough.
     noise = toeplitz_noise(1000, 2, 0.05, SimulationNoise(7).stream("privacy"))
     policy = PrivateLinUCB(3, 2, budget=ZCDP(0.05), horizon=1000, counter="toeplitz", seed=7)
-    assert arms_played(policy, WORLD) != linucb(WORLD, noise._replace(values=noise.values / 2), DELTA / 2).tolist()
+    assert (
+        arms_played(policy, WORLD)
+        != linucb(WORLD, noise._replace(values=noise.values / 2), DELTA / 2).tolist()
+    )
 
 
 def test_without_a_budget_the_private_policy_is_linucb():
-    assert arms_played(PrivateLinUCB(3, 2, budget=None, horizon=1000), WORLD) == arms_played(LinUCB(3, 2), WORLD)
+    assert arms_played(PrivateLinUCB(3, 2, budget=None, horizon=1000), WORLD) == arms_played(
+        LinUCB(3, 2), WORLD
+    )
 
 
 def test_a_sample_has_the_law_of_the_posterior():
-    # The share of arm 0 under N(estimate, s^2 V^-1 + v^2 V^-2), all of it in one direction; without v it would be .977.
+    # The share of arm 0 under N(estimate, s^2 V^-1 + v^2 V^-2), all of it in one direction; without
+    # v it would be .977.
     policy = LinearThompson(2, 1, budget=ZCDP(0.5), horizon=100, seed=3, ridge=4.0)
     policy._public.estimate[0] = 0.5
     s, v = 0.5, policy.params.spread
@@ -93,9 +120,12 @@ def test_one_round_is_enough(make):
     assert np.isfinite(policy._public.estimate).all()
 
 
-@pytest.mark.parametrize("counter", ["tree", "honaker", "toeplitz", "buffered", "hybrid", "independent"])
+@pytest.mark.parametrize(
+    "counter", ["tree", "honaker", "toeplitz", "buffered", "hybrid", "independent"]
+)
 def test_every_counter_has_the_variance_that_the_radius_knows(counter):
-    # 400 runs of 20 coordinates: a standard deviation is known to 1 %; the wrong column norm of a tree of 64 is off by more than 10 %.
+    # 400 runs of 20 coordinates: a standard deviation is known to 1 %; the wrong column norm of a
+    # tree of 64 is off by more than 10 %.
     errors = []
     for seed in range(400):
         horizon = None if counter == "hybrid" else 64
@@ -111,7 +141,9 @@ def test_every_counter_has_the_variance_that_the_radius_knows(counter):
 
 
 def test_a_sum_without_end_has_no_horizon():
-    with pytest.raises(ArgumentError, match=r"^horizon must be None with counter='hybrid', which never ends, got 5"):
+    with pytest.raises(
+        ArgumentError, match=r"^horizon must be None with counter='hybrid', which never ends, got 5"
+    ):
         PrivateLinUCB(2, 3, budget=ZCDP(0.5), horizon=5, counter="hybrid")
 
 
@@ -124,10 +156,22 @@ def test_thompson_sampling_has_no_radius_to_configure(option):
 @pytest.mark.parametrize(
     ("budget", "noise", "counter", "fitting"),
     [
-        (PureDP(1.0), "simulation", "buffered", "'tree', 'honaker', 'hybrid', 'independent' with Laplace noise"),
-        (ZCDP(1.0), "secure", "honaker", "'tree', 'toeplitz', 'hybrid', 'independent' with secure noise"),
+        (
+            PureDP(1.0),
+            "simulation",
+            "buffered",
+            "'tree', 'honaker', 'hybrid', 'independent' with Laplace noise",
+        ),
+        (
+            ZCDP(1.0),
+            "secure",
+            "honaker",
+            "'tree', 'toeplitz', 'hybrid', 'independent' with secure noise",
+        ),
     ],
 )
 def test_a_counter_that_does_not_fit_is_refused_by_its_name(budget, noise, counter, fitting):
-    with pytest.raises(ArgumentError, match=rf"^counter must be one of {fitting}.*, got '{counter}'$"):
+    with pytest.raises(
+        ArgumentError, match=rf"^counter must be one of {fitting}.*, got '{counter}'$"
+    ):
         PrivateLinUCB(3, 2, budget=budget, horizon=100, counter=counter, noise=noise)

@@ -34,49 +34,76 @@ def test_rsoful_walks_as_the_paper_says(growth, n_arms, dimension):
     world = problem(HORIZON, n_arms, dimension)
     expected = oful(world, np.zeros((HORIZON, dimension)), tight_radius(0.0, DELTA), growth)
     assert arms_played(RSOFUL(n_arms, dimension, growth=growth), world) == expected.tolist()
-    assert arms_played(AdaCOFUL(n_arms, dimension, budget=None, horizon=HORIZON, growth=growth), world) == expected.tolist()
+    assert (
+        arms_played(AdaCOFUL(n_arms, dimension, budget=None, horizon=HORIZON, growth=growth), world)
+        == expected.tolist()
+    )
 
 
 @SIZES
 @pytest.mark.parametrize("rho", [1e-8, 0.05, 1e8])
 def test_the_tight_variant_walks_with_dense_noise(rho, n_arms, dimension):
     world = problem(HORIZON, n_arms, dimension)
-    noise = toeplitz_noise(changes(HORIZON, dimension), dimension, rho, SimulationNoise(7).stream("privacy"))
+    noise = toeplitz_noise(
+        changes(HORIZON, dimension), dimension, rho, SimulationNoise(7).stream("privacy")
+    )
     policy = AdaCOFUL(n_arms, dimension, budget=ZCDP(rho), horizon=HORIZON, seed=7)
     assert policy.most_changes == changes(HORIZON, dimension)
-    assert arms_played(policy, world) == oful(world, noise.values, tight_radius(noise.norm)).tolist()
+    assert (
+        arms_played(policy, world) == oful(world, noise.values, tight_radius(noise.norm)).tolist()
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 10.0])
 def test_a_laplace_tree(epsilon):
     world = problem(HORIZON)
-    noise = laplace_tree_noise(changes(HORIZON, 2), 2, epsilon, SimulationNoise(7).stream("privacy"))
+    noise = laplace_tree_noise(
+        changes(HORIZON, 2), 2, epsilon, SimulationNoise(7).stream("privacy")
+    )
     policy = AdaCOFUL(3, 2, budget=PureDP(epsilon), horizon=HORIZON, counter="tree", seed=7)
-    assert arms_played(policy, world) == oful(world, noise.values, tight_radius(noise.norm)).tolist()
+    assert (
+        arms_played(policy, world) == oful(world, noise.values, tight_radius(noise.norm)).tolist()
+    )
 
 
 @SIZES
 @pytest.mark.parametrize("eigenvalue", [None, 0.0, 0.9])
 def test_the_published_variant_walks_as_the_paper_says(eigenvalue, n_arms, dimension):
     world, rho = problem(HORIZON, n_arms, dimension), 0.05
-    noise = independent_noise(changes(HORIZON, dimension), dimension, rho, SimulationNoise(7).stream("privacy"))
-    policy = AdaCOFUL(
-        n_arms, dimension, budget=ZCDP(rho), horizon=HORIZON, variant="published", smallest_eigenvalue=eigenvalue, seed=7
+    noise = independent_noise(
+        changes(HORIZON, dimension), dimension, rho, SimulationNoise(7).stream("privacy")
     )
-    assert arms_played(policy, world) == oful(world, noise.values, published_radius(rho, HORIZON, dimension, eigenvalue)).tolist()
+    policy = AdaCOFUL(
+        n_arms,
+        dimension,
+        budget=ZCDP(rho),
+        horizon=HORIZON,
+        variant="published",
+        smallest_eigenvalue=eigenvalue,
+        seed=7,
+    )
+    assert (
+        arms_played(policy, world)
+        == oful(world, noise.values, published_radius(rho, HORIZON, dimension, eigenvalue)).tolist()
+    )
 
 
 def test_a_walk_with_other_noise_is_told_apart():
     world = problem(HORIZON)
     noise = toeplitz_noise(changes(HORIZON, 2), 2, 0.05, SimulationNoise(7).stream("privacy"))
     policy = AdaCOFUL(3, 2, budget=ZCDP(0.05), horizon=HORIZON, seed=7)
-    assert arms_played(policy, world) != oful(world, noise.values / 2, tight_radius(noise.norm)).tolist()
+    assert (
+        arms_played(policy, world)
+        != oful(world, noise.values / 2, tight_radius(noise.norm)).tolist()
+    )
 
 
 @pytest.mark.parametrize("growth", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("dimension", [1, 4])
 def test_adversarial_contexts_do_not_exceed_the_planned_changes(growth, dimension):
-    """Equal shares of every direction reach the determinant-trace bound, the most that contexts can do."""
+    """Equal shares of every direction reach the determinant-trace bound, the most that contexts can
+    do.
+    """
     policy = AdaCOFUL(1, dimension, budget=ZCDP(0.5), horizon=400, growth=growth, seed=1)
     for t in range(400):
         policy.pull(np.eye(dimension)[[t % dimension]])
@@ -95,9 +122,17 @@ def test_one_round_is_enough():
 
 
 def test_sums_that_could_grow_inexact_are_refused_at_once():
-    options = {"budget": ZCDP(0.5), "horizon": 10**6, "noise": "secure", "reward_range": (0.0, 4096.0)}
+    options = {
+        "budget": ZCDP(0.5),
+        "horizon": 10**6,
+        "noise": "secure",
+        "reward_range": (0.0, 4096.0),
+    }
     with pytest.raises(
-        ArgumentError, match=r"^grid must be coarser than .*, or counter 'tree': a release may cover 1000000 rounds"
+        ArgumentError,
+        match=(
+            r"^grid must be coarser than .*, or counter 'tree': a release may cover 1000000 rounds"
+        ),
     ):
         AdaCOFUL(1, 1, **options)
     for fitting in ({"counter": "tree"}, {"grid": 2.0**-10}):

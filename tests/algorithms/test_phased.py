@@ -34,11 +34,13 @@ def sphere(k, d, seed):
 ARMS, THETA = sphere(10, 3, 1), sphere(1, 3, 2)[0]  # the paper's instance; rewards between -1 and 1
 
 
-# The algorithm, written from the paper ------------------------------------------------------------------------------------
+# The algorithm, written from the paper -------------------------------------------------------
 
 
 def tail(log, sampling, variance, largest, laplace):
-    """Chernoff's bound on an error: s^2 g of sampling, and the noise variance on a mean (for Laplace: half of it)."""
+    """Chernoff's bound on an error: s^2 g of sampling, and the noise variance on a mean (for
+    Laplace: half of it).
+    """
     if not laplace:
         return math.sqrt(2 * log * (sampling + variance))
     v = sampling + 4 * math.log(2) * variance
@@ -47,10 +49,14 @@ def tail(log, sampling, variance, largest, laplace):
     return log / t + t * v / 2
 
 
-def walk(rewards, arms, *, shape, noise, draw, published=False, coarse=False, laplace=False, pad=0, s=0.5):
-    """Algorithm 2 with pseudo-inverses; ``shape`` is "sums", "phi", "theta" or "smaller", ``draw(n)`` is n times standard noise.
+def walk(
+    rewards, arms, *, shape, noise, draw, published=False, coarse=False, laplace=False, pad=0, s=0.5
+):
+    """Algorithm 2 with pseudo-inverses; ``shape`` is "sums", "phi", "theta" or "smaller",
+    ``draw(n)`` is n times standard noise.
 
-    The root of V^+ that phi needs is free, as it only rotates the noise; here it is the one in coordinates of the pivoted arms.
+    The root of V^+ that phi needs is free, as it only rotates the noise; here it is the one in
+    coordinates of the pivoted arms.
     """
     horizon, k = rewards.shape
     alive, played, t, phase, ranks = list(range(k)), [], 0, 0, []
@@ -65,7 +71,9 @@ def walk(rewards, arms, *, shape, noise, draw, published=False, coarse=False, la
         pi = g_optimal(a, 1.0 if coarse else 1e-6).weights
 
         def spread(weights, kind, a=a):
-            """max |a|^2_{V^+}, the largest noise variance on a mean for unit noise on sums, and the largest coefficient."""
+            """max |a|^2_{V^+}, the largest noise variance on a mean for unit noise on sums, and the
+            largest coefficient.
+            """
             inverse = np.linalg.pinv((a.T * weights) @ a, hermitian=True)
             g, b = np.einsum("ai,ij,aj->a", a, inverse, a), a[weights > 0]
             if kind == "sums":
@@ -119,13 +127,19 @@ def walk(rewards, arms, *, shape, noise, draw, published=False, coarse=False, la
                 lower = np.linalg.cholesky(np.linalg.pinv(basis).T @ v @ np.linalg.pinv(basis))
                 root = np.linalg.pinv(basis) @ np.linalg.inv(lower).T
                 assert root @ root.T == pytest.approx(inverse, rel=1e-6, abs=1e-9 * inverse.max())
-                reach = math.sqrt(spread(rounds, "phi")[0] if len(support) == len(a) else widest(a, inverse, support))
+                reach = math.sqrt(
+                    spread(rounds, "phi")[0]
+                    if len(support) == len(a)
+                    else widest(a, inverse, support)
+                )
             else:
                 root = q[:, :rank] * np.sign(np.diag(r))[:rank]
                 reach = np.linalg.norm(a[support] @ inverse, axis=1).max()
             theta = inverse @ a.T @ sums + noise * reach * root @ draw(pad)[:rank]
         means = a @ theta
-        alive = [arm for arm, mean in zip(alive, means, strict=True) if means.max() - mean <= 2 * beta]
+        alive = [
+            arm for arm, mean in zip(alive, means, strict=True) if means.max() - mean <= 2 * beta
+        ]
     return played, ranks
 
 
@@ -135,37 +149,63 @@ def widest(a, inverse, support):
 
 def linear_table(arms, theta, rounds, seed):
     """Rewards of mean <theta, a> nearly, in [0, 1]; continuous, because sums of ones tie."""
-    return np.clip(arms @ theta + np.random.default_rng(seed).uniform(-0.3, 0.3, (rounds, len(arms))), 0.0, 1.0)
+    return np.clip(
+        arms @ theta + np.random.default_rng(seed).uniform(-0.3, 0.3, (rounds, len(arms))), 0.0, 1.0
+    )
 
 
-# Arms that leave two, on a line, when the others are gone; and others, in general position and of different lengths.
-COLLAPSING = np.array([[1.0, 0.0, 0.0], [0.55, 0.0, 0.0], [0.1, 0.9, 0.0], [0.1, 0.1, 0.9], [0.3, 0.5, 0.5], [0.2, 0.2, 0.2]])
+# Arms that leave two, on a line, when the others are gone; and others, in general position and of
+# different lengths.
+COLLAPSING = np.array(
+    [
+        [1.0, 0.0, 0.0],
+        [0.55, 0.0, 0.0],
+        [0.1, 0.9, 0.0],
+        [0.1, 0.1, 0.9],
+        [0.3, 0.5, 0.5],
+        [0.2, 0.2, 0.2],
+    ]
+)
 GENERAL = np.abs(sphere(30, 3, 5)) * np.linspace(1.0, 0.9, 30)[:, None]
 GAUSSIAN = [ZCDP(0.01), ZCDP(5.0), ApproxDP(1.0, 1e-5), RDP(4.0, 1.0), None]
 WALKS = [
     *[(AdaCGOPE, {}, {"shape": "smaller"}, budget) for budget in GAUSSIAN],
-    *[(AdaCGOPE, {"variant": "published"}, {"shape": "phi", "published": True}, budget) for budget in GAUSSIAN],
+    *[
+        (AdaCGOPE, {"variant": "published"}, {"shape": "phi", "published": True}, budget)
+        for budget in GAUSSIAN
+    ],
     *[(AdaRGOPEVar, {}, {"shape": "sums", "published": True}, budget) for budget in GAUSSIAN],
     *[(OutputGOPE, {}, {"shape": "theta"}, budget) for budget in GAUSSIAN],
     *[(DPDPE, {}, {"shape": "sums", "coarse": True}, budget) for budget in GAUSSIAN],
-    *[(HannaGOPE, {}, {"shape": "sums", "coarse": True, "laplace": True}, b) for b in (PureDP(0.3), PureDP(3.0), None)],
+    *[
+        (HannaGOPE, {}, {"shape": "sums", "coarse": True, "laplace": True}, b)
+        for b in (PureDP(0.3), PureDP(3.0), None)
+    ],
     (GOPE, {}, {"shape": "sums"}, None),
 ]
 
 
 @pytest.mark.parametrize(("cls", "options", "rule", "budget"), WALKS, ids=str)
 @pytest.mark.parametrize(
-    ("arms", "theta"), [(COLLAPSING, [0.95, 0.05, 0.0]), (GENERAL, [0.5, 0.1, 0.05])], ids=["collapse", "general"]
+    ("arms", "theta"),
+    [(COLLAPSING, [0.95, 0.05, 0.0]), (GENERAL, [0.5, 0.1, 0.05])],
+    ids=["collapse", "general"],
 )
 def test_it_walks_as_the_paper_says(cls, options, rule, budget, arms, theta):
     rewards = linear_table(arms, theta, 12_000, seed=3)
     policy = cls(arms, budget=budget, failure_probability=FAILURE, seed=7, **options)
-    rng, noise, laplace = SimulationNoise(7).stream("privacy"), policy.noise_scale, isinstance(budget, PureDP)
+    rng, noise, laplace = (
+        SimulationNoise(7).stream("privacy"),
+        policy.noise_scale,
+        isinstance(budget, PureDP),
+    )
 
     def draw(n):
         if budget is None:
             return np.zeros(n)
-        return np.array([rng.laplace(0.0, 1.0) if laplace else rng.standard_normal() for _ in range(n)])
+        return np.array(
+            [rng.laplace(0.0, 1.0) if laplace else rng.standard_normal() for _ in range(n)]
+        )
 
     pad = policy._wall.statistic.size
     expected, _ = walk(rewards, arms, noise=noise, draw=draw, pad=pad, **{"laplace": False} | rule)
@@ -181,7 +221,7 @@ def test_the_walks_meet_collapsed_spans():
     assert ranks >= {1, 3}
 
 
-# Phase lengths ------------------------------------------------------------------------------------------------------------
+# Phase lengths -------------------------------------------------------------------------------
 
 
 def lengths(policy, phases):
@@ -198,10 +238,12 @@ def lengths(policy, phases):
 def test_phases_are_shorter_than_published_at_the_same_confidence(rho):
     options = {"reward_range": (-1.0, 1.0), "subgaussian": 1.0}
     tight, published = (
-        lengths(AdaCGOPE(ARMS, budget=ZCDP(rho), variant=variant, **options), 8) for variant in ("tight", "published")
+        lengths(AdaCGOPE(ARMS, budget=ZCDP(rho), variant=variant, **options), 8)
+        for variant in ("tight", "published")
     )
     assert (published / tight >= (4.0 if rho >= 0.1 else 2.5)).all()
-    # Both in closed form, for an optimal design; every arm of the support may add a round, and the tolerance 1e-6 of them.
+    # Both in closed form, for an optimal design; every arm of the support may add a round, and the
+    # tolerance 1e-6 of them.
     phase = np.arange(1, 9)
     beta, log = 0.5**phase, np.log(2 * 10 * phase * (phase + 1) / 0.001)
     f = 3 + 2 * np.sqrt(3 * log) + 2 * log
@@ -225,7 +267,9 @@ def test_no_phase_is_longer_than_its_confidence_needs(cls):
 
 
 def played_by_unit(policy, unit):
-    """What three phases play and leave alive, for estimates that are the same in units of the rewards."""
+    """What three phases play and leave alive, for estimates that are the same in units of the
+    rewards.
+    """
     raw, public, wall = policy.new_state()
     found = []
     for _ in range(3):
@@ -239,21 +283,28 @@ def played_by_unit(policy, unit):
 @pytest.mark.parametrize("cls", [GOPE, AdaCGOPE, HannaGOPE, DPDPE, AdaRGOPEVar, OutputGOPE])
 def test_phases_do_not_depend_on_the_unit_of_rewards(cls):
     budget = None if cls is GOPE else PureDP(0.5) if cls is HannaGOPE else ZCDP(0.5)
-    one, hundred = (played_by_unit(cls(ARMS, budget=budget, reward_range=(-unit, unit)), unit) for unit in (1.0, 128.0))
+    one, hundred = (
+        played_by_unit(cls(ARMS, budget=budget, reward_range=(-unit, unit)), unit)
+        for unit in (1.0, 128.0)
+    )
     assert one == hundred
     assert sum(one[-1][1]) < len(ARMS)  # something was dropped
 
 
-# Confidence ---------------------------------------------------------------------------------------------------------------
+# Confidence ----------------------------------------------------------------------------------
 
 
 def first_estimates(policy, runs, seed):
-    """Estimates of all means after the first phase, for normal rewards of mean zero and the declared variance proxy."""
+    """Estimates of all means after the first phase, for normal rewards of mean zero and the
+    declared variance proxy.
+    """
     rng = np.random.default_rng(seed)
     estimates = np.zeros((runs, policy.n_arms))
     for run in range(runs):
         raw, public, wall = policy.new_state()
-        raw.total[:] = rng.normal(size=policy.n_arms) * np.sqrt(public.goal * policy.params.variance_proxy)
+        raw.total[:] = rng.normal(size=policy.n_arms) * np.sqrt(
+            public.goal * policy.params.variance_proxy
+        )
         assert policy._steps.cross(policy.params, raw, public, wall, int(public.goal.sum()), rng)
         estimates[run] = public.estimate
     return estimates
@@ -271,7 +322,9 @@ def first_estimates(policy, runs, seed):
     ids=str,
 )
 def test_estimates_have_the_variance_that_the_phase_was_made_for(cls, budget):
-    """2,000 runs: half the noise, or sampling noise of another size, is off by 40 standard errors under the small budgets."""
+    """2,000 runs: half the noise, or sampling noise of another size, is off by 40 standard errors
+    under the small budgets.
+    """
     policy, runs = cls(ARMS, budget=budget, failure_probability=0.2), 2000
     public = policy._public
     played, counts = public.goal > 0, public.goal[public.goal > 0]
@@ -293,12 +346,23 @@ def test_estimates_have_the_variance_that_the_phase_was_made_for(cls, budget):
         assert (chi2.sf(seen / variance, runs) > 1e-6).all()
         assert (chi2.cdf(seen / variance, runs) > 1e-6).all()
     failures = (np.abs(estimates) > 0.5).sum()
-    assert binomtest(int(failures), estimates.size, 0.2 / 10 / 2, alternative="greater").pvalue > 1e-4
+    assert (
+        binomtest(int(failures), estimates.size, 0.2 / 10 / 2, alternative="greater").pvalue > 1e-4
+    )
 
 
 def best_arm_lost(cls, budget, subgaussian):
-    """In how many of 200 runs the best arm is dropped, for normal rewards of standard deviation 0.5."""
-    policy = cls(ARMS, budget=budget, failure_probability=0.05, reward_range=(-1.0, 1.0), clip=False, subgaussian=subgaussian)
+    """In how many of 200 runs the best arm is dropped, for normal rewards of standard deviation
+    0.5.
+    """
+    policy = cls(
+        ARMS,
+        budget=budget,
+        failure_probability=0.05,
+        reward_range=(-1.0, 1.0),
+        clip=False,
+        subgaussian=subgaussian,
+    )
     world = dpb.environments.Gaussian(ARMS @ THETA, std=0.5)
     runs = dpb.simulate(policy, world, horizon=10**9, runs=200, seed=3, record=1).runs
     return int((runs[f"pulls_{np.argmax(ARMS @ THETA)}"] < 0.9 * 10**9).sum())
@@ -307,18 +371,23 @@ def best_arm_lost(cls, budget, subgaussian):
 @pytest.mark.parametrize("cls", [GOPE, AdaCGOPE, AdaRGOPEVar, OutputGOPE, DPDPE, HannaGOPE])
 def test_the_best_arm_survives(cls):
     budget = None if cls is GOPE else PureDP(0.5) if cls is HannaGOPE else ZCDP(0.05)
-    assert binomtest(best_arm_lost(cls, budget, 0.5), 200, 0.05, alternative="greater").pvalue > 1e-4
+    assert (
+        binomtest(best_arm_lost(cls, budget, 0.5), 200, 0.05, alternative="greater").pvalue > 1e-4
+    )
 
 
 def test_too_short_phases_lose_the_best_arm():
     """The control of the test above."""
-    assert binomtest(best_arm_lost(GOPE, None, 0.02), 200, 0.05, alternative="greater").pvalue < 1e-4
+    assert (
+        binomtest(best_arm_lost(GOPE, None, 0.02), 200, 0.05, alternative="greater").pvalue < 1e-4
+    )
 
 
 @pytest.mark.parametrize("variant", ["tight", "published"])
 @pytest.mark.parametrize("rho", [1e-3, 0.1, 10.0])
 def test_regret_is_within_the_theorem(variant, rho):
-    """Theorem 4 by its proof: in phase l only arms with gaps of at most 8 * 2^-l are left, but with probability delta.
+    """Theorem 4 by its proof: in phase l only arms with gaps of at most 8 * 2^-l are left, but with
+        probability delta.
 
     With delta = 1e-6 none of 100 runs may exceed it.
     """
@@ -332,12 +401,14 @@ def test_regret_is_within_the_theorem(variant, rho):
     for phase, length in enumerate(lengths(policy, 20), 1):
         if 8 * 0.5**phase >= least:
             bound += (length + 6) * min(8 * 0.5**phase, gaps.max())
-    regret = dpb.simulate(policy, dpb.environments.Gaussian(means), horizon=horizon, runs=100, seed=5, record=1).runs["regret"]
+    regret = dpb.simulate(
+        policy, dpb.environments.Gaussian(means), horizon=horizon, runs=100, seed=5, record=1
+    ).runs["regret"]
     assert regret.max() <= bound
     assert bound < 0.3 * gaps.max() * horizon
 
 
-# What crosses the wall ----------------------------------------------------------------------------------------------------
+# What crosses the wall -----------------------------------------------------------------------
 
 
 def play_one_phase(policy, arms):
@@ -354,12 +425,21 @@ def play_one_phase(policy, arms):
 @pytest.mark.parametrize("calibration", ["exact", "paper"])
 @pytest.mark.parametrize("cls", [AdaCGOPE, OutputGOPE])
 def test_noise_belongs_to_the_rounds_that_were_played(calibration, cls):
-    """The paper's d / c in place of the realised norm's square is too little by the tolerance of the design, whatever the calibration.
+    """The paper's d / c in place of the realised norm's square is too little by the tolerance of
+    the design, whatever the calibration.
 
-    The statistic is the paper's over that norm: it loses nothing, and one unit of reward of the worst arm moves it by one.
+    The statistic is the paper's over that norm: it loses nothing, and one unit of reward of the
+    worst arm moves it by one.
     """
     budget = ApproxDP(2.0, 1e-5)
-    policy = cls(GENERAL, budget=budget, calibration=calibration, reward_range=(-1.0, 2.0), failure_probability=0.9, seed=1)
+    policy = cls(
+        GENERAL,
+        budget=budget,
+        calibration=calibration,
+        reward_range=(-1.0, 2.0),
+        failure_probability=0.9,
+        seed=1,
+    )
     counts = play_one_phase(policy, GENERAL)
     assert policy.ledger.frame["sensitivity"].tolist() == [3.0]
     assert policy.ledger.frame["multiplier"].tolist() == [policy.channel.multiplier]
@@ -388,17 +468,28 @@ def test_the_smaller_noise_is_taken():
     coarse = {"noise": "secure", "grid": 0.5}  # two steps of a grid are as far as the range is wide
     assert AdaCGOPE(GENERAL, budget=ZCDP(0.1), **coarse)._public.clock[SHAPE] == SUMS
     # The same arms as one basis: equal noise, hence equal phases.
-    on_sums, on_phi = AdaRGOPEVar(np.eye(4), budget=ZCDP(0.1)), AdaCGOPE(np.eye(4), budget=ZCDP(0.1), variant="published")
+    on_sums, on_phi = (
+        AdaRGOPEVar(np.eye(4), budget=ZCDP(0.1)),
+        AdaCGOPE(np.eye(4), budget=ZCDP(0.1), variant="published"),
+    )
     assert lengths(on_sums, 5).tolist() == lengths(on_phi, 5).tolist()
 
 
 def test_an_arm_of_the_span_needs_no_round_of_its_own():
-    policy = AdaCGOPE([[1.0, 0.0], [0.0, 1.0], [0.3, 0.3]], budget=ZCDP(1.0), failure_probability=0.9, seed=1)
+    policy = AdaCGOPE(
+        [[1.0, 0.0], [0.0, 1.0], [0.3, 0.3]], budget=ZCDP(1.0), failure_probability=0.9, seed=1
+    )
     assert play_one_phase(policy, [0, 1, 2])[2] == 0
     assert policy._public.estimate[2] == pytest.approx(0.3 * policy._public.estimate[:2].sum())
 
 
-SECURE = [(AdaCGOPE, {}), (AdaCGOPE, {"variant": "published"}), (OutputGOPE, {}), (AdaRGOPEVar, {}), (DPDPE, {})]
+SECURE = [
+    (AdaCGOPE, {}),
+    (AdaCGOPE, {"variant": "published"}),
+    (OutputGOPE, {}),
+    (AdaRGOPEVar, {}),
+    (DPDPE, {}),
+]
 
 
 @pytest.mark.parametrize("power", [-2, -20])
@@ -406,7 +497,9 @@ SECURE = [(AdaCGOPE, {}), (AdaCGOPE, {"variant": "published"}), (OutputGOPE, {})
 def test_on_a_grid_no_record_moves_a_release_beyond_the_bound(cls, options, power):
     """No tolerance here: sensitivities are exact statements about floats."""
     grid, rng = 2.0**power, np.random.default_rng(9)
-    policy = cls(GENERAL, budget=ZCDP(5.0), noise="secure", grid=grid, reward_range=(-3.0, 1.0), **options)
+    policy = cls(
+        GENERAL, budget=ZCDP(5.0), noise="secure", grid=grid, reward_range=(-3.0, 1.0), **options
+    )
     bound = policy.kernels.sensitivity(policy.params, policy._public, 2)
     assert 4.0 <= bound <= 4.0 + 2 * math.sqrt(3) * grid
     raw, public, wall = policy.new_state()
@@ -425,31 +518,42 @@ def test_on_a_grid_no_record_moves_a_release_beyond_the_bound(cls, options, powe
     if policy._public.clock[SHAPE] == SUMS:
         assert largest == bound == 4.0
     else:
-        assert largest > (4.0 if power == -2 else 0.99 * bound)  # on the coarse grid more than in exact arithmetic
+        # on the coarse grid more than in exact arithmetic
+        assert largest > (4.0 if power == -2 else 0.99 * bound)
 
 
 @pytest.mark.parametrize(("cls", "options"), SECURE, ids=str)
 def test_secure_releases_lie_on_the_grid_and_estimate_as_well(cls, options):
-    policy = cls(GENERAL, budget=ZCDP(5.0), noise="secure", grid=2.0**-8, failure_probability=0.9, **options)
+    policy = cls(
+        GENERAL, budget=ZCDP(5.0), noise="secure", grid=2.0**-8, failure_probability=0.9, **options
+    )
     play_one_phase(policy, GENERAL)
     units = policy._wall.release * 2.0**8
     assert (units == np.round(units)).all()
     assert policy.ledger.spent().rho == pytest.approx(5.0)
-    assert policy._public.estimate.max() == pytest.approx(0.5, abs=0.5)  # all rewards were 0.5; beta is
+    # all rewards were 0.5; beta is
+    assert policy._public.estimate.max() == pytest.approx(0.5, abs=0.5)
 
 
 def test_the_open_channel_is_gope():
     rewards = linear_table(GENERAL, [0.5, 0.1, 0.05], 4000, seed=8)
-    assert arms_played(AdaCGOPE(GENERAL, budget=None, failure_probability=0.5), rewards) == arms_played(
-        GOPE(GENERAL, failure_probability=0.5), rewards
-    )
+    assert arms_played(
+        AdaCGOPE(GENERAL, budget=None, failure_probability=0.5), rewards
+    ) == arms_played(GOPE(GENERAL, failure_probability=0.5), rewards)
 
 
-# Ends of the range --------------------------------------------------------------------------------------------------------
+# Ends of the range ---------------------------------------------------------------------------
 
 EVERY = [
-    *[(cls, {}, budget) for cls in (AdaCGOPE, AdaRGOPEVar, OutputGOPE, DPDPE) for budget in (ZCDP(1e-12), ZCDP(1e12), None)],
-    *[(AdaCGOPE, {"variant": "published"}, budget) for budget in (ZCDP(1e-12), ZCDP(1e12), ZCDP(1e-190), None)],
+    *[
+        (cls, {}, budget)
+        for cls in (AdaCGOPE, AdaRGOPEVar, OutputGOPE, DPDPE)
+        for budget in (ZCDP(1e-12), ZCDP(1e12), None)
+    ],
+    *[
+        (AdaCGOPE, {"variant": "published"}, budget)
+        for budget in (ZCDP(1e-12), ZCDP(1e12), ZCDP(1e-190), None)
+    ],
     *[(HannaGOPE, {}, budget) for budget in (PureDP(1e-90), PureDP(1e9), None)],
     (GOPE, {}, None),
 ]
@@ -474,15 +578,26 @@ def test_every_instance_is_served(cls, options, budget, arms):
         raw, public, wall = policy.new_state()
         for _ in range(40):
             arm = policy.kernels.choose(policy.params, public, 0, None)[0]
-            assert 0 < policy.kernels.hold(policy.params, public, arm) <= public.clock[LEFT] == public.goal.sum()
-            assert 0.0 <= policy.kernels.sensitivity(policy.params, public, policy.channel.norm) < np.inf
+            assert (
+                0
+                < policy.kernels.hold(policy.params, public, arm)
+                <= public.clock[LEFT]
+                == public.goal.sum()
+            )
+            assert (
+                0.0
+                <= policy.kernels.sensitivity(policy.params, public, policy.channel.norm)
+                < np.inf
+            )
             policy.kernels.summarise(policy.params, raw, public, wall.statistic)
             policy.kernels.publish(policy.params, public, wall.statistic)
             assert public.alive.all()  # equal rewards of zero drop nobody
             assert np.isfinite(public.estimate).all()
     world = dpb.environments.Bernoulli(np.linspace(0.4, 0.6, len(arms)))
     for horizon in (1, 10**6):
-        runs = dpb.simulate(cls(arms, budget=budget, **options), world, horizon=horizon, runs=2, record=1).runs
+        runs = dpb.simulate(
+            cls(arms, budget=budget, **options), world, horizon=horizon, runs=2, record=1
+        ).runs
         assert (runs.filter(like="pulls_").sum(axis=1) == horizon).all()
         if len(arms) == 1 or not np.any(arms):
             assert (runs["releases"] == 0).all()
@@ -494,12 +609,16 @@ def test_survivors_on_a_line_are_told_apart():
     policy = AdaCGOPE(arms, budget=ZCDP(0.5), seed=1)
     runs = dpb.simulate(policy, world, horizon=10**7, runs=20, seed=2, record=1).runs
     assert (runs["pulls_0"] > 0.99 * 10**7).all()
-    assert (runs["pulls_1"] < runs["pulls_2"].max()).all()  # on the line the longer arm alone is played
+    assert (
+        runs["pulls_1"] < runs["pulls_2"].max()
+    ).all()  # on the line the longer arm alone is played
 
 
 def test_labels_and_repr():
     policy = AdaCGOPE([[1, 2], [3, 4]], budget=ZCDP(1.0))
-    assert repr(policy).startswith("AdaCGOPE(arms=((1.0, 2.0), (3.0, 4.0)), variant='tight', failure_probability=0.001")
+    assert repr(policy).startswith(
+        "AdaCGOPE(arms=((1.0, 2.0), (3.0, 4.0)), variant='tight', failure_probability=0.001"
+    )
     assert policy.label.startswith("AdaCGOPE(arms='2 x 2, content ")
     assert policy.label != AdaCGOPE([[1, 2], [3, 5]], budget=ZCDP(1.0)).label
     assert "((1.0, 2.0), (3.0, 4.0))" in policy.stream_key

@@ -31,7 +31,9 @@ def test_locally_private_ucb_walks_as_the_paper_says(epsilon):
     rng = SimulationNoise(7).stream("privacy")
 
     def index(mean, n, t):
-        return mean + math.sqrt(2 * math.log(t) / n) + math.sqrt(32 * math.log(t) / (epsilon**2 * n))
+        return (
+            mean + math.sqrt(2 * math.log(t) / n) + math.sqrt(32 * math.log(t) / (epsilon**2 * n))
+        )
 
     def forced(n, t):
         return n == 0 or n <= 4 * math.log(t + 1)
@@ -55,9 +57,11 @@ def test_locally_private_ucb_without_noise_is_ucb1():
 
 
 def test_thompson_sampling_draws_from_the_posterior():
-    """After 40 successes and 10 failures of arm 0 and none of arm 1, the share of arm 0 is P(Beta(41, 11) > Beta(1, 1)) = 41 / 52.
+    """After 40 successes and 10 failures of arm 0 and none of arm 1, the share of arm 0 is
+    P(Beta(41, 11) > Beta(1, 1)) = 41 / 52.
 
-    A Beta(40, 10) posterior without the prior would give .8 instead of .788: 4 standard errors away with 20,000 pulls.
+    A Beta(40, 10) posterior without the prior would give .8 instead of .788: 4 standard errors away
+        with 20,000 pulls.
     """
     policy = ThompsonSampling(2, seed=3)
     policy._public.mean[0], policy._public.plays[0] = 0.8, 50.0

@@ -19,7 +19,14 @@ def lazy_thompson(rewards, scale, noise, choices):
             arm = int(np.argmin(size > 0))
         else:
             centre = np.clip(mean + 3 * scale * math.log(t) / size, 0, 1)
-            arm = int(np.argmax([choices.beta(centre[a] * size[a] + 1, (1 - centre[a]) * size[a] + 1) for a in range(k)]))
+            arm = int(
+                np.argmax(
+                    [
+                        choices.beta(centre[a] * size[a] + 1, (1 - centre[a]) * size[a] + 1)
+                        for a in range(k)
+                    ]
+                )
+            )
         arms.append(arm)
         fresh[arm].append(rewards[t, arm])
         if len(fresh[arm]) == max(2 * size[arm], 1):
@@ -35,7 +42,9 @@ def test_lazy_dp_ts_walks_as_the_paper_says(epsilon):
     source, scale = SimulationNoise(4), 1 / epsilon if epsilon else 0.0
     rng = source.stream("privacy")
     noise = (lambda: scale * rng.laplace(0.0, 1.0)) if epsilon else lambda: 0.0
-    assert arms_played(policy, REWARDS) == lazy_thompson(REWARDS, scale, noise, source.stream("policy"))
+    assert arms_played(policy, REWARDS) == lazy_thompson(
+        REWARDS, scale, noise, source.stream("policy")
+    )
 
 
 def test_each_line_covers_one_arm_and_nobody_pays_twice():
@@ -51,6 +60,10 @@ def test_each_line_covers_one_arm_and_nobody_pays_twice():
 def test_an_unanswered_pull_is_closed_with_its_own_arm_only():
     policy = LazyDPTS(2, budget=PureDP(1.0), seed=1)
     first, second = policy.pull(), policy.pull()
-    assert (first.arm, second.arm) == (0, 1)  # arm 0's batch of one closed at the second pull, unanswered
+    # arm 0's batch of one closed at the second pull, unanswered
+    assert (first.arm, second.arm) == (
+        0,
+        1,
+    )
     assert policy.update(1.0, first) is False
     assert policy.update(1.0, second) is True

@@ -40,8 +40,8 @@ means = [0.9, 0.1]
 kind = "AdaCUCB"
 """
 
-# In place of the true report, which would make these tests slow; {} is what happens while it is written.
-# A runner in the background may have told its children to ignore the interrupt.
+# In place of the true report, which would make these tests slow; {} is what happens while it is
+# written. A runner in the background may have told its children to ignore the interrupt.
 PROGRAM = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -57,7 +57,9 @@ main()
 
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(dpbandits.report, "write", lambda folder, _: (folder / "report.html").write_text("x"))
+    monkeypatch.setattr(
+        dpbandits.report, "write", lambda folder, _: (folder / "report.html").write_text("x")
+    )
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "study.toml"
     path.write_text(STUDY)
@@ -75,7 +77,13 @@ def environment() -> dict[str, str]:
 def started(during: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", PROGRAM.format(during), *arguments]
     return subprocess.Popen(
-        command, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
 
 
@@ -88,7 +96,7 @@ def wait_for(folder: Path, pattern: str) -> Path:
     raise AssertionError(f"no {pattern} in {list(folder.iterdir())}")
 
 
-# What there is ------------------------------------------------------------------------------------------------------------
+# What there is -------------------------------------------------------------------------------
 
 
 def test_list_shows_every_policy() -> None:
@@ -96,7 +104,11 @@ def test_list_shows_every_policy() -> None:
     assert [row["policy"] for row in rows] == list(registered())
     ada = next(row for row in rows if row["policy"] == "AdaCUCB")
     assert ada["budgets"] == ["zcdp", "approx", "rdp"]
-    assert (ada["trust_model"], ada["protects"], ada["view"]) == ("central", "rewards", "interactive")
+    assert (ada["trust_model"], ada["protects"], ada["view"]) == (
+        "central",
+        "rewards",
+        "interactive",
+    )
     assert "Azize & Basu (2024)" in ada["source"]
 
 
@@ -107,15 +119,25 @@ def test_the_list_fits_a_terminal() -> None:
     starts = [line.split()[0] for line in lines[1:] if not line.startswith(" ")]
     assert starts == list(registered())
     assert len(lines) <= 2 * len(starts) + 1
-    assert "Auer, Cesa-Bianchi & Fischer (2002)" in call("list").stdout  # a file has room for the whole line
+    # a file has room for the whole line
+    assert "Auer, Cesa-Bianchi & Fischer (2002)" in call("list").stdout
 
 
 def test_list_brings_in_nothing_slow() -> None:
-    """What takes ``list`` under a second is what it does not import; a clock would depend on the machine's other work."""
+    """What takes ``list`` under a second is what it does not import; a clock would depend on the
+    machine's other work.
+    """
     program = (
-        "import sys; from dpbandits.cli import app; app(['list'], standalone_mode=False); print(*sys.modules, file=sys.stderr)"
+        "import sys; from dpbandits.cli import app; app(['list'], standalone_mode=False);"
+        " print(*sys.modules, file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     modules = set(done.stderr.split())
     assert "numba" in modules
     assert not modules & {
@@ -131,19 +153,21 @@ def test_list_brings_in_nothing_slow() -> None:
 
 def test_late_names_are_there() -> None:
     program = (
-        "import sys, dpbandits as dpb\n"
-        "assert 'pandas' not in sys.modules\n"
-        "assert set(dpb.__all__) <= set(dir(dpb))\n"
-        "from dpbandits import *\n"
-        "assert simulate is dpb.simulation.simulate and environments.Bernoulli([0.5]) and Result\n"
-        "try:\n    dpb.nothing\nexcept AttributeError as error:\n    assert 'nothing' in str(error)\nelse:\n    raise SystemExit(1)\n"
+        "import sys, dpbandits as dpb\nassert 'pandas' not in sys.modules\nassert set(dpb.__all__)"
+        " <= set(dir(dpb))\nfrom dpbandits import *\nassert simulate is dpb.simulation.simulate and"
+        " environments.Bernoulli([0.5]) and Result\ntry:\n    dpb.nothing\nexcept AttributeError as"
+        " error:\n    assert 'nothing' in str(error)\nelse:\n    raise SystemExit(1)\n"
     )
     subprocess.run([sys.executable, "-c", program], env=environment(), check=True)
 
 
 def test_python_m_and_version() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "dpbandits", "--version"], env=environment(), capture_output=True, text=True, check=True
+        [sys.executable, "-m", "dpbandits", "--version"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout == f"dpbandits {__version__}\n"
 
@@ -157,7 +181,9 @@ def test_explain_says_the_guarantee() -> None:
     assert all(notion in every for notion in ("0.5-zCDP: ", "(1, 1e-05)-DP: ", "(4, 1)-RDP: "))
 
 
-def test_explain_speaks_of_secure_noise_where_there_is_some(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explain_speaks_of_secure_noise_where_there_is_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert "SIMULATION" in call("explain", "DPSE", "--noise", "simulation").stdout
     pytest.importorskip("opendp")
     for arguments in ([], ["--noise", "secure"]):
@@ -183,13 +209,34 @@ def test_a_void_claim_is_told_as_such() -> None:
     ("arguments", "message"),
     [
         (["explain", "AdaCUB"], "there is no policy 'AdaCUB'; did you mean AdaCUCB?"),
-        (["explain", "AdaCUCB", "--budget", "zcdp=-1"], "rho must be a number in (0, inf), got -1.0"),
-        (["explain", "AdaCUCB", "--budget", "zcdp=1,2"], "rho must be a number in (0, inf), got [1.0, 2.0]"),
-        (["explain", "AdaCUCB", "--budget", "zcdp"], "--budget must be one of pure, zcdp, approx, rdp"),
-        (["explain", "AdaCUCB", "--budget", "zcdp=x"], "--budget must be one of pure, zcdp, approx, rdp"),
-        (["explain", "AdaCUCB", "--budget", "dp=1"], "--budget must be one of pure, zcdp, approx, rdp"),
-        (["explain", "AdaCUCB", "--budget", "approx=1"], "must be a pair [epsilon, delta], got 1.0"),
-        (["explain", "AdaCUCB", "--budget", "pure=1"], "budget must be None or ApproxDP or RDP or ZCDP for AdaCUCB"),
+        (
+            ["explain", "AdaCUCB", "--budget", "zcdp=-1"],
+            "rho must be a number in (0, inf), got -1.0",
+        ),
+        (
+            ["explain", "AdaCUCB", "--budget", "zcdp=1,2"],
+            "rho must be a number in (0, inf), got [1.0, 2.0]",
+        ),
+        (
+            ["explain", "AdaCUCB", "--budget", "zcdp"],
+            "--budget must be one of pure, zcdp, approx, rdp",
+        ),
+        (
+            ["explain", "AdaCUCB", "--budget", "zcdp=x"],
+            "--budget must be one of pure, zcdp, approx, rdp",
+        ),
+        (
+            ["explain", "AdaCUCB", "--budget", "dp=1"],
+            "--budget must be one of pure, zcdp, approx, rdp",
+        ),
+        (
+            ["explain", "AdaCUCB", "--budget", "approx=1"],
+            "must be a pair [epsilon, delta], got 1.0",
+        ),
+        (
+            ["explain", "AdaCUCB", "--budget", "pure=1"],
+            "budget must be None or ApproxDP or RDP or ZCDP for AdaCUCB",
+        ),
         (["explain"], "Missing argument"),
         (["lst"], "No such command"),
         (["run", "none.toml"], "there is no such file"),
@@ -199,12 +246,20 @@ def test_a_void_claim_is_told_as_such() -> None:
         (["run", "study.toml", "--jobs", "-2"], "--jobs"),
         (["run", "study.toml", "--runs", "many"], "--runs"),
         (["run", "study.toml", "--output", "study.toml"], "output must be a folder, got the file"),
-        (["run", "study.toml", "--output", "."], "output must not be the folder that the command runs in"),
-        (["run", "study.toml", "--output", "study.toml/out"], "output must be a folder that can be written"),
+        (
+            ["run", "study.toml", "--output", "."],
+            "output must not be the folder that the command runs in",
+        ),
+        (
+            ["run", "study.toml", "--output", "study.toml/out"],
+            "output must be a folder that can be written",
+        ),
     ],
 )
 @pytest.mark.usefixtures("study")
-def test_wrong_input_ends_in_a_sentence_and_2(arguments: list[str], message: str, tmp_path: Path) -> None:
+def test_wrong_input_ends_in_a_sentence_and_2(
+    arguments: list[str], message: str, tmp_path: Path
+) -> None:
     result = call(*arguments)
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.replace("│", " ").split())
@@ -216,21 +271,33 @@ def test_check_finds_every_mistake(study: Path) -> None:
     good = call("check", study)
     assert good.exit_code == 0
     assert "is in order: 1 environment x 1 policy x 4 runs of 300 rounds." in good.stdout
-    study.write_text(STUDY.replace("0.9", "1.9").replace("runs = 4", "runs = 0").replace('"AdaCUCB"', '"AdaCUCB"\nbeta = -1'))
+    study.write_text(
+        STUDY.replace("0.9", "1.9")
+        .replace("runs = 4", "runs = 0")
+        .replace('"AdaCUCB"', '"AdaCUCB"\nbeta = -1')
+    )
     bad = call("check", study)
     assert bad.exit_code == 2
     assert "has 3 problems:" in bad.stderr
-    assert all(f"\n  {place}: " in bad.stderr for place in ("runs", "environments[0].means", "policies[0].beta"))
+    assert all(
+        f"\n  {place}: " in bad.stderr
+        for place in ("runs", "environments[0].means", "policies[0].beta")
+    )
 
 
-# Runs ---------------------------------------------------------------------------------------------------------------------
+# Runs ----------------------------------------------------------------------------------------
 
 
 def test_run_writes_a_folder_and_says_where(study: Path) -> None:
     result = call("run", study, "--output", "out", "--jobs", "1", "--seed", "5", "--runs", "3")
     assert result.exit_code == 0, result.output
     out = study.parent / "out"
-    assert {path.name for path in out.iterdir()} == {"report.html", "results.parquet", "summary.csv", "manifest.json"}
+    assert {path.name for path in out.iterdir()} == {
+        "report.html",
+        "results.parquet",
+        "summary.csv",
+        "manifest.json",
+    }
     manifest = json.loads((out / "manifest.json").read_text())
     assert (manifest["seed"], manifest["study"]["runs"], manifest["n_jobs"]) == (5, 3, 1)
     assert f"Report: {Path('out') / 'report.html'}" in result.stdout
@@ -240,8 +307,12 @@ def test_run_writes_a_folder_and_says_where(study: Path) -> None:
 
 def test_the_closing_tables_have_the_labels_of_the_report_and_the_replay(study: Path) -> None:
     study.write_text(
-        STUDY.replace('kind = "Bernoulli"\nmeans = [0.9, 0.1]', 'kind = "DoctorBandit"\n[[environments]]\nkind = "DoctorReplay"')
-        + 'forget = false\n[[policies]]\nkind = "AdaCUCB"\n[[policies]]\nkind = "LDPUCB"\nbudgets = { pure = [1], open = true }\n'
+        STUDY.replace(
+            'kind = "Bernoulli"\nmeans = [0.9, 0.1]',
+            'kind = "DoctorBandit"\n[[environments]]\nkind = "DoctorReplay"',
+        )
+        + 'forget = false\n[[policies]]\nkind = "AdaCUCB"\n[[policies]]\nkind = "LDPUCB"\nbudgets ='
+        " { pure = [1], open = true }\n"
     )
     shown = call("run", study, "--output", "out").stdout
     simulated, replayed = shown.split("DoctorReplay", 1)
@@ -260,7 +331,10 @@ def test_the_closing_tables_have_the_labels_of_the_report_and_the_replay(study: 
 
 def test_progress_is_bars_on_a_terminal_and_lines_elsewhere() -> None:
     terminal, file = io.StringIO(), io.StringIO()
-    for console in (Console(file=terminal, force_terminal=True, width=100), Console(file=file, width=100)):
+    for console in (
+        Console(file=terminal, force_terminal=True, width=100),
+        Console(file=file, width=100),
+    ):
         with StudyProgress(console, {"Beta(0.5)": 8, "[Log]": 4}) as progress:
             for done in range(1, 9):
                 progress("Beta(0.5)", done, 8)
@@ -270,11 +344,16 @@ def test_progress_is_bars_on_a_terminal_and_lines_elsewhere() -> None:
     assert file.getvalue().splitlines() == ["Beta(0.5): 8 of 8 runs", "[Log]: 4 of 4 runs"]
 
 
-def test_a_folder_is_named_after_the_study_file_or_the_demo(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_named_after_the_study_file_or_the_demo(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert call("run", study, "--quick").exit_code == 0
     monkeypatch.setattr(dpbandits.studies, "DEMO", study)
     assert call("demo").exit_code == 0
-    assert sorted(path.name[:-15] for path in study.parent.iterdir() if path.is_dir()) == ["dpbandits-demo-", "study-"]
+    assert sorted(path.name[:-15] for path in study.parent.iterdir() if path.is_dir()) == [
+        "dpbandits-demo-",
+        "study-",
+    ]
 
 
 def test_run_replaces_results_only_when_forced(study: Path) -> None:
@@ -304,7 +383,9 @@ def test_forcing_spares_what_a_run_does_not_write(study: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["check"], ["run", "--quick", "--output", "out"]])
-def test_a_cold_cache_is_announced(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
+def test_a_cold_cache_is_announced(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
     monkeypatch.setenv("DPBANDITS_CACHE_DIR", str(tmp_path / "cache"))
     assert "compiles" not in call(command[0], "none.toml").stderr  # nothing will be compiled
     assert "later runs start at once" in call(*command, study).stderr
@@ -312,14 +393,16 @@ def test_a_cold_cache_is_announced(study: Path, tmp_path: Path, monkeypatch: pyt
     assert "compiles" not in call(*command, study, *(["--force"] if command[1:] else [])).stderr
 
 
-def test_a_cache_that_cannot_be_written_is_no_promise(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_is_no_promise(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DPBANDITS_CACHE_DIR", str(study / "cache"))
     told = call("check", study).stderr
     assert "Every run compiles the algorithms" in told
     assert "later runs" not in told
 
 
-# Interrupted and killed ---------------------------------------------------------------------------------------------------
+# Interrupted and killed ----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -334,7 +417,9 @@ def writing(study: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_a_killed_run_leaves_no_results_and_the_next_one_sweeps_up(writing: subprocess.Popen[str], study: Path) -> None:
+def test_a_killed_run_leaves_no_results_and_the_next_one_sweeps_up(
+    writing: subprocess.Popen[str], study: Path
+) -> None:
     os.kill(writing.pid, signal.SIGKILL)
     assert writing.wait(timeout=60) == -signal.SIGKILL
     assert not (study.parent / "out").exists()
@@ -343,7 +428,9 @@ def test_a_killed_run_leaves_no_results_and_the_next_one_sweeps_up(writing: subp
     assert {path.name for path in study.parent.iterdir()} == {"study.toml", "out"}
 
 
-def test_an_interrupted_run_leaves_nothing_and_ends_with_130(writing: subprocess.Popen[str], study: Path) -> None:
+def test_an_interrupted_run_leaves_nothing_and_ends_with_130(
+    writing: subprocess.Popen[str], study: Path
+) -> None:
     os.kill(writing.pid, signal.SIGINT)
     _, told = writing.communicate(timeout=60)
     assert writing.returncode == 130
@@ -353,7 +440,9 @@ def test_an_interrupted_run_leaves_nothing_and_ends_with_130(writing: subprocess
 
 
 def test_an_interrupted_simulation_ends_soon(study: Path) -> None:
-    study.write_text(STUDY.replace("Bernoulli", "Beta").replace("horizon = 300", "horizon = 1_000_000_000"))
+    study.write_text(
+        STUDY.replace("Bernoulli", "Beta").replace("horizon = 300", "horizon = 1_000_000_000")
+    )
     process = started("pass", study.parent, "run", "study.toml", "--output", "out")
     try:
         wait_for(study.parent, ".dpbandits-*.partial")

@@ -37,10 +37,25 @@ def call(*arguments: object) -> Result:
 
 
 def started(folder: Path, output: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", PROGRAM, "reproduce", "concentrated", *SMALL, "--output", output]
+    command = [
+        sys.executable,
+        "-c",
+        PROGRAM,
+        "reproduce",
+        "concentrated",
+        *SMALL,
+        "--output",
+        output,
+    ]
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     return subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
 
 
@@ -54,7 +69,9 @@ def test_a_killed_study_continues_with_what_is_missing(tmp_path: Path) -> None:
     whole.mkdir()
     process = started(broken, "out")
     deadline = time.monotonic() + 60
-    while len(finished_cells(broken)) < 20 and process.poll() is None and time.monotonic() < deadline:
+    while (
+        len(finished_cells(broken)) < 20 and process.poll() is None and time.monotonic() < deadline
+    ):
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -67,7 +84,11 @@ def test_a_killed_study_continues_with_what_is_missing(tmp_path: Path) -> None:
     unchanged = None
     while again.poll() is None:
         with contextlib.suppress(FileNotFoundError):  # the study removes them at its end
-            left = {path.name: path.stat().st_mtime_ns for path in finished_cells(broken) if path.name in times}
+            left = {
+                path.name: path.stat().st_mtime_ns
+                for path in finished_cells(broken)
+                if path.name in times
+            }
             unchanged = left or unchanged
         time.sleep(0.05)
     assert again.returncode == 0, again.communicate()[1]
@@ -86,7 +107,9 @@ def test_two_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     for process in both:
         _, errors = process.communicate()
         assert process.returncode == 0, errors
-    one, other = (Simulated.load(tmp_path / output / "results.parquet") for output in ("one", "other"))
+    one, other = (
+        Simulated.load(tmp_path / output / "results.parquet") for output in ("one", "other")
+    )
     pd.testing.assert_frame_equal(one.frame, other.frame)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "other"]
 
@@ -108,9 +131,23 @@ class Headings(HTMLParser):
 
 
 @pytest.mark.parametrize("paper", ["adversarial", "concentrated", "dgs"])
-def test_a_small_study_leaves_a_report_that_begins_with_its_claims(paper: str, tmp_path: Path) -> None:
+def test_a_small_study_leaves_a_report_that_begins_with_its_claims(
+    paper: str, tmp_path: Path
+) -> None:
     output = tmp_path / "out"
-    found = call("reproduce", paper, "--quick", "--runs", 2, "--horizon", 150, "--jobs", 1, "--output", output)
+    found = call(
+        "reproduce",
+        paper,
+        "--quick",
+        "--runs",
+        2,
+        "--horizon",
+        150,
+        "--jobs",
+        1,
+        "--output",
+        output,
+    )
     assert found.exit_code == 0, found.output  # whatever the verdicts
     claims = pd.read_csv(output / "claims.csv")
     assert set(claims["verdict"]) <= {"holds", "does not hold", "undecided"}
@@ -118,17 +155,27 @@ def test_a_small_study_leaves_a_report_that_begins_with_its_claims(paper: str, t
     assert f"Of {len(claims)} claims" in found.output
     assert f"{counted['does not hold']} do not hold" in found.output
     assert claims["verdict"].eq("does not hold").any()
-    assert Headings((output / "report.html").read_text("utf-8")).found[:3] == ["Claims", "Figures to the claims", "Main findings"]
+    assert Headings((output / "report.html").read_text("utf-8")).found[:3] == [
+        "Claims",
+        "Figures to the claims",
+        "Main findings",
+    ]
     assert {path.suffix for path in (output / "figures").iterdir()} == {".svg", ".png"}
     assert any(path.stem.startswith("figure-") for path in (output / "figures").iterdir())
-    assert {path.name for path in output.iterdir()} >= {"results.parquet", "summary.csv", "manifest.json"}
+    assert {path.name for path in output.iterdir()} >= {
+        "results.parquet",
+        "summary.csv",
+        "manifest.json",
+    }
     again = call("reproduce", paper, "--quick", "--output", output)
     assert again.exit_code == 2
     assert "--force" in again.output
     assert list(tmp_path.iterdir()) == [output]
 
 
-def test_an_interrupt_says_that_the_same_command_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_says_that_the_same_command_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     simulate, calls = cells.simulate, []
 
     def interrupted(*args: object, **options: object) -> Simulated:
@@ -150,7 +197,10 @@ def test_an_interrupt_says_that_the_same_command_continues(tmp_path: Path, monke
         (["nobody"], "'nobody' is not one of 'adversarial', 'concentrated', 'dgs'"),
         (["concentrated", "--runs", "0"], "--runs"),
         (["dgs", "--quick", "--data", "nowhere"], "folder must hold artists.dat"),
-        (["adversarial", "--quick", "--data", "nowhere"], "data must name a folder with the files of MovieLens or Last.fm"),
+        (
+            ["adversarial", "--quick", "--data", "nowhere"],
+            "data must name a folder with the files of MovieLens or Last.fm",
+        ),
     ],
 )
 def test_wrong_arguments_end_in_a_sentence(arguments: list[str], message: str) -> None:

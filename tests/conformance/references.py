@@ -1,7 +1,9 @@
-"""Textbook implementations in plain NumPy, written from the papers and apart from the package.  Rewards are Bernoulli.
+"""Textbook implementations in plain NumPy, written from the papers and apart from the package.
+Rewards are Bernoulli.
 
-``reference(budget, means, horizon, runs, rng)`` returns the regret of each run; ``budget`` = None is the algorithm without noise.
-Policies that decide once per episode are played run by run, those that decide in every round for all runs at a time.
+``reference(budget, means, horizon, runs, rng)`` returns the regret of each run; ``budget`` = None
+is the algorithm without noise. Policies that decide once per episode are played run by run, those
+that decide in every round for all runs at a time.
 """
 
 from __future__ import annotations
@@ -42,11 +44,18 @@ def kl_index(p: np.ndarray, level: np.ndarray) -> np.ndarray:
     return low
 
 
-# Doubling episodes with forgetting ----------------------------------------------------------------------------------------
+# Doubling episodes with forgetting -----------------------------------------------------------
 
 
-def _doubling(index: Index, noise: Callable[[], float], means: np.ndarray, horizon: int, rng: np.random.Generator) -> float:
-    """Play each arm once, then always the best arm until its number of plays has doubled; means are of its last episode.
+def _doubling(
+    index: Index,
+    noise: Callable[[], float],
+    means: np.ndarray,
+    horizon: int,
+    rng: np.random.Generator,
+) -> float:
+    """Play each arm once, then always the best arm until its number of plays has doubled; means are
+    of its last episode.
 
     Ties go to the shorter last episode.
     """
@@ -63,7 +72,9 @@ def _doubling(index: Index, noise: Callable[[], float], means: np.ndarray, horiz
     return float((means.max() - means) @ plays)
 
 
-def adac_ucb(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+def adac_ucb(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
     """Azize & Basu (2024), eq. (14) with beta = 1 and true episode lengths."""
     std = gaussian_std(budget)
 
@@ -71,33 +82,45 @@ def adac_ucb(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, 
         # N / 2 = n; the noise of a mean of n rewards has variance 1 / (2 rho n^2).
         return mean + np.sqrt((1 / (2 * n) + 2 * std**2 / n**2) * np.log(t))
 
-    return np.array([_doubling(index, lambda: std * rng.normal(), means, horizon, rng) for _ in range(runs)])
+    return np.array(
+        [_doubling(index, lambda: std * rng.normal(), means, horizon, rng) for _ in range(runs)]
+    )
 
 
-def adap_ucb(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+def adap_ucb(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
     """Azize & Basu (2022), AdaP-UCB with alpha = 3.1."""
     scale = laplace_scale(budget)
 
     def index(mean: np.ndarray, n: np.ndarray, t: float) -> np.ndarray:
         return mean + np.sqrt(3.1 * np.log(t) / (2 * n)) + 3.1 * np.log(t) * scale / n
 
-    return np.array([_doubling(index, lambda: scale * rng.laplace(), means, horizon, rng) for _ in range(runs)])
+    return np.array(
+        [_doubling(index, lambda: scale * rng.laplace(), means, horizon, rng) for _ in range(runs)]
+    )
 
 
-def adap_klucb(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+def adap_klucb(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
     """Azize & Basu (2022), AdaP-KLUCB with alpha = 3.1."""
     scale = laplace_scale(budget)
 
     def index(mean: np.ndarray, n: np.ndarray, t: float) -> np.ndarray:
         return kl_index(np.clip(mean + 3.1 * np.log(t) * scale / n, 0, 1), 3.1 * np.log(t) / n)
 
-    return np.array([_doubling(index, lambda: scale * rng.laplace(), means, horizon, rng) for _ in range(runs)])
+    return np.array(
+        [_doubling(index, lambda: scale * rng.laplace(), means, horizon, rng) for _ in range(runs)]
+    )
 
 
-# Elimination --------------------------------------------------------------------------------------------------------------
+# Elimination ---------------------------------------------------------------------------------
 
 
-def dp_se(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+def dp_se(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
     """Sajed & Sheffet (2019), with failure probability 0.9 to keep epochs short."""
     scale, beta = laplace_scale(budget), 0.9
 
@@ -108,7 +131,10 @@ def dp_se(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng
             if len(alive) == 1:
                 return regret + gaps[alive[0]] * (horizon - t)
             size, gap = len(alive), 2.0**-epoch
-            wanted = max(32 * np.log(8 * size * epoch**2 / beta) / gap**2, 8 * np.log(4 * size * epoch**2 / beta) * scale / gap)
+            wanted = max(
+                32 * np.log(8 * size * epoch**2 / beta) / gap**2,
+                8 * np.log(4 * size * epoch**2 / beta) * scale / gap,
+            )
             n = int(np.ceil(1 + wanted))
             noisy = {}
             for arm in alive:
@@ -126,7 +152,7 @@ def dp_se(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng
     return np.array([play() for _ in range(runs)])
 
 
-# Elimination on a design of linear arms -----------------------------------------------------------------------------------
+# Elimination on a design of linear arms ------------------------------------------------------
 
 ARMS = np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]])  # of the registered examples
 FAILURE = 0.9  # to keep phases short
@@ -139,8 +165,8 @@ def widths(a: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def on_sums(a: np.ndarray, b: np.ndarray, v: np.ndarray) -> tuple[float, float]:
-    """With unit noise on the sums of the played arms b: the largest variance of the mean of an arm a that is estimated, and the largest
-    coefficient of one noise variable in it.
+    """With unit noise on the sums of the played arms b: the largest variance of the mean of an arm
+    a that is estimated, and the largest coefficient of one noise variable in it.
     """
     coefficients = a @ np.linalg.inv(v) @ b.T
     return float((coefficients**2).sum(axis=1).max()), float(np.abs(coefficients).max())
@@ -167,8 +193,15 @@ def heavy(g: float, q: float, w: float, noise: float, log: float) -> float:
     return float(log / t + t * v / 2)
 
 
-def _phased(shape: Variances, error: Callable[..., float] | None, tolerance: float, scale: Callable[..., float]) -> Reference:
-    """Phases on a G-optimal design; without a bound on the error their lengths are those of Azize & Basu's eq. (4)."""
+def _phased(
+    shape: Variances,
+    error: Callable[..., float] | None,
+    tolerance: float,
+    scale: Callable[..., float],
+) -> Reference:
+    """Phases on a G-optimal design; without a bound on the error their lengths are those of Azize &
+    Basu's eq. (4).
+    """
 
     @lru_cache
     def plan(alive: tuple[int, ...], phase: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
@@ -192,7 +225,9 @@ def _phased(shape: Variances, error: Callable[..., float] | None, tolerance: flo
             rounds = np.ceil(c * pi)
         return rounds.astype(int), np.linalg.inv((a.T * rounds) @ a)
 
-    def reference(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+    def reference(
+        budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+    ) -> np.ndarray:
         noise, gaps = scale(budget), means.max() - means
 
         def draw(size: int) -> np.ndarray:
@@ -217,7 +252,11 @@ def _phased(shape: Variances, error: Callable[..., float] | None, tolerance: flo
                     moves = np.linalg.norm(np.linalg.solve(root, inverse @ a[rounds > 0].T), axis=0)
                     theta = inverse @ a.T @ sums + moves.max() * root @ draw(2)
                 estimates = a @ theta
-                alive = tuple(arm for arm, x in zip(alive, estimates, strict=True) if estimates.max() - x <= 2 * 0.5**phase)
+                alive = tuple(
+                    arm
+                    for arm, x in zip(alive, estimates, strict=True)
+                    if estimates.max() - x <= 2 * 0.5**phase
+                )
                 phase += 1
             return regret
 
@@ -226,13 +265,20 @@ def _phased(shape: Variances, error: Callable[..., float] | None, tolerance: flo
     return reference
 
 
-# A decision in every round ------------------------------------------------------------------------------------------------
+# A decision in every round -------------------------------------------------------------------
 
 
 def _every_round(
-    index: Index, noise: Callable[[], np.ndarray], means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+    index: Index,
+    noise: Callable[[], np.ndarray],
+    means: np.ndarray,
+    horizon: int,
+    runs: int,
+    rng: np.random.Generator,
 ) -> np.ndarray:
-    """All runs at a time: learn each (noisy) reward as it comes; ``index(mean, plays, t)`` has shape (runs, arms)."""
+    """All runs at a time: learn each (noisy) reward as it comes; ``index(mean, plays, t)`` has
+    shape (runs, arms).
+    """
     plays, sums, every = np.zeros((runs, len(means))), np.zeros((runs, len(means))), np.arange(runs)
     for t in range(horizon):
         arm = np.argmax(index(sums / np.maximum(plays, 1), plays, float(t)), axis=1)
@@ -250,7 +296,9 @@ def _first_untried(index: np.ndarray, untried: np.ndarray) -> np.ndarray:
     return np.where(untried, 1e9 - np.arange(index.shape[1]), index)
 
 
-def ucb1(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+def ucb1(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
     """Auer, Cesa-Bianchi & Fischer (2002): mean + sqrt(2 ln t / N)."""
 
     def index(mean: np.ndarray, plays: np.ndarray, t: float) -> np.ndarray:
@@ -260,16 +308,22 @@ def ucb1(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng:
     return _every_round(index, _silent, means, horizon, runs, rng)
 
 
-def kl_ucb(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+def kl_ucb(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
     """Garivier & Cappé (2011) with c = 0."""
 
     def index(mean: np.ndarray, plays: np.ndarray, t: float) -> np.ndarray:
-        return _first_untried(kl_index(mean, np.log(max(t, 1.0)) / np.maximum(plays, 1)), plays == 0)
+        return _first_untried(
+            kl_index(mean, np.log(max(t, 1.0)) / np.maximum(plays, 1)), plays == 0
+        )
 
     return _every_round(index, _silent, means, horizon, runs, rng)
 
 
-def thompson(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+def thompson(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
     """Agrawal & Goyal (2012): Beta posteriors from a uniform prior."""
 
     def index(mean: np.ndarray, plays: np.ndarray, t: float) -> np.ndarray:
@@ -278,8 +332,12 @@ def thompson(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, 
     return _every_round(index, _silent, means, horizon, runs, rng)
 
 
-def ldp_ucb(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
-    """Ren et al. (2020), LDP-UCB-L; with Gaussian noise of standard deviation s, mean + sqrt((2 + 8 s^2) ln t / N)."""
+def ldp_ucb(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Ren et al. (2020), LDP-UCB-L; with Gaussian noise of standard deviation s, mean + sqrt((2 + 8
+    s^2) ln t / N).
+    """
     heavy = isinstance(budget, PureDP)
     scale = laplace_scale(budget) if heavy else gaussian_std(budget)
 
@@ -289,32 +347,49 @@ def ldp_ucb(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, r
     def index(mean: np.ndarray, plays: np.ndarray, t: float) -> np.ndarray:
         pressure = np.log(max(t, 1.0)) / np.maximum(plays, 1)
         forced = (plays <= 4 * np.log(t + 1)) | (plays == 0) if heavy else plays == 0
-        bonus = np.sqrt(2 * pressure) + np.sqrt(32 * scale**2 * pressure) if heavy else np.sqrt((2 + 8 * scale**2) * pressure)
+        bonus = (
+            np.sqrt(2 * pressure) + np.sqrt(32 * scale**2 * pressure)
+            if heavy
+            else np.sqrt((2 + 8 * scale**2) * pressure)
+        )
         return _first_untried(mean + bonus, forced)
 
     return _every_round(index, noise, means, horizon, runs, rng)
 
 
-def lazy_dp_ts(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
-    """Hu & Hegde (2022), Lazy-DP-TS: an arm's mean is replaced whenever it has twice as many fresh rewards as in its last batch."""
+def lazy_dp_ts(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Hu & Hegde (2022), Lazy-DP-TS: an arm's mean is replaced whenever it has twice as many fresh
+    rewards as in its last batch.
+    """
     scale, shape, every = laplace_scale(budget), (runs, len(means)), np.arange(runs)
     mean, batch, fresh, total, plays = (np.zeros(shape) for _ in range(5))
     for t in range(horizon):
         size = np.maximum(batch, 1)
         raised = np.clip(mean + 3 * np.log(max(t, 1)) * scale / size, 0, 1)
-        arm = np.argmax(_first_untried(rng.beta(raised * batch + 1, (1 - raised) * batch + 1), batch == 0), axis=1)
+        arm = np.argmax(
+            _first_untried(rng.beta(raised * batch + 1, (1 - raised) * batch + 1), batch == 0),
+            axis=1,
+        )
         total[every, arm] += rng.random(runs) < means[arm]
         fresh[every, arm] += 1
         plays[every, arm] += 1
         full = fresh >= np.maximum(2 * batch, 1)
-        mean = np.where(full, (total + scale * rng.laplace(size=shape)) / np.maximum(fresh, 1), mean)
+        mean = np.where(
+            full, (total + scale * rng.laplace(size=shape)) / np.maximum(fresh, 1), mean
+        )
         batch = np.where(full, fresh, batch)
         total, fresh = np.where(full, 0, total), np.where(full, 0, fresh)
     return plays @ (means.max() - means)
 
 
-def fixed_linucb(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
-    """Abbasi-Yadkori, Pál & Szepesvári (2011), Theorem 2, with lambda = |theta| = 1, on the registered example's arms."""
+def fixed_linucb(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Abbasi-Yadkori, Pál & Szepesvári (2011), Theorem 2, with lambda = |theta| = 1, on the
+    registered example's arms.
+    """
     arms = np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]])
     v, b, regret = np.tile(np.eye(2), (runs, 1, 1)), np.zeros((runs, 2)), np.zeros(runs)
     for _ in range(horizon):
@@ -330,16 +405,21 @@ def fixed_linucb(budget: Budget | None, means: np.ndarray, horizon: int, runs: i
     return regret
 
 
-# Noisy batch losses -------------------------------------------------------------------------------------------------------
+# Noisy batch losses --------------------------------------------------------------------------
 
-# Yields the arms of all runs, shape (runs,), and is sent their losses; told K, runs, and scale and variance of a loss's noise.
+# Yields the arms of all runs, shape (runs,), and is sent their losses; told K, runs, and scale and
+# variance of a loss's noise.
 Learner = Generator[np.ndarray, np.ndarray, None]
 
 
 def _in_batches(learner: Callable[..., Learner]) -> Reference:
-    """Faster Rates for Private Adversarial Bandits, Algorithm 1: one arm per batch, then its mean loss plus noise."""
+    """Faster Rates for Private Adversarial Bandits, Algorithm 1: one arm per batch, then its mean
+    loss plus noise.
+    """
 
-    def play(budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator) -> np.ndarray:
+    def play(
+        budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+    ) -> np.ndarray:
         gaussian = isinstance(budget, ZCDP)
         scale = gaussian_std(budget) if gaussian else laplace_scale(budget)
         size = max(int(np.ceil(scale - 1e-9)), 1)
@@ -409,7 +489,9 @@ def exp3_ix(k: int, runs: int, s: float, variance: float, rng: np.random.Generat
 
 
 def htinf(k: int, runs: int, s: float, variance: float, rng: np.random.Generator) -> Learner:
-    """Huang, Dai & Huang (2022), Algorithm 1 with alpha = 2 and sigma^2 = 1 + the variance of the noise."""
+    """Huang, Dai & Huang (2022), Algorithm 1 with alpha = 2 and sigma^2 = 1 + the variance of the
+    noise.
+    """
     losses, every, t, sigma = np.zeros((runs, k)), np.arange(runs), 1, np.sqrt(1 + variance)
     while True:
         p = _tsallis_leader(losses / (sigma * np.sqrt(t)))
@@ -422,7 +504,9 @@ def htinf(k: int, runs: int, s: float, variance: float, rng: np.random.Generator
 
 
 def tsallis_inf(k: int, runs: int, s: float, variance: float, rng: np.random.Generator) -> Learner:
-    """Zimmert & Seldin (2021), importance weighting: x_i = 4 / (eta_t (L_i + nu))^2 with eta_t = 2 / sqrt(t)."""
+    """Zimmert & Seldin (2021), importance weighting: x_i = 4 / (eta_t (L_i + nu))^2 with eta_t = 2
+    / sqrt(t).
+    """
     losses, every, t = np.zeros((runs, k)), np.arange(runs), 1
     while True:
         p = _tsallis_leader(losses / np.sqrt(t))

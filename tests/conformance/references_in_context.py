@@ -1,4 +1,6 @@
-"""Textbook implementations of the policies that take contexts: ``linear_walks`` of the algorithms' tests, in one fixed table."""
+"""Textbook implementations of the policies that take contexts: ``linear_walks`` of the algorithms'
+tests, in one fixed table.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ WORLD = walks.problem(HORIZON, 3, DIMENSION)
 
 
 class Table(NamedTuple):
-    """How a policy is configured for its reference, and ``play(budget, rng)``, the regret of one run of that."""
+    """How a policy is configured for its reference, and ``play(budget, rng)``, the regret of one
+    run of that.
+    """
 
     arguments: Callable[[Budget | None, int], dict[str, Any]]
     play: Callable[[Budget | None, np.random.Generator], float]
@@ -59,14 +63,24 @@ def thompson(budget: Budget | None, rng: np.random.Generator) -> float:
 
 def oful(budget: Budget | None, rng: np.random.Generator) -> float:
     added = noise(budget, rng, walks.changes(HORIZON, DIMENSION))
-    return WORLD.regret(walks.oful(WORLD, added.values, walks.tight_radius(added.norm, failure(budget))))
+    return WORLD.regret(
+        walks.oful(WORLD, added.values, walks.tight_radius(added.norm, failure(budget)))
+    )
 
 
 def dgs(budget: Budget | None, rng: np.random.Generator) -> float:
     epsilon = budget.epsilon if isinstance(budget, PureDP) else math.inf
 
     def radius(t: int) -> float:
-        return dgs_walks.eq_4(t, horizon=HORIZON, epsilon=epsilon, d=DIMENSION, zeta=walks.DELTA, size=0.5, scatter=0.5)
+        return dgs_walks.eq_4(
+            t,
+            horizon=HORIZON,
+            epsilon=epsilon,
+            d=DIMENSION,
+            zeta=walks.DELTA,
+            size=0.5,
+            scatter=0.5,
+        )
 
     arms, _ = dgs_walks.walk(
         WORLD.contexts,

@@ -1,6 +1,8 @@
-"""Textbook implementations of the policies that hear experts, in plain NumPy, on one fixed table of advice and rewards.
+"""Textbook implementations of the policies that hear experts, in plain NumPy, on one fixed table of
+advice and rewards.
 
-``PLAYS[name](budget, runs, rng)`` returns the regret of each run against the best expert; all runs are played at a time.
+``PLAYS[name](budget, runs, rng)`` returns the regret of each run against the best expert; all runs
+are played at a time.
 """
 
 from __future__ import annotations
@@ -27,7 +29,11 @@ BATCH, RATE, MIXING = 8, 0.2, 0.1
 def _arguments(name: str) -> dict[str, Any]:
     if name == "LocalEXP4":
         return {"horizon": HORIZON, "rate": RATE, "mixing": MIXING}
-    return {"horizon": HORIZON, "rate": RATE, "mixing": MIXING, "batch": BATCH} if "EXP4" in name else {}
+    return (
+        {"horizon": HORIZON, "rate": RATE, "mixing": MIXING, "batch": BATCH}
+        if "EXP4" in name
+        else {}
+    )
 
 
 def _std(budget: Budget | None) -> tuple[float, Callable[..., np.ndarray]]:
@@ -38,7 +44,9 @@ def _std(budget: Budget | None) -> tuple[float, Callable[..., np.ndarray]]:
 
 
 def _exp4(kind: str, budget: Budget | None, runs: int, rng: np.random.Generator) -> np.ndarray:
-    """EXP4 (Auer et al. 2002, Figure 4.1) with batches as in Algorithms 2, 6 and 7 of Faster Rates for Private Adversarial Bandits."""
+    """EXP4 (Auer et al. 2002, Figure 4.1) with batches as in Algorithms 2, 6 and 7 of Faster Rates
+    for Private Adversarial Bandits.
+    """
     every, reward = np.arange(runs), np.zeros(runs)
     losses = np.zeros((runs, EXPERTS))
     batch = 1 if kind == "local" else BATCH
@@ -75,8 +83,12 @@ def _exp4(kind: str, budget: Budget | None, runs: int, rng: np.random.Generator)
     return BEST - reward
 
 
-def _over_experts(learner: Callable[..., Learner], budget: Budget | None, runs: int, rng: np.random.Generator) -> np.ndarray:
-    """Algorithms 1 and 5: follow one expert per batch, and tell the learner the batch's mean loss plus noise."""
+def _over_experts(
+    learner: Callable[..., Learner], budget: Budget | None, runs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Algorithms 1 and 5: follow one expert per batch, and tell the learner the batch's mean loss
+    plus noise.
+    """
     scale, noise = _std(budget)
     variance = 1 if isinstance(budget, ZCDP) else 2
     size = max(int(np.ceil(scale - 1e-9)), 1)

@@ -1,4 +1,6 @@
-"""The compiled loop and ``pull``/``update`` by hand on the same random streams; as a script, prints what both play as JSON."""
+"""The compiled loop and ``pull``/``update`` by hand on the same random streams; as a script, prints
+what both play as JSON.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +27,31 @@ def table(policy: Policy, rounds: int = ROUNDS) -> Table:
     """Rewards 0 or 1 of a kind that the policy meets; sums of them are exact in any order."""
     rng, contexts = np.random.default_rng(1), contexts_of(policy)
     if contexts is None or isinstance(policy, AdvicePolicy):
-        rewards = (rng.random((rounds, policy.n_arms)) < [0.7, 0.5, 0.3][: policy.n_arms]).astype(float)
-        return RewardTable(rewards) if contexts is None else AdviceTable(contexts[:rounds].swapaxes(1, 2), rewards)
+        rewards = (rng.random((rounds, policy.n_arms)) < [0.7, 0.5, 0.3][: policy.n_arms]).astype(
+            float
+        )
+        return (
+            RewardTable(rewards)
+            if contexts is None
+            else AdviceTable(contexts[:rounds].swapaxes(1, 2), rewards)
+        )
     contexts = contexts[:rounds]
     means = 0.5 + 0.5 * contexts[:, :, 0]
     return ContextTable(contexts, (rng.random(means.shape) < means).astype(float), means)
 
 
 class Run:
-    """The compiled loop in a table, from the start and in pieces; ``loop`` is another one than the policy's own."""
+    """The compiled loop in a table, from the start and in pieces; ``loop`` is another one than the
+    policy's own.
+    """
 
-    def __init__(self, policy: Policy, world: Table, rngs: list[np.random.Generator], loop: Kernel | None = None) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        world: Table,
+        rngs: list[np.random.Generator],
+        loop: Kernel | None = None,
+    ) -> None:
         self.policy, self.world, self.rngs = policy, world, rngs
         self.raw, self.public, self.wall = policy.new_state()
         self.tally = new_tally(np.array([world.horizon]), policy.n_arms)
@@ -49,7 +65,9 @@ class Run:
             return self.loop(*state, self.tally, bounds, horizon, pause, 1 << 62, *self.rngs)
         view = np.zeros((self.policy.n_arms, self.policy.dimension))
         seen = np.zeros_like(view)
-        return self.loop(*state, np.zeros(0), self.tally, view, seen, True, bounds, horizon, pause, *self.rngs)
+        return self.loop(
+            *state, np.zeros(0), self.tally, view, seen, True, bounds, horizon, pause, *self.rngs
+        )
 
     @property
     def rounds(self) -> int:
@@ -64,7 +82,16 @@ def loop_in(policy: Policy, kind: type[Table]) -> Kernel:
 def looped(policy: Policy, world: Table, *, round_by_round: bool = False) -> list[int]:
     """The arms that the loop plays."""
     horizon = world.horizon
-    run = play(policy, world, horizon, 0, SEED, np.array([horizon]), round_by_round=round_by_round, trace=True)
+    run = play(
+        policy,
+        world,
+        horizon,
+        0,
+        SEED,
+        np.array([horizon]),
+        round_by_round=round_by_round,
+        trace=True,
+    )
     arms = run.tally.trace
     assert np.bincount(arms, minlength=policy.n_arms).tolist() == run.tally.counts.tolist()
     return arms.tolist()
@@ -98,4 +125,11 @@ def both(case: Case, rounds: int = ROUNDS) -> tuple[list[int], list[int]]:
 
 
 if __name__ == "__main__":
-    print(json.dumps({str(case): both(case, 600 if case.cls.card.learns_at_once else ROUNDS) for case in CASES}))
+    print(
+        json.dumps(
+            {
+                str(case): both(case, 600 if case.cls.card.learns_at_once else ROUNDS)
+                for case in CASES
+            }
+        )
+    )

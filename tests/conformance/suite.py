@@ -1,9 +1,11 @@
-"""What the conformance suite runs on: every registered policy, and what an algorithm may add about itself.
+"""What the conformance suite runs on: every registered policy, and what an algorithm may add about
+itself.
 
-A registered class is in the suite by being registered.  What the registry cannot know stands in tables: ``REFERENCES`` in
-``references.py``, where every class needs a textbook implementation, of which ``test_open_channel`` reminds; ``SMALL``, for classes
-whose example releases late; ``VARIANTS``, for arguments that make another algorithm of a class; ``MAPPED``, for those whose statistic is
-a linear map of sums; and ``BOUNDS``, for those with a published regret theorem.
+A registered class is in the suite by being registered.  What the registry cannot know stands in
+tables: ``REFERENCES`` in ``references.py``, where every class needs a textbook implementation, of
+which ``test_open_channel`` reminds; ``SMALL``, for classes whose example releases late;
+``VARIANTS``, for arguments that make another algorithm of a class; ``MAPPED``, for those whose
+statistic is a linear map of sums; and ``BOUNDS``, for those with a published regret theorem.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from dpbandits.privacy.ledger import DRAWS, LINES, RELEASES, WHOLE
 
 # Constructor arguments that make a small instance release sooner than its example.
 SMALL: dict[str, dict[str, Any]] = {
-    name: {"failure_probability": 0.9} for name in ("DPSE", "GOPE", "AdaCGOPE", "AdaRGOPEVar", "OutputGOPE", "HannaGOPE", "DPDPE")
+    name: {"failure_probability": 0.9}
+    for name in ("DPSE", "GOPE", "AdaCGOPE", "AdaRGOPEVar", "OutputGOPE", "HannaGOPE", "DPDPE")
 } | {name: {"batch": 4} for name in ("EXP4", "BatchedEXP4", "FrozenEXP4")}
 
 # Arguments of further cases, in the suite as ``Class/value``.
@@ -36,13 +39,14 @@ VARIANTS: dict[str, list[tuple[str, Any]]] = {
     "ExpertConversion": [("learner", "exp3"), ("learner", "ftpl")],
 }
 
-# Records of different arms move a linear map of sums differently far: the bound is that of the arm that moves it most, and is attained
-# up to the rounding of the map.
+# Records of different arms move a linear map of sums differently far: the bound is that of the arm
+# that moves it most, and is attained up to the rounding of the map.
 MAPPED = {"AdaCGOPE", "AdaCGOPE/published", "OutputGOPE"}
 ROUNDING = 1e-9
 
-# Their sums weigh every record differently.  A realised sensitivity is that of the record of the batch which moves the sums farthest;
-# a sensitivity for the worst case is attained where there is one.
+# Their sums weigh every record differently.  A realised sensitivity is that of the record of the
+# batch which moves the sums farthest; a sensitivity for the worst case is attained where there is
+# one.
 REALISED = {"EXP4", "FrozenEXP4"}
 WORST = {"BatchedEXP4", "BatchedEXP4/improved"}
 
@@ -54,7 +58,9 @@ def theorem_10(policy: Policy, gaps: np.ndarray, horizon: int) -> float:
     """Azize & Basu (2024), Theorem 10, for rewards in [0, 1] and beta > 3."""
     assert isinstance(policy.budget, ZCDP)
     beta, log = policy.params.optimism, np.log(horizon)
-    per_arm = 8 * beta / gaps * log + 8 * np.sqrt(beta / policy.budget.rho * log) + 2 * beta / (beta - 3)
+    per_arm = (
+        8 * beta / gaps * log + 8 * np.sqrt(beta / policy.budget.rho * log) + 2 * beta / (beta - 3)
+    )
     return float(per_arm.sum())
 
 
@@ -66,7 +72,9 @@ class Bound(NamedTuple):
     value: Callable[[Policy, np.ndarray, int], float]
 
 
-BOUNDS: dict[str, Bound] = {"AdaCUCB": Bound({"beta": 3.5}, [ZCDP(0.01), ZCDP(0.1), ZCDP(1.0)], theorem_10)}
+BOUNDS: dict[str, Bound] = {
+    "AdaCUCB": Bound({"beta": 3.5}, [ZCDP(0.01), ZCDP(0.1), ZCDP(1.0)], theorem_10)
+}
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,12 @@ class Case:
     variant: tuple[tuple[str, Any], ...] = ()
 
     def make(self, **options: Any) -> Policy:
-        given = {**self.cls.example, **SMALL.get(self.cls.__name__, {}), **dict(self.variant), **options}
+        given = {
+            **self.cls.example,
+            **SMALL.get(self.cls.__name__, {}),
+            **dict(self.variant),
+            **options,
+        }
         return self.cls(**given, budget=self.budget)
 
     def under(self, budget: Budget | None) -> Case:
@@ -105,7 +118,8 @@ CASES = [
     for variant in ((), *((argument,) for argument in VARIANTS.get(cls.__name__, [])))
     for budget in (*cls.example_budgets(), None)
 ]
-CLAIMED = [case for case in CASES if not case.cls.card.void]  # all but what is here to be reproduced without its claim
+# all but what is here to be reproduced without its claim
+CLAIMED = [case for case in CASES if not case.cls.card.void]
 PRIVATE = [case for case in CLAIMED if case.budget is not None]
 FIRST_OF_CLASS = [next(case for case in CASES if case.cls is cls) for cls in registered().values()]
 EPISODIC = [case for case in FIRST_OF_CLASS if not case.cls.card.learns_at_once]
@@ -123,7 +137,8 @@ def _features(n_arms: int, dimension: int, corners: bool) -> np.ndarray:
     if corners:
         return rng.choice([-1.0, 1.0], (ROUNDS, n_arms, dimension)) / np.sqrt(dimension)
     x = rng.standard_normal((ROUNDS, n_arms, dimension))
-    # Shorter than one: at length one the first determinants are powers of two, and whether they have doubled is a matter of rounding.
+    # Shorter than one: at length one the first determinants are powers of two, and whether they
+    # have doubled is a matter of rounding.
     return x / np.linalg.norm(x, axis=2, keepdims=True) * rng.uniform(0.5, 0.9, (ROUNDS, n_arms, 1))
 
 
@@ -131,19 +146,27 @@ def _features(n_arms: int, dimension: int, corners: bool) -> np.ndarray:
 def _advice(n_arms: int, n_experts: int, corners: bool) -> np.ndarray:
     rng = np.random.default_rng([3, n_arms, n_experts])
     if corners:
-        return np.moveaxis(np.eye(n_arms)[rng.integers(0, n_arms, (ROUNDS, n_experts))], 1, 2).copy()
+        return np.moveaxis(
+            np.eye(n_arms)[rng.integers(0, n_arms, (ROUNDS, n_experts))], 1, 2
+        ).copy()
     return np.moveaxis(rng.dirichlet(np.ones(n_arms), (ROUNDS, n_experts)), 1, 2).copy()
 
 
 def contexts_of(policy: Policy, *, corners: bool = False) -> np.ndarray | None:
-    """Public contexts for ``ROUNDS`` rounds, the same in every call: shape (ROUNDS, K, d), or None for policies that take none.
+    """Public contexts for ``ROUNDS`` rounds, the same in every call: shape (ROUNDS, K, d), or None
+    for policies that take none.
 
-    ``corners`` are of length one and the longest vectors in the L1 norm, too: a reward moves x * reward the farthest there.  Advice stands
-    here as kernels see it, shape (ROUNDS, K, N); at its corners every expert is certain.
+    ``corners`` are of length one and the longest vectors in the L1 norm, too: a reward moves x *
+    reward the farthest there.  Advice stands here as kernels see it, shape (ROUNDS, K, N); at its
+    corners every expert is certain.
     """
     if isinstance(policy, AdvicePolicy):
         return _advice(policy.n_arms, policy.n_experts, corners)
-    return _features(policy.n_arms, policy.dimension, corners) if isinstance(policy, ContextualPolicy) else None
+    return (
+        _features(policy.n_arms, policy.dimension, corners)
+        if isinstance(policy, ContextualPolicy)
+        else None
+    )
 
 
 def shown(policy: Policy, view: np.ndarray) -> np.ndarray:
@@ -154,7 +177,9 @@ def shown(policy: Policy, view: np.ndarray) -> np.ndarray:
 def pull(policy: Policy) -> Decision:
     """``pull`` with the contexts of the round, where the policy takes any."""
     contexts = contexts_of(policy)
-    return policy.pull(None if contexts is None else shown(policy, contexts[policy._progress.pulls % ROUNDS]))
+    return policy.pull(
+        None if contexts is None else shown(policy, contexts[policy._progress.pulls % ROUNDS])
+    )
 
 
 def over(cases: Iterable[Case]) -> pytest.MarkDecorator:
@@ -172,11 +197,13 @@ class Release(NamedTuple):
 
 
 class Walk:
-    """An algorithm driven kernel by kernel: one public side, and a private side for each of several worlds.
+    """An algorithm driven kernel by kernel: one public side, and a private side for each of several
+        worlds.
 
-    ``choose``, ``hold``, ``see``, ``due``, ``part``, ``sensitivity``, ``estimate``, ``collect`` and ``summarise`` are held to leave the
-    public side as it is.  Releases are the statistics of the first world, or where the policy has a counter their sum so far, plus
-    noise, or arbitrary numbers where ``noise`` is large.  ``spoil`` puts NaN into working memory before every call.
+    ``choose``, ``hold``, ``see``, ``due``, ``part``, ``sensitivity``, ``estimate``, ``collect`` and
+    ``summarise`` are held to leave the public side as it is.  Releases are the statistics of the
+    first world, or where the policy has a counter their sum so far, plus noise, or arbitrary
+    numbers where ``noise`` is large.  ``spoil`` puts NaN into working memory before every call.
     """
 
     def __init__(
@@ -199,7 +226,9 @@ class Walk:
         self.sum = np.zeros_like(self.wall.statistic)
 
     def step(self, rewards: Callable[[int, int, int], list[float]]) -> Release | None:
-        """Play one choice to its end; ``rewards(first, arm, n)`` gives the sum of n rewards in each world."""
+        """Play one choice to its end; ``rewards(first, arm, n)`` gives the sum of n rewards in each
+        world.
+        """
         choice_rng = self.rng if self.policy.card.randomised else None
         view = self._view(choice_rng)
         self._call("prepare", self.params, self.public, view, choice_rng)
@@ -216,7 +245,9 @@ class Walk:
         self.arms = np.append(self.arms, np.full(n, arm))
         return self._cross() if self._read("due", self.params, self.public) else None
 
-    def until(self, releases: int, rewards: Callable[[int, int, int], list[float]]) -> list[Release]:
+    def until(
+        self, releases: int, rewards: Callable[[int, int, int], list[float]]
+    ) -> list[Release]:
         """Play until there have been so many releases, or ``ROUNDS`` rounds; at least one release."""
         seen: list[Release] = []
         while len(seen) < releases and self.rounds < ROUNDS:
@@ -265,9 +296,15 @@ class Walk:
 
 
 def frozen(state: Any) -> tuple[bytes, ...]:
-    """The bytes of a named tuple of arrays and numbers, without ``scratch``: working memory that nobody reads between two calls."""
+    """The bytes of a named tuple of arrays and numbers, without ``scratch``: working memory that
+    nobody reads between two calls.
+    """
     names = getattr(state, "_fields", [""] * len(state))
-    return tuple(np.asarray(array).tobytes() for name, array in zip(names, state, strict=True) if name != "scratch")
+    return tuple(
+        np.asarray(array).tobytes()
+        for name, array in zip(names, state, strict=True)
+        if name != "scratch"
+    )
 
 
 def snapshot(policy: Policy) -> dict[str, Any]:
@@ -277,7 +314,12 @@ def snapshot(policy: Policy) -> dict[str, Any]:
     return {
         "raw": frozen(policy._raw),
         "public": frozen(policy._public),
-        "wall": (*frozen(wall[3:6]), *frozen(wall.ledger), *frozen(wall.running), wall.base.tobytes()),
+        "wall": (
+            *frozen(wall[3:6]),
+            *frozen(wall.ledger),
+            *frozen(wall.running),
+            wall.base.tobytes(),
+        ),
         "progress": _comparable(policy),
         "streams": copy.deepcopy(streams),
         "last": policy._last and policy._last.number,
@@ -288,7 +330,12 @@ def _comparable(policy: Policy) -> dict[str, Any]:
     """The progress of a policy, with bytes in place of arrays."""
     progress = vars(policy._progress.copy())
     views = {number: view.tobytes() for number, view in progress["contexts"].items()}
-    return {**progress, "contexts": views, "weights": progress["weights"].tobytes(), "standing": repr(progress["standing"])}
+    return {
+        **progress,
+        "contexts": views,
+        "weights": progress["weights"].tobytes(),
+        "standing": repr(progress["standing"]),
+    }
 
 
 def releases(policy: Policy) -> int:

@@ -1,8 +1,10 @@
-"""Audit: what an attack on the releases, or on the arms alone, can measure stays below the claim; planted bugs do not.
+"""Audit: what an attack on the releases, or on the arms alone, can measure stays below the claim;
+planted bugs do not.
 
-Two worlds differ in the row of the first person, all lo or all hi; in every other row the arms tie.  The white-box attacker sees the
-first releases, all of them where noise is correlated, the black-box attacker how often each arm was played.  The runs are enough to
-see half the noise: it doubles the loss, and the bounds reach about nine tenths of the truth.
+Two worlds differ in the row of the first person, all lo or all hi; in every other row the arms tie.
+The white-box attacker sees the first releases, all of them where noise is correlated, the black-box
+attacker how often each arm was played.  The runs are enough to see half the noise: it doubles the
+loss, and the bounds reach about nine tenths of the truth.
 """
 
 from __future__ import annotations
@@ -36,8 +38,9 @@ PLANNED: dict[str, dict[str, Any]] = {  # arguments for few releases
     "AdaCOFUL": {"horizon": 16, "growth": 0.5},
     "LinearThompson": {"horizon": 16},
     "PrivateLinUCB": {"horizon": 16},
-    # Noise is that of the farthest possible movement, which the first person's record makes: play follows the experts, who agree on an
-    # arm; and where noise is for the worst case, there is one arm.
+    # Noise is that of the farthest possible movement, which the first person's record makes: play
+    # follows the experts, who agree on an arm; and where noise is for the worst case, there is one
+    # arm.
     "EXP4": {"batch": 2, "mixing": 0.0},
     "BatchedEXP4": {"batch": 2, "n_arms": 1, "mixing": 1.0},
     "FrozenEXP4": {"batch": 2, "mixing": 0.0},
@@ -90,8 +93,9 @@ def forgets_nothing(params, raw, public, statistic):
 def audible(case: Case) -> Policy:
     """A policy with a claim of a size that so many runs can test: (1, 1e-5)-DP is mu = 0.27 only.
 
-    Running sums are planned for few releases, all of which the attacker sees; under pure DP they have one coordinate, because the
-    loss of several adds up only where all of their noises are extreme, which is too rare to be seen.
+    Running sums are planned for few releases, all of which the attacker sees; under pure DP they
+    have one coordinate, because the loss of several adds up only where all of their noises are
+    extreme, which is too rare to be seen.
     """
     budget = ApproxDP(5.0, 1e-5) if isinstance(case.budget, ApproxDP) else case.budget
     options = dict(PLANNED.get(case.cls.__name__, {}))
@@ -100,7 +104,9 @@ def audible(case: Case) -> Policy:
     return case.under(budget).make(**options)
 
 
-def loop_of(policy: Policy, kind: type[RewardTable | ContextTable | AdviceTable], planted: Kernel | None) -> Kernel:
+def loop_of(
+    policy: Policy, kind: type[RewardTable | ContextTable | AdviceTable], planted: Kernel | None
+) -> Kernel:
     """The compiled loop over tables, with another mechanism at the wall where one is planted."""
     if planted is None:
         return loop_in(policy, kind)
@@ -109,10 +115,23 @@ def loop_of(policy: Policy, kind: type[RewardTable | ContextTable | AdviceTable]
     cross = bind(steps._cross, **{name: k[name] for name in names}, disclose=planted)
     if kind is RewardTable:
         own = {name: k[name] for name in ("prepare", "choose", "hold", "note", "collect", "due")}
-        return bind(loops._arms, **own, cross=cross, clipped=bind(loops._clipped, draw=world.draw), regret=world.regret)
+        return bind(
+            loops._arms,
+            **own,
+            cross=cross,
+            clipped=bind(loops._clipped, draw=world.draw),
+            regret=world.regret,
+        )
     own = {name: k[name] for name in ("see", "prepare", "choose", "note", "collect", "due")}
     distance_to = bind(contexts._distance_to, estimate=k["estimate"])
-    play = bind(contexts._play, **own, show=world.show, answer=world.answer, cross=cross, distance_to=distance_to)
+    play = bind(
+        contexts._play,
+        **own,
+        show=world.show,
+        answer=world.answer,
+        cross=cross,
+        distance_to=distance_to,
+    )
     return bind(contexts._contexts, play=play)
 
 
@@ -142,7 +161,9 @@ def canary(n_arms: int) -> tuple[RewardTable, RewardTable]:
 
 @cache
 def canary_in_context(dimension: int) -> list[ContextTable]:
-    """The first person's features are those of all arms; whatever is chosen later adds nothing to the sums."""
+    """The first person's features are those of all arms; whatever is chosen later adds nothing to
+    the sums.
+    """
     contexts = contexts_of(dpbandits.LinUCB(3, dimension), corners=True)
     assert contexts is not None
     contexts = contexts[:PLAYED].copy()
@@ -153,8 +174,12 @@ def canary_in_context(dimension: int) -> list[ContextTable]:
 
 
 @cache
-def canary_with_advice(n_arms: int, n_experts: int, batch: int, rounds: int) -> tuple[AdviceTable, AdviceTable]:
-    """The first person of every batch is a canary; all experts are certain of arm 0, and after the first batch each of another one."""
+def canary_with_advice(
+    n_arms: int, n_experts: int, batch: int, rounds: int
+) -> tuple[AdviceTable, AdviceTable]:
+    """The first person of every batch is a canary; all experts are certain of arm 0, and after the
+    first batch each of another one.
+    """
     advice = np.eye(n_arms)[np.arange(n_experts) % n_arms * np.ones((rounds, 1), int)]
     advice[: rounds if rounds > PLAYED else batch] = np.eye(n_arms)[0]
     worlds = []
@@ -167,23 +192,33 @@ def canary_with_advice(n_arms: int, n_experts: int, batch: int, rounds: int) -> 
 
 @kernel
 def _recording(running, family, scale, statistic, release, rng):
-    """Keep every release in a row of the memory, which nobody else uses where releases are independent."""
+    """Keep every release in a row of the memory, which nobody else uses where releases are
+    independent.
+    """
     mechanism(running, family, scale, statistic, release, rng)
     for i in range(release.size):
         running.memory[running.clock[0], i] = release[i]
     running.clock[0] += 1
 
 
-def observe_with_advice(policy: AdvicePolicy, planted: Kernel, later: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The same for policies whose batches are alike, and independent: those of one run stand for many first ones."""
+def observe_with_advice(
+    policy: AdvicePolicy, planted: Kernel, later: int
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The same for policies whose batches are alike, and independent: those of one run stand for
+    many first ones.
+    """
     released, counted = [], []
     rngs = [np.random.default_rng([7, k]) for k in range(3)]
     loop = loop_of(policy, AdviceTable, bind(_recording, mechanism=planted))
     batch, size = policy.batch, policy._wall.statistic.size
     shape = policy.n_arms, policy.n_experts, batch
-    for many, few in zip(canary_with_advice(*shape, BATCHES * batch), canary_with_advice(*shape, PLAYED), strict=True):
+    for many, few in zip(
+        canary_with_advice(*shape, BATCHES * batch), canary_with_advice(*shape, PLAYED), strict=True
+    ):
         run = Run(policy, many, rngs, loop)
-        run.wall = run.wall._replace(running=run.wall.running._replace(memory=np.zeros((BATCHES, size))))
+        run.wall = run.wall._replace(
+            running=run.wall.running._replace(memory=np.zeros((BATCHES, size)))
+        )
         while run.until(many.horizon) == loops.LEDGER_FULL:
             run.wall = run.wall._replace(ledger=grown(run.wall.ledger))
         assert run.wall.running.clock[0] == BATCHES
@@ -197,8 +232,12 @@ def observe_with_advice(policy: AdvicePolicy, planted: Kernel, later: int) -> tu
     return released, counted
 
 
-def observe(policy: Policy, seen: int, later: int, planted: Kernel | None = None) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """For both worlds: the first releases of every run, shape (RUNS, seen * n), and the arms' shares, shape (RUNS, K)."""
+def observe(
+    policy: Policy, seen: int, later: int, planted: Kernel | None = None
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """For both worlds: the first releases of every run, shape (RUNS, seen * n), and the arms'
+    shares, shape (RUNS, K).
+    """
     if policy._counter() is not None:
         return observe_sums(policy, planted or disclose)
     if isinstance(policy, AdvicePolicy):
@@ -268,7 +307,9 @@ HALVED = [case for case in PRIVATE if isinstance(case.budget, ZCDP | PureDP)]
 def test_half_the_noise_is_caught(case: Case):
     policy = audible(case)
     promised, bound = claim(policy)
-    vars(policy)["channel"] = dataclasses.replace(policy.channel, multiplier=policy.channel.multiplier / 2)
+    vars(policy)["channel"] = dataclasses.replace(
+        policy.channel, multiplier=policy.channel.multiplier / 2
+    )
     released, _ = observe(policy, 1, 0)
     assert lower_bound(*released, bound, ALPHA) > promised
 
@@ -276,7 +317,8 @@ def test_half_the_noise_is_caught(case: Case):
 @pytest.mark.parametrize("planted", [redraws_the_noise, forgets_the_column])
 @pytest.mark.parametrize("name", ["AdaCOFUL", "PrivateLinUCB"])
 def test_a_wrong_running_sum_is_caught(name: str, planted: Kernel):
-    # A tree's column norm is the square root of its levels, and fresh noise multiplies the loss by the root of the releases over that.
+    # A tree's column norm is the square root of its levels, and fresh noise multiplies the loss by
+    # the root of the releases over that.
     policy = getattr(dpbandits, name)(3, 2, budget=ZCDP(0.5), counter="tree", **PLANNED[name])
     released, _ = observe(policy, 1, 0, planted)
     assert lower_bound(*released, mu_bound, ALPHA) > 1.0
@@ -303,18 +345,23 @@ def test_equal_worlds_show_no_loss(bound: Bound):
 
 
 def test_a_bound_on_zcdp_covers_gaussian_noise_and_reaches_most_of_it():
-    # mu = sqrt(2 rho) = 1.  An event says less than the noise: what any threshold shows of N(1, 1) against N(0, 1) is about 0.79.
+    # mu = sqrt(2 rho) = 1.  An event says less than the noise: what any threshold shows of N(1, 1)
+    # against N(0, 1) is about 0.79.
     assert zcdp_bound(norm.cdf(-0.5), norm.sf(0.5)) == pytest.approx(0.786, abs=0.002)
     thresholds = np.linspace(-4.0, 5.0, 200)
     assert max(zcdp_bound(norm.cdf(c - 1.0), norm.sf(c)) for c in thresholds) < 1.0
 
 
 def test_bounds_cover_and_reach_the_truth():
-    # mu = 1 and epsilon = 1 by construction; 100 audits of each at alpha = 0.05 fail more than 17 times with probability below 1e-5.
+    # mu = 1 and epsilon = 1 by construction; 100 audits of each at alpha = 0.05 fail more than 17
+    # times with probability below 1e-5.
     rng = np.random.default_rng(2)
     failures, tight = {"mu": 0, "epsilon": 0}, {"mu": 0.0, "epsilon": 0.0}
     for _ in range(100):
-        for name, noise, bound in (("mu", rng.normal, mu_bound), ("epsilon", rng.laplace, epsilon_bound)):
+        for name, noise, bound in (
+            ("mu", rng.normal, mu_bound),
+            ("epsilon", rng.laplace, epsilon_bound),
+        ):
             world_0, world_1 = noise(size=(2, 2000, 1))
             found = lower_bound(world_0, world_1 + 1.0, bound, 0.05)
             failures[name] += found > 1.0

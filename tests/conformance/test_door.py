@@ -9,7 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from suite import ADVISED, CASES, CONTEXTUAL, FIRST_OF_CLASS, VIEWING, Case, frozen, over, play, pull, snapshot
+from suite import (
+    ADVISED,
+    CASES,
+    CONTEXTUAL,
+    FIRST_OF_CLASS,
+    VIEWING,
+    Case,
+    frozen,
+    over,
+    play,
+    pull,
+    snapshot,
+)
 
 import dpbandits
 from dpbandits import RDP, ZCDP, ApproxDP, ArgumentError, PureDP, UpdateError
@@ -37,7 +49,18 @@ BAD_OPTIONS: list[tuple[str, Any]] = [
     ],
     *[
         ("reward_range", value)
-        for value in ((1, 0), (0, 0), (0, math.inf), (math.nan, 1), (0,), (0, 1, 2), 3, None, "ab", (-1e308, 1e308))
+        for value in (
+            (1, 0),
+            (0, 0),
+            (0, math.inf),
+            (math.nan, 1),
+            (0,),
+            (0, 1, 2),
+            3,
+            None,
+            "ab",
+            (-1e308, 1e308),
+        )
     ],
     *[("patience", value) for value in (-1, 1.5, True, math.inf, "0")],
     *[("default_reward", value) for value in (-0.1, 1.1, math.nan, math.inf, "0", True)],
@@ -57,7 +80,12 @@ MAY_BE_ZERO = {
     "smallest_eigenvalue",
     "subgaussian",
 }
-NAMES = {"counter": "tree", "radius": "heuristic", "variant": "tight"}  # arguments that are words, and one that is allowed
+# arguments that are words, and one that is allowed
+NAMES = {
+    "counter": "tree",
+    "radius": "heuristic",
+    "variant": "tight",
+}
 
 
 def takes(case: Case, name: str) -> bool:
@@ -66,7 +94,12 @@ def takes(case: Case, name: str) -> bool:
 
 @pytest.mark.parametrize(
     ("case", "name", "value"),
-    [(case, name, value) for case in FIRST_OF_CLASS for name, value in BAD_OPTIONS if takes(case, name)],
+    [
+        (case, name, value)
+        for case in FIRST_OF_CLASS
+        for name, value in BAD_OPTIONS
+        if takes(case, name)
+    ],
     ids=lambda v: str(v)[:20],
 )
 def test_a_bad_argument_is_named_with_its_value(case: Case, name: str, value: Any):
@@ -84,10 +117,18 @@ def test_every_shared_option_is_tried():
 @over(FIRST_OF_CLASS)
 @pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, "big", None, True, [1.0]], ids=str)
 def test_every_number_of_its_own_is_checked(case: Case, value: Any):
-    defaults = {**MODEL, **RADIUS, **{name: p.default for name, p in inspect.signature(case.cls).parameters.items()}}
+    defaults = {
+        **MODEL,
+        **RADIUS,
+        **{name: p.default for name, p in inspect.signature(case.cls).parameters.items()},
+    }
     for name in set(case.make()._config) - set(SHARED) - {"n_arms", "budget"}:
         flag = isinstance(defaults[name], bool)
-        allowed = (flag and isinstance(value, bool)) or value is defaults[name] or (name in MAY_BE_ZERO and value == 0)
+        allowed = (
+            (flag and isinstance(value, bool))
+            or value is defaults[name]
+            or (name in MAY_BE_ZERO and value == 0)
+        )
         if not allowed:
             with pytest.raises(ArgumentError, match=f"^{name}"):
                 case.make(**{name: value})
@@ -109,7 +150,11 @@ def test_words_and_edges_of_linear_policies_are_checked(case: Case):
         ("ridge", 1e13),
     ):
         # Where there is no radius, there is nothing to say about it.
-        kind, told = (ArgumentError, f"^{name} must be") if name in own else (TypeError, f"takes no argument {name}")
+        kind, told = (
+            (ArgumentError, f"^{name} must be")
+            if name in own
+            else (TypeError, f"takes no argument {name}")
+        )
         with pytest.raises(kind, match=told):
             case.make(**{name: value})
     if "horizon" in own:
@@ -127,9 +172,13 @@ def test_a_running_sum_needs_a_horizon_unless_its_counter_does_not():
         assert cls(3, 2, budget=None).planned_rounds is None
     for counter in ("toeplitz", "buffered"):  # their noise is Gaussian
         for cls in (dpbandits.PrivateLinUCB, dpbandits.AdaCOFUL):
-            with pytest.raises(ArgumentError, match=r"^counter must be one of .* with Laplace noise"):
+            with pytest.raises(
+                ArgumentError, match=r"^counter must be one of .* with Laplace noise"
+            ):
                 cls(3, 2, budget=PureDP(1.0), counter=counter, horizon=100)
-    with pytest.raises(ArgumentError, match=r"^variant must be 'tight' or 'heuristic' for a PureDP budget"):
+    with pytest.raises(
+        ArgumentError, match=r"^variant must be 'tight' or 'heuristic' for a PureDP budget"
+    ):
         dpbandits.AdaCOFUL(3, 2, budget=PureDP(1.0), horizon=100, variant="published")
 
 
@@ -140,7 +189,11 @@ def test_an_unknown_argument_is_a_type_error(case: Case):
 
 
 @over(FIRST_OF_CLASS)
-@pytest.mark.parametrize("budget", [PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, 1e-5), RDP(4.0, 1.0), 1.0, "1", PureDP], ids=str)
+@pytest.mark.parametrize(
+    "budget",
+    [PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, 1e-5), RDP(4.0, 1.0), 1.0, "1", PureDP],
+    ids=str,
+)
 def test_only_budgets_that_fit_are_taken(case: Case, budget: Any):
     if type(budget) in case.cls.card.channels:
         assert case.under(budget).make().budget == budget
@@ -150,7 +203,11 @@ def test_only_budgets_that_fit_are_taken(case: Case, budget: Any):
 
 
 @over(CASES)
-@pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf, None, "1", b"1", [1.0, 2.0], 1j, np.zeros(2), {}], ids=str)
+@pytest.mark.parametrize(
+    "reward",
+    [math.nan, math.inf, -math.inf, None, "1", b"1", [1.0, 2.0], 1j, np.zeros(2), {}],
+    ids=str,
+)
 def test_a_bad_reward_changes_nothing(case: Case, reward: Any):
     policy = case.make(seed=2)
     play(policy, lambda d: 0.5, until=1)
@@ -211,7 +268,9 @@ BAD_CONTEXTS = [
 
 
 def refused(case: Case, name: str, given: Any) -> None:
-    """A view that is refused leaves the policy as it was, and what waits for its answer goes on waiting."""
+    """A view that is refused leaves the policy as it was, and what waits for its answer goes on
+    waiting.
+    """
     policy = case.make(seed=2)
     play(policy, lambda d: 0.5, until=1)
     waiting = pull(policy)
@@ -282,7 +341,9 @@ def test_advice_of_any_numeric_kind_is_taken_and_left_alone(case: Case, kind: An
 def test_advice_that_misses_one_by_rounding_is_made_to_sum_to_one(case: Case):
     policy = case.make(seed=2, choices_public=True)
     decision = policy.pull(np.full((4, 3), 0.3333333))
-    assert policy._progress.contexts[decision.number] == pytest.approx(np.full((3, 4), 1 / 3), rel=1e-15)
+    assert policy._progress.contexts[decision.number] == pytest.approx(
+        np.full((3, 4), 1 / 3), rel=1e-15
+    )
 
 
 @over([case for case in FIRST_OF_CLASS if case in ADVISED])

@@ -1,4 +1,6 @@
-"""One truth: the loop, ``pull``/``update`` by hand and plain Python play alike; sums of rewards are the sums of single ones."""
+"""One truth: the loop, ``pull``/``update`` by hand and plain Python play alike; sums of rewards are
+the sums of single ones.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,18 @@ HERE = Path(__file__).parent
 def without_numba() -> dict[str, list[list[int]]]:
     """What ``streams.py`` plays where nothing is compiled."""
     package = Path(dpbandits.__file__).parent.parent
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join([str(package), str(HERE)])}
-    run = subprocess.run([sys.executable, HERE / "streams.py"], env=environment, capture_output=True, text=True, check=True)
+    environment = {
+        **os.environ,
+        "NUMBA_DISABLE_JIT": "1",
+        "PYTHONPATH": os.pathsep.join([str(package), str(HERE)]),
+    }
+    run = subprocess.run(
+        [sys.executable, HERE / "streams.py"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return json.loads(run.stdout)
 
 
@@ -67,10 +79,13 @@ def test_sums_of_rewards_have_the_law_of_single_ones(case: Case):
 
 
 def test_the_comparison_of_laws_has_power():
-    # A sum that misses the first of its rounds loses 2 % of the reward: the size of error that the test above must see.
+    # A sum that misses the first of its rounds loses 2 % of the reward: the size of error that the
+    # test above must see.
     options = {"horizon": 4000, "runs": 1000, "record": [4000]}
     policy = dpbandits.AdaCUCB(3, budget=dpbandits.ZCDP(0.5))
     right = simulate(policy, Bernoulli([0.8, 0.5, 0.2]), seed=1, **options).runs["reward"]
-    wrong = simulate(policy, Bernoulli([0.784, 0.49, 0.196]), seed=2, round_by_round=True, **options).runs["reward"]
+    wrong = simulate(
+        policy, Bernoulli([0.784, 0.49, 0.196]), seed=2, round_by_round=True, **options
+    ).runs["reward"]
     assert ks_2samp(right, wrong).pvalue < ALPHA
     assert np.ptp(right) > 0

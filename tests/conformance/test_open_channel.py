@@ -1,4 +1,6 @@
-"""Open channel: without noise the regret is that of the textbook algorithm, and with noise that of the published private one."""
+"""Open channel: without noise the regret is that of the textbook algorithm, and with noise that of
+the published private one.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,17 @@ from dpbandits.simulation import simulate
 
 ALPHA = 1e-4
 MEANS = np.array([0.75, 0.6, 0.3])
-WRITTEN_DOWN = [case for case in CASES if isinstance(case.budget, ZCDP | PureDP | None) and case not in VIEWING]
+WRITTEN_DOWN = [
+    case for case in CASES if isinstance(case.budget, ZCDP | PureDP | None) and case not in VIEWING
+]
 WRITTEN_DOWN += [case.under(scaled(case.budget, 0.1)) for case in WRITTEN_DOWN if case.budget]
 
 
 def sizes(case: Case) -> tuple[int, int]:
     """Horizon, and runs of the reference: episodes are cheap, rounds are not."""
-    return (1200, 300) if case.cls.card.learns_at_once or case.cls.card.randomised else (20_000, 400)
+    return (
+        (1200, 300) if case.cls.card.learns_at_once or case.cls.card.randomised else (20_000, 400)
+    )
 
 
 def test_every_registered_class_has_a_reference():
@@ -33,19 +39,29 @@ def test_every_registered_class_has_a_reference():
 def test_regret_has_the_law_of_the_textbook(case: Case):
     horizon, runs = sizes(case)
     policy, budget = case.make(), case.budget
-    ours = simulate(policy, Bernoulli(MEANS), horizon=horizon, runs=4 * runs, seed=5, record=[horizon]).runs["regret"]
+    ours = simulate(
+        policy, Bernoulli(MEANS), horizon=horizon, runs=4 * runs, seed=5, record=[horizon]
+    ).runs["regret"]
     theirs = REFERENCES[case.name](budget, MEANS, horizon, runs, np.random.default_rng(6))
     assert ks_2samp(ours.round(6), theirs.round(6)).pvalue > ALPHA, (ours.mean(), theirs.mean())
 
 
 def test_the_comparison_has_power():
     # A nearly right alternative for AdaC-UCB at rho = 0.05: half the budget.
-    runs = simulate(dpbandits.AdaCUCB(3, budget=ZCDP(0.05)), Bernoulli(MEANS), horizon=20_000, runs=1600, seed=5, record=1).runs
+    runs = simulate(
+        dpbandits.AdaCUCB(3, budget=ZCDP(0.05)),
+        Bernoulli(MEANS),
+        horizon=20_000,
+        runs=1600,
+        seed=5,
+        record=1,
+    ).runs
     wrong = adac_ucb(ZCDP(0.025), MEANS, 20_000, 400, np.random.default_rng(6))
     assert ks_2samp(runs["regret"], wrong).pvalue < ALPHA
 
 
-# Policies that take contexts meet a fixed table, in which only noise and their own randomness vary: without either the regret is exact.
+# Policies that take contexts meet a fixed table, in which only noise and their own randomness vary:
+# without either the regret is exact.
 IN_CONTEXT = [case for case in CONTEXTUAL if isinstance(case.budget, ZCDP | PureDP | None)]
 IN_CONTEXT += [Case(case.cls, scaled(case.budget, 10.0)) for case in IN_CONTEXT if case.budget]
 
@@ -53,7 +69,12 @@ IN_CONTEXT += [Case(case.cls, scaled(case.budget, 10.0)) for case in IN_CONTEXT 
 def regrets(case: Case, budget: ZCDP | PureDP | None, runs: int) -> np.ndarray:
     table, horizon = ContextTable(*WORLD), len(WORLD.rewards)
     policy = Case(case.cls, budget).make(**TABLES[case.cls.__name__].arguments(budget, horizon))
-    return simulate(policy, table, horizon=horizon, runs=runs, seed=5, record=[horizon]).runs["regret"].to_numpy().round(6)
+    return (
+        simulate(policy, table, horizon=horizon, runs=runs, seed=5, record=[horizon])
+        .runs["regret"]
+        .to_numpy()
+        .round(6)
+    )
 
 
 @over(IN_CONTEXT)
@@ -83,7 +104,12 @@ WITH_ADVICE += [case.under(scaled(case.budget, 10.0)) for case in WITH_ADVICE if
 
 def regrets_with_advice(case: Case) -> np.ndarray:
     policy, table = case.make(**ARGUMENTS[case.name]), AdviceTable(ADVICE, REWARDS)
-    return simulate(policy, table, horizon=HORIZON, runs=6000, seed=5, record=[HORIZON]).runs["regret"].to_numpy().round(6)
+    return (
+        simulate(policy, table, horizon=HORIZON, runs=6000, seed=5, record=[HORIZON])
+        .runs["regret"]
+        .to_numpy()
+        .round(6)
+    )
 
 
 @over(WITH_ADVICE)
@@ -92,7 +118,13 @@ def test_regret_with_advice_has_the_law_of_the_textbook(case: Case):
     assert ks_2samp(regrets_with_advice(case), theirs.round(6)).pvalue > ALPHA, theirs.mean()
 
 
-@over([case for case in WITH_ADVICE if isinstance(case.budget, ZCDP) and case.budget.rho == 5.0 and case.name != "BatchedEXP4"])
+@over(
+    [
+        case
+        for case in WITH_ADVICE
+        if isinstance(case.budget, ZCDP) and case.budget.rho == 5.0 and case.name != "BatchedEXP4"
+    ]
+)
 def test_the_comparison_with_advice_has_power(case: Case):
     # A tenth of the budget: sqrt(10) times the noise.
     wrong = PLAYS[case.name](ZCDP(0.5), 3000, np.random.default_rng(6))

@@ -1,4 +1,6 @@
-"""Sensitivity: one changed record moves the one release that covers it, by no more than was declared."""
+"""Sensitivity: one changed record moves the one release that covers it, by no more than was
+declared.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from suite import ADVISED, CLAIMED, CONTEXTUAL, MAPPED, REALISED, ROUNDING, ROUNDS, VIEWING, WORST, Case, Walk, contexts_of, over
+from suite import (
+    ADVISED,
+    CLAIMED,
+    CONTEXTUAL,
+    MAPPED,
+    REALISED,
+    ROUNDING,
+    ROUNDS,
+    VIEWING,
+    WORST,
+    Case,
+    Walk,
+    contexts_of,
+    over,
+)
 
 import dpbandits
 from dpbandits.kernel import kernel
@@ -26,15 +42,28 @@ class Movement(NamedTuple):
 
 
 def movements(
-    policy, *, seed: int, noise: float, where: float, values: list[int], new: int | None, longer: float = 1.0
+    policy,
+    *,
+    seed: int,
+    noise: float,
+    where: float,
+    values: list[int],
+    new: int | None,
+    longer: float = 1.0,
 ) -> list[Movement]:
-    """How the record at the fraction ``where`` of a random history moves every release when it becomes ``new``.
+    """How the record at the fraction ``where`` of a random history moves every release when it
+    becomes ``new``.
 
-    Rewards are drawn from ``values``, in grid steps above the lower end; ``new`` = None turns the record to the other end.  Contexts,
-    where there are any, are ``longer`` than the policy's bound by this factor.
+    Rewards are drawn from ``values``, in grid steps above the lower end; ``new`` = None turns the
+    record to the other end.  Contexts, where there are any, are ``longer`` than the policy's bound
+    by this factor.
     """
     corners = contexts_of(policy, corners=True)
-    contexts = corners if not isinstance(policy, ContextualPolicy) else longer * policy.context_bound * corners
+    contexts = (
+        corners
+        if not isinstance(policy, ContextualPolicy)
+        else longer * policy.context_bound * corners
+    )
     lo, hi = policy.reward_range
     step = (hi - lo) / GRID
     table = np.random.default_rng([seed, 1]).choice(values, ROUNDS)
@@ -49,10 +78,18 @@ def movements(
     shift = step * float((GRID - table[row] if new is None else new) - table[row])
     walk = Walk(policy, worlds=2, noise=noise, seed=seed, contexts=contexts)
     seen = walk.until(
-        RELEASES, lambda first, arm, n: [total(first, n), total(first, n) + (shift if first <= row < first + n else 0.0)]
+        RELEASES,
+        lambda first, arm, n: [
+            total(first, n),
+            total(first, n) + (shift if first <= row < first + n else 0.0),
+        ],
     )
     return [
-        Movement(float(np.linalg.norm(r.statistics[1] - r.statistics[0], policy.channel.norm)), walk.covers(r, row), r.bound)
+        Movement(
+            float(np.linalg.norm(r.statistics[1] - r.statistics[0], policy.channel.norm)),
+            walk.covers(r, row),
+            r.bound,
+        )
         for r in seen
     ]
 
@@ -69,13 +106,17 @@ histories = {
 @over(CLAIMED)
 @given(new=st.integers(0, GRID), **histories)
 @settings(max_examples=15, deadline=None)
-def test_a_record_moves_its_own_release_by_at_most_the_bound(case: Case, seed, noise, where, lo, width, new):
+def test_a_record_moves_its_own_release_by_at_most_the_bound(
+    case: Case, seed, noise, where, lo, width, new
+):
     policy = case.make(reward_range=(lo, lo + width))
     values = list(range(GRID + 1))
     moved = movements(policy, seed=seed, noise=noise, where=where, values=values, new=new)
     assert sum(m.covered for m in moved) <= 1
     slack = CLOSE if case in VIEWING else case.rounding
-    assert all(m.distance <= m.bound * (1 + slack) if m.covered else m.distance == 0.0 for m in moved)
+    assert all(
+        m.distance <= m.bound * (1 + slack) if m.covered else m.distance == 0.0 for m in moved
+    )
 
 
 @over([case for case in CLAIMED if case.name not in MAPPED | REALISED | WORST])
@@ -85,16 +126,30 @@ def test_extremes_attain_the_bound(case: Case, seed, noise, where, lo, width):
     policy = case.make(reward_range=(lo, lo + width))
     moved = movements(policy, seed=seed, noise=noise, where=where, values=[0, GRID], new=None)
     exact = 0.0 if case not in CONTEXTUAL else CLOSE
-    assert all(m.distance == pytest.approx(m.bound, rel=exact, abs=0.0) if m.covered else m.distance == 0.0 for m in moved)
+    assert all(
+        m.distance == pytest.approx(m.bound, rel=exact, abs=0.0) if m.covered else m.distance == 0.0
+        for m in moved
+    )
 
 
 @over([case for case in CONTEXTUAL if case in CLAIMED])
-@given(longer=st.sampled_from([1.0, 1.5, 1e6, 1e40]), bound=st.sampled_from([0.125, 1.0, 3.0]), **histories)
+@given(
+    longer=st.sampled_from([1.0, 1.5, 1e6, 1e40]),
+    bound=st.sampled_from([0.125, 1.0, 3.0]),
+    **histories,
+)
 @settings(max_examples=8, deadline=None)
-def test_contexts_of_any_length_attain_the_bound_and_no_more(case: Case, seed, noise, where, lo, width, longer, bound):
+def test_contexts_of_any_length_attain_the_bound_and_no_more(
+    case: Case, seed, noise, where, lo, width, longer, bound
+):
     policy = case.make(reward_range=(lo, lo + width), context_bound=bound)
-    moved = movements(policy, seed=seed, noise=noise, where=where, values=[0, GRID], new=None, longer=longer)
-    assert all(m.distance == pytest.approx(m.bound, rel=CLOSE) if m.covered else m.distance == 0.0 for m in moved)
+    moved = movements(
+        policy, seed=seed, noise=noise, where=where, values=[0, GRID], new=None, longer=longer
+    )
+    assert all(
+        m.distance == pytest.approx(m.bound, rel=CLOSE) if m.covered else m.distance == 0.0
+        for m in moved
+    )
 
 
 @over([case for case in CLAIMED if case.name in MAPPED])
@@ -133,33 +188,49 @@ def farthest(walk: Walk) -> list[tuple[float, float]]:
     def sums(first: int, arm: int, n: int) -> list[float]:
         assert n == 1
         old = lo if rng.random() < 0.5 else hi
-        return [old] + [lo + hi - old if k == first % walk.policy.batch else old for k in range(walk.policy.batch)]
+        return [old] + [
+            lo + hi - old if k == first % walk.policy.batch else old
+            for k in range(walk.policy.batch)
+        ]
 
     for release in walk.until(RELEASES, sums):
         base, *others = release.statistics
         norm = walk.policy.channel.norm
-        seen.append((max(float(np.linalg.norm(other - base, norm)) for other in others), release.bound))
+        seen.append(
+            (max(float(np.linalg.norm(other - base, norm)) for other in others), release.bound)
+        )
     return seen
 
 
 @over([case for case in CLAIMED if case.name in REALISED])
 @pytest.mark.parametrize("corners", [True, False])
 @pytest.mark.parametrize("noise", [0.0, 1.0, 1e6])
-def test_the_record_that_moves_most_attains_a_realised_bound(case: Case, corners: bool, noise: float):
+def test_the_record_that_moves_most_attains_a_realised_bound(
+    case: Case, corners: bool, noise: float
+):
     policy = case.make(reward_range=(-1.0, 3.0))
-    walk = Walk(policy, worlds=1 + policy.batch, noise=noise, seed=3, contexts=contexts_of(policy, corners=corners))
+    walk = Walk(
+        policy,
+        worlds=1 + policy.batch,
+        noise=noise,
+        seed=3,
+        contexts=contexts_of(policy, corners=corners),
+    )
     for distance, bound in farthest(walk):
         assert distance == pytest.approx(bound, rel=ROUNDING)
 
 
 @over([case for case in CLAIMED if case.name in WORST])
 def test_the_worst_case_attains_its_bound(case: Case):
-    # Everybody is certain of arm 0, and play is uniform: where that arm is played, its loss counts K times for every expert.
+    # Everybody is certain of arm 0, and play is uniform: where that arm is played, its loss counts
+    # K times for every expert.
     policy = case.make(reward_range=(-1.0, 3.0), mixing=1.0)
     advice = np.zeros((ROUNDS, policy.n_arms, policy.n_experts))
     advice[:, 0] = 1.0
     walk = Walk(policy, worlds=1 + policy.batch, seed=3, contexts=advice)
-    attained = [distance == pytest.approx(bound, rel=ROUNDING) for distance, bound in farthest(walk)]
+    attained = [
+        distance == pytest.approx(bound, rel=ROUNDING) for distance, bound in farthest(walk)
+    ]
     played = [0 in batch for batch in walk.arms.reshape(-1, policy.batch)]
     assert attained == played
     assert sum(played) >= 2
@@ -179,15 +250,19 @@ def test_a_bound_that_misses_the_mixture_is_caught():
 
 @over([case for case in ADVISED if case.name in REALISED and case in CLAIMED])
 def test_a_realised_bound_is_within_the_announced_noise_scale(case: Case):
-    # Where bounds follow from what was played, the policy's ``noise_scale`` is that of the worst case.
+    # Where bounds follow from what was played, the policy's ``noise_scale`` is that of the worst
+    # case.
     policy = case.make()
     if policy.params.mixing > 0.0:
-        walk = Walk(policy, worlds=1 + policy.batch, seed=3, contexts=contexts_of(policy, corners=True))
+        walk = Walk(
+            policy, worlds=1 + policy.batch, seed=3, contexts=contexts_of(policy, corners=True)
+        )
         assert all(policy.channel.scale(bound) <= policy.noise_scale for _, bound in farthest(walk))
 
 
 def test_the_noise_scale_belongs_to_the_declared_bound():
-    # Indices use ``noise_scale``; it must be what the channel adds for the sensitivity that the kernels declare.
+    # Indices use ``noise_scale``; it must be what the channel adds for the sensitivity that the
+    # kernels declare.
     for case in CLAIMED:
         if case.name in REALISED:  # nothing is declared before a batch has been played
             continue

@@ -1,4 +1,6 @@
-"""Ledger: the spend is the budget from the first release on, never more, and every draw belongs to a release."""
+"""Ledger: the spend is the budget from the first release on, never more, and every draw belongs to
+a release.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,20 @@ import dp_accounting
 import numpy as np
 import pytest
 from dp_accounting import pld, rdp
-from suite import CASES, PRIVATE, ROUNDS, Case, draws, gaussian_mu_of, over, play, pull, releases, snapshot, spans
+from suite import (
+    CASES,
+    PRIVATE,
+    ROUNDS,
+    Case,
+    draws,
+    gaussian_mu_of,
+    over,
+    play,
+    pull,
+    releases,
+    snapshot,
+    spans,
+)
 
 from dpbandits import BudgetExhausted, PureDP
 from dpbandits.privacy import LaplaceVector, accounting
@@ -31,7 +46,9 @@ def test_the_first_release_spends_the_budget_and_later_ones_nothing_more(case: C
         play(policy, reward, until=k)
         assert policy.ledger.total() == pytest.approx(policy.meter.limit, rel=1e-9)
         assert policy.meter.allows(policy.ledger.total())
-    assert dataclasses.astuple(policy.ledger.spent()) == pytest.approx(dataclasses.astuple(case.budget))
+    assert dataclasses.astuple(policy.ledger.spent()) == pytest.approx(
+        dataclasses.astuple(case.budget)
+    )
 
 
 @over(PRIVATE)
@@ -43,10 +60,15 @@ def test_every_draw_belongs_to_a_released_coordinate(case: Case):
         for call in calls:
             state, before = random.state, releases(policy)
             call()
-            assert (random.state == state) == (releases(policy) == before), "noise is drawn with a release, and only then"
+            assert (random.state == state) == (releases(policy) == before), (
+                "noise is drawn with a release, and only then"
+            )
     made, counter = releases(policy), policy._counter()
-    # The refined tree has a noise of its own for every node: those of a full one, less what is not full.
-    assert draws(policy) == length * (2 * made - made.bit_count() if isinstance(counter, HonakerTree) else made)
+    # The refined tree has a noise of its own for every node: those of a full one, less what is not
+    # full.
+    assert draws(policy) == length * (
+        2 * made - made.bit_count() if isinstance(counter, HonakerTree) else made
+    )
 
 
 @over([case for case in CASES if case.budget is None])
@@ -66,7 +88,10 @@ def test_an_exhausted_budget_stops_releases_and_not_the_service(case: Case, made
     policy = case.make(seed=5)
     play(policy, reward, until=made)
     # No registered policy can overspend by itself; a smaller limit stands for one that would.
-    policy._meter, policy._always_fits = dataclasses.replace(policy._meter, limit=policy._meter.limit / 2), False
+    policy._meter, policy._always_fits = (
+        dataclasses.replace(policy._meter, limit=policy._meter.limit / 2),
+        False,
+    )
     lines, refusals = spans(policy), 0
     for number in range(ROUNDS):
         try:
@@ -91,10 +116,15 @@ def test_an_exhausted_budget_stops_releases_and_not_the_service(case: Case, made
 def accounted(event: dp_accounting.ComposedDpEvent) -> dp_accounting.PrivacyAccountant:
     if any(isinstance(part, dp_accounting.ZCDpEvent) for part in event.events):
         return rdp.RdpAccountant().compose(event)
-    # The library knows randomised response, which stands for a running sum of Laplace noise, between replaced records only.
-    response = any(isinstance(part, dp_accounting.RandomizedResponseDpEvent) for part in event.events)
+    # The library knows randomised response, which stands for a running sum of Laplace noise,
+    # between replaced records only.
+    response = any(
+        isinstance(part, dp_accounting.RandomizedResponseDpEvent) for part in event.events
+    )
     relation = dp_accounting.NeighboringRelation
-    return pld.PLDAccountant(relation.REPLACE_ONE if response else relation.ADD_OR_REMOVE_ONE).compose(event)
+    return pld.PLDAccountant(
+        relation.REPLACE_ONE if response else relation.ADD_OR_REMOVE_ONE
+    ).compose(event)
 
 
 @over(PRIVATE)
@@ -104,9 +134,12 @@ def test_the_exported_event_costs_what_we_say(case: Case):
     accountant = accounted(policy.ledger.to_dp_event())
     if isinstance(case.budget, PureDP):
         # The accountant rounds up to its grid of 1e-4.
-        assert accountant.get_epsilon(1e-12) == pytest.approx(policy.ledger.spent().epsilon, rel=1e-3)
+        assert accountant.get_epsilon(1e-12) == pytest.approx(
+            policy.ledger.spent().epsilon, rel=1e-3
+        )
     elif isinstance(policy.channel, LaplaceVector):
-        # Both turn zCDP into (epsilon, delta) by an optimal order; the accountant has a grid of orders.
+        # Both turn zCDP into (epsilon, delta) by an optimal order; the accountant has a grid of
+        # orders.
         ours = accounting.zcdp_epsilon(policy.ledger.total(), 1e-6)
         assert accountant.get_epsilon(1e-6) == pytest.approx(ours, rel=2e-3)
     else:

@@ -1,4 +1,5 @@
-"""Survival: late, out-of-order, repeated and missing rewards; a release happens at its round, whatever was answered.
+"""Survival: late, out-of-order, repeated and missing rewards; a release happens at its round,
+whatever was answered.
 
 That a policy continues where it was saved is in ``tests/policies/test_persistence.py``.
 """
@@ -38,7 +39,9 @@ DRAWS = np.random.default_rng(9).random(ROUNDS)
 
 
 def with_fixed_releases(policy: Policy) -> Policy:
-    """The policy with numbers in place of its releases that no reward enters: what else differs then is timing."""
+    """The policy with numbers in place of its releases that no reward enters: what else differs
+    then is timing.
+    """
     rng = np.random.default_rng(10)
     kernels = policy.kernels
 
@@ -46,7 +49,16 @@ def with_fixed_releases(policy: Policy) -> Policy:
         part = kernels.part(params, public)
         kernels.summarise(params, raw, public, wall.statistic)
         wall.release[:] = rng.normal(scale=5.0, size=wall.release.size)
-        write(wall.ledger, wall.opened[part], rounds - 1, part, wall.family, 1.0, wall.multiplier, wall.release.size)
+        write(
+            wall.ledger,
+            wall.opened[part],
+            rounds - 1,
+            part,
+            wall.family,
+            1.0,
+            wall.multiplier,
+            wall.release.size,
+        )
         wall.opened[part] = rounds
         kernels.publish(params, public, wall.release)
         return True
@@ -81,7 +93,8 @@ def test_the_round_of_a_release_depends_on_no_reward_and_no_answer(case: Case, p
 def test_patience_is_counted_in_pulls_after_the_episode(case: Case):
     policy = case.make(patience=3, seed=1)
     play(policy, lambda d: 1.0, until=1)
-    # The first episode ended at round ``last``; three unrecorded pulls followed, and the fourth made the release.
+    # The first episode ended at round ``last``; three unrecorded pulls followed, and the fourth
+    # made the release.
     last = spans(policy)[0][1]
     assert policy._progress.pulls == last + 1 + 3 + 1
     assert policy.rounds == last + 2
@@ -173,7 +186,9 @@ def test_the_order_of_answers_within_an_episode_is_irrelevant(case: Case):
     (forwards, one), (backwards, other) = release_of(1), release_of(-1)
     assert forwards[0] == pytest.approx(backwards[0], rel=1e-12)
     if case.name in REALISED | WORST:  # sums of weighted rewards are rounded
-        assert all(a == pytest.approx(b, abs=1e-12) for a, b in zip(forwards, backwards, strict=True))
+        assert all(
+            a == pytest.approx(b, abs=1e-12) for a, b in zip(forwards, backwards, strict=True)
+        )
     else:
         assert one == other
 
@@ -212,7 +227,8 @@ def test_pulls_past_the_episode_repeat_the_standing_choice(case: Case):
 
 
 def test_taking_back_a_round_starts_the_waiting_anew():
-    case = next(case for case in EPISODIC if case.name == "AdaCUCB")  # its first episode is one round
+    # its first episode is one round
+    case = next(case for case in EPISODIC if case.name == "AdaCUCB")
     policy = case.make(seed=1, patience=3, choices_public=True)
     decision = pull(policy)
     waiting = [pull(policy) for _ in range(2)]

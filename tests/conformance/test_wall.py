@@ -36,7 +36,10 @@ ARGUMENTS = {
 
 @over(FIRST_OF_CLASS)
 def test_kernels_take_what_the_protocol_says_and_nothing_else(case: Case):
-    taken = {name: " ".join(inspect.signature(plain(f)).parameters) for name, f in case.cls.kernels._asdict().items()}
+    taken = {
+        name: " ".join(inspect.signature(plain(f)).parameters)
+        for name, f in case.cls.kernels._asdict().items()
+    }
     assert taken == ARGUMENTS
 
 
@@ -52,7 +55,8 @@ def test_the_two_sides_share_no_memory(case: Case):
 @given(seed=st.integers(0, 2**32 - 1), noise=st.sampled_from([0.0, 1.0, 1e6]))
 @settings(max_examples=10, deadline=None)
 def test_deciding_changes_nothing(case: Case, seed: int, noise: float):
-    walk = Walk(case.make(), noise=noise, seed=seed)  # the walk itself compares the public side before and after every reader
+    # the walk itself compares the public side before and after every reader
+    walk = Walk(case.make(), noise=noise, seed=seed)
     rng = np.random.default_rng(seed)
     walk.until(4, lambda first, arm, n: [float(rng.binomial(n, 0.5))])
 
@@ -95,21 +99,47 @@ def test_a_choice_that_changes_the_public_side_is_noticed():
         Walk(policy).step(lambda first, arm, n: [0.0])
 
 
-# Rooms --------------------------------------------------------------------------------------------------------------------
+# Rooms ---------------------------------------------------------------------------------------
 
 # What each room may import: everything to its left in these rows, and itself.
-_UP = ["errors", "validation", "kernel", "privacy", "policies", "algorithms", "simulation", "theory", "report", "studies", "cli"]
+_UP = [
+    "errors",
+    "validation",
+    "kernel",
+    "privacy",
+    "policies",
+    "algorithms",
+    "simulation",
+    "theory",
+    "report",
+    "studies",
+    "cli",
+]
 BELOW = {room: set(_UP[: i + 1]) for i, room in enumerate(_UP)}
 BELOW["environments"] = {"errors", "validation", "kernel", "environments"}
 for _room in _UP[_UP.index("simulation") :]:
     BELOW[_room].add("environments")
 TOP = {"__init__", "__main__"}
 
-# ``Result.plot`` is a convenience that draws with the room above; it imports inside the function, so that nothing depends on it.
+# ``Result.plot`` is a convenience that draws with the room above; it imports inside the function,
+# so that nothing depends on it.
 LATE = {("simulation", "report")}
 
-SAMPLERS = {name for name in dir(np.random.Generator) if not name.startswith("_")} - {"bit_generator", "spawn", "choice"}
-NOISE = {"standard_normal", "normal", "laplace", "standard_exponential", "exponential", "gumbel", "logistic", "standard_t"}
+SAMPLERS = {name for name in dir(np.random.Generator) if not name.startswith("_")} - {
+    "bit_generator",
+    "spawn",
+    "choice",
+}
+NOISE = {
+    "standard_normal",
+    "normal",
+    "laplace",
+    "standard_exponential",
+    "exponential",
+    "gumbel",
+    "logistic",
+    "standard_t",
+}
 RANDOM_MODULES = {"random", "secrets", "opendp", "dp_accounting"}
 
 
@@ -119,7 +149,9 @@ def violations(path: str, source: str) -> list[str]:
     room, tree = module[0], ast.parse(source)
     if room in TOP:
         return []
-    inside = {id(node) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for node in ast.walk(f)}
+    inside = {
+        id(node) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for node in ast.walk(f)
+    }
     found = []
     for node in ast.walk(tree):
         for target, names in _imports(node, module):
@@ -131,7 +163,11 @@ def violations(path: str, source: str) -> list[str]:
     if room in ("algorithms", "policies"):
         found += [f"{path} {complaint}" for complaint in _draws(tree, room)]
     elif room not in ("privacy", "environments"):
-        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in NOISE)
+        calls = (
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and node.attr in NOISE
+        )
         found += [f"{path} draws {call.attr}" for call in calls]
     return found
 
@@ -139,7 +175,11 @@ def violations(path: str, source: str) -> list[str]:
 def _imports(node: ast.AST, module: list[str]) -> list[tuple[list[str], list[str]]]:
     """The package's own modules that a statement imports, as paths, with the names taken from each."""
     if isinstance(node, ast.Import):
-        return [(a.name.split(".")[1:] or ["__init__"], []) for a in node.names if a.name.split(".")[0] == "dpbandits"]
+        return [
+            (a.name.split(".")[1:] or ["__init__"], [])
+            for a in node.names
+            if a.name.split(".")[0] == "dpbandits"
+        ]
     if not isinstance(node, ast.ImportFrom):
         return []
     names = [alias.name for alias in node.names]
@@ -154,7 +194,9 @@ def _imports(node: ast.AST, module: list[str]) -> list[tuple[list[str], list[str
 
 
 def _sideways(module: list[str], target: list[str], names: list[str]) -> list[str]:
-    """Algorithm files share the learners' room only, and take classes and constants from the wall, never what adds noise."""
+    """Algorithm files share the learners' room only, and take classes and constants from the wall,
+    never what adds noise.
+    """
     complaints = []
     if (
         target[0] == "algorithms"
@@ -168,7 +210,8 @@ def _sideways(module: list[str], target: list[str], names: list[str]) -> list[st
 
 
 def _draws(tree: ast.AST, room: str) -> list[str]:
-    """Random numbers are drawn from the ``rng`` of a ``choose`` or ``see`` kernel: exploration, which no reward enters.
+    """Random numbers are drawn from the ``rng`` of a ``choose`` or ``see`` kernel: exploration,
+    which no reward enters.
 
     Policies carry generators, so that they may name their types; they draw nothing.
     """
@@ -180,10 +223,16 @@ def _draws(tree: ast.AST, room: str) -> list[str]:
         and f.name.startswith(("prepare", "choose", "see"))
         and "rng" in [a.arg for a in f.args.args]
         for node in ast.walk(f)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "rng"
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "rng"
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in SAMPLERS and id(node.func) not in allowed:
+        if (
+            isinstance(node, ast.Call)
+            and getattr(node.func, "attr", "") in SAMPLERS
+            and id(node.func) not in allowed
+        ):
             complaints.append(f"draws {node.func.attr}")
         if (
             room == "algorithms"
@@ -194,32 +243,71 @@ def _draws(tree: ast.AST, room: str) -> list[str]:
         ):
             complaints.append("uses np.random")
         if isinstance(node, ast.Import | ast.ImportFrom):
-            imported = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            imported = (
+                [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else [alias.name for alias in node.names]
+            )
             level = getattr(node, "level", 0)
-            complaints += [f"imports {name}" for name in imported if level == 0 and name.split(".")[0] in RANDOM_MODULES]
+            complaints += [
+                f"imports {name}"
+                for name in imported
+                if level == 0 and name.split(".")[0] in RANDOM_MODULES
+            ]
     return complaints
 
 
 def test_imports_point_down_and_only_the_wall_draws_noise():
-    files = {str(path.relative_to(SOURCE).as_posix()): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+    files = {
+        str(path.relative_to(SOURCE).as_posix()): path.read_text(encoding="utf-8")
+        for path in SOURCE.rglob("*.py")
+    }
     assert "algorithms/doubling.py" in files
-    assert [complaint for path, source in sorted(files.items()) for complaint in violations(path, source)] == []
+    assert [
+        complaint
+        for path, source in sorted(files.items())
+        for complaint in violations(path, source)
+    ] == []
 
 
 @pytest.mark.parametrize(
     ("path", "source", "complaint"),
     [
         ("algorithms/new.py", "from ..simulation import simulate", "imports simulation"),
-        ("algorithms/new.py", "from dpbandits.environments import Bernoulli", "imports environments"),
+        (
+            "algorithms/new.py",
+            "from dpbandits.environments import Bernoulli",
+            "imports environments",
+        ),
         ("algorithms/new.py", "from .doubling import collect", "neighbour algorithms.doubling"),
-        ("algorithms/learners/ridge.py", "from ..doubling import collect", "neighbour algorithms.doubling"),
-        ("algorithms/new.py", "from ..privacy.channels import perturb", "takes perturb from the wall"),
-        ("algorithms/new.py", "def publish(params, public, release, rng):\n    x = rng.normal()", "draws normal"),
+        (
+            "algorithms/learners/ridge.py",
+            "from ..doubling import collect",
+            "neighbour algorithms.doubling",
+        ),
+        (
+            "algorithms/new.py",
+            "from ..privacy.channels import perturb",
+            "takes perturb from the wall",
+        ),
+        (
+            "algorithms/new.py",
+            "def publish(params, public, release, rng):\n    x = rng.normal()",
+            "draws normal",
+        ),
         ("algorithms/new.py", "import numpy as np\nx = np.random.default_rng()", "uses np.random"),
-        ("algorithms/new.py", "def choose(params, rng):\n    return other.laplace()", "draws laplace"),
+        (
+            "algorithms/new.py",
+            "def choose(params, rng):\n    return other.laplace()",
+            "draws laplace",
+        ),
         ("algorithms/new.py", "import secrets", "imports secrets"),
         ("policies/policy.py", "from ..algorithms import AdaCUCB", "imports algorithms"),
-        ("policies/policy.py", "def pull(self):\n    from ..simulation import simulate", "imports simulation"),
+        (
+            "policies/policy.py",
+            "def pull(self):\n    from ..simulation import simulate",
+            "imports simulation",
+        ),
         ("privacy/ledger.py", "from ..policies import Policy", "imports policies"),
         ("environments/new.py", "from .. import policies", "imports policies"),
         ("simulation/loops.py", "from ..report import page", "imports report"),
@@ -237,11 +325,20 @@ def test_a_planted_import_across_the_wall_is_caught(path: str, source: str, comp
     [
         (
             "algorithms/new.py",
-            "from .learners.ridge import update\nfrom ..policies import Policy\nfrom ..privacy.ledger import WHOLE",
+            (
+                "from .learners.ridge import update\nfrom ..policies import Policy\nfrom"
+                " ..privacy.ledger import WHOLE"
+            ),
         ),
-        ("algorithms/new.py", "def choose_beta(params, public, view, rng):\n    return rng.beta(1.0, 1.0)"),
+        (
+            "algorithms/new.py",
+            "def choose_beta(params, public, view, rng):\n    return rng.beta(1.0, 1.0)",
+        ),
         ("algorithms/__init__.py", "from .doubling import AdaCUCB"),
-        ("simulation/results.py", "def plot(self):\n    from ..report.figures import regret_curves"),
+        (
+            "simulation/results.py",
+            "def plot(self):\n    from ..report.figures import regret_curves",
+        ),
         ("cli.py", "from .studies import run\nfrom . import environments"),
     ],
 )

@@ -1,4 +1,6 @@
-"""What several tests of environments use: every round as it was shown and answered, and the data sets that users bring."""
+"""What several tests of environments use: every round as it was shown and answered, and the data
+sets that users bring.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +40,16 @@ def play():
         arms = np.asarray(arms, dtype=np.int64)
         shape = (environment.n_arms, environment.dimension)
         rounds = Rounds(
-            np.empty((arms.size, *shape)), np.empty(arms.size, dtype=np.int64), np.empty(arms.size), np.empty(arms.size)
+            np.empty((arms.size, *shape)),
+            np.empty(arms.size, dtype=np.int64),
+            np.empty(arms.size),
+            np.empty(arms.size),
         )
         compiled = bind(_play, show=environment.kernels.show, answer=environment.kernels.answer)
         # What a view held before must not matter.
-        compiled(environment.state, np.full(shape, np.nan), arms, np.random.default_rng(seed), *rounds)
+        compiled(
+            environment.state, np.full(shape, np.nan), arms, np.random.default_rng(seed), *rounds
+        )
         return rounds
 
     return run
@@ -50,13 +57,18 @@ def play():
 
 @pytest.fixture(scope="session")
 def published():
-    """``published(name)``: the folder of a data set, in ``$DPBANDITS_DATA`` or in a folder of data beside the repository."""
+    """``published(name)``: the folder of a data set, in ``$DPBANDITS_DATA`` or in a folder of data
+    beside the repository.
+    """
 
     def find(name):
         beside = Path(__file__).resolve().parents[3] / "shared" / "data"
         folder = Path(os.environ.get("DPBANDITS_DATA", beside)) / name
         if not folder.is_dir():
-            pytest.skip(f"{name} is not in {folder.parent}; DPBANDITS_DATA may name the folder that holds it")
+            pytest.skip(
+                f"{name} is not in {folder.parent}; DPBANDITS_DATA may name the folder that"
+                " holds it"
+            )
         return folder
 
     return find

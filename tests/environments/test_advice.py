@@ -1,4 +1,6 @@
-"""Expert advice: what is shown, what is rewarded, and regret against the best expert by brute force."""
+"""Expert advice: what is shown, what is rewarded, and regret against the best expert by brute
+force.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def expected(advice, rewards):
 
 
 def held_against(play, environment, advice, rewards, arms, seed=0):
-    """Contexts are the advice of each round, and regrets count against the best expert of all rounds."""
+    """Contexts are the advice of each round, and regrets count against the best expert of all
+    rounds.
+    """
     rounds = play(environment, arms, seed)
     assert rounds.contexts == pytest.approx(np.swapaxes(advice, 1, 2))
     each = expected(advice, rewards)
@@ -44,7 +48,7 @@ def held_against(play, environment, advice, rewards, arms, seed=0):
     return rounds
 
 
-# On arms ------------------------------------------------------------------------------------------------------------------
+# On arms -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("period", [None, 1, 4, 7, 100])
@@ -59,7 +63,9 @@ def test_regret_is_against_the_expert_who_is_best_over_the_whole_horizon(play, p
 
 
 def test_the_best_expert_of_all_rounds_need_not_be_that_of_the_first(play):
-    """Expert 0 is right for four rounds and expert 1 for the six after; a horizon of four makes the other one best."""
+    """Expert 0 is right for four rounds and expert 1 for the six after; a horizon of four makes the
+    other one best.
+    """
     rewards = np.repeat([[1.0, 0.0], [0.0, 1.0]], [4, 6], axis=0)
     plan = np.eye(2)[None]
     long, short = (Advised(RewardTable(rewards), plan, horizon=horizon) for horizon in (10, 4))
@@ -69,7 +75,9 @@ def test_the_best_expert_of_all_rounds_need_not_be_that_of_the_first(play):
 
 
 def test_the_last_period_may_be_cut_short(play):
-    """Ten rounds in periods of four: expert 0 is right in six, expert 2 in 5.5; without the last two, expert 2 would be ahead."""
+    """Ten rounds in periods of four: expert 0 is right in six, expert 2 in 5.5; without the last
+    two, expert 2 would be ahead.
+    """
     rewards = np.tile([[1.0, 0.0]], (10, 1))
     plan = [[[1.0, 0.0], [0.0, 1.0], [0.55, 0.45]], [[0.0, 1.0], [1.0, 0.0], [0.55, 0.45]]]
     environment = Advised(RewardTable(rewards), plan, horizon=10, period=4)
@@ -97,7 +105,9 @@ def test_advice_does_not_touch_the_rewards(play):
 
 
 def test_constant_experts(play):
-    """The first K advise an arm each; the others draw from distributions that only the seed decides."""
+    """The first K advise an arm each; the others draw from distributions that only the seed
+    decides.
+    """
     world = Bernoulli([0.2, 0.9, 0.4])
     one, same, other = (Advised.constant(world, 5, horizon=50, seed=seed) for seed in (1, 1, 2))
     shown = play(one, np.zeros(50, int), 0).contexts
@@ -112,7 +122,9 @@ def test_constant_experts(play):
 
 
 def test_distributions_of_constant_experts_are_uniform():
-    """Of the marginal of a uniform distribution over the simplex; one over arms that add to one otherwise would fail."""
+    """Of the marginal of a uniform distribution over the simplex; one over arms that add to one
+    otherwise would fail.
+    """
     weights = Advised.constant(Bernoulli([0.5] * 4), 4004, horizon=1).state.advice[0, :, 4:]
     for marginal in weights:
         assert stats.kstest(marginal, stats.beta(1, 3).cdf).pvalue > ALPHA
@@ -136,11 +148,13 @@ def test_generated_advice_needs_no_memory_for_rounds():
         Advised.constant(world, 10, horizon=10**9),
         Advised.shifted(world, 10, period=10**7, horizon=10**9),
     ):
-        held = [part for part in environment.state if isinstance(part, np.ndarray)] + list(environment.environment.state)
+        held = [part for part in environment.state if isinstance(part, np.ndarray)] + list(
+            environment.environment.state
+        )
         assert sum(part.nbytes for part in held) < 2000
 
 
-# Tables -------------------------------------------------------------------------------------------------------------------
+# Tables --------------------------------------------------------------------------------------
 
 
 def test_a_table_shows_and_gives_what_it_holds(play):
@@ -166,7 +180,7 @@ def test_the_given_arrays_are_copied():
     assert repr(environment) == before == repr(AdviceTable(ADVICE, REWARDS))
 
 
-# Classifiers --------------------------------------------------------------------------------------------------------------
+# Classifiers ---------------------------------------------------------------------------------
 
 LABELS = np.array([0, 2, 1, 1, 0, 2])
 PERSONS = RNG.dirichlet(np.ones(K), (len(LABELS), N))
@@ -205,7 +219,9 @@ def test_classes_have_names():
 
 @pytest.fixture
 def learned(monkeypatch):
-    """The rows that every classifier of scikit-learn is trained on, and those that it is asked about."""
+    """The rows that every classifier of scikit-learn is trained on, and those that it is asked
+    about.
+    """
     from dpbandits.environments import advice
 
     seen, make = [], advice._classifier
@@ -245,7 +261,9 @@ def test_nobody_comes_of_the_half_that_experts_learn_from(learned):
 
 
 def test_classifiers_say_what_they_think_of_the_person_who_comes():
-    """Better than by lot, and everyone is somewhat wrong; about somebody else they would be right by chance only."""
+    """Better than by lot, and everyone is somewhat wrong; about somebody else they would be right
+    by chance only.
+    """
     environment = classifier_advice("digits", 16)
     assert environment.state.advice.shape == (899, 10, 16)
     assert environment.state.advice.min() >= 0.0
@@ -265,7 +283,9 @@ def test_classes_that_a_slice_does_not_hold_get_no_probability():
 
 
 def test_a_seed_decides_everything():
-    one, same, other = (classifier_advice("breast_cancer", 5, once=True, seed=seed) for seed in (1, 1, 2))
+    one, same, other = (
+        classifier_advice("breast_cancer", 5, once=True, seed=seed) for seed in (1, 1, 2)
+    )
     assert repr(one) == repr(same) != repr(other)
     for ours, theirs in zip(one.state, same.state, strict=True):
         assert np.array_equal(ours, theirs)
@@ -278,7 +298,7 @@ def test_without_scikit_learn_the_error_says_what_to_install(monkeypatch):
         classifier_advice("digits")
 
 
-# All ----------------------------------------------------------------------------------------------------------------------
+# All -----------------------------------------------------------------------------------------
 
 ARMS = Bernoulli([0.2, 0.9, 0.4])
 
@@ -298,10 +318,16 @@ def kinds():
 @pytest.mark.parametrize("environment", kinds(), ids=lambda one: type(one).__name__)
 def test_simulations_are_the_same_whatever_the_number_of_threads(environment):
     horizon = environment.horizon or 500
-    policies = [EXP4(environment.n_arms, N, budget=None, horizon=horizon), ExpertConversion(environment.n_arms, N, budget=None)]
+    policies = [
+        EXP4(environment.n_arms, N, budget=None, horizon=horizon),
+        ExpertConversion(environment.n_arms, N, budget=None),
+    ]
     for policy in policies:
         one, two = (
-            simulate(policy, environment, horizon=horizon, runs=2, seed=1, record=[horizon], n_jobs=jobs) for jobs in (1, 2)
+            simulate(
+                policy, environment, horizon=horizon, runs=2, seed=1, record=[horizon], n_jobs=jobs
+            )
+            for jobs in (1, 2)
         )
         assert one.runs["regret"].tolist() == two.runs["regret"].tolist()
         assert one.runs["regret"].between(-horizon, horizon).all()
@@ -319,9 +345,13 @@ def test_descriptions_tell_environments_apart():
         ClassifierAdvice(PERSONS, np.roll(LABELS, 1)),
     ]
     assert len({repr(one) for one in variants}) == len(variants)
-    assert repr(variants[0]).startswith("Advised(Bernoulli(0.2, 0.9, 0.4), 4 experts, period=3, horizon=500, content ")
+    assert repr(variants[0]).startswith(
+        "Advised(Bernoulli(0.2, 0.9, 0.4), 4 experts, period=3, horizon=500, content "
+    )
     assert repr(variants[3]).startswith("AdviceTable(30 rounds, 3 arms, 4 experts, content ")
-    assert repr(variants[5]).startswith("ClassifierAdvice(6 persons, 3 classes, 4 experts, once, content ")
+    assert repr(variants[5]).startswith(
+        "ClassifierAdvice(6 persons, 3 classes, 4 experts, once, content "
+    )
     for one in variants:
         assert type(one).__name__ in one.title
         assert f"{one.n_arms} arms" in one.title
@@ -331,31 +361,85 @@ def test_descriptions_tell_environments_apart():
     ("make", "message"),
     [
         (lambda: Advised(None, ADVICE[:1], horizon=5), "environment must be one over arms"),
-        (lambda: Advised(AdviceTable(ADVICE, REWARDS), ADVICE[:1], horizon=5), "environment must be one over arms"),
-        (lambda: Advised(ARMS, ADVICE[0], horizon=5), r"advice must be an array of finite numbers of shape \(S, N, K\)"),
-        (lambda: Advised(ARMS, ADVICE[:1, :, :2] * 0 + 0.5, horizon=5), "advice must be on 3 arms, got 2"),
-        (lambda: Advised(ARMS, ADVICE[:1] * 1.01, horizon=5), "advice must hold a probability for every arm"),
-        (lambda: Advised(ARMS, [[[1.5, -0.5, 0.0]]], horizon=5), "advice must hold a probability for every arm"),
-        (lambda: Advised(ARMS, [[[np.nan, 0.5, 0.5]]], horizon=5), "advice must be an array of finite numbers"),
-        (lambda: Advised(ARMS, np.zeros((0, 1, 3)), horizon=5), "advice must be an array of finite numbers"),
+        (
+            lambda: Advised(AdviceTable(ADVICE, REWARDS), ADVICE[:1], horizon=5),
+            "environment must be one over arms",
+        ),
+        (
+            lambda: Advised(ARMS, ADVICE[0], horizon=5),
+            r"advice must be an array of finite numbers of shape \(S, N, K\)",
+        ),
+        (
+            lambda: Advised(ARMS, ADVICE[:1, :, :2] * 0 + 0.5, horizon=5),
+            "advice must be on 3 arms, got 2",
+        ),
+        (
+            lambda: Advised(ARMS, ADVICE[:1] * 1.01, horizon=5),
+            "advice must hold a probability for every arm",
+        ),
+        (
+            lambda: Advised(ARMS, [[[1.5, -0.5, 0.0]]], horizon=5),
+            "advice must hold a probability for every arm",
+        ),
+        (
+            lambda: Advised(ARMS, [[[np.nan, 0.5, 0.5]]], horizon=5),
+            "advice must be an array of finite numbers",
+        ),
+        (
+            lambda: Advised(ARMS, np.zeros((0, 1, 3)), horizon=5),
+            "advice must be an array of finite numbers",
+        ),
         (lambda: Advised(ARMS, ADVICE[:1], horizon=0), "horizon must be an integer"),
-        (lambda: Advised(RewardTable(REWARDS), ADVICE[:1], horizon=31), "horizon must be an integer between 1 and 30"),
-        (lambda: Advised(ARMS, ADVICE[:1], horizon=5, period=0), "period must be an integer at least 1"),
+        (
+            lambda: Advised(RewardTable(REWARDS), ADVICE[:1], horizon=31),
+            "horizon must be an integer between 1 and 30",
+        ),
+        (
+            lambda: Advised(ARMS, ADVICE[:1], horizon=5, period=0),
+            "period must be an integer at least 1",
+        ),
         (lambda: Advised.constant(ARMS, 0, horizon=5), "n_experts must be an integer at least 1"),
         (lambda: Advised.constant(ARMS, 2, horizon=5, seed=-1), "seed must be an integer"),
         (lambda: Advised.constant(None, 2, horizon=5), "environment must be one over arms"),
-        (lambda: Advised.shifted(None, 2, horizon=5, period=1), "environment must be one over arms"),
-        (lambda: Advised.shifted(ARMS, 2.5, horizon=5, period=1), "n_experts must be an integer at least 1"),
-        (lambda: Advised.shifted(ARMS, 2, horizon=5, period=0.5), "period must be an integer at least 1"),
-        (lambda: AdviceTable(ADVICE[0], REWARDS), r"advice must be an array of finite numbers of shape \(T, N, K\)"),
+        (
+            lambda: Advised.shifted(None, 2, horizon=5, period=1),
+            "environment must be one over arms",
+        ),
+        (
+            lambda: Advised.shifted(ARMS, 2.5, horizon=5, period=1),
+            "n_experts must be an integer at least 1",
+        ),
+        (
+            lambda: Advised.shifted(ARMS, 2, horizon=5, period=0.5),
+            "period must be an integer at least 1",
+        ),
+        (
+            lambda: AdviceTable(ADVICE[0], REWARDS),
+            r"advice must be an array of finite numbers of shape \(T, N, K\)",
+        ),
         (lambda: AdviceTable(ADVICE, REWARDS[1:]), r"rewards must have shape \(30, 3\)"),
         (lambda: AdviceTable(ADVICE, REWARDS[0]), "rewards must be an array of finite numbers"),
         (lambda: AdviceTable(ADVICE, "abc"), "rewards must be an array of numbers"),
-        (lambda: ClassifierAdvice(PERSONS, LABELS[1:]), "labels must hold 6 classes, one per person, got 5"),
-        (lambda: ClassifierAdvice(PERSONS, LABELS + 1), "labels must be whole numbers from 0 to 2, got 3"),
-        (lambda: ClassifierAdvice(PERSONS, LABELS - 1), "labels must be a list of at least one whole number from 0"),
-        (lambda: ClassifierAdvice(PERSONS, LABELS / 2), "labels must be a list of at least one whole number from 0"),
-        (lambda: ClassifierAdvice(PERSONS, 3), "labels must be a list of at least one whole number from 0"),
+        (
+            lambda: ClassifierAdvice(PERSONS, LABELS[1:]),
+            "labels must hold 6 classes, one per person, got 5",
+        ),
+        (
+            lambda: ClassifierAdvice(PERSONS, LABELS + 1),
+            "labels must be whole numbers from 0 to 2, got 3",
+        ),
+        (
+            lambda: ClassifierAdvice(PERSONS, LABELS - 1),
+            "labels must be a list of at least one whole number from 0",
+        ),
+        (
+            lambda: ClassifierAdvice(PERSONS, LABELS / 2),
+            "labels must be a list of at least one whole number from 0",
+        ),
+        (
+            lambda: ClassifierAdvice(PERSONS, 3),
+            "labels must be a list of at least one whole number from 0",
+        ),
         (lambda: ClassifierAdvice(PERSONS, LABELS, once=1), "once must be True or False"),
         (lambda: ClassifierAdvice(PERSONS, LABELS, names=["a"]), "names must hold 3 names"),
         (lambda: classifier_advice("iris"), "name must be one of 'breast_cancer', 'digits'"),

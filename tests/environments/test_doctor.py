@@ -23,12 +23,17 @@ def test_the_shipped_table_is_the_published_one():
     if path is None:
         pytest.skip("ACTG175_CSV does not name the published table")
     shipped = resources.files("dpbandits.environments") / "data" / "actg175.csv"
-    assert compact(pd.read_csv(Path(path))).to_csv(index=False, lineterminator="\n") == shipped.read_text()
+    assert (
+        compact(pd.read_csv(Path(path))).to_csv(index=False, lineterminator="\n")
+        == shipped.read_text()
+    )
 
 
 def test_the_derivation_keeps_values_and_order_and_drops_the_patient_number():
     original = actg175().drop(columns="patient").assign(pidnum=range(10**6, 10**6 + 2139), cens=0)
-    pd.testing.assert_frame_equal(compact(original.sample(frac=1.0, axis=1, random_state=1)), actg175())
+    pd.testing.assert_frame_equal(
+        compact(original.sample(frac=1.0, axis=1, random_state=1)), actg175()
+    )
 
 
 def test_the_table_is_complete_and_plausible():
@@ -62,13 +67,17 @@ def test_names_and_reference():
 
 
 def test_arms_were_given_uniformly_and_whoever_the_patient():
-    """The assumption of a replay, as far as the data can show it: equal shares, in all and within what was known beforehand."""
+    """The assumption of a replay, as far as the data can show it: equal shares, in all and within
+    what was known beforehand.
+    """
     patients = actg175()
     assert stats.chisquare(patients["arms"].value_counts()).pvalue > 0.01
     for column in ("strat", "gender", "race", "symptom"):
         assert stats.chi2_contingency(pd.crosstab(patients["arms"], patients[column])).pvalue > 0.01
     for column in ("age", "wtkg", "cd40"):
-        assert stats.kruskal(*(group for _, group in patients.groupby("arms")[column])).pvalue > 0.01
+        assert (
+            stats.kruskal(*(group for _, group in patients.groupby("arms")[column])).pvalue > 0.01
+        )
 
 
 def test_patients_as_a_table():

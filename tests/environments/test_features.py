@@ -1,4 +1,6 @@
-"""TF-IDF and principal components against scikit-learn, for matrices that are written out and for those that are not."""
+"""TF-IDF and principal components against scikit-learn, for matrices that are written out and for
+those that are not.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,17 @@ def test_repeated_entries_of_counts_add_up():
     """A tag that two users gave is one word that came twice."""
     rows, columns = [0, 0, 0, 1], [0, 0, 1, 1]
     repeated = sparse.csr_array((np.ones(4), (rows, columns)), shape=(2, 2))
-    assert tfidf(repeated).toarray() == pytest.approx(tfidf(sparse.csr_array([[2.0, 1.0], [0.0, 1.0]])).toarray())
+    assert tfidf(repeated).toarray() == pytest.approx(
+        tfidf(sparse.csr_array([[2.0, 1.0], [0.0, 1.0]])).toarray()
+    )
 
 
 @pytest.mark.parametrize("words", [25, 90])
 @pytest.mark.parametrize("dense", [True, False])
 def test_components_are_those_of_scikit_learn(dense, words, monkeypatch):
-    """More things than words and the other way round, since the solver multiplies by the smaller side."""
+    """More things than words and the other way round, since the solver multiplies by the smaller
+    side.
+    """
     monkeypatch.setattr(features, "_DENSE", 10**6 if dense else 0)
     matrix = tfidf(counts(words=words))
     ours = principal_features(matrix, 6)

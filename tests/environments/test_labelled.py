@@ -33,7 +33,9 @@ def test_every_arm_sees_the_person_at_its_own_place(play):
     rounds = play(environment, np.zeros(50), seed=2)
     for context, person in zip(rounds.contexts, persons(environment, rounds), strict=True):
         for arm in range(3):
-            assert np.array_equal(context[arm], np.kron(np.eye(3)[arm], environment.state.rows[person]))
+            assert np.array_equal(
+                context[arm], np.kron(np.eye(3)[arm], environment.state.rows[person])
+            )
 
 
 def test_only_the_class_of_the_person_is_rewarded(play):
@@ -47,7 +49,9 @@ def test_only_the_class_of_the_person_is_rewarded(play):
 
 def test_anyone_may_come_in_any_round(play):
     environment = small()
-    counts = np.bincount(persons(environment, play(environment, np.zeros(6000), seed=5)), minlength=12)
+    counts = np.bincount(
+        persons(environment, play(environment, np.zeros(6000), seed=5)), minlength=12
+    )
     assert stats.chisquare(counts).pvalue > ALPHA
     assert environment.horizon is None
 
@@ -94,7 +98,9 @@ def test_one_class(play):
     assert rounds.rewards.tolist() == [1.0] * 10
 
 
-@pytest.mark.parametrize(("name", "shape"), [("digits", (1797, 10, 11)), ("breast_cancer", (569, 2, 11))])
+@pytest.mark.parametrize(
+    ("name", "shape"), [("digits", (1797, 10, 11)), ("breast_cancer", (569, 2, 11))]
+)
 def test_shipped_data(name, shape):
     environment = classification(name)
     rows, labels, _ = environment.state
@@ -121,10 +127,19 @@ def test_without_scikit_learn_the_error_says_what_to_install(monkeypatch):
     ("make", "message"),
     [
         (lambda: Classification([[np.nan]], [0]), "features must be an array of finite numbers"),
-        (lambda: Classification(FEATURES, LABELS[1:]), "features and labels must be equally long, got 12 and 11"),
+        (
+            lambda: Classification(FEATURES, LABELS[1:]),
+            "features and labels must be equally long, got 12 and 11",
+        ),
         (lambda: Classification(FEATURES, LABELS + 1), "labels must hold every class from 0 to 3"),
-        (lambda: Classification(FEATURES, LABELS - 1), "labels must be a list of at least one whole number from 0"),
-        (lambda: Classification(FEATURES, LABELS / 2), "labels must be a list of at least one whole number from 0"),
+        (
+            lambda: Classification(FEATURES, LABELS - 1),
+            "labels must be a list of at least one whole number from 0",
+        ),
+        (
+            lambda: Classification(FEATURES, LABELS / 2),
+            "labels must be a list of at least one whole number from 0",
+        ),
         (lambda: small(components=4), "components must be an integer between 1 and 3"),
         (lambda: small(once=1), "once must be True or False"),
         (lambda: small(seed=-1), "seed must be an integer"),

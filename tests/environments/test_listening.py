@@ -12,11 +12,15 @@ NAME = "hetrec2011-lastfm-2k"
 
 FILES = {
     "artists.dat": (
-        "id\tname\turl\tpictureURL\n"
-        '1\tSigur Rós\tu\tp\n3\t"The" Who\tu\tp\n7\tNA\tu\t\n9\tnull\tu\tp\n4\tnobody tagged\tu\tp\n8\tnor me\tu\tp\n'
-    ).encode(),
+        (
+            'id\tname\turl\tpictureURL\n1\tSigur Rós\tu\tp\n3\t"The"'
+            " Who\tu\tp\n7\tNA\tu\t\n9\tnull\tu\tp\n4\tnobody tagged\tu\tp\n8\tnor me\tu\tp\n"
+        ).encode()
+    ),
     "tags.dat": "tagID\ttagValue\r\n1\tpost-rock\r\n2\tcafé\r\n5\tnull\r\n".encode("latin-1"),
-    "user_artists.dat": b"userID\tartistID\tweight\r\n2\t1\t13\r\n2\t7\t1\r\n40\t3\t99\r\n40\t9\t2\r\n",
+    "user_artists.dat": (
+        b"userID\tartistID\tweight\r\n2\t1\t13\r\n2\t7\t1\r\n40\t3\t99\r\n40\t9\t2\r\n"
+    ),
     "user_taggedartists.dat": (
         b"userID\tartistID\ttagID\tday\tmonth\tyear\r\n"
         b"2\t1\t1\t1\t4\t2009\r\n40\t1\t1\t1\t4\t2009\r\n2\t1\t2\t1\t4\t2009\r\n2\t3\t2\t1\t5\t2010\r\n"
@@ -34,7 +38,14 @@ def folder(tmp_path):
 
 def test_tables_are_read_as_they_are(folder):
     data = lastfm(folder, check=False)
-    assert data.artists["name"].tolist() == ["Sigur Rós", '"The" Who', "NA", "null", "nobody tagged", "nor me"]
+    assert data.artists["name"].tolist() == [
+        "Sigur Rós",
+        '"The" Who',
+        "NA",
+        "null",
+        "nobody tagged",
+        "nor me",
+    ]
     assert data.artists["id"].tolist() == [1, 3, 7, 9, 4, 8]
     assert data.tags["tagValue"].tolist() == ["post-rock", "café", "null"]
     assert data.listening.to_numpy().tolist() == [[2, 1, 13], [2, 7, 1], [40, 3, 99], [40, 9, 2]]
@@ -44,7 +55,8 @@ def test_tables_are_read_as_they_are(folder):
 
 def test_features_come_from_the_tags_of_listed_artists(folder):
     features = lastfm(folder, check=False).features(3)
-    counts = np.array([[2, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 0, 0], [0, 0, 0]])  # the tag on artist 1000 is nowhere
+    # the tag on artist 1000 is nowhere
+    counts = np.array([[2, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 0, 0], [0, 0, 0]])
     weighted = counts * (np.log(7 / (1 + np.array([2, 2, 1]))) + 1)
     words = weighted / np.maximum(np.linalg.norm(weighted, axis=1, keepdims=True), 1e-9)
     assert np.array_equal(features[4], features[5])
@@ -72,14 +84,22 @@ LISTENERS = b"userID\tartistID\tweight\r\n2\t7\t13\r\n2\t1\t1\r\n40\t3\t99\r\n40
 
 
 def test_visitors_reward_the_artists_they_listen_to_in_the_order_of_time(folder):
-    """Users 41 (who listens to nobody), 2, 40, 2 and 40; artist 7 has two listeners, 1 and 3 have one, and 9 has none."""
+    """Users 41 (who listens to nobody), 2, 40, 2 and 40; artist 7 has two listeners, 1 and 3 have
+    one, and 9 has none.
+    """
     (folder / "user_taggedartists.dat").write_bytes(VISITS)
     (folder / "user_artists.dat").write_bytes(LISTENERS)
     data = lastfm(folder, check=False)
     table = data.reward_table(artists=3)
     assert table.arm_names == ["NA", "Sigur Rós", '"The" Who']
     of_2, of_40 = [1, 1, 0], [1, 0, 1]
-    assert np.diff(table.state.prefix, axis=0).astype(int).tolist() == [[0, 0, 0], of_2, of_40, of_2, of_40]
+    assert np.diff(table.state.prefix, axis=0).astype(int).tolist() == [
+        [0, 0, 0],
+        of_2,
+        of_40,
+        of_2,
+        of_40,
+    ]
     assert data.reward_table(artists=1).arm_names == ["NA"]
     with pytest.raises(ArgumentError, match="artists must be an integer between 1 and 3, got 4"):
         data.reward_table(artists=4)
@@ -88,7 +108,9 @@ def test_visitors_reward_the_artists_they_listen_to_in_the_order_of_time(folder)
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_named_with_what_to_do(folder, name):
     (folder / name).unlink()
-    with pytest.raises(ArgumentError, match=rf"folder must hold {name}.*hetrec2011-lastfm-2k.*GroupLens"):
+    with pytest.raises(
+        ArgumentError, match=rf"folder must hold {name}.*hetrec2011-lastfm-2k.*GroupLens"
+    ):
         lastfm(folder, check=False)
 
 
@@ -99,7 +121,9 @@ def test_what_is_no_folder_is_refused(bad):
 
 
 def test_other_files_than_the_published_are_refused(folder):
-    with pytest.raises(ArgumentError, match=r"artists\.dat as published, got .* bytes with SHA-256 .*check=False"):
+    with pytest.raises(
+        ArgumentError, match=r"artists\.dat as published, got .* bytes with SHA-256 .*check=False"
+    ):
         lastfm(folder)
     with pytest.raises(ArgumentError, match="check must be True or False"):
         lastfm(folder, check="no")
@@ -108,21 +132,30 @@ def test_other_files_than_the_published_are_refused(folder):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
+        # 40\t9
         (
             "user_artists.dat",
             FILES["user_artists.dat"][:-5],
             r"user_artists\.dat with the columns userID, artistID, weight",
-        ),  # 40\t9
+        ),
         ("user_artists.dat", b"", r"user_artists\.dat with the columns"),
         ("user_artists.dat", b"userID\tartistID\r\n2\t1\r\n", "line 1 has 2 values"),
-        ("user_artists.dat", b"userID\tartistID\tweight\r\n2\tx\t1\r\n", r"user_artists\.dat with the columns"),
+        (
+            "user_artists.dat",
+            b"userID\tartistID\tweight\r\n2\tx\t1\r\n",
+            r"user_artists\.dat with the columns",
+        ),
         ("user_artists.dat", b"userID\tartistID\tweight\r\n2\t1\t1\t1\r\n", "line 2 has 4 values"),
         (
             "user_artists.dat",
             b"userID\tartistID\tweight\r\n2\t5\t1\r\n2\t6\t1\r\n",
             r"artistID are all in artists\.dat, got 5 and 1 more",
         ),
-        ("artists.dat", FILES["artists.dat"].decode().encode("latin-1"), r"artists\.dat with the columns id"),
+        (
+            "artists.dat",
+            FILES["artists.dat"].decode().encode("latin-1"),
+            r"artists\.dat with the columns id",
+        ),
         ("tags.dat", b"tagID\ttagValue\r\n1\tmetal\r\n", r"tagID are all in tags\.dat, got 2"),
         ("tags.dat", b"\x89PNG\r\n\x1a\n\0\0\0", r"tags\.dat with the columns tagID, tagValue"),
     ],
@@ -162,13 +195,16 @@ def test_the_counts_that_the_documentation_names(original):
 def test_a_cut_short_copy_of_the_published_file_is_refused(original, published, tmp_path):
     for name in FILES:
         content = (published(NAME) / name).read_bytes()
-        (tmp_path / name).write_bytes(content[: content.rindex(b"\n", 0, -1) + 1])  # whole lines, one too few
+        # whole lines, one too few
+        (tmp_path / name).write_bytes(content[: content.rindex(b"\n", 0, -1) + 1])
     with pytest.raises(ArgumentError, match="damaged, cut short or another edition"):
         lastfm(tmp_path)
 
 
 def test_the_published_data_as_a_bandit(original, play):
-    """The features know something: a linear model fitted on half of the rounds finds the listened artist 5 times as often as chance."""
+    """The features know something: a linear model fitted on half of the rounds finds the listened
+    artist 5 times as often as chance.
+    """
     environment = original.environment()
     assert (environment.n_arms, environment.dimension, environment.context_bound) == (25, 25, 1.0)
     assert (len(environment.features), environment.state.starts.size - 1) == (17_632, 1_892)
@@ -187,4 +223,7 @@ def test_the_published_data_as_a_table(original):
     assert table.arm_names[0] == "Lady Gaga"
     assert round(float(table.means()[0] * 11_394)) == 3_060  # counted with awk
     early, late = table.state.prefix[2848], table.state.prefix[-1] - table.state.prefix[-2849]
-    assert [table.arm_names[int(part.argmax())] for part in (early, late)] == ["The Beatles", "Lady Gaga"]
+    assert [table.arm_names[int(part.argmax())] for part in (early, late)] == [
+        "The Beatles",
+        "Lady Gaga",
+    ]

@@ -29,13 +29,17 @@ def test_a_log_is_a_copy_that_nobody_can_change():
 
 def test_a_table_holds_the_records_of_every_arm_in_their_order():
     table = LoggedTrial([0, 1, 1, 0, 1, 0], [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).reward_table()
-    assert np.diff(table.state.prefix, axis=0) == pytest.approx(np.array([[0.1, 0.2], [0.4, 0.3], [0.6, 0.5]]))
+    assert np.diff(table.state.prefix, axis=0) == pytest.approx(
+        np.array([[0.1, 0.2], [0.4, 0.3], [0.6, 0.5]])
+    )
     shorter = LoggedTrial([1, 0, 1, 2, 1, 2], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).reward_table()
     assert shorter.state.prefix.tolist() == [[0.0, 0.0, 0.0], [2.0, 1.0, 4.0]]
 
 
 @pytest.mark.parametrize(
-    "bad", [[], [0.0, 1.0], [[0, 1]], [0, -1], ["a", "b"], None, [True, False], [0, 0], [0, 10**12]], ids=repr
+    "bad",
+    [[], [0.0, 1.0], [[0, 1]], [0, -1], ["a", "b"], None, [True, False], [0, 0], [0, 10**12]],
+    ids=repr,
 )
 def test_bad_arms_are_refused(bad):
     """The one with two records of arm 0 has no fault but its length."""

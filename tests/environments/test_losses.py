@@ -9,7 +9,14 @@ import pytest
 from scipy.stats import chisquare
 
 from dpbandits import EXP3, ArgumentError, simulate
-from dpbandits.environments import LateTurn, Piecewise, RewardFile, RewardTable, SineDrift, SwitchingBest
+from dpbandits.environments import (
+    LateTurn,
+    Piecewise,
+    RewardFile,
+    RewardTable,
+    SineDrift,
+    SwitchingBest,
+)
 from dpbandits.kernel import bind, entry, unbound
 
 ALPHA = 1e-4
@@ -32,7 +39,9 @@ def bound_to(kernel):
 
 def sums(environment, arm, start, n, size, seed=0):
     out = np.empty(size)
-    bound_to(environment.kernels.draw)(environment.state, arm, start, n, np.random.default_rng(seed), out)
+    bound_to(environment.kernels.draw)(
+        environment.state, arm, start, n, np.random.default_rng(seed), out
+    )
     return out
 
 
@@ -42,7 +51,9 @@ def piecewise_rows(horizon=12):
 
 def sine_rows(environment, amplitude, period):
     t, k = np.arange(environment.horizon)[:, None], environment.n_arms
-    return np.asarray(environment.state.centres) + amplitude * np.sin(2 * np.pi * (t / period + np.arange(k) / k))
+    return np.asarray(environment.state.centres) + amplitude * np.sin(
+        2 * np.pi * (t / period + np.arange(k) / k)
+    )
 
 
 def held_against(environment, rows):
@@ -53,7 +64,9 @@ def held_against(environment, rows):
         for n in range(horizon - start + 1):
             window = rows[start : start + n].sum(axis=0)
             for arm in range(k):
-                assert sums(environment, arm, start, n, 1)[0] == pytest.approx(window[arm], abs=1e-10)
+                assert sums(environment, arm, start, n, 1)[0] == pytest.approx(
+                    window[arm], abs=1e-10
+                )
                 lost = environment.kernels.regret(environment.state, arm, start, n)
                 assert lost == pytest.approx(window[best] - window[arm], abs=1e-10)
     assert environment.means() == pytest.approx(rows.mean(axis=0))
@@ -66,7 +79,9 @@ def test_windows_of_pieces():
 def test_windows_of_sine_waves():
     # A period that does not divide the horizon, and one of two rounds.
     for period in (7, 2):
-        environment = SineDrift([0.5, 0.3, 0.35], amplitude=0.3, period=period, horizon=24, random=False)
+        environment = SineDrift(
+            [0.5, 0.3, 0.35], amplitude=0.3, period=period, horizon=24, random=False
+        )
         held_against(environment, sine_rows(environment, 0.3, period))
 
 
@@ -75,7 +90,9 @@ def test_sine_waves_lose_no_digits_late():
     start, n = 10**9 - 5000, 4321
     t = (start + np.arange(n)) % 1009
     for arm in range(2):
-        exact = np.sum(environment.state.centres[arm] + 0.3 * np.sin(2 * np.pi * (t / 1009 + arm / 2)))
+        exact = np.sum(
+            environment.state.centres[arm] + 0.3 * np.sin(2 * np.pi * (t / 1009 + arm / 2))
+        )
         assert sums(environment, arm, start, n, 1)[0] == pytest.approx(exact, abs=1e-8)
 
 
@@ -89,16 +106,23 @@ def test_sine_waves_lose_no_digits_late():
 )
 def test_random_sums_have_the_law_of_single_rounds(environment):
     # Power: a window moved by one round changes the mean by about 0.1, twenty standard errors.
-    rows = piecewise_rows() if isinstance(environment, Piecewise) else sine_rows(environment, 0.3, 7)
+    rows = (
+        piecewise_rows() if isinstance(environment, Piecewise) else sine_rows(environment, 0.3, 7)
+    )
     for arm in range(3):
         for start, n in [(0, 3), (2, 7), (4, 1), (3, 9)]:
             law = np.ones(1)
             for p in np.clip(rows[start : start + n, arm], 0, 1):
                 law = np.convolve(law, [1 - p, p])
-            counts = np.bincount(sums(environment, arm, start, n, 20_000, seed=n).astype(int), minlength=n + 1)
+            counts = np.bincount(
+                sums(environment, arm, start, n, 20_000, seed=n).astype(int), minlength=n + 1
+            )
             assert counts[law == 0].sum() == 0
             likely = law * 20_000 >= 5
-            seen, due = np.append(counts[likely], counts[~likely].sum()), np.append(law[likely], law[~likely].sum()) * 20_000
+            seen, due = (
+                np.append(counts[likely], counts[~likely].sum()),
+                np.append(law[likely], law[~likely].sum()) * 20_000,
+            )
             seen, due = seen[due > 0], due[due > 0]
             assert len(seen) == 1 or chisquare(seen, due).pvalue > ALPHA
 
@@ -135,7 +159,7 @@ def test_descriptions_tell_environments_apart():
     assert len({repr(world) for world in worlds}) == len(worlds)
 
 
-# Files --------------------------------------------------------------------------------------------------------------------
+# Files ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -148,13 +172,17 @@ def test_windows_of_a_file_are_those_of_a_table(tmp_path, rewards):
     file, table = RewardFile(tmp_path / "rewards.npy"), RewardTable(rewards)
     rng = np.random.default_rng(2)
     edges = [0, 1, 1023, 1024, 1025, 2047, 2048, 4096, 4999, 5000]
-    windows = [(a, b) for a in edges for b in edges if a <= b] + [tuple(sorted(rng.integers(0, 5001, 2))) for _ in range(200)]
+    windows = [(a, b) for a in edges for b in edges if a <= b] + [
+        tuple(sorted(rng.integers(0, 5001, 2))) for _ in range(200)
+    ]
     for start, end in windows:
         for arm in range(3):
             for kernel in ("draw", "regret"):
                 extra = (np.random.default_rng(0),) if kernel == "draw" else ()
                 ours, theirs = (
-                    getattr(world.kernels, kernel)(world.state, arm, int(start), int(end - start), *extra)
+                    getattr(world.kernels, kernel)(
+                        world.state, arm, int(start), int(end - start), *extra
+                    )
                     for world in (file, table)
                 )
                 assert ours == pytest.approx(theirs, abs=1e-8)
@@ -188,7 +216,14 @@ def test_a_file_is_mapped_and_not_read_into_memory(tmp_path, rewards):
 
 @pytest.mark.parametrize(
     "content",
-    [np.zeros(3), np.zeros((0, 2)), np.array([[np.nan]]), np.array([[1j]]), np.array([["a"]]), np.zeros((2, 2), ">f8")],
+    [
+        np.zeros(3),
+        np.zeros((0, 2)),
+        np.array([[np.nan]]),
+        np.array([[1j]]),
+        np.array([["a"]]),
+        np.zeros((2, 2), ">f8"),
+    ],
     ids=repr,
 )
 def test_bad_files_are_refused(tmp_path, content):

@@ -1,4 +1,6 @@
-"""Normal numbers by the hundred: their law down to the tail, their independence, and that plain Python draws the same."""
+"""Normal numbers by the hundred: their law down to the tail, their independence, and that plain
+Python draws the same.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,18 @@ def drawn(shape, seed, mean=0.0, std=1.0):
 
 
 def test_the_law_is_normal():
-    """A million numbers see a distribution function that is off by 0.0023: a layer of 1/256 that is missing, or one per cent of width."""
+    """A million numbers see a distribution function that is off by 0.0023: a layer of 1/256 that is
+    missing, or one per cent of width.
+    """
     sample = drawn((1000, 1000), 1, mean=2.0, std=3.0).ravel()
     assert stats.kstest(sample, stats.norm(2.0, 3.0).cdf).pvalue > ALPHA
     assert stats.kstest(1.01 * (sample - 2.0) + 2.0, stats.norm(2.0, 3.0).cdf).pvalue < ALPHA
 
 
 def test_every_layer_has_its_share_and_the_tail_its_law():
-    """20 million: the tail beyond 3.65 has some 5,200 of them, whose share is seen to within 6 %, and its law to within 0.03."""
+    """20 million: the tail beyond 3.65 has some 5,200 of them, whose share is seen to within 6 %,
+    and its law to within 0.03.
+    """
     sample = drawn((4000, 5000), 2).ravel()
     edges = np.unique(np.concatenate([_EDGES[1:], -_EDGES[1:], [-np.inf, np.inf]]))
     counts = np.bincount(np.searchsorted(edges, sample) - 1, minlength=edges.size - 1)
@@ -53,7 +59,9 @@ def test_numbers_are_independent_within_a_matrix_and_from_one_to_the_next():
     for view in many:
         _fill(view, rng, 0.0, 1.0)
     flat = many.reshape(len(many), 25)
-    pairs = [(flat[:, :-lag].ravel(), flat[:, lag:].ravel()) for lag in (1, 2, 5)] + [(flat[:-1].ravel(), flat[1:].ravel())]
+    pairs = [(flat[:, :-lag].ravel(), flat[:, lag:].ravel()) for lag in (1, 2, 5)] + [
+        (flat[:-1].ravel(), flat[1:].ravel())
+    ]
     for one, other in pairs:
         assert stats.pearsonr(one, other).pvalue > ALPHA
         assert stats.pearsonr(one**2, other**2).pvalue > ALPHA
@@ -73,7 +81,9 @@ print(view.tolist())
 def test_plain_python_draws_the_same_numbers():
     package = str(Path(dpbandits.__file__).parents[1])
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": package}
-    told = subprocess.run([sys.executable, "-c", PLAIN], env=environment, check=True, capture_output=True, text=True).stdout
+    told = subprocess.run(
+        [sys.executable, "-c", PLAIN], env=environment, check=True, capture_output=True, text=True
+    ).stdout
     assert np.allclose(json.loads(told), drawn((40, 50), 4, 1.0, 2.0), rtol=1e-14)
 
 

@@ -1,4 +1,6 @@
-"""The MovieLens loader: on small files of its own, and on the published ones where they are at hand."""
+"""The MovieLens loader: on small files of its own, and on the published ones where they are at
+hand.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,12 @@ NAME = "movielens-100k"
 FILES = {
     "u.genre": b"unknown|0\nDrama|1\nWar|2\n\n",
     "u.item": (
-        "1|Léon (1994)|01-Jan-1994||u|0|1|0\n2|Das Boot (1981)|04-Apr-1997||u|0|1|1\n3|unknown||||1|0|0\n"
-        "4|Other (1950)|01-Jan-1950||u|0|0|1\n"
-    ).encode("latin-1"),
+        (
+            "1|Léon (1994)|01-Jan-1994||u|0|1|0\n2|Das Boot"
+            " (1981)|04-Apr-1997||u|0|1|1\n3|unknown||||1|0|0\n4|Other"
+            " (1950)|01-Jan-1950||u|0|0|1\n"
+        ).encode("latin-1")
+    ),
     "u.data": b"5\t1\t4\t300\n6\t2\t3\t100\n5\t2\t5\t100\n5\t4\t1\t200\n7\t3\t5\t50\n",
 }
 
@@ -40,7 +45,12 @@ def test_movies_have_genres_and_years(folder):
     assert data.genres == ["unknown", "Drama", "War"]
     assert data.movies["title"].tolist()[0] == "Léon (1994)"
     assert data.movies["year"].tolist() == [1994, 1997, 0, 1950]
-    assert data.movies[data.genres].to_numpy().tolist() == [[0, 1, 0], [0, 1, 1], [1, 0, 0], [0, 0, 1]]
+    assert data.movies[data.genres].to_numpy().tolist() == [
+        [0, 1, 0],
+        [0, 1, 1],
+        [1, 0, 0],
+        [0, 0, 1],
+    ]
     assert repr(data) == "MovieLens(3 users, 4 movies, 5 ratings)"
 
 
@@ -53,9 +63,20 @@ def test_features_do_not_depend_on_ratings(folder):
 
 def test_movies_rated_high_enough_are_rewarded(folder):
     data = movielens(folder, check=False)
-    assert data.environment(components=2, per_round=2).state.liked.tolist() == [2, 0, 1]  # of users 7 and 5
+    # of users 7 and 5
+    assert data.environment(components=2, per_round=2).state.liked.tolist() == [
+        2,
+        0,
+        1,
+    ]
     assert data.environment(components=2, per_round=2, liked_from=5).state.liked.tolist() == [2, 1]
-    assert data.environment(components=2, per_round=2, liked_from=1).state.liked.tolist() == [2, 1, 0, 1, 3]
+    assert data.environment(components=2, per_round=2, liked_from=1).state.liked.tolist() == [
+        2,
+        1,
+        0,
+        1,
+        3,
+    ]
     with pytest.raises(ArgumentError, match="liked_from must be an integer between 1 and 5"):
         data.environment(liked_from=6)
 
@@ -90,7 +111,12 @@ def test_other_files_than_the_published_are_refused(folder):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("u.data", FILES["u.data"][:-6], r"u\.data with the columns user, movie, rating, timestamp"),  # 7\t3
+        # 7\t3
+        (
+            "u.data",
+            FILES["u.data"][:-6],
+            r"u\.data with the columns user, movie, rating, timestamp",
+        ),
         ("u.data", b"5\t1\t4\t300\t1\n", r"u\.data with the columns .* line 1 has 5 values"),
         ("u.data", b"", r"u\.data with the columns"),
         ("u.data", b"5\t9\t4\t300\n", r"movie are all in u\.item, got 9"),
@@ -121,7 +147,9 @@ def test_the_published_counts(original):
 
 
 def test_the_published_data_as_a_bandit(original, play):
-    """The features know something: a linear model fitted on half of the rounds finds the liked movie twice as often as chance."""
+    """The features know something: a linear model fitted on half of the rounds finds the liked
+    movie twice as often as chance.
+    """
     environment = original.environment()
     assert (environment.n_arms, environment.dimension, environment.context_bound) == (25, 20, 1.0)
     rounds = play(environment, np.zeros(8000), seed=1)

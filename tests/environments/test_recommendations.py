@@ -44,7 +44,9 @@ def law(per_round):
 
 
 def test_what_is_shown_has_the_stated_law(play):
-    """60,000 rounds over all 270 outcomes: likes drawn uniformly from all pairs, instead of a user first, are rejected."""
+    """60,000 rounds over all 270 outcomes: likes drawn uniformly from all pairs, instead of a user
+    first, are rejected.
+    """
     rounds = play(small(), np.zeros(60_000), seed=1)
     chances = law(3)
     assert sum(chances.values()) == pytest.approx(1.0)
@@ -114,7 +116,9 @@ def test_bad_arguments_are_refused(arguments, message):
 
 
 def test_too_many_items_per_round_are_refused():
-    with pytest.raises(ArgumentError, match="per_round must be at most 5, as a user liked 3 of 7 items, got 6"):
+    with pytest.raises(
+        ArgumentError, match="per_round must be at most 5, as a user liked 3 of 7 items, got 6"
+    ):
         small(per_round=6)
     with pytest.raises(ArgumentError, match="per_round must be an integer between 1 and 7"):
         small(per_round=8)

@@ -1,4 +1,6 @@
-"""The stationary environments: sums against single rounds and closed forms, means, and what is refused."""
+"""The stationary environments: sums against single rounds and closed forms, means, and what is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def _fill(state, arm, n, rng, sums):
 def sums(environment, arm, n, repeats, seed):
     """Independent sums of n rounds, each from one call of the kernel."""
     filled = np.empty(repeats)
-    bind(_fill, draw=environment.kernels.draw)(environment.state, arm, n, np.random.default_rng(seed), filled)
+    bind(_fill, draw=environment.kernels.draw)(
+        environment.state, arm, n, np.random.default_rng(seed), filled
+    )
     return filled
 
 
@@ -43,13 +47,19 @@ def rounds(environment, arm, count, seed):
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=repr)
 def test_sums_have_the_law_of_single_rounds(environment):
-    """3,000 against 3,000: a standard deviation that is off by 15 %, or a round too many (a tenth more), is rejected."""
+    """3,000 against 3,000: a standard deviation that is off by 15 %, or a round too many (a tenth
+    more), is rejected.
+    """
     n, repeats = 10, 3000
     whole = sums(environment, 0, n, repeats, seed=1)
     single = rounds(environment, 0, n * repeats, seed=2).reshape(repeats, n).sum(axis=1)
-    assert np.mean(whole) == pytest.approx(np.mean(single), abs=4 * np.sqrt(2 / repeats) * np.std(single))
+    assert np.mean(whole) == pytest.approx(
+        np.mean(single), abs=4 * np.sqrt(2 / repeats) * np.std(single)
+    )
     if isinstance(environment, Bernoulli):
-        table = np.array([np.bincount(sample.astype(int), minlength=n + 1) for sample in (whole, single)])
+        table = np.array(
+            [np.bincount(sample.astype(int), minlength=n + 1) for sample in (whole, single)]
+        )
         assert stats.chi2_contingency(table[:, table.sum(axis=0) > 10]).pvalue > ALPHA
     else:
         assert stats.ks_2samp(whole, single).pvalue > ALPHA
@@ -57,12 +67,16 @@ def test_sums_have_the_law_of_single_rounds(environment):
 
 @pytest.mark.parametrize("environment", [ENVIRONMENTS[2], ENVIRONMENTS[3]], ids=repr)
 def test_sums_without_closed_form_are_those_of_the_same_rounds(environment):
-    assert sums(environment, 1, 50, 1, seed=5)[0] == pytest.approx(rounds(environment, 1, 50, seed=5).sum(), rel=1e-12)
+    assert sums(environment, 1, 50, 1, seed=5)[0] == pytest.approx(
+        rounds(environment, 1, 50, seed=5).sum(), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(("n", "p"), [(1, 0.3), (7, 0.8), (60, 0.5), (10**7, 0.75), (10**7, 1e-6)])
 def test_bernoulli_sums_are_binomial(n, p):
-    """Both branches of the sampler: inversion for small n p, rejection for large; 20,000 draws in up to 20 equally likely cells."""
+    """Both branches of the sampler: inversion for small n p, rejection for large; 20,000 draws in
+    up to 20 equally likely cells.
+    """
     law = stats.binom(n, p)
     sample = sums(Bernoulli([p]), 0, n, 20_000, seed=3)
     edges = np.unique(law.ppf(np.linspace(0.05, 0.95, 19)))
@@ -82,7 +96,9 @@ def test_certain_bernoulli_arms_have_no_noise():
 
 @pytest.mark.parametrize("n", [1, 10**6])
 def test_gaussian_sums_are_normal(n):
-    """5,000 draws: a standard deviation of n std instead of sqrt(n) std, or one off by 10 %, is rejected."""
+    """5,000 draws: a standard deviation of n std instead of sqrt(n) std, or one off by 10 %, is
+    rejected.
+    """
     sample = sums(Gaussian([0.4], std=2.0), 0, n, 5000, seed=4)
     assert stats.kstest(sample, stats.norm(0.4 * n, 2.0 * np.sqrt(n)).cdf).pvalue > ALPHA
 
@@ -103,7 +119,9 @@ def test_clipped_rewards_pile_up_at_the_bounds():
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=repr)
 def test_means_are_those_of_the_rewards(environment):
-    """40,000 rewards per arm: a mean that is off by 0.02 standard deviations is rejected about half the time, by 0.04 always."""
+    """40,000 rewards per arm: a mean that is off by 0.02 standard deviations is rejected about half
+    the time, by 0.04 always.
+    """
     for arm, mean in enumerate(environment.means()):
         sample = rounds(environment, arm, 40_000, seed=8 + arm)
         error = (sample.mean() - mean) / (sample.std() / np.sqrt(sample.size))
@@ -114,8 +132,12 @@ def test_means_are_those_of_the_rewards(environment):
 @pytest.mark.parametrize("std", [0.02, 0.3, 2.0])
 def test_clipped_means_equal_the_integral(centre, std):
     law = stats.norm(centre, std)
-    inside, _ = integrate.quad(lambda x: x * law.pdf(x), 0.0, 1.0, points=[min(max(centre, 0.0), 1.0)], epsabs=1e-12)
-    assert BoundedGaussian([centre], std=std).means()[0] == pytest.approx(inside + law.sf(1.0), abs=1e-9)
+    inside, _ = integrate.quad(
+        lambda x: x * law.pdf(x), 0.0, 1.0, points=[min(max(centre, 0.0), 1.0)], epsabs=1e-12
+    )
+    assert BoundedGaussian([centre], std=std).means()[0] == pytest.approx(
+        inside + law.sf(1.0), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=repr)
@@ -145,20 +167,28 @@ def test_state_is_not_shared_with_the_caller():
 
 
 @pytest.mark.parametrize("kind", [Bernoulli, Gaussian, BoundedGaussian, Beta])
-@pytest.mark.parametrize("bad", [[], [[0.5]], 0.5, [0.5, np.nan], [np.inf], ["half"], None, [[0.1], [0.2, 0.3]]], ids=repr)
+@pytest.mark.parametrize(
+    "bad",
+    [[], [[0.5]], 0.5, [0.5, np.nan], [np.inf], ["half"], None, [[0.1], [0.2, 0.3]]],
+    ids=repr,
+)
 def test_bad_means_are_refused(kind, bad):
     with pytest.raises(ArgumentError, match=r"means|centres"):
         kind(bad)
 
 
-@pytest.mark.parametrize(("kind", "bad"), [(Bernoulli, 1.001), (Bernoulli, -0.1), (Beta, 0.0), (Beta, 1.0)])
+@pytest.mark.parametrize(
+    ("kind", "bad"), [(Bernoulli, 1.001), (Bernoulli, -0.1), (Beta, 0.0), (Beta, 1.0)]
+)
 def test_means_out_of_range_are_refused(kind, bad):
     with pytest.raises(ArgumentError, match="means must hold finite numbers in"):
         kind([0.5, bad])
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf, "1", None, True], ids=repr)
-@pytest.mark.parametrize(("kind", "name"), [(Gaussian, "std"), (BoundedGaussian, "std"), (Beta, "concentration")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(Gaussian, "std"), (BoundedGaussian, "std"), (Beta, "concentration")]
+)
 def test_bad_spreads_are_refused(kind, name, bad):
     with pytest.raises(ArgumentError, match=f"{name} must be a number in"):
         kind([0.5], **{name: bad})

@@ -17,7 +17,9 @@ def test_every_window_is_the_sum_of_its_rows():
         for n in range(13 - start):
             for arm in range(3):
                 total = environment.kernels.draw(environment.state, arm, start, n, rng)
-                assert total == pytest.approx(sum(TABLE[t, arm] for t in range(start, start + n)), abs=1e-12)
+                assert total == pytest.approx(
+                    sum(TABLE[t, arm] for t in range(start, start + n)), abs=1e-12
+                )
 
 
 def test_regret_of_every_window_is_against_the_best_column():
@@ -27,7 +29,9 @@ def test_regret_of_every_window_is_against_the_best_column():
         for n in range(13 - start):
             for arm in range(3):
                 lost = sum(TABLE[t, best] - TABLE[t, arm] for t in range(start, start + n))
-                assert environment.kernels.regret(environment.state, arm, start, n) == pytest.approx(lost, abs=1e-12)
+                assert environment.kernels.regret(
+                    environment.state, arm, start, n
+                ) == pytest.approx(lost, abs=1e-12)
 
 
 def test_drawing_uses_no_randomness():
@@ -55,11 +59,25 @@ def test_later_changes_of_the_callers_array_do_not_matter():
     table = TABLE.copy()
     environment = RewardTable(table)
     table[:] = 0.0
-    assert environment.kernels.draw(environment.state, 0, 0, 12, np.random.default_rng(0)) == pytest.approx(TABLE[:, 0].sum())
+    assert environment.kernels.draw(
+        environment.state, 0, 0, 12, np.random.default_rng(0)
+    ) == pytest.approx(TABLE[:, 0].sum())
 
 
 @pytest.mark.parametrize(
-    "bad", [[], [1.0, 2.0], [[]], [[1.0, np.nan]], [[np.inf]], np.zeros((2, 2, 2)), [["a"]], [[1.0], [1.0, 2.0]], None], ids=repr
+    "bad",
+    [
+        [],
+        [1.0, 2.0],
+        [[]],
+        [[1.0, np.nan]],
+        [[np.inf]],
+        np.zeros((2, 2, 2)),
+        [["a"]],
+        [[1.0], [1.0, 2.0]],
+        None,
+    ],
+    ids=repr,
 )
 def test_bad_tables_are_refused(bad):
     with pytest.raises(ArgumentError, match="rewards must be a table"):

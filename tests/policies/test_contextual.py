@@ -1,4 +1,6 @@
-"""Policies that take contexts: what is kept for late answers, deviations, the end of a running sum, and a crash in the middle of one."""
+"""Policies that take contexts: what is kept for late answers, deviations, the end of a running sum,
+and a crash in the middle of one.
+"""
 
 from pathlib import Path
 
@@ -86,11 +88,19 @@ def test_what_was_done_instead_counts_with_its_own_features(choices_public):
 def test_a_public_deviation_takes_the_round_back():
     policy = episodic(choices_public=True, patience=2)
     diary = Diary(policy).play(6)
-    before = policy._public.precision.copy(), policy._public.inverse.copy(), policy._public.facts.copy()
+    before = (
+        policy._public.precision.copy(),
+        policy._public.inverse.copy(),
+        policy._public.facts.copy(),
+    )
     decision = policy.pull(CONTEXTS[99])
     assert decision.recorded
     assert policy.update(1.0, decision, arm=(decision.arm + 1) % 3) is False
-    for now, then in zip((policy._public.precision, policy._public.inverse, policy._public.facts), before, strict=True):
+    for now, then in zip(
+        (policy._public.precision, policy._public.inverse, policy._public.facts),
+        before,
+        strict=True,
+    ):
         assert now == pytest.approx(then, rel=1e-12, abs=1e-14)
     diary.play(60)
     covered = int(policy.ledger.frame["last"].max()) + 1
@@ -108,7 +118,7 @@ def test_missing_answers_of_an_episode_count_as_the_default_with_their_features(
     assert policy._wall.release == pytest.approx(total, abs=1e-9)
 
 
-# Saved and lost ---------------------------------------------------------------------------------------------------------------
+# Saved and lost ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [at_once, episodic])
@@ -154,7 +164,7 @@ def test_after_a_crash_a_new_running_sum_starts_on_top_of_the_last_release(make,
     assert again._wall.base.tolist() == survivor._wall.base.tolist()
 
 
-# The end of a running sum -----------------------------------------------------------------------------------------------------
+# The end of a running sum --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("save", [False, True])
@@ -164,7 +174,9 @@ def test_after_its_horizon_a_policy_serves_and_releases_nothing(save, tmp_path):
         policy.save(tmp_path / "a")
     diary = Diary(policy).play(5)
     last, released = policy.pull(CONTEXTS[50]), policy._wall.release.copy()
-    with pytest.raises(dpb.BudgetExhausted, match=r"^horizon: the running sum was planned for 5 releases"):
+    with pytest.raises(
+        dpb.BudgetExhausted, match=r"^horizon: the running sum was planned for 5 releases"
+    ):
         policy.update(1.0, last)
     estimate = policy._public.estimate.copy()
     for t in range(60, 100):
@@ -185,7 +197,9 @@ def test_after_its_changes_an_episodic_policy_serves_and_releases_nothing():
         try:
             decision = policy.pull(CONTEXTS[t])
         except dpb.BudgetExhausted as error:
-            refusals += str(error).startswith(f"horizon: the running sum was planned for {most} releases")
+            refusals += str(error).startswith(
+                f"horizon: the running sum was planned for {most} releases"
+            )
             decision = policy.pull(CONTEXTS[t])
         policy.update(REWARDS[t, decision], decision)
         arms.append(decision.arm)
@@ -205,7 +219,19 @@ def test_the_compiled_loop_stops_releasing_after_the_horizon_too():
     tally, view = new_tally(np.array([50]), 3), np.zeros((3, 2))
     rngs = [np.random.default_rng(k) for k in range(3)]
     loop, bounds = context_loop(policy.kernels, table.kernels), (False, 0.0, 1.0)
-    arguments = (policy.params, raw, public, wall, table.state, np.zeros(0), tally, view, view, False, bounds)
+    arguments = (
+        policy.params,
+        raw,
+        public,
+        wall,
+        table.state,
+        np.zeros(0),
+        tally,
+        view,
+        view,
+        False,
+        bounds,
+    )
     assert loop(*arguments, 50, 6, *rngs) != DONE
     estimate = public.estimate.copy()
     assert loop(*arguments, 50, 50, *rngs) == DONE
@@ -227,7 +253,10 @@ def test_a_saved_file_holds_no_noise_of_a_secure_policy(tmp_path):
 
 def test_open_running_sums_do_not_care_about_the_noise_source():
     pytest.importorskip("opendp")
-    plain, exact = (Diary(dpb.LinUCB(3, 2, **options)).play(30) for options in ({"seed": 1}, {"noise": "secure"}))
+    plain, exact = (
+        Diary(dpb.LinUCB(3, 2, **options)).play(30)
+        for options in ({"seed": 1}, {"noise": "secure"})
+    )
     assert exact.policy._public.estimate == pytest.approx(plain.policy._public.estimate, abs=1e-4)
 
 
@@ -242,8 +271,11 @@ def test_a_bound_whose_square_is_no_number_is_refused():
 
 def test_sums_behind_secure_noise_stay_exact():
     pytest.importorskip("opendp")
-    policy = episodic(noise="secure", seed=None, budget=dpb.ZCDP(1.0), counter="tree", context_bound=2.0**20)
-    policy._progress.rounds = 2**13 + 1  # of up to 2^40 grid units each: more than 2^53 in all, less than 2^61 / releases
+    policy = episodic(
+        noise="secure", seed=None, budget=dpb.ZCDP(1.0), counter="tree", context_bound=2.0**20
+    )
+    # of up to 2^40 grid units each: more than 2^53 in all, less than 2^61 / releases
+    policy._progress.rounds = 2**13 + 1
     assert policy._exactly.largest > 2**53 + 2**41
     with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser"):
         policy._refuse_inexact_sums()
@@ -268,7 +300,9 @@ def test_noise_that_is_too_wide_for_the_grid_is_refused_at_once():
 
 @pytest.mark.parametrize("counter", ["tree", "honaker", "hybrid", "independent"])
 def test_the_noise_scale_is_that_of_every_variable_that_a_release_combines(counter):
-    policy = dpb.PrivateLinUCB(2, 2, budget=dpb.ZCDP(0.5), horizon=None if counter == "hybrid" else 20, counter=counter)
+    policy = dpb.PrivateLinUCB(
+        2, 2, budget=dpb.ZCDP(0.5), horizon=None if counter == "hybrid" else 20, counter=counter
+    )
     mechanism, movement = policy._counter(), policy._movement()
     combined = (mechanism.decoder(20) ** 2).sum(axis=1) * policy.noise_scale**2
     stated = mechanism.variance(np.arange(1, 21)) * (policy.channel.multiplier * movement) ** 2
@@ -276,7 +310,7 @@ def test_the_noise_scale_is_that_of_every_variable_that_a_release_combines(count
     assert np.abs(mechanism.decoder(20)).max() == pytest.approx(mechanism.widening(20))
 
 
-# Estimates ----------------------------------------------------------------------------------------------------------------
+# Estimates -----------------------------------------------------------------------------------
 
 
 def test_the_estimate_is_a_copy_of_the_ridge_estimate_of_what_was_released():

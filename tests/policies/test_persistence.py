@@ -25,7 +25,10 @@ def makers(**options):
     """One parameter per registered class and budget; a fresh policy for every test."""
     options = {"seed": 11, "patience": 3} | options
     for i, policy in enumerate(example_policies(**options)):
-        yield pytest.param(lambda i=i: list(example_policies(**options))[i], id=f"{type(policy).__name__}-{policy.budget}")
+        yield pytest.param(
+            lambda i=i: list(example_policies(**options))[i],
+            id=f"{type(policy).__name__}-{policy.budget}",
+        )
 
 
 EVERY = pytest.mark.parametrize("make", list(makers()))
@@ -83,7 +86,8 @@ class Clinic:
 
 def state_of(policy):
     arrays = {name: array.tolist() for name, array in persistence._arrays(policy)}
-    progress = json.dumps(vars(policy._progress), default=persistence._as_json)  # as text, because a propensity may be nan
+    # as text, because a propensity may be nan
+    progress = json.dumps(vars(policy._progress), default=persistence._as_json)
     return arrays, progress, policy.ledger.spent()
 
 
@@ -109,7 +113,7 @@ def signed(path, archive):
     path.write_bytes(archive + hashlib.sha256(archive).hexdigest().encode())
 
 
-# Going on as before -------------------------------------------------------------------------------------------------------------
+# Going on as before --------------------------------------------------------------------------
 
 
 @EVERY
@@ -170,7 +174,7 @@ def test_decisions_of_other_lives_are_told_apart(tmp_path):
             third.update(1.0, answered)
 
 
-# One holder ---------------------------------------------------------------------------------------------------------------------
+# One holder ----------------------------------------------------------------------------------
 
 
 def test_a_file_is_loaded_once_and_then_belongs_to_the_loaded_policy(tmp_path):
@@ -324,13 +328,19 @@ def test_two_processes_cannot_both_release(tmp_path):
             print("refused")
     """
     racers = [start("import sys\n" + textwrap.dedent(script), str(i)) for i in range(2)]
-    assert sorted(racer.communicate(timeout=60)[0].strip() for racer in racers) == ["refused", "released"]
+    assert sorted(racer.communicate(timeout=60)[0].strip() for racer in racers) == [
+        "refused",
+        "released",
+    ]
     assert dpb.load(path).ledger.releases
 
 
 def start(script, *arguments):
     source = str(Path(dpb.__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, str(Path(__file__).parent)])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([source, str(Path(__file__).parent)]),
+    }
     command = [sys.executable, "-c", textwrap.dedent(script), *arguments]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
@@ -398,7 +408,9 @@ def test_a_forked_process_reads_but_neither_releases_nor_saves(make, saved, tmp_
     assert "load the saved state here" in forked(lambda: refused(clinic.until_release))
     assert "is a fork" in forked(lambda: refused(lambda: clinic.policy.save(tmp_path / "b")))
     assert not (tmp_path / "b").exists()
-    assert forked(lambda: f"{clinic.policy.ledger.releases} {clinic.policy.guarantee.holds}").startswith(str(releases))
+    assert forked(
+        lambda: f"{clinic.policy.ledger.releases} {clinic.policy.guarantee.holds}"
+    ).startswith(str(releases))
     clinic.until_release()  # the parent goes on
 
 
@@ -409,7 +421,7 @@ def test_a_forked_process_can_load_and_release(tmp_path):
     assert forked(lambda: refused(lambda: Clinic(dpb.load(path)).until_release())) == "allowed"
 
 
-# Written ahead ------------------------------------------------------------------------------------------------------------------
+# Written ahead -------------------------------------------------------------------------------
 
 
 @EVERY_PRIVATE
@@ -438,9 +450,13 @@ def test_what_was_released_after_a_save_counts_as_spent_and_is_not_released_agai
 
 
 def lost_rounds_count_as_default(policy):
-    if isinstance(policy, dpb.LinUCBDGS):  # its increments need a sum to go on from: the one that the released estimate has
-        return policy._raw.total == pytest.approx(policy._public.precision @ policy._public.estimate)
-    if isinstance(policy, dpb.EXP4 | dpb.BatchedEXP4 | dpb.FrozenEXP4):  # which divide a loss by the probability of its arm
+    # its increments need a sum to go on from: the one that the released estimate has
+    if isinstance(policy, dpb.LinUCBDGS):
+        return policy._raw.total == pytest.approx(
+            policy._public.precision @ policy._public.estimate
+        )
+    # which divide a loss by the probability of its arm
+    if isinstance(policy, dpb.EXP4 | dpb.BatchedEXP4 | dpb.FrozenEXP4):
         loss = policy.reward_range[1] - policy.default_reward
         return policy._raw.total == pytest.approx(loss * policy._progress.weights)
     total, lost = sum(side.sum() for side in policy._raw), sum(policy._progress.booked.values())
@@ -450,7 +466,11 @@ def lost_rounds_count_as_default(policy):
 @pytest.mark.parametrize("choices_public", [False, True])
 @pytest.mark.parametrize("default", [None, 100.75])
 def test_lost_rounds_count_as_the_default_reward(default, choices_public, tmp_path):
-    options = {"reward_range": (100.0, 101.0), "default_reward": default, "choices_public": choices_public}
+    options = {
+        "reward_range": (100.0, 101.0),
+        "default_reward": default,
+        "choices_public": choices_public,
+    }
     for make in (
         lambda: dpb.AdaPUCB(3, budget=dpb.PureDP(100.0), seed=3, **options),
         lambda: dpb.DPSE(3, horizon=100, budget=dpb.PureDP(100.0), seed=3, **options),
@@ -462,19 +482,28 @@ def test_lost_rounds_count_as_the_default_reward(default, choices_public, tmp_pa
             answer_until(policy, policy.rounds + 100)
         survivor = dpb.load(path)
         assert survivor._progress.booked
-        lost, total = sum(survivor._progress.booked.values()), sum(side.sum() for side in survivor._raw)
+        lost, total = (
+            sum(survivor._progress.booked.values()),
+            sum(side.sum() for side in survivor._raw),
+        )
         assert total == pytest.approx(lost * (default or 100.0))
         released = survivor.ledger.releases
         while survivor.ledger.releases < released + 3:
             answer_until(survivor, survivor.rounds + 100)
-        means = survivor._public.estimate if hasattr(survivor._public, "estimate") else survivor._public.mean
+        means = (
+            survivor._public.estimate
+            if hasattr(survivor._public, "estimate")
+            else survivor._public.mean
+        )
         assert ((means > 99.0) & (means < 102.0)).all()
 
 
 def answer_until(policy, rounds):
     while policy.rounds < rounds:
         decision = policy.pull()
-        other = (decision.arm + 1) % 3 if policy.choices_public and policy.rounds % 10 == 0 else None
+        other = (
+            (decision.arm + 1) % 3 if policy.choices_public and policy.rounds % 10 == 0 else None
+        )
         policy.update(100.5, decision, arm=other)
     return policy
 
@@ -496,7 +525,9 @@ def test_the_journal_holds_the_ledger_lines_and_the_noisy_values(tmp_path, monke
     path = clinic.policy.save(tmp_path / "a")
     clinic.until_release()
     value = clinic.policy._wall.release.tolist()
-    head, begin, done = (json.loads(line.split(" ", 1)[1]) for line in journal(path).read_text().splitlines())
+    head, begin, done = (
+        json.loads(line.split(" ", 1)[1]) for line in journal(path).read_text().splitlines()
+    )
     assert head["serial"] == 1
     assert begin["begin"][1] == clinic.policy.ledger.frame["last"].max()
     assert done == {"done": value}
@@ -591,7 +622,9 @@ def test_a_damaged_or_missing_journal_is_refused(tmp_path):
 
 
 RELEASING = pytest.mark.parametrize("noise", ["simulation", "secure"])
-AT_ONCE = pytest.mark.parametrize("make", [ada, lambda **o: dpb.LDPUCB(3, budget=dpb.PureDP(1.0), **o)], ids=["ada", "ldp"])
+AT_ONCE = pytest.mark.parametrize(
+    "make", [ada, lambda **o: dpb.LDPUCB(3, budget=dpb.PureDP(1.0), **o)], ids=["ada", "ldp"]
+)
 
 
 def fails(monkeypatch, owner, name, error, *, after=False, only=""):
@@ -612,7 +645,9 @@ def fails(monkeypatch, owner, name, error, *, after=False, only=""):
 @AT_ONCE
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("step", ["begin", "done"])
-def test_a_full_disk_leaves_policy_and_journal_sound(step, after, make, noise, tmp_path, monkeypatch):
+def test_a_full_disk_leaves_policy_and_journal_sound(
+    step, after, make, noise, tmp_path, monkeypatch
+):
     clinic = Clinic(make(noise=noise, seed=None, patience=0)).play(40)
     path = clinic.policy.save(tmp_path / "a")
     clinic.until_release()
@@ -621,7 +656,14 @@ def test_a_full_disk_leaves_policy_and_journal_sound(step, after, make, noise, t
     decision, answer = fail_in_a_release(
         clinic.policy,
         monkeypatch,
-        lambda patch: fails(patch, persistence.Journal, "_append", OSError("no space left on device"), after=after, only=step),
+        lambda patch: fails(
+            patch,
+            persistence.Journal,
+            "_append",
+            OSError("no space left on device"),
+            after=after,
+            only=step,
+        ),
         OSError,
     )
     journalled = persistence._journalled(journal(path), clinic.policy._id, 1)[0]
@@ -640,7 +682,9 @@ def test_a_full_disk_leaves_policy_and_journal_sound(step, after, make, noise, t
 
 
 def fail_in_a_release(policy, monkeypatch, breaking, error):
-    """Play up to a release that fails: nothing has happened.  Returns the last decision, and whether its answer is wanted again."""
+    """Play up to a release that fails: nothing has happened.  Returns the last decision, and
+    whether its answer is wanted again.
+    """
     for _ in range(1000):
         before = None
         with monkeypatch.context() as patch:
@@ -687,7 +731,10 @@ def test_an_interrupted_draw_did_not_happen(after, saved, make, tmp_path, monkey
     released = policy._wall.release[0] / (policy._wall.opened[-1] - opened)
     assert abs(released - 100.5) < 40  # of an empty-handed episode it would be about 0
     if saved:
-        entries = [json.loads(line.split(" ", 1)[1]) for line in journal(tmp_path / "a").read_text().splitlines()]
+        entries = [
+            json.loads(line.split(" ", 1)[1])
+            for line in journal(tmp_path / "a").read_text().splitlines()
+        ]
         assert [next(iter(entry)) for entry in entries] == ["holder", "begin", "done"]
 
 
@@ -714,7 +761,7 @@ def test_nothing_is_journalled_without_a_save_or_a_budget(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "state"]
 
 
-# Bad files ----------------------------------------------------------------------------------------------------------------------
+# Bad files -----------------------------------------------------------------------------------
 
 
 def test_every_truncation_is_refused_and_nothing_is_claimed(tmp_path):
@@ -755,10 +802,16 @@ def test_every_flipped_bit_is_refused(tmp_path):
         (lambda header: header["config"].update(n_arms=0), "does not hold a policy"),
         (lambda header: header["config"].update(n_arms=4), "should be float64"),
         (lambda header: header["config"].update(surprise=1), "does not hold a policy"),
-        (lambda header: header["config"]["budget"].update(notion="TrustMe"), "does not hold a policy"),
+        (
+            lambda header: header["config"]["budget"].update(notion="TrustMe"),
+            "does not hold a policy",
+        ),
         (lambda header: header["arrays"].popitem(), "arrays that its header lists"),
         (lambda header: header["progress"].update(surprise=1), "does not hold a policy"),
-        (lambda header: header["streams"]["privacy"].update(bit_generator="MT19937"), "does not hold a policy"),
+        (
+            lambda header: header["streams"]["privacy"].update(bit_generator="MT19937"),
+            "does not hold a policy",
+        ),
         (lambda header: header.pop("serial"), "does not hold a policy"),
     ],
 )
@@ -803,7 +856,9 @@ def test_a_save_that_fails_changes_nothing(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("step", ["_sync_folder", "_note"])
-def test_a_save_that_fails_after_the_file_appeared_still_journals_for_that_file(step, tmp_path, monkeypatch):
+def test_a_save_that_fails_after_the_file_appeared_still_journals_for_that_file(
+    step, tmp_path, monkeypatch
+):
     clinic = Clinic(ada()).play(40)
     path = clinic.policy.save(tmp_path / "a")
     clinic.until_release()
@@ -851,7 +906,9 @@ def test_a_state_folder_that_cannot_be_used_is_named(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "file" / "state"))
     for action in (lambda: ada().save(tmp_path / "b"), lambda: dpb.load(path)):
-        with pytest.raises(dpb.StateFileError, match=r"file.state.claims cannot be used.*set DPBANDITS_STATE_DIR"):
+        with pytest.raises(
+            dpb.StateFileError, match=r"file.state.claims cannot be used.*set DPBANDITS_STATE_DIR"
+        ):
             action()
     assert not (tmp_path / "b").exists()
 
@@ -862,14 +919,21 @@ def test_the_file_is_private_to_its_owner(tmp_path):
 
 def test_without_a_setting_claims_go_to_the_users_state_folder(tmp_path, monkeypatch):
     monkeypatch.delenv("DPBANDITS_STATE_DIR")
-    monkeypatch.setattr(persistence.platformdirs, "user_state_dir", lambda name, appauthor: str(tmp_path / "home" / name))
+    monkeypatch.setattr(
+        persistence.platformdirs,
+        "user_state_dir",
+        lambda name, appauthor: str(tmp_path / "home" / name),
+    )
     dpb.load(ada().save(tmp_path / "a"))
     assert len(claims(tmp_path / "home" / "dpbandits")) == 1
 
 
 @RELEASING
 @pytest.mark.parametrize("saved", [False, True])
-@pytest.mark.parametrize("make", [ada, lambda **o: dpb.LDPUCB(3, budget=dpb.PureDP(1.0), **o), lambda **o: dpb.UCB1(3, **o)])
+@pytest.mark.parametrize(
+    "make",
+    [ada, lambda **o: dpb.LDPUCB(3, budget=dpb.PureDP(1.0), **o), lambda **o: dpb.UCB1(3, **o)],
+)
 def test_no_exact_sum_outlasts_its_release(make, saved, noise, tmp_path):
     clinic = Clinic(make(noise=noise, seed=None)).play(20)
     if saved:

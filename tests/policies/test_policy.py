@@ -17,7 +17,7 @@ def adac(**options) -> dpb.AdaCUCB:
     return dpb.AdaCUCB(3, budget=options.pop("budget", dpb.ZCDP(0.5)), seed=1, **options)
 
 
-# Decisions ----------------------------------------------------------------------------------------------------------------
+# Decisions -----------------------------------------------------------------------------------
 
 
 def test_a_decision_is_an_index():
@@ -47,14 +47,21 @@ def test_propensity_is_one_where_the_choice_is_certain_and_none_where_unknown():
     assert seen == [1.0, 1.0, None, None]
 
 
-# Configuration ------------------------------------------------------------------------------------------------------------
+# Configuration -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "policy",
     [
         adac(),
-        adac(beta=3.5, forget=False, reward_range=(-1.0, 2.0), patience=None, default_reward=0.5, choices_public=True),
+        adac(
+            beta=3.5,
+            forget=False,
+            reward_range=(-1.0, 2.0),
+            patience=None,
+            default_reward=0.5,
+            choices_public=True,
+        ),
         dpb.AdaCUCB(2, budget=dpb.ApproxDP(1.0, 1e-6), calibration="paper", clip=False, seed=1),
         dpb.DPSE(4, horizon=1000, budget=None, failure_probability=0.1, seed=2),
         dpb.LDPUCB(2, budget=dpb.RDP(4.0, 1.0), patience=3, seed=3),
@@ -63,7 +70,10 @@ def test_propensity_is_one_where_the_choice_is_certain_and_none_where_unknown():
     ids=repr,
 )
 def test_repr_recreates_the_policy(policy: dpb.Policy):
-    names = {**registered(), **{name: getattr(dpb, name) for name in ("PureDP", "ApproxDP", "ZCDP", "RDP")}}
+    names = {
+        **registered(),
+        **{name: getattr(dpb, name) for name in ("PureDP", "ApproxDP", "ZCDP", "RDP")},
+    }
     again = eval(repr(policy), {"__builtins__": {}}, names)
     assert type(again) is type(policy)
     assert again._config == policy._config
@@ -98,7 +108,7 @@ def test_the_guarantee_says_what_the_options_undo():
     )
 
 
-# Answers ------------------------------------------------------------------------------------------------------------------
+# Answers -------------------------------------------------------------------------------------
 
 
 def test_update_answers_the_last_pull_by_default():
@@ -143,8 +153,12 @@ def test_naming_the_recommended_arm_is_no_deviation():
     assert policy._public.estimate[0] == 0.75
 
 
-@pytest.mark.parametrize(("choices_public", "means"), [(True, [0.0, 0.0, 0.75]), (False, [0.25, 0.0, 0.0])])
-def test_policies_that_learn_at_once_credit_a_public_deviation_to_the_arm_played(choices_public: bool, means: list[float]):
+@pytest.mark.parametrize(
+    ("choices_public", "means"), [(True, [0.0, 0.0, 0.75]), (False, [0.25, 0.0, 0.0])]
+)
+def test_policies_that_learn_at_once_credit_a_public_deviation_to_the_arm_played(
+    choices_public: bool, means: list[float]
+):
     policy = dpb.UCB1(3, choices_public=choices_public, default_reward=0.25)
     assert policy.update(0.75, policy.pull(), arm=2) is True
     assert policy._public.mean.tolist() == means
@@ -164,10 +178,12 @@ def test_unclipped_rewards_stay_as_they_are():
     assert policy._public.estimate[0] == 7.0
 
 
-# Threads ------------------------------------------------------------------------------------------------------------------
+# Threads -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [lambda: adac(patience=None), lambda: dpb.UCB1(3, seed=1)], ids=["episodes", "at once"])
+@pytest.mark.parametrize(
+    "make", [lambda: adac(patience=None), lambda: dpb.UCB1(3, seed=1)], ids=["episodes", "at once"]
+)
 def test_threads_lose_no_round(make):
     policy, errors = make(), []
     numbers: list[int] = []
@@ -196,7 +212,8 @@ def test_threads_lose_no_round(make):
 @pytest.mark.parametrize("calibration", ["exact", "paper"])
 @pytest.mark.parametrize(
     "budget",
-    [dpb.ApproxDP(e, d) for e in (0.1, 1.0, 12.0, 40.0) for d in (1e-6, 0.1)] + [dpb.ZCDP(0.3), dpb.RDP(3.0, 0.4)],
+    [dpb.ApproxDP(e, d) for e in (0.1, 1.0, 12.0, 40.0) for d in (1e-6, 0.1)]
+    + [dpb.ZCDP(0.3), dpb.RDP(3.0, 0.4)],
     ids=str,
 )
 def test_what_is_spent_is_what_the_guarantee_says(budget, calibration, noise):
@@ -217,7 +234,9 @@ def test_what_is_spent_is_what_the_guarantee_says(budget, calibration, noise):
 
         event = dp_event.GaussianDpEvent(policy.channel.multiplier)
         accountant = rdp.RdpAccountant() if noise == "secure" else pld.PLDAccountant()
-        assert holds.delta == pytest.approx(accountant.compose(event).get_delta(holds.epsilon), rel=0.2, abs=1e-9)
+        assert holds.delta == pytest.approx(
+            accountant.compose(event).get_delta(holds.epsilon), rel=0.2, abs=1e-9
+        )
 
 
 def test_what_was_configured_cannot_be_changed():
@@ -247,7 +266,9 @@ def test_extreme_budgets_and_ranges_are_refused_at_the_door():
 
 
 def test_a_public_deviation_assumes_that_answering_times_say_nothing():
-    assert "arrives carries no private information" in str(dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), choices_public=True).guarantee)
+    assert "arrives carries no private information" in str(
+        dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), choices_public=True).guarantee
+    )
 
 
 def test_the_ledger_of_a_void_policy_exports_no_private_event():
@@ -263,17 +284,27 @@ def test_the_ledger_of_a_void_policy_exports_no_private_event():
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_a_policy_is_not_copied(duplicate):
-    with pytest.raises(TypeError, match=r"raw data would be released twice: use save\(\) and load\(\)"):
+    with pytest.raises(
+        TypeError, match=r"raw data would be released twice: use save\(\) and load\(\)"
+    ):
         duplicate(dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5)))
 
 
 def test_sums_that_would_lose_their_last_digits_are_refused():
-    with pytest.raises(dpb.ArgumentError, match=r"^reward_range must lie no farther from zero than 1e\+06 times its width"):
+    with pytest.raises(
+        dpb.ArgumentError,
+        match=r"^reward_range must lie no farther from zero than 1e\+06 times its width",
+    ):
         dpb.AdaCUCB(2, budget=None, reward_range=(1e7, 1e7 + 1.0))
-    assert dpb.AdaCUCB(2, budget=None, reward_range=(9e5, 9e5 + 1.0)).reward_range == (9e5, 9e5 + 1.0)
+    assert dpb.AdaCUCB(2, budget=None, reward_range=(9e5, 9e5 + 1.0)).reward_range == (
+        9e5,
+        9e5 + 1.0,
+    )
 
 
 def test_what_promises_nothing_is_not_recommended_with_other_noise():
-    void = str(dpb.LinUCBDGS(2, 2, budget=dpb.PureDP(1.0), horizon=10, smallest_eigenvalue=0.1).guarantee)
+    void = str(
+        dpb.LinUCBDGS(2, 2, budget=dpb.PureDP(1.0), horizon=10, smallest_eigenvalue=0.1).guarantee
+    )
     assert "gives no privacy guarantee" in void
     assert "use noise='secure'" not in void

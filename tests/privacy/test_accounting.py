@@ -45,10 +45,14 @@ def exact_zcdp_delta(rho: float, epsilon: float):
             order = (low + high) / 2
             rising = (2 * order + 1) * rho - epsilon - mp.log1p(1 / order) > 0
             low, high = (low, order) if rising else (order, high)
-        return mp.exp(order * ((order + 1) * rho - epsilon) - (order + 1) * mp.log1p(1 / order) - mp.log(order))
+        return mp.exp(
+            order * ((order + 1) * rho - epsilon)
+            - (order + 1) * mp.log1p(1 / order)
+            - mp.log(order)
+        )
 
 
-# Gaussian ---------------------------------------------------------------------------------------------------------------------
+# Gaussian ------------------------------------------------------------------------------------
 
 
 @many
@@ -111,12 +115,23 @@ def test_gaussian_agrees_with_dp_accounting(epsilon, delta):
     assert accounting.gaussian_epsilon(1 / sigma, delta) == pytest.approx(
         gaussian_mechanism.get_epsilon_gaussian(sigma, delta), rel=1e-6
     )
-    loss = pld.privacy_loss_distribution.from_gaussian_mechanism(sigma, value_discretization_interval=1e-4)
-    assert loss.get_delta_for_epsilon(epsilon) == pytest.approx(accounting.gaussian_delta(epsilon, 1 / sigma), rel=2e-2)
+    loss = pld.privacy_loss_distribution.from_gaussian_mechanism(
+        sigma, value_discretization_interval=1e-4
+    )
+    assert loss.get_delta_for_epsilon(epsilon) == pytest.approx(
+        accounting.gaussian_delta(epsilon, 1 / sigma), rel=2e-2
+    )
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "mu"), [(0.2, 0.1, 0.435), (1, 0.1, 0.921), (10, 0.1, 3.549), (1, 1e-5, 0.268), (1, 1e-6, 1 / 4.22468)]
+    ("epsilon", "delta", "mu"),
+    [
+        (0.2, 0.1, 0.435),
+        (1, 0.1, 0.921),
+        (10, 0.1, 3.549),
+        (1, 1e-5, 0.268),
+        (1, 1e-6, 1 / 4.22468),
+    ],
 )
 def test_published_gaussian_values(epsilon, delta, mu):
     assert accounting.gaussian_mu(epsilon, delta) == pytest.approx(mu, abs=6e-4)
@@ -148,10 +163,15 @@ def test_zcdp_inverses_are_safe_and_undo_each_other(epsilon, delta):
     assert spent == pytest.approx(epsilon, rel=1e-6)
 
 
-@pytest.mark.parametrize(("rho", "bound", "gaussian"), [(0.02, 0.8999, 0.8341), (0.125, 2.4191, 2.2541), (1.0, 7.7662, 7.2861)])
+@pytest.mark.parametrize(
+    ("rho", "bound", "gaussian"),
+    [(0.02, 0.8999, 0.8341), (0.125, 2.4191, 2.2541), (1.0, 7.7662, 7.2861)],
+)
 def test_published_zcdp_values(rho, bound, gaussian):
     assert accounting.zcdp_epsilon(rho, 1e-6) == pytest.approx(bound, abs=1e-4)
-    assert accounting.gaussian_epsilon(math.sqrt(2 * rho), 1e-6) == pytest.approx(gaussian, abs=1e-4)
+    assert accounting.gaussian_epsilon(math.sqrt(2 * rho), 1e-6) == pytest.approx(
+        gaussian, abs=1e-4
+    )
 
 
 @pytest.mark.parametrize("rho", [1e-4, 0.02, 0.125, 1.0, 20.0])
@@ -160,13 +180,17 @@ def test_zcdp_agrees_with_opendp_and_with_renyi_accounting(rho, delta):
     epsilon = accounting.zcdp_epsilon(rho, delta)
     opendp.enable_features("contrib")
     space = opendp.atom_domain(T=float, nan=False), opendp.absolute_distance(T=float)
-    profile = opendp.c.make_zCDP_to_approxDP(opendp.m.make_gaussian(*space, scale=math.sqrt(0.5 / rho)))
+    profile = opendp.c.make_zCDP_to_approxDP(
+        opendp.m.make_gaussian(*space, scale=math.sqrt(0.5 / rho))
+    )
     assert epsilon == pytest.approx(profile.map(1.0).epsilon(delta), rel=1e-4)
     accountant = rdp.RdpAccountant(np.concatenate([1 + np.geomspace(1e-3, 1e4, 4000)]))
-    assert epsilon == pytest.approx(accountant.compose(dp_accounting.ZCDpEvent(rho)).get_epsilon(delta), rel=1e-4)
+    assert epsilon == pytest.approx(
+        accountant.compose(dp_accounting.ZCDpEvent(rho)).get_epsilon(delta), rel=1e-4
+    )
 
 
-# Laplace ----------------------------------------------------------------------------------------------------------------------
+# Laplace -------------------------------------------------------------------------------------
 
 
 @many
@@ -175,8 +199,12 @@ def test_laplace_rdp_is_the_closed_form_rounded_up(epsilon, order):
     alpha = 1.0 + order
     with mp.workdps(120):
         e, a = mp.mpf(epsilon), mp.mpf(alpha)
-        exact = mp.log(a / (2 * a - 1) * mp.exp((a - 1) * e) + (a - 1) / (2 * a - 1) * mp.exp(-a * e)) / (a - 1)
-    assert exact <= accounting.laplace_rdp(epsilon, alpha) <= min(mp.mpf(epsilon), exact * (1 + 1e-13))
+        exact = mp.log(
+            a / (2 * a - 1) * mp.exp((a - 1) * e) + (a - 1) / (2 * a - 1) * mp.exp(-a * e)
+        ) / (a - 1)
+    assert (
+        exact <= accounting.laplace_rdp(epsilon, alpha) <= min(mp.mpf(epsilon), exact * (1 + 1e-13))
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
@@ -185,17 +213,30 @@ def test_laplace_rdp_is_the_integral_it_stands_for(epsilon, alpha):
     def integrand(x):
         return 0.5 * epsilon * math.exp(-epsilon * (alpha * abs(x) - (alpha - 1) * abs(x - 1)))
 
-    pieces = [quad(integrand, lo, hi, epsabs=0, epsrel=1e-12)[0] for lo, hi in ((-np.inf, 0), (0, 1), (1, np.inf))]
-    assert accounting.laplace_rdp(epsilon, alpha) == pytest.approx(math.log(sum(pieces)) / (alpha - 1), rel=1e-8)
+    pieces = [
+        quad(integrand, lo, hi, epsabs=0, epsrel=1e-12)[0]
+        for lo, hi in ((-np.inf, 0), (0, 1), (1, np.inf))
+    ]
+    assert accounting.laplace_rdp(epsilon, alpha) == pytest.approx(
+        math.log(sum(pieces)) / (alpha - 1), rel=1e-8
+    )
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.1, 1.0, 3.0, 10.0, 30.0])
 def test_pure_mu_is_the_least_mu_below_the_trade_off_curve_of_pure_privacy(epsilon):
     mu = accounting.pure_mu(epsilon)
     miss = np.unique(
-        np.concatenate([np.linspace(0.0, 1.0, 20_001), 1 / (1 + np.exp([epsilon])), np.geomspace(1e-20, 0.1, 2_000)])
+        np.concatenate(
+            [
+                np.linspace(0.0, 1.0, 20_001),
+                1 / (1 + np.exp([epsilon])),
+                np.geomspace(1e-20, 0.1, 2_000),
+            ]
+        )
     )
-    pure = np.maximum.reduce([np.zeros_like(miss), 1 - math.exp(epsilon) * miss, math.exp(-epsilon) * (1 - miss)])
+    pure = np.maximum.reduce(
+        [np.zeros_like(miss), 1 - math.exp(epsilon) * miss, math.exp(-epsilon) * (1 - miss)]
+    )
     gaussian = norm.cdf(norm.isf(miss) - mu)
     assert np.all(gaussian <= pure + 1e-15)
     smaller = norm.cdf(norm.isf(miss) - 0.999 * mu)
@@ -211,14 +252,18 @@ def test_pure_mu_is_rounded_up(epsilon):
         assert mp.ncdf(-mp.mpf(mu) / 2) <= c <= mp.ncdf(-mp.mpf(mu) * (1 - mp.mpf(10) ** -13) / 2)
 
 
-# Ends of the range ------------------------------------------------------------------------------------------------------------
+# Ends of the range ---------------------------------------------------------------------------
 
 
 def test_nothing_spent_and_everything_spent():
     assert accounting.gaussian_delta(1.0, 0.0) == accounting.zcdp_delta(0.0, 1.0) == 0.0
     assert accounting.gaussian_delta(1.0, math.inf) == accounting.zcdp_delta(1e6, 1.0) == 1.0
     assert accounting.gaussian_epsilon(0.0, 1e-6) == accounting.zcdp_epsilon(0.0, 1e-6) == 0.0
-    assert accounting.gaussian_epsilon(math.inf, 0.1) == accounting.zcdp_epsilon(math.inf, 0.1) == math.inf
+    assert (
+        accounting.gaussian_epsilon(math.inf, 0.1)
+        == accounting.zcdp_epsilon(math.inf, 0.1)
+        == math.inf
+    )
     assert accounting.gaussian_epsilon(1.0, 0.0) == accounting.zcdp_epsilon(1.0, 0.0) == math.inf
     assert accounting.laplace_rdp(0.0, 2.0) == 0.0
     assert accounting.laplace_rdp(math.inf, 2.0) == accounting.pure_mu(math.inf) == math.inf

@@ -33,7 +33,9 @@ def test_arguments_outside_their_range_are_refused_by_name(build, name, bad):
         build(bad)
 
 
-@pytest.mark.parametrize("build", [lambda: ApproxDP(1.0, 1.0), lambda: RDP(1.0, 1.0), lambda: PureDP(1e200).to_zcdp()])
+@pytest.mark.parametrize(
+    "build", [lambda: ApproxDP(1.0, 1.0), lambda: RDP(1.0, 1.0), lambda: PureDP(1e200).to_zcdp()]
+)
 def test_ends_of_open_ranges_are_refused(build):
     with pytest.raises(ArgumentError):
         build()
@@ -70,7 +72,10 @@ def test_conversions():
 @pytest.mark.parametrize("rho", [1e-3, 0.1, 2.0])
 @pytest.mark.parametrize("delta", [1e-9, 1e-3])
 def test_zcdp_converts_as_well_as_the_best_renyi_order_and_gaussian_noise_better(rho, delta):
-    best = min(ZCDP(rho).to_rdp(1 + order).to_approx(delta).epsilon for order in [10 ** (k / 50) for k in range(-150, 250)])
+    best = min(
+        ZCDP(rho).to_rdp(1 + order).to_approx(delta).epsilon
+        for order in [10 ** (k / 50) for k in range(-150, 250)]
+    )
     bound = ZCDP(rho).to_approx(delta)
     assert best * (1 - 1e-3) <= bound.epsilon <= best
     assert ZCDP(rho).to_approx(delta, gaussian=True).epsilon < bound.epsilon

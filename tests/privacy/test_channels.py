@@ -12,8 +12,9 @@ from dpbandits.errors import ArgumentError
 from dpbandits.privacy import RDP, ZCDP, ApproxDP, Gaussian, Laplace, Open, PureDP, accounting
 from dpbandits.privacy.channels import perturb, unit_cost
 
-# With 40,000 draws the Kolmogorov-Smirnov test at this level finds a scale that is 5 % off: the distance is then 0.012 (normal)
-# or 0.009 (Laplace), with a critical value of 2.2 / sqrt(n) = 0.011; Laplace gets more draws.
+# With 40,000 draws the Kolmogorov-Smirnov test at this level finds a scale that is 5 % off: the
+# distance is then 0.012 (normal) or 0.009 (Laplace), with a critical value of 2.2 / sqrt(n) =
+# 0.011; Laplace gets more draws.
 ALPHA, DRAWS, SENSITIVITY, MULTIPLIER = 1e-4, 160_000, 3.0, 2.0
 LAWS = [(Gaussian, stats.norm), (Laplace, stats.laplace)]
 
@@ -22,7 +23,9 @@ def noise(kind, width: int, seed: int = 11) -> np.ndarray:
     """(DRAWS / width, width) noise in units of multiplier times sensitivity, drawn as vectors."""
     channel, rng = kind(MULTIPLIER), np.random.default_rng(seed)
     statistic = np.arange(float(width))
-    draws = [channel.release(statistic, SENSITIVITY, rng) - statistic for _ in range(DRAWS // width)]
+    draws = [
+        channel.release(statistic, SENSITIVITY, rng) - statistic for _ in range(DRAWS // width)
+    ]
     return np.array(draws) / (MULTIPLIER * SENSITIVITY)
 
 
@@ -99,7 +102,9 @@ def test_the_open_channel_has_no_multiplier():
 def test_gaussian_calibration(epsilon, delta):
     budget = ApproxDP(epsilon, delta)
     exact, discrete = Gaussian.calibrated(budget), Gaussian.calibrated(budget, discrete=True)
-    assert exact.multiplier == pytest.approx(gaussian_mechanism.get_sigma_gaussian(epsilon, delta), rel=1e-6)
+    assert exact.multiplier == pytest.approx(
+        gaussian_mechanism.get_sigma_gaussian(epsilon, delta), rel=1e-6
+    )
     assert accounting.gaussian_delta(epsilon, 1 / exact.multiplier) <= delta * (1 + 1e-12)
     assert discrete.multiplier > exact.multiplier
     assert accounting.zcdp_delta(discrete.cost("zcdp"), epsilon) == pytest.approx(delta, rel=1e-9)
@@ -111,7 +116,9 @@ def test_calibration_spends_each_budget_exactly():
     assert Gaussian.calibrated(ZCDP(0.3)).cost("zcdp") == pytest.approx(0.3, rel=1e-14)
     assert Gaussian.calibrated(RDP(5.0, 0.3)).cost("rdp", 5.0) == pytest.approx(0.3, rel=1e-14)
     assert Laplace.calibrated(PureDP(0.3)).cost("pure") == pytest.approx(0.3, rel=1e-14)
-    assert Gaussian.calibrated(ApproxDP(1.0, 1e-6)).cost("gdp") == pytest.approx(4.22468**-2, rel=1e-5)
+    assert Gaussian.calibrated(ApproxDP(1.0, 1e-6)).cost("gdp") == pytest.approx(
+        4.22468**-2, rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("kind", [Gaussian, Laplace])
@@ -123,7 +130,10 @@ def test_budgets_that_do_not_fit_are_refused(kind):
 @pytest.mark.parametrize("multiplier", [0.3, 1.0, 7.0, 100.0])
 @pytest.mark.parametrize("alpha", [1.5, 2.0, 16.0])
 def test_costs_agree_with_dp_accounting(multiplier, alpha):
-    for kind, event in ((Gaussian, dp_accounting.GaussianDpEvent), (Laplace, dp_accounting.LaplaceDpEvent)):
+    for kind, event in (
+        (Gaussian, dp_accounting.GaussianDpEvent),
+        (Laplace, dp_accounting.LaplaceDpEvent),
+    ):
         accountant = rdp.RdpAccountant([alpha]).compose(event(multiplier))
         assert kind(multiplier).cost("rdp", alpha) == pytest.approx(accountant._rdp[0], rel=1e-9)
         # The zCDP bound holds at every order, and is met by Gaussian noise.
@@ -138,4 +148,8 @@ def test_costs_agree_with_dp_accounting(multiplier, alpha):
 @pytest.mark.parametrize("currency", ["pure", "zcdp", "rdp", "gdp"])
 def test_costs_of_extreme_noise_neither_fail_nor_turn_into_nothing_known(family, currency):
     assert unit_cost(family, 1e-200, currency, 2.0) >= 1e150
-    assert 0.0 <= unit_cost(family, 1e200, currency, 2.0) <= (math.inf if currency == "pure" else 1e-150)
+    assert (
+        0.0
+        <= unit_cost(family, 1e200, currency, 2.0)
+        <= (math.inf if currency == "pure" else 1e-150)
+    )

@@ -1,4 +1,6 @@
-"""Continual sums: the factorisations against dense matrices, and the compiled and the secure noise against the factorisations."""
+"""Continual sums: the factorisations against dense matrices, and the compiled and the secure noise
+against the factorisations.
+"""
 
 import copy
 import json
@@ -47,7 +49,9 @@ MAKERS = {
     "independent": Independent,
 }
 FAMILIES = {1: LAPLACE, 2: GAUSSIAN}
-KINDS = [(name, norm) for name, make in MAKERS.items() for norm in (1, 2) if norm == 2 or make(1).pure]
+KINDS = [
+    (name, norm) for name, make in MAKERS.items() for norm in (1, 2) if norm == 2 or make(1).pure
+]
 over_kinds = pytest.mark.parametrize(("name", "norm"), KINDS)
 
 
@@ -63,7 +67,7 @@ def released(running, family: int, increments: np.ndarray, scales, rng) -> np.nd
     return release
 
 
-# The factors ----------------------------------------------------------------------------------------------------------------
+# The factors ---------------------------------------------------------------------------------
 
 
 @over_kinds
@@ -93,7 +97,9 @@ def test_factors_norms_and_variances_agree_with_dense_matrices(name, norm, horiz
 def test_the_hybrid_tree_spends_its_whole_budget_in_every_epoch():
     for norm in (1, 2):
         columns = np.linalg.norm(HybridTree().encoder(255, norm), norm, axis=0)
-        for k in range(1, 7):  # the first record after 2^k is in all k levels of its tree, and in the block that ends the epoch
+        # the first record after 2^k is in all k levels of its tree, and in the block that ends the
+        # epoch
+        for k in range(1, 7):
             assert columns[2**k] == columns[2**k : 2 ** (k + 1)].max() == pytest.approx(1.0)
 
 
@@ -101,7 +107,8 @@ def test_the_hybrid_tree_spends_its_whole_budget_in_every_epoch():
 def test_no_two_releases_share_all_their_noise(name, norm):
     b = MAKERS[name](64).decoder(64, norm)
     apart = [np.linalg.norm(b[t] - b[s]) for t in range(64) for s in range(t)]
-    assert min(apart) > 0.5  # a release that adds nothing fresh would have an earlier prefix read off exactly
+    # a release that adds nothing fresh would have an earlier prefix read off exactly
+    assert min(apart) > 0.5
 
 
 # (maximum, mean) at rho = 1, as far as the digits go.
@@ -139,7 +146,11 @@ def rounds_to(value: float, digits: str) -> bool:
 def test_levels_at_powers_of_two(k):
     for horizon, levels in ((2**k, k + 1), (2 ** (k + 1) - 1, k + 1)):
         for kind in (BinaryTree, HonakerTree):
-            assert kind(horizon).column_norm(1) == pytest.approx(kind(horizon).column_norm(2) ** 2) == levels
+            assert (
+                kind(horizon).column_norm(1)
+                == pytest.approx(kind(horizon).column_norm(2) ** 2)
+                == levels
+            )
             assert kind(horizon).start(1).memory.shape == (levels, 1)
 
 
@@ -147,7 +158,9 @@ def test_levels_can_be_those_of_a_recipe_and_the_truth_is_kept():
     recipe = BinaryTree(20_000, levels=math.log2(20_000))
     assert recipe.column_norm(1) == pytest.approx(14.2877, abs=1e-4)
     assert recipe.exact_column_norm(1) == 15.0
-    assert recipe.variance(20_000) == pytest.approx(BinaryTree(20_000).variance(20_000) * math.log2(20_000) / 15)
+    assert recipe.variance(20_000) == pytest.approx(
+        BinaryTree(20_000).variance(20_000) * math.log2(20_000) / 15
+    )
     with pytest.raises(ArgumentError, match="counter must have noise for all its levels"):
         ContinualSum(BinaryTree(8, levels=1), PureDP(1.0), sensitivity=1.0, seed=1)
     running = ContinualSum(BinaryTree(8, levels=8), PureDP(1.0), sensitivity=1.0, seed=1)
@@ -167,7 +180,8 @@ def test_the_rounded_square_root_is_an_integer_matrix_whose_norm_is_exact():
     counter = SqrtToeplitz(500, bits=10)
     integers = counter.encoder() * 2**10
     assert np.all(integers % 1 == 0)
-    largest = max(sum(int(entry) ** 2 for entry in column) for column in integers.T)  # Python's integers
+    # Python's integers
+    largest = max(sum(int(entry) ** 2 for entry in column) for column in integers.T)
     assert counter.column_norm() * 2**10 == math.sqrt(largest)
     assert counter.max_variance() == pytest.approx(SqrtToeplitz(500).max_variance(), rel=1e-3)
     coarse = SqrtToeplitz(20_000, bits=6)
@@ -183,7 +197,9 @@ def test_the_buffered_decoder_is_the_inverse_of_its_encoder(horizon):
     assert both.decoder_weights.sum() == pytest.approx(1.0, rel=1e-13)
     assert np.all((both.decoder_gaps[1:] > both.gaps) & (both.decoder_gaps[:-1] < both.gaps))
     counter = BufferedToeplitz(horizon)
-    summed = linalg.solve_toeplitz((counter.encoder(horizon)[:, 0], np.eye(1, horizon)[0]), np.ones(horizon))
+    summed = linalg.solve_toeplitz(
+        (counter.encoder(horizon)[:, 0], np.eye(1, horizon)[0]), np.ones(horizon)
+    )
     assert counter.decoder(horizon)[:, 0] == pytest.approx(summed, rel=1e-9)
 
 
@@ -195,7 +211,9 @@ def test_the_shipped_parameters_are_optimal_and_so_are_those_between_them(power)
     assert variance <= BufferedToeplitz(2**power).max_variance() <= variance * 1.0002
 
 
-@pytest.mark.parametrize(("horizon", "excess"), [(1, 1e-9), (16, 1e-6), (1000, 0.0003), (20_000, 0.0044), (2**20, 0.032)])
+@pytest.mark.parametrize(
+    ("horizon", "excess"), [(1, 1e-9), (16, 1e-6), (1000, 0.0003), (20_000, 0.0044), (2**20, 0.032)]
+)
 def test_four_buffers_nearly_reach_the_square_root(horizon, excess):
     ratio = BufferedToeplitz(horizon).max_variance() / SqrtToeplitz(horizon).max_variance()
     assert 1 - 1e-9 <= ratio <= 1 + excess
@@ -208,11 +226,15 @@ def test_closed_forms_hold_far_beyond_what_can_be_written_out():
     total = 0.0
     for start in range(0, 2**20, 2**16):
         k = np.arange(start, start + 2**16)[:, None]
-        total += float(np.sum((np.exp(k[:, :] * np.log1p(-both.decoder_gaps)) @ both.decoder_weights) ** 2))
+        total += float(
+            np.sum((np.exp(k[:, :] * np.log1p(-both.decoder_gaps)) @ both.decoder_weights) ** 2)
+        )
     assert counter.variance(2**20) == pytest.approx(counter.column_norm() ** 2 * total, rel=1e-9)
     assert counter.variance(2**26) == counter.max_variance()
     alternating = buffers.squares(np.array([1.5, 0.25]), np.array([0.5, 2.0]), np.array([5]))
-    assert alternating == pytest.approx(sum((0.5 * (-0.5) ** k + 2 * 0.75**k) ** 2 for k in range(5)))
+    assert alternating == pytest.approx(
+        sum((0.5 * (-0.5) ** k + 2 * 0.75**k) ** 2 for k in range(5))
+    )
 
 
 def test_a_generous_plan_for_an_unknown_number_of_releases():
@@ -222,13 +244,17 @@ def test_a_generous_plan_for_an_unknown_number_of_releases():
     for kind, ratio in ((SqrtToeplitz, 1.3), (BufferedToeplitz, 1.31)):
         known, planned = kind(20_000).variance(20_000), kind(2**20).variance(20_000)
         assert planned / known == pytest.approx(ratio, abs=0.006)
-    assert HybridTree().max_variance(20_000) / SqrtToeplitz(20_000).max_variance() == pytest.approx(20.6, abs=0.1)
+    assert HybridTree().max_variance(20_000) / SqrtToeplitz(20_000).max_variance() == pytest.approx(
+        20.6, abs=0.1
+    )
     for arguments in ((0,), (5, 0.5), (5, math.nan), (2**40, 2.0**20)):
         with pytest.raises(ArgumentError, match=r"^(expected|factor) must"):
             overshoot(*arguments)
 
 
-@pytest.mark.parametrize("kind", [BinaryTree, HonakerTree, SqrtToeplitz, BufferedToeplitz, Independent])
+@pytest.mark.parametrize(
+    "kind", [BinaryTree, HonakerTree, SqrtToeplitz, BufferedToeplitz, Independent]
+)
 def test_horizons_are_checked(kind):
     for bad in (0, -1, 2.5, True, 2**60):
         with pytest.raises(ArgumentError, match=r"^horizon must be"):
@@ -251,7 +277,11 @@ def test_horizons_are_checked(kind):
 
 def test_what_does_not_fit_is_refused_with_advice():
     for kind in (SqrtToeplitz, BufferedToeplitz):
-        for call in (kind(8).column_norm, lambda norm, kind=kind: kind(8).start(1, norm), lambda n, k=kind: k(8).variance(1, n)):
+        for call in (
+            kind(8).column_norm,
+            lambda norm, kind=kind: kind(8).start(1, norm),
+            lambda n, k=kind: k(8).variance(1, n),
+        ):
             with pytest.raises(ArgumentError, match=r"norm must be 2 .* use BinaryTree"):
                 call(1)
     with pytest.raises(ArgumentError, match=r"horizon must be at most 167772 .* BufferedToeplitz"):
@@ -268,11 +298,15 @@ def test_what_does_not_fit_is_refused_with_advice():
         BinaryTree(8, levels=0)
 
 
-# The compiled step ------------------------------------------------------------------------------------------------------------
+# The compiled step ---------------------------------------------------------------------------
 
 
-def expected_noise(counter, norm: int, horizon: int, n: int, scales: np.ndarray, rng) -> tuple[np.ndarray, int]:
-    """(T, n) column norm times B times fresh rows, each scaled as at its release, and how many numbers that takes."""
+def expected_noise(
+    counter, norm: int, horizon: int, n: int, scales: np.ndarray, rng
+) -> tuple[np.ndarray, int]:
+    """(T, n) column norm times B times fresh rows, each scaled as at its release, and how many
+    numbers that takes.
+    """
     b = counter.decoder(horizon, norm)
     c = counter.encoder(horizon, norm)
     # The last increment that a row covers tells the release at which it is drawn.
@@ -284,8 +318,8 @@ def expected_noise(counter, norm: int, horizon: int, n: int, scales: np.ndarray,
 @over_kinds
 @pytest.mark.parametrize("horizon", [1, 2, 8, 9, 50])
 def test_the_compiled_step_is_the_factorisation_draw_by_draw(name, norm, horizon):
-    # Nothing statistical: from the same seed, the same numbers as dense matrices; so every node is drawn once, in order, with the scale
-    # of its release, and nothing else is drawn.
+    # Nothing statistical: from the same seed, the same numbers as dense matrices; so every node is
+    # drawn once, in order, with the scale of its release, and nothing else is drawn.
     counter, rng, same = MAKERS[name](horizon), np.random.default_rng(3), np.random.default_rng(3)
     running, n = counter.start(3, norm), 3
     increments = np.random.default_rng(4).normal(size=(horizon, n))
@@ -296,7 +330,9 @@ def test_the_compiled_step_is_the_factorisation_draw_by_draw(name, norm, horizon
         counted += n * draws_of(running)
         disclose_from_python(running, FAMILIES[norm], scales[t], increments[t], release[t], rng)
     noise, drawn = expected_noise(counter, norm, horizon, n, scales, same)
-    assert release - np.cumsum(increments, axis=0) == pytest.approx(noise, abs=1e-12 * np.abs(noise).max() * horizon)
+    assert release - np.cumsum(increments, axis=0) == pytest.approx(
+        noise, abs=1e-12 * np.abs(noise).max() * horizon
+    )
     assert counted == drawn
     assert rng.random() == same.random()
     assert running.total == pytest.approx(increments.sum(axis=0))
@@ -304,7 +340,9 @@ def test_the_compiled_step_is_the_factorisation_draw_by_draw(name, norm, horizon
 
 
 def p_value(sample: np.ndarray, covariance: np.ndarray) -> float:
-    """The p-value of a sample (T, R) of R independent vectors against a covariance: of the products of its whitened coordinates."""
+    """The p-value of a sample (T, R) of R independent vectors against a covariance: of the products
+    of its whitened coordinates.
+    """
     white = linalg.solve_triangular(np.linalg.cholesky(covariance), sample, lower=True)
     scores = []
     for i in range(len(white)):
@@ -322,13 +360,18 @@ REPLICAS = 100_000  # finds 3 % of a variance, and a correlation of 0.02
 def test_the_noise_has_the_covariance_of_its_factorisation(name, norm, horizon):
     counter, rng = MAKERS[name](horizon), np.random.default_rng(7)
     increments = np.zeros((horizon, REPLICAS))  # coordinates are independent, hence replicas
-    sample = released(counter.start(REPLICAS, norm), FAMILIES[norm], increments, np.full(horizon, 1.5), rng)
+    sample = released(
+        counter.start(REPLICAS, norm), FAMILIES[norm], increments, np.full(horizon, 1.5), rng
+    )
     b = counter.decoder(horizon, norm)
     scale = 1.5**2 * (3 - norm) * counter.column_norm(norm) ** 2
     covariance = scale * b @ b.T
     assert p_value(sample, covariance) > ALPHA
-    assert np.diag(covariance) == pytest.approx(1.5**2 * counter.variance(np.arange(1, horizon + 1), norm))
-    # What must be seen: one level more, noise that is redrawn at every release, and one release too early or too late.
+    assert np.diag(covariance) == pytest.approx(
+        1.5**2 * counter.variance(np.arange(1, horizon + 1), norm)
+    )
+    # What must be seen: one level more, noise that is redrawn at every release, and one release too
+    # early or too late.
     for wrong in (covariance * 5 / 4, np.diag(np.diag(covariance))):
         assert p_value(sample, wrong) < ALPHA
     assert p_value(sample[1:], covariance[:-1, :-1]) < ALPHA
@@ -355,7 +398,12 @@ def test_every_kind_has_the_same_types():
     starts = [make(8).start(2) for make in MAKERS.values()]
     for running in (*starts, single()):
         assert [type(field) for field in running] == [int, int, float, *[np.ndarray] * 4]
-        assert [(field.dtype.str, field.ndim) for field in running[3:]] == [("<i8", 1), ("<f8", 2), ("<f8", 2), ("<f8", 1)]
+        assert [(field.dtype.str, field.ndim) for field in running[3:]] == [
+            ("<i8", 1),
+            ("<f8", 2),
+            ("<f8", 2),
+            ("<f8", 1),
+        ]
         assert all(field.flags.c_contiguous and field.flags.writeable for field in running[3:])
 
 
@@ -379,7 +427,9 @@ def test_the_open_channel_is_exact_and_nothing_leaves_after_the_last_release(nam
 @over_kinds
 def test_a_family_without_noise_shows_nothing(name, norm):
     for running in (MAKERS[name](4).start(2, norm), single()):
-        assert np.all(np.isnan(released(running, 99, np.ones((4, 2)), np.ones(4), np.random.default_rng(0))))
+        assert np.all(
+            np.isnan(released(running, 99, np.ones((4, 2)), np.ones(4), np.random.default_rng(0)))
+        )
 
 
 PLAIN = """
@@ -402,13 +452,19 @@ def test_plain_python_gives_the_same_numbers():
 
     def run(disabled: str) -> np.ndarray:
         environment = {**os.environ, "NUMBA_DISABLE_JIT": disabled, "PYTHONPATH": str(package)}
-        done = subprocess.run([sys.executable, "-c", PLAIN], env=environment, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", PLAIN],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         return np.array(json.loads(done.stdout))
 
     assert run("1") == pytest.approx(run("0"), rel=1e-12)
 
 
-# Symmetric matrices -----------------------------------------------------------------------------------------------------------
+# Symmetric matrices --------------------------------------------------------------------------
 
 
 def test_matrices_keep_their_lengths_as_vectors():
@@ -418,7 +474,12 @@ def test_matrices_keep_their_lengths_as_vectors():
         assert svec(a) @ svec(b) == pytest.approx(np.sum(a * b))
         assert smat(svec(a)) == pytest.approx(a, rel=1e-14)
         assert svec(a).shape == (d * (d + 1) // 2,)
-    for bad in (np.ones((2, 3)), np.array([[0.0, 1.0], [2.0, 0.0]]), np.full((2, 2), np.nan), np.ones(4)):
+    for bad in (
+        np.ones((2, 3)),
+        np.array([[0.0, 1.0], [2.0, 0.0]]),
+        np.full((2, 2), np.nan),
+        np.ones(4),
+    ):
         with pytest.raises(ArgumentError, match=r"^matrix must be"):
             svec(bad)
     for bad in (np.ones(2), np.ones(0), np.ones((2, 2)), 1.0):
@@ -431,16 +492,19 @@ def test_matrix_noise_is_the_gaussian_orthogonal_ensemble():
     sums = np.array([running.add(np.zeros((3, 3))) for _ in range(20_000)])
     noise = np.diff(sums, axis=0)
     assert np.array_equal(sums, sums.transpose(0, 2, 1))
-    # By invariance under rotation u' N v has one law for all orthonormal u, v; the iid triangle fails the second line by a factor.
+    # By invariance under rotation u' N v has one law for all orthonormal u, v; the iid triangle
+    # fails the second line by a factor.
     rotation = np.linalg.qr(np.random.default_rng(4).normal(size=(3, 3)))[0]
     turned = rotation @ noise @ rotation.T
     for sample in (noise, turned):
         assert stats.kstest(sample[:, 1, 1] / 2.0, stats.norm.cdf).pvalue > ALPHA
         assert stats.kstest(sample[:, 0, 2] / math.sqrt(2.0), stats.norm.cdf).pvalue > ALPHA
-    assert running.variance / 20_000 == pytest.approx(np.array([[4.0, 2.0, 2.0], [2.0, 4.0, 2.0], [2.0, 2.0, 4.0]]))
+    assert running.variance / 20_000 == pytest.approx(
+        np.array([[4.0, 2.0, 2.0], [2.0, 4.0, 2.0], [2.0, 2.0, 4.0]])
+    )
 
 
-# Streaming ----------------------------------------------------------------------------------------------------------------------
+# Streaming -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("budget", [PureDP(0.5), ZCDP(0.5), ApproxDP(1.0, 1e-6), RDP(4.0, 1.0)])
@@ -454,7 +518,9 @@ def test_a_stream_spends_its_budget_once(budget):
     norm, kind = (1, Laplace) if isinstance(budget, PureDP) else (2, Gaussian)
     multiplier = kind.calibrated(budget).multiplier
     assert running.noise_scale == pytest.approx(3.0 * multiplier * counter.column_norm(norm))
-    assert running.variance == pytest.approx(np.full(2, 9.0 * multiplier**2 * counter.variance(7, norm)))
+    assert running.variance == pytest.approx(
+        np.full(2, 9.0 * multiplier**2 * counter.variance(7, norm))
+    )
     again = ContinualSum(counter, budget, shape=(2,), sensitivity=3.0, seed=0)
     assert all(np.array_equal(again.add([1.0, 2.0]), output) for output in outputs)
 
@@ -471,10 +537,21 @@ def test_a_stream_of_numbers():
 
 
 def test_what_is_refused_changes_nothing():
-    running, undisturbed = (ContinualSum(BinaryTree(5), PureDP(1.0), shape=(2, 2), sensitivity=1.0, seed=2) for _ in range(2))
+    running, undisturbed = (
+        ContinualSum(BinaryTree(5), PureDP(1.0), shape=(2, 2), sensitivity=1.0, seed=2)
+        for _ in range(2)
+    )
     good = np.array([[1.0, 0.5], [0.5, 0.0]])
     for _ in range(2):
-        for bad in (1.0, [1.0, 2.0], np.full((2, 2), np.nan), [[0.0, np.inf], [np.inf, 0.0]], "x", None, [[1.0], [2.0, 3.0]]):
+        for bad in (
+            1.0,
+            [1.0, 2.0],
+            np.full((2, 2), np.nan),
+            [[0.0, np.inf], [np.inf, 0.0]],
+            "x",
+            None,
+            [[1.0], [2.0, 3.0]],
+        ):
             with pytest.raises(ArgumentError, match=r"^x must be finite numbers of shape \(2, 2\)"):
                 running.add(bad)
         with pytest.raises(ArgumentError, match="symmetric"):
@@ -510,17 +587,25 @@ def test_the_door_of_a_stream(name, arguments):
 
 def test_increments_are_shrunk_into_a_ball_where_a_bound_is_given():
     for budget, norm in ((PureDP(1e12), 1), (ZCDP(1e24), 2)):
-        running = ContinualSum(Independent(), budget, shape=(2,), sensitivity=2.0, bound=1.0, seed=0)
+        running = ContinualSum(
+            Independent(), budget, shape=(2,), sensitivity=2.0, bound=1.0, seed=0
+        )
         for x in ([3.0, 4.0], [0.3, -0.4], [0.0, 0.0]):
             before = running.add([0.0, 0.0])
             moved = running.add(x) - before
             want = np.array(x) / max(1.0, np.linalg.norm(x, norm))
             assert moved == pytest.approx(want, abs=1e-9)
-    rounded = ContinualSum(Independent(), ZCDP(1e24), shape=(2,), sensitivity=2.0, bound=1.0, noise="secure", grid=0.25)
-    assert rounded.add([-0.3, 0.6]).tolist() == [-0.25, 0.5]  # towards zero, so that no length grows
+    rounded = ContinualSum(
+        Independent(), ZCDP(1e24), shape=(2,), sensitivity=2.0, bound=1.0, noise="secure", grid=0.25
+    )
+    # towards zero, so that no length grows
+    assert rounded.add([-0.3, 0.6]).tolist() == [
+        -0.25,
+        0.5,
+    ]
 
 
-# Secure noise -----------------------------------------------------------------------------------------------------------------
+# Secure noise --------------------------------------------------------------------------------
 
 EXACT = {
     "tree": BinaryTree,
@@ -528,7 +613,9 @@ EXACT = {
     "hybrid": lambda _: HybridTree(),
     "independent": Independent,
 }
-EXACT_KINDS = [(name, norm) for name in EXACT for norm in (1, 2) if norm == 2 or EXACT[name](1).pure]
+EXACT_KINDS = [
+    (name, norm) for name in EXACT for norm in (1, 2) if norm == 2 or EXACT[name](1).pure
+]
 over_exact = pytest.mark.parametrize(("name", "norm"), EXACT_KINDS)
 CHANNELS = {1: Laplace(1.0), 2: Gaussian(1.0)}
 
@@ -553,13 +640,17 @@ def test_secure_sums_are_the_factorisation_in_integers(name, norm, horizon):
     counter, bits = running.counter, 10 if name == "rounded" else 0
     increments = np.random.default_rng(1).integers(-100, 100, (horizon, n)) * grid
     scales = np.linspace(1.0, 2.0, horizon)
-    release = np.array([running.add(x, CHANNELS[norm], s) for x, s in zip(increments, scales, strict=True)])
+    release = np.array(
+        [running.add(x, CHANNELS[norm], s) for x, s in zip(increments, scales, strict=True)]
+    )
     b, c = counter.decoder(horizon, norm), counter.encoder(horizon, norm)
     rows = np.array(script.scales).reshape(horizon, n)
-    # The noise of row t, in integers, against the sensitivity of the row in integers.  In a row of the hybrid tree all entries are
-    # 1 / scale where the integer row has ones.
+    # The noise of row t, in integers, against the sensitivity of the row in integers.  In a row of
+    # the hybrid tree all entries are 1 / scale where the integer row has ones.
     unit = 2.0**bits if name == "rounded" else 1.0 / np.abs(c).max(axis=1)
-    assert rows == pytest.approx((scales * counter.column_norm(norm) / grid * unit)[:, None] * np.ones(n), rel=1e-12)
+    assert rows == pytest.approx(
+        (scales * counter.column_norm(norm) / grid * unit)[:, None] * np.ones(n), rel=1e-12
+    )
     assert np.all(rows > (scales * counter.column_norm(norm) / grid * unit)[:, None])  # rounded up
     noise = np.array(script.given).reshape(horizon, n) * grid / (np.ones(horizon) * unit)[:, None]
     assert release - np.cumsum(increments, axis=0) == pytest.approx(b @ noise, abs=1e-9)
@@ -582,7 +673,9 @@ def decode_only(running: SecureSum, t: int, noisy: np.ndarray) -> np.ndarray:
         return counter.coefficients()[1][:t][::-1] @ noisy[:t] / 2.0**10 * running.grid
     if isinstance(counter, Independent):
         return noisy[0] * running.grid
-    inside, first = (t, 0) if isinstance(counter, BinaryTree) else (t & ~(1 << t.bit_length() - 1), 1)
+    inside, first = (
+        (t, 0) if isinstance(counter, BinaryTree) else (t & ~(1 << t.bit_length() - 1), 1)
+    )
     parts = [noisy[first + place] for place in range(inside.bit_length()) if inside >> place & 1]
     return (np.sum(parts, axis=0) + (noisy[0] if first else 0)) * running.grid
 
@@ -598,12 +691,17 @@ def test_an_open_secure_sum_is_exact(name, norm):
         assert np.array_equal(release, np.cumsum(increments, axis=0))
 
 
-@pytest.mark.parametrize(("name", "norm"), [("tree", 1), ("tree", 2), ("rounded", 2), ("hybrid", 2)])
+@pytest.mark.parametrize(
+    ("name", "norm"), [("tree", 1), ("tree", 2), ("rounded", 2), ("hybrid", 2)]
+)
 def test_secure_noise_has_the_covariance_of_its_factorisation(name, norm):
-    # 4,000 replicas find 25 % of a variance (one level too many or too few) and a correlation of 0.1.
+    # 4,000 replicas find 25 % of a variance (one level too many or too few) and a correlation of
+    # 0.1.
     replicas, horizon, scale = 4000, 6, 7.0
     running = SecureSum(EXACT[name](horizon), replicas, 1.0, Sampler())
-    sample = np.array([running.add(np.zeros(replicas), CHANNELS[norm], scale) for _ in range(horizon)])
+    sample = np.array(
+        [running.add(np.zeros(replicas), CHANNELS[norm], scale) for _ in range(horizon)]
+    )
     b = running.counter.decoder(horizon, norm)
     covariance = scale**2 * (3 - norm) * running.counter.column_norm(norm) ** 2 * b @ b.T
     assert p_value(sample, covariance) > SECURE_ALPHA
@@ -614,7 +712,10 @@ def test_secure_noise_has_the_covariance_of_its_factorisation(name, norm):
 @over_exact
 def test_a_secure_sum_continues_from_its_arrays(name, norm):
     script = Script()
-    whole, increments = SecureSum(EXACT[name](30), 2, 1.0, script), np.random.default_rng(6).integers(-9, 9, (30, 2)) * 1.0
+    whole, increments = (
+        SecureSum(EXACT[name](30), 2, 1.0, script),
+        np.random.default_rng(6).integers(-9, 9, (30, 2)) * 1.0,
+    )
     wanted = [whole.add(x, CHANNELS[norm], 1.0) for x in increments]
     first, same = SecureSum(EXACT[name](30), 2, 1.0, same_script := Script()), []
     for t, x in enumerate(increments):
@@ -650,7 +751,10 @@ def test_a_secure_sum_refuses_what_it_cannot_add():
         running.add(np.zeros(2), CHANNELS[2], 1.0)
     assert running.state.clock[0] == 2
     for counter in (HonakerTree(8), BufferedToeplitz(8), BinaryTree(2**31)):
-        with pytest.raises(ArgumentError, match=r"^counter must be BinaryTree, HybridTree, Independent or SqrtToeplitz"):
+        with pytest.raises(
+            ArgumentError,
+            match=r"^counter must be BinaryTree, HybridTree, Independent or SqrtToeplitz",
+        ):
             SecureSum(counter, 1, 1.0, Script())
 
 
@@ -663,7 +767,9 @@ def test_noise_that_is_ready_does_not_pile_up():
 
 
 def test_a_secure_stream():
-    running = ContinualSum(SqrtToeplitz(50), ApproxDP(1.0, 1e-6), shape=(2,), sensitivity=1.0, noise="secure")
+    running = ContinualSum(
+        SqrtToeplitz(50), ApproxDP(1.0, 1e-6), shape=(2,), sensitivity=1.0, noise="secure"
+    )
     assert running.counter == SqrtToeplitz(50, bits=10)
     with pytest.raises(ArgumentError, match="multiples of the grid"):
         running.add([0.3, 0.0])
@@ -671,12 +777,17 @@ def test_a_secure_stream():
     assert running.count == 50
     assert running.spent() == ApproxDP(1.0, 1e-6)
     assert running.noise_scale == pytest.approx(
-        Gaussian.calibrated(ApproxDP(1.0, 1e-6), discrete=True).multiplier * running.counter.column_norm()
+        Gaussian.calibrated(ApproxDP(1.0, 1e-6), discrete=True).multiplier
+        * running.counter.column_norm()
     )
-    assert np.all(np.abs(outputs - np.arange(1, 51)[:, None] * [0.5, 0.25]) < 8 * np.sqrt(running.variance))
+    assert np.all(
+        np.abs(outputs - np.arange(1, 51)[:, None] * [0.5, 0.25]) < 8 * np.sqrt(running.variance)
+    )
     with pytest.raises(BudgetExhausted):
         running.add([0.0, 0.0])
-    matrices = ContinualSum(HybridTree(), PureDP(1.0), shape=(2, 2), sensitivity=2.0, bound=1.0, noise="secure")
+    matrices = ContinualSum(
+        HybridTree(), PureDP(1.0), shape=(2, 2), sensitivity=2.0, bound=1.0, noise="secure"
+    )
     noisy = matrices.add(np.eye(2))
     assert np.array_equal(noisy, noisy.T)
 
@@ -706,4 +817,7 @@ def test_secure_noise_beyond_64_bits_is_refused_before_any_release(counter):
 def test_no_noise_variable_is_wider_than_the_widening_says():
     for counter in (BinaryTree(60), HonakerTree(60), HybridTree(), Independent(60)):
         for n in (1, 2, 7, 60):
-            assert counter.decoder(n, 1).max() == pytest.approx(counter.widening(n, 1)), (counter, n)
+            assert counter.decoder(n, 1).max() == pytest.approx(counter.widening(n, 1)), (
+                counter,
+                n,
+            )

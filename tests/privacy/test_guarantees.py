@@ -13,9 +13,15 @@ BUDGETS = [PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5), RDP(4.0, 1.0), None]
 
 def guarantee(**changes) -> Guarantee:
     fields = {
-        "holds": ZCDP(0.5), "asked": ZCDP(0.5), "trust_model": "central", "protects": "rewards", "view": "interactive",
-        "unit": "one round", "assumptions": ("rewards lie in [0, 1]", "time is public"), "source": "Theorem 12",
-    }  # fmt: skip
+        "holds": ZCDP(0.5),
+        "asked": ZCDP(0.5),
+        "trust_model": "central",
+        "protects": "rewards",
+        "view": "interactive",
+        "unit": "one round",
+        "assumptions": ("rewards lie in [0, 1]", "time is public"),
+        "source": "Theorem 12",
+    }
     return Guarantee(**{**fields, **changes})
 
 
@@ -23,20 +29,30 @@ def guarantee(**changes) -> Guarantee:
     ("holds", "asked", "trust", "view", "caveats"),
     list(
         itertools.product(
-            BUDGETS, BUDGETS[::4], ["central", "local", "none"], ["interactive", "table", "view"], [(), ("Mind this",)]
+            BUDGETS,
+            BUDGETS[::4],
+            ["central", "local", "none"],
+            ["interactive", "table", "view"],
+            [(), ("Mind this",)],
         )
     ),
 )
 def test_every_guarantee_reads_as_sentences_and_survives_json(holds, asked, trust, view, caveats):
     promise = guarantee(holds=holds, asked=asked, trust_model=trust, view=view, caveats=caveats)
     text, data = str(promise), promise.to_dict()
-    assert json.loads(json.dumps(data)) == {**data, "assumptions": list(data["assumptions"]), "caveats": list(caveats)}
+    assert json.loads(json.dumps(data)) == {
+        **data,
+        "assumptions": list(data["assumptions"]),
+        "caveats": list(caveats),
+    }
     assert data["view"] == view
     assert text.endswith(".")
     assert ".." not in text
     assert "None" not in text
     for budget, name in ((holds, "holds"), (asked, "asked")):
-        assert data[name] == (None if budget is None else {"notion": type(budget).__name__, **vars(budget)})
+        assert data[name] == (
+            None if budget is None else {"notion": type(budget).__name__, **vars(budget)}
+        )
     if holds is None:
         assert "no privacy guarantee" in text
         assert "Proof" not in text
@@ -48,10 +64,12 @@ def test_every_guarantee_reads_as_sentences_and_survives_json(holds, asked, trus
 
 
 def test_the_sentence_in_full():
-    assert str(guarantee()) == (
-        "The rewards of one round are protected with 0.5-zCDP (interactive privacy) from anyone who sees every decision and may "
-        "even override recommendations. The party that runs the policy sees the true rewards and is trusted with them. "
-        "This assumes that rewards lie in [0, 1]; time is public. Proof: Theorem 12."
+    assert (
+        str(guarantee())
+        == "The rewards of one round are protected with 0.5-zCDP (interactive privacy) from anyone"
+        " who sees every decision and may even override recommendations. The party that runs the"
+        " policy sees the true rewards and is trusted with them. This assumes that rewards lie"
+        " in [0, 1]; time is public. Proof: Theorem 12."
     )
 
 
@@ -109,7 +127,9 @@ def test_simulated_noise_says_that_it_protects_nobody():
 
 
 def test_assumptions_name_what_the_options_need():
-    promise = AdaCUCB(2, budget=ZCDP(0.5), reward_range=(-1, 3), patience=None, choices_public=True, seed=1).guarantee
+    promise = AdaCUCB(
+        2, budget=ZCDP(0.5), reward_range=(-1, 3), patience=None, choices_public=True, seed=1
+    ).guarantee
     text = "; ".join(promise.assumptions)
     assert "[-1, 3], which clipping enforces" in text
     assert "arrives carries no private information" in text

@@ -1,4 +1,6 @@
-"""Laplace noise on vectors that move as a whole: its cost against numerical divergences, its ledger lines, and the published noise."""
+"""Laplace noise on vectors that move as a whole: its cost against numerical divergences, its ledger
+lines, and the published noise.
+"""
 
 import math
 
@@ -23,7 +25,10 @@ def divergence(shift: float, alpha: float) -> float:
     def integrand(z: float) -> float:
         return 0.5 * math.exp(-alpha * abs(z - shift) - (1 - alpha) * abs(z))
 
-    total = sum(quad(integrand, a, b, epsabs=0.0, epsrel=1e-11)[0] for a, b in [(-np.inf, 0.0), (0.0, shift), (shift, np.inf)])
+    total = sum(
+        quad(integrand, a, b, epsabs=0.0, epsrel=1e-11)[0]
+        for a, b in [(-np.inf, 0.0), (0.0, shift), (shift, np.inf)]
+    )
     return math.log(total) / (alpha - 1)
 
 
@@ -38,11 +43,14 @@ def test_its_cost_bounds_the_divergence_of_every_shift_and_is_approached_by_smal
             assert loss <= alpha * channel.cost("zcdp") * (1 + 1e-9)
             assert loss <= channel.cost("rdp", alpha) * (1 + 1e-9)
     spread = np.full(10_000, 0.01)  # of length one
-    assert 10_000 * divergence(spread[0] / 1.3, 2.0) == pytest.approx(2.0 * channel.cost("zcdp"), rel=0.02)
+    assert 10_000 * divergence(spread[0] / 1.3, 2.0) == pytest.approx(
+        2.0 * channel.cost("zcdp"), rel=0.02
+    )
 
 
 def test_it_is_cheaper_than_the_same_noise_in_the_l1_norm():
-    # The nearly right alternative, pure DP with the L2 norm, would be false: n equal shifts lose sqrt(n) times as much.
+    # The nearly right alternative, pure DP with the L2 norm, would be false: n equal shifts lose
+    # sqrt(n) times as much.
     channel = LaplaceVector(1.0)
     assert channel.cost("pure") == math.inf
     assert channel.cost("gdp") == math.inf
@@ -57,7 +65,9 @@ def test_calibrated_noise_spends_the_budget(budget):
 
 @pytest.mark.parametrize("budget", [PureDP(1.0), RDP(2.0, 1.0)], ids=str)
 def test_other_budgets_are_refused(budget):
-    with pytest.raises(ArgumentError, match=r"^budget must be ZCDP or ApproxDP for Laplace noise on a vector"):
+    with pytest.raises(
+        ArgumentError, match=r"^budget must be ZCDP or ApproxDP for Laplace noise on a vector"
+    ):
         LaplaceVector.calibrated(budget)
 
 
@@ -73,7 +83,9 @@ def test_published_noise_is_enough_wherever_it_is_allowed():
 
 
 @pytest.mark.parametrize(
-    ("budget", "cost"), [(ZCDP(0.5), 0.5), (RDP(4.0, 2.0), 2.0), (ApproxDP(3.0, 1e-5), 0.5)], ids=["zCDP", "RDP", "approximate"]
+    ("budget", "cost"),
+    [(ZCDP(0.5), 0.5), (RDP(4.0, 2.0), 2.0), (ApproxDP(3.0, 1e-5), 0.5)],
+    ids=["zCDP", "RDP", "approximate"],
 )
 def test_the_ledger_charges_it(budget, cost):
     arrays = empty_arrays()
@@ -84,7 +96,8 @@ def test_the_ledger_charges_it(budget, cost):
     assert meter.cost(VECTOR, 1.0) == pytest.approx(cost)
     write(arrays, 5, 9, WHOLE, VECTOR, 2.5, 1.0, 4)
     assert Ledger(arrays, meter).total() == pytest.approx(2 * cost)
-    assert Ledger(arrays, Meter.of(ApproxDP(3.0, 1e-5))).total() == math.inf  # it has no Gaussian-DP curve
+    # it has no Gaussian-DP curve
+    assert Ledger(arrays, Meter.of(ApproxDP(3.0, 1e-5))).total() == math.inf
 
 
 def test_the_event_is_one_that_accountants_of_rdp_take():
@@ -92,7 +105,9 @@ def test_the_event_is_one_that_accountants_of_rdp_take():
     write(arrays, 0, 9, WHOLE, VECTOR, 2.5, 2.0, 4)
     event = Ledger(arrays, Meter.of(ZCDP(1.0))).to_dp_event()
     accountant = rdp.RdpAccountant().compose(event)
-    assert accountant.get_epsilon(1e-6) == pytest.approx(accounting.zcdp_epsilon(0.125, 1e-6), rel=2e-3)
+    assert accountant.get_epsilon(1e-6) == pytest.approx(
+        accounting.zcdp_epsilon(0.125, 1e-6), rel=2e-3
+    )
     expected = rdp.RdpAccountant().compose(dp_accounting.ZCDpEvent(0.125))
     assert accountant.get_epsilon(1e-6) == expected.get_epsilon(1e-6)
 

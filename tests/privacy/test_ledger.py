@@ -64,7 +64,10 @@ def records():
 @given(st.lists(lines, max_size=9), budgets)
 def test_total_is_the_worst_over_all_records(entries, budget):
     meter = Meter.of(budget)
-    oracle = max(math.fsum(meter.cost(*line[3:]) for line in entries if covers(line, t, p)) for t, p in records())
+    oracle = max(
+        math.fsum(meter.cost(*line[3:]) for line in entries if covers(line, t, p))
+        for t, p in records()
+    )
     assert ledger_of(entries, budget).total() == pytest.approx(oracle, rel=1e-14)
 
 
@@ -76,7 +79,10 @@ def test_a_line_is_allowed_if_it_fits_for_every_record_that_it_covers(entries, n
     worst = 0.0
     for t, p in records():
         if covers(new, t, p):
-            worst = max(worst, math.fsum(meter.cost(*line[3:]) for line in [*entries, new] if covers(line, t, p)))
+            worst = max(
+                worst,
+                math.fsum(meter.cost(*line[3:]) for line in [*entries, new] if covers(line, t, p)),
+            )
     if new[0] <= new[1] and abs(worst / rho - 1) > 1e-6:
         assert ledger_of(entries, budget).allows(*new) == (worst <= rho)
 
@@ -107,7 +113,7 @@ def test_lines_that_cover_nobody_hide_nothing():
     assert ledger.total() == 2.0
 
 
-# Folding ----------------------------------------------------------------------------------------------------------------------
+# Folding -------------------------------------------------------------------------------------
 
 
 @settings(many, max_examples=100)
@@ -132,7 +138,9 @@ def test_folding_keeps_every_total(lengths):
     for t in reach:
         for p in range(2):
             exact = sum(1 / line[4] for line in plain if covers(line, t, p))
-            mine = folded[(folded["first"] <= t) & (t <= folded["last"]) & folded["part"].isin([WHOLE, p])]
+            mine = folded[
+                (folded["first"] <= t) & (t <= folded["last"]) & folded["part"].isin([WHOLE, p])
+            ]
             assert mine["cost"].sum() == pytest.approx(exact)
     assert ledger.releases == ledger.draws == len(plain) == folded["repeats"].sum()
 
@@ -167,7 +175,7 @@ def test_growth_keeps_the_lines():
     ]
 
 
-# Numbers ----------------------------------------------------------------------------------------------------------------------
+# Numbers -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -182,7 +190,11 @@ def test_rounding_does_not_drift_over_many_lines_of_wildly_different_costs(seed)
     exact = Fraction(0)
     for t in span[:, 0]:
         for p in range(3):
-            covering = (span[:, 0] <= t) & (t <= span[:, 1]) & ((span[:, PART] == p) | (span[:, PART] == WHOLE))
+            covering = (
+                (span[:, 0] <= t)
+                & (t <= span[:, 1])
+                & ((span[:, PART] == p) | (span[:, PART] == WHOLE))
+            )
             exact = max(exact, sum(map(Fraction, costs[covering].tolist()), Fraction(0)))
     assert worst_total(span, costs) == pytest.approx(float(exact), rel=1e-12)
 
@@ -195,7 +207,12 @@ def test_a_hundred_thousand_overlapping_lines_stay_within_the_slack():
 
 
 def test_costs_without_bound_stay_without_bound():
-    entries = [(0, 3, 0, LAPLACE, 1.0), (0, 3, 0, GAUSSIAN, 5.0), (2, 5, 0, GAUSSIAN, 5.0), (6, 9, 0, LAPLACE, 1.0)]
+    entries = [
+        (0, 3, 0, LAPLACE, 1.0),
+        (0, 3, 0, GAUSSIAN, 5.0),
+        (2, 5, 0, GAUSSIAN, 5.0),
+        (6, 9, 0, LAPLACE, 1.0),
+    ]
     ledger = ledger_of(entries, PureDP(10.0))
     assert ledger.total() == math.inf
     assert "without bound" in repr(ledger)
@@ -207,7 +224,7 @@ def test_costs_without_bound_stay_without_bound():
     assert len(ledger.to_dp_event().events) == 3
 
 
-# What is read off it ----------------------------------------------------------------------------------------------------------
+# What is read off it -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("budget", [PureDP(1.0), ZCDP(0.5), RDP(4.0, 1.0), ApproxDP(1.0, 1e-6)])
@@ -248,9 +265,16 @@ def test_the_frame_has_one_row_per_line():
     write(arrays, 0, 3, 1, GAUSSIAN, 3.0, 2.0, 1)
     row = Ledger(arrays, Meter.of(ZCDP(1.0))).frame.iloc[0].to_dict()
     assert row == {
-        "first": 0, "last": 3, "part": 1, "repeats": 1, "family": "Gaussian",
-        "sensitivity": 3.0, "multiplier": 2.0, "noise_scale": 6.0, "cost": 0.125,
-    }  # fmt: skip
+        "first": 0,
+        "last": 3,
+        "part": 1,
+        "repeats": 1,
+        "family": "Gaussian",
+        "sensitivity": 3.0,
+        "multiplier": 2.0,
+        "noise_scale": 6.0,
+        "cost": 0.125,
+    }
 
 
 @many
@@ -269,17 +293,28 @@ def test_the_worst_record_may_be_where_a_whole_line_starts_inside_one_of_a_part(
 
 
 def test_the_exported_event_agrees_with_the_accountants():
-    entries = [(0, 7, WHOLE, GAUSSIAN, 4.0), (0, 3, 0, GAUSSIAN, 5.0), (2, 2, 0, GAUSSIAN, 3.0), (4, 7, 1, GAUSSIAN, 3.0)]
+    entries = [
+        (0, 7, WHOLE, GAUSSIAN, 4.0),
+        (0, 3, 0, GAUSSIAN, 5.0),
+        (2, 2, 0, GAUSSIAN, 3.0),
+        (4, 7, 1, GAUSSIAN, 3.0),
+    ]
     gdp, zcdp = ledger_of(entries, ApproxDP(9.0, 1e-6)), ledger_of(entries, ZCDP(9.0))
     exact = pld.PLDAccountant().compose(gdp.to_dp_event()).get_epsilon(1e-6)
     assert gdp.spent().epsilon == pytest.approx(exact, rel=1e-3)
-    renyi = rdp.RdpAccountant(1 + np.geomspace(0.1, 1e3, 2000)).compose(zcdp.to_dp_event()).get_epsilon(1e-6)
+    renyi = (
+        rdp.RdpAccountant(1 + np.geomspace(0.1, 1e3, 2000))
+        .compose(zcdp.to_dp_event())
+        .get_epsilon(1e-6)
+    )
     assert zcdp.spent().to_approx(1e-6).epsilon == pytest.approx(renyi, rel=1e-3)
 
 
 def test_laplace_lines_in_gaussian_currency_are_safe():
     ledger = ledger_of([(0, 7, WHOLE, LAPLACE, 4.0), (0, 3, 0, GAUSSIAN, 5.0)], ApproxDP(9.0, 1e-6))
-    assert ledger.spent().epsilon >= pld.PLDAccountant().compose(ledger.to_dp_event()).get_epsilon(1e-6) * (1 - 1e-3)
+    assert ledger.spent().epsilon >= pld.PLDAccountant().compose(ledger.to_dp_event()).get_epsilon(
+        1e-6
+    ) * (1 - 1e-3)
 
 
 def test_a_huge_epsilon_is_exported_as_no_privacy():

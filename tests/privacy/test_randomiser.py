@@ -11,7 +11,9 @@ from dpbandits.privacy.randomiser import Randomiser
 
 
 def test_reports_have_the_laplace_law_around_the_clipped_reward():
-    """Noise 10 % too small would fail: 20,000 draws put the KS statistic of a wrong scale at .02, the critical value at 1e-4 is .0155."""
+    """Noise 10 % too small would fail: 20,000 draws put the KS statistic of a wrong scale at .02,
+    the critical value at 1e-4 is .0155.
+    """
     randomise = Randomiser(Laplace(2.0), (0.0, 1.0), noise="simulation", seed=3)
     reports = np.array([randomise(7.0) for _ in range(20_000)])
     assert stats.kstest(reports, stats.laplace(1.0, 2.0).cdf).pvalue > 1e-4
@@ -38,7 +40,9 @@ def test_the_policy_takes_a_report_as_it_is():
 
 def test_only_the_one_that_takes_reports_needs_no_trust():
     for cls in (LDPUCB, partial(LocalEXP4, n_experts=2, horizon=100)):
-        trusting, local = (cls(2, budget=PureDP(1.0), reports=reports).guarantee for reports in (False, True))
+        trusting, local = (
+            cls(2, budget=PureDP(1.0), reports=reports).guarantee for reports in (False, True)
+        )
         assert (trusting.trust_model, local.trust_model) == ("central", "local")
         assert "is trusted with them" in str(trusting)
         assert "use reports=True" in str(trusting)

@@ -24,7 +24,9 @@ CHANNELS = {"laplace": Laplace(1.0), "gaussian": Gaussian(1.0)}
 def draws(channel, scale, grid=1.0, statistic=0.0, n=DRAWS):
     """``n`` independent noise variables, in grid units."""
     release = np.empty(n)
-    SecureNoise(grid, (0.0, 4 * grid)).perturb(channel, scale * grid, np.full(n, statistic), release)
+    SecureNoise(grid, (0.0, 4 * grid)).perturb(
+        channel, scale * grid, np.full(n, statistic), release
+    )
     return (release - statistic) / grid
 
 
@@ -37,7 +39,9 @@ def exact_pmf(channel, scale, reach):
 
 
 def p_value(sample, channel, scale):
-    """Chi-square of integer noise against the exact law, with both tails in one cell each of at least 20 expected draws."""
+    """Chi-square of integer noise against the exact law, with both tails in one cell each of at
+    least 20 expected draws.
+    """
     k, pmf = exact_pmf(channel, scale, reach=int(60 * scale) + 10)
     edge = int(np.max(k[np.array([pmf[k >= i].sum() for i in k]) * sample.size >= 20]))
     cells = np.clip(sample, -edge, edge).astype(int) + edge
@@ -55,7 +59,8 @@ def test_noise_follows_the_exact_discrete_law(name, scale):
 @pytest.mark.parametrize("name", CHANNELS)
 @pytest.mark.parametrize("off", [0.9, 1.1])
 def test_ten_percent_less_or_more_noise_would_be_seen(name, off):
-    # The control of the test above: at 40,000 draws the non-centrality of the chi-square is above 400, the threshold below 120.
+    # The control of the test above: at 40,000 draws the non-centrality of the chi-square is above
+    # 400, the threshold below 120.
     assert p_value(draws(CHANNELS[name], 3.0 * off), CHANNELS[name], 3.0) < ALPHA
 
 
@@ -67,7 +72,8 @@ def test_the_two_families_would_be_told_apart():
 def test_coordinates_are_independent(name):
     left, right = draws(CHANNELS[name], 5.0, n=2 * DRAWS).reshape(-1, 2).T
     for f in (lambda x: x, np.abs):
-        # Under independence sqrt(n) times the correlation is normal; shared noise would give sqrt(n) = 200.
+        # Under independence sqrt(n) times the correlation is normal; shared noise would give
+        # sqrt(n) = 200.
         z = math.sqrt(DRAWS) * np.corrcoef(f(left), f(right))[0, 1]
         assert 2 * stats.norm.sf(abs(z)) > ALPHA
 
@@ -99,7 +105,7 @@ def test_nothing_is_added_in_an_open_channel_or_to_what_no_record_moves():
     assert release.tolist() == [0.5, 7.0]
 
 
-# The door -------------------------------------------------------------------------------------------------------------------
+# The door ------------------------------------------------------------------------------------
 
 
 @st.composite
@@ -125,8 +131,12 @@ def test_rounding_at_the_door_costs_no_sensitivity(door, places):
         assert lo <= rounded <= hi
         assert (rounded / grid).is_integer()
         below = math.floor(reward / grid) * grid
-        nearest = min((m for m in (below, below + grid) if lo <= m <= hi), key=lambda m: abs(m - reward))
-        assert abs(Fraction(rounded) - Fraction(reward)) == abs(Fraction(nearest) - Fraction(reward))
+        nearest = min(
+            (m for m in (below, below + grid) if lo <= m <= hi), key=lambda m: abs(m - reward)
+        )
+        assert abs(Fraction(rounded) - Fraction(reward)) == abs(
+            Fraction(nearest) - Fraction(reward)
+        )
     # hi - lo in floating point is what policies declare.
     assert abs(Fraction(one) - Fraction(other)) <= Fraction(hi - lo)
 
@@ -136,7 +146,9 @@ def test_a_sum_moves_by_at_most_the_sensitivity_whatever_the_order(door, places,
     source, lo, hi = door
     rewards = [source.to_grid(min(max(lo + place * (hi - lo), lo), hi)) for place in places]
     changed = list(rewards)
-    changed[data.draw(st.integers(0, len(rewards) - 1))] = source.to_grid(data.draw(st.floats(lo, hi)))
+    changed[data.draw(st.integers(0, len(rewards) - 1))] = source.to_grid(
+        data.draw(st.floats(lo, hi))
+    )
     total, neighbour = sum(rewards), sum(reversed(changed))
     assert Fraction(total) == sum(map(Fraction, rewards))
     assert abs(Fraction(total) - Fraction(neighbour)) <= Fraction(hi - lo)
@@ -144,16 +156,26 @@ def test_a_sum_moves_by_at_most_the_sensitivity_whatever_the_order(door, places,
 
 def test_a_range_whose_ends_are_off_the_grid():
     source = SecureNoise(2.0**-3, (0.1, 0.7))
-    assert [source.to_grid(r) for r in (0.1, 0.18, 0.19, 0.3, 0.7)] == [0.125, 0.125, 0.25, 0.25, 0.625]
+    assert [source.to_grid(r) for r in (0.1, 0.18, 0.19, 0.3, 0.7)] == [
+        0.125,
+        0.125,
+        0.25,
+        0.25,
+        0.625,
+    ]
 
 
-@pytest.mark.parametrize("grid", [0.0, -0.5, 0.3, 3, 2.0**-41, 2.0**21, math.nan, math.inf, True, "fine", None])
+@pytest.mark.parametrize(
+    "grid", [0.0, -0.5, 0.3, 3, 2.0**-41, 2.0**21, math.nan, math.inf, True, "fine", None]
+)
 def test_a_grid_that_is_no_power_of_two_in_range_is_refused(grid):
     with pytest.raises(dpb.ArgumentError, match="grid must be a power of two"):
         SecureNoise(grid, (0.0, 1.0))
 
 
-@pytest.mark.parametrize(("grid", "reward_range"), [(1.0, (0.1, 0.7)), (1.0, (0.1, 1.7)), (0.5, (0.2, 0.9)), (2, (0, 1))])
+@pytest.mark.parametrize(
+    ("grid", "reward_range"), [(1.0, (0.1, 0.7)), (1.0, (0.1, 1.7)), (0.5, (0.2, 0.9)), (2, (0, 1))]
+)
 def test_a_range_with_less_than_two_grid_points_is_refused(grid, reward_range):
     with pytest.raises(dpb.ArgumentError, match="grid must have two multiples within"):
         SecureNoise(grid, reward_range)
@@ -173,7 +195,7 @@ def test_a_statistic_off_the_grid_is_never_released(value):
     assert release.tolist() == [0.0, 0.0]
 
 
-# No less than claimed ---------------------------------------------------------------------------------------------------------
+# No less than claimed ------------------------------------------------------------------------
 
 RANGES = st.sampled_from([(0.0, 1.0), (0.1, 0.7), (-3.3, 1e3 / 7)])
 
@@ -190,13 +212,17 @@ def perturbed_by(policy, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(secure, "_mechanism", spy)
         lo, hi = policy.reward_range
-        policy._noise.perturb(policy.channel, policy.channel.scale(hi - lo), np.zeros(1), np.zeros(1))
+        policy._noise.perturb(
+            policy.channel, policy.channel.scale(hi - lo), np.zeros(1), np.zeros(1)
+        )
     return seen[0]
 
 
 @given(rho=st.floats(1e-6, 1e3), reward_range=RANGES, power=st.integers(-24, -3))
 def test_gaussian_noise_is_never_smaller_than_claimed(rho, reward_range, power):
-    policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(rho), reward_range=reward_range, noise="secure", grid=2.0**power)
+    policy = dpb.AdaCUCB(
+        2, budget=dpb.ZCDP(rho), reward_range=reward_range, noise="secure", grid=2.0**power
+    )
     with pytest.MonkeyPatch.context() as patch:
         mechanism, scale = perturbed_by(policy, patch)
     width = Fraction(reward_range[1] - reward_range[0]) / Fraction(2) ** power
@@ -211,23 +237,29 @@ def test_laplace_noise_is_never_smaller_than_claimed(epsilon, reward_range, powe
     width, channel = reward_range[1] - reward_range[0], Laplace.calibrated(dpb.PureDP(epsilon))
     seen = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(secure, "_mechanism", lambda family, scale: seen.append(scale) or (lambda units: units))
+        patch.setattr(
+            secure, "_mechanism", lambda family, scale: seen.append(scale) or (lambda units: units)
+        )
         source.perturb(channel, channel.scale(width), np.zeros(1), np.zeros(1))
     assert Fraction(width) / Fraction(grid) <= Fraction(epsilon) * Fraction(seen[0])
-    assert Fraction(epsilon) * Fraction(seen[0]) <= Fraction(width) / Fraction(grid) * (1 + Fraction(1, 10**12))
+    assert Fraction(epsilon) * Fraction(seen[0]) <= Fraction(width) / Fraction(grid) * (
+        1 + Fraction(1, 10**12)
+    )
     bound = int((source.to_grid(reward_range[1]) - source.to_grid(reward_range[0])) / grid)
     assert secure._mechanism(LAPLACE, seen[0]).map(bound) <= epsilon
 
 
 def test_an_epsilon_delta_budget_is_kept_in_zcdp():
     budget = dpb.ApproxDP(1.0, 1e-6)
-    simulated, safe = (dpb.AdaCUCB(2, budget=budget, noise=noise) for noise in ("simulation", "secure"))
+    simulated, safe = (
+        dpb.AdaCUCB(2, budget=budget, noise=noise) for noise in ("simulation", "secure")
+    )
     assert safe.meter.currency == "zcdp"
     assert 0.5 / safe.channel.multiplier**2 == pytest.approx(budget.rho, rel=1e-9)
     assert safe.channel.multiplier > simulated.channel.multiplier
 
 
-# What it refuses ----------------------------------------------------------------------------------------------------------------
+# What it refuses -----------------------------------------------------------------------------
 
 
 def test_there_is_no_seed():
@@ -255,12 +287,14 @@ def test_without_opendp_the_way_to_install_it_is_named(monkeypatch):
         dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), noise="secure")
 
 
-# End to end ---------------------------------------------------------------------------------------------------------------------
+# End to end ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("reward_range", [(0.0, 1.0), (0.1, 0.7), (-5.0, 3.3)])
 def test_a_policy_releases_on_the_grid_once_per_episode(reward_range, monkeypatch):
-    policy = dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5), reward_range=reward_range, noise="secure", grid=2.0**-8, patience=2)
+    policy = dpb.AdaCUCB(
+        3, budget=dpb.ZCDP(0.5), reward_range=reward_range, noise="secure", grid=2.0**-8, patience=2
+    )
     released = []
     perturb = policy._noise.perturb
 
@@ -306,7 +340,8 @@ def test_a_release_over_more_records_than_sum_exactly_is_refused_and_the_policy_
     with pytest.raises(dpb.ArgumentError, match="grid must be coarser than"):
         play_on(policy, 50)
     lines = len(policy.ledger)
-    assert max(policy.ledger.frame["last"] - policy.ledger.frame["first"] + 1) <= 4  # two episodes of two rounds fold into a line
+    # two episodes of two rounds fold into a line
+    assert max(policy.ledger.frame["last"] - policy.ledger.frame["first"] + 1) <= 4
     assert not policy.pull().recorded
     assert len(policy.ledger) == lines
 
@@ -352,7 +387,9 @@ def test_a_forked_process_does_not_give_out_its_parents_noise():
     assert not set(theirs) & set(release)
 
 
-@pytest.mark.parametrize(("kind", "budget"), [(dpb.AdaPUCB, dpb.PureDP(1e-14)), (dpb.AdaCUCB, dpb.ZCDP(1e-40))])
+@pytest.mark.parametrize(
+    ("kind", "budget"), [(dpb.AdaPUCB, dpb.PureDP(1e-14)), (dpb.AdaCUCB, dpb.ZCDP(1e-40))]
+)
 def test_noise_that_would_end_at_64_bits_is_refused(kind, budget):
     # OpenDP's integers saturate: noise of +-2^63, nearly always, would show the sum.
     with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser"):
@@ -375,11 +412,20 @@ def test_noise_whose_sum_would_end_at_64_bits_is_refused(horizon):
         running.add(np.zeros(1), Gaussian(1.0), widest * 1.01)
     assert running.state.clock[0] == 0
     with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser"):
-        ContinualSum(Independent(horizon), dpb.ZCDP(0.5), sensitivity=widest * 1.01, noise="secure", grid=2.0**-20)
+        ContinualSum(
+            Independent(horizon),
+            dpb.ZCDP(0.5),
+            sensitivity=widest * 1.01,
+            noise="secure",
+            grid=2.0**-20,
+        )
 
 
 def test_representations_show_no_sums():
-    exact, simulated = secure.SecureSum(BinaryTree(4), 1, 1.0, secure.Sampler()), BinaryTree(4).start(1)
+    exact, simulated = (
+        secure.SecureSum(BinaryTree(4), 1, 1.0, secure.Sampler()),
+        BinaryTree(4).start(1),
+    )
     exact.add(np.array([123457.0]), Open(), 1.0)
     simulated.total[0] = 123457.0
     for held in (exact.state, simulated):

@@ -1,4 +1,6 @@
-"""The page of a study: complete, equal to numbers computed here by other means, safe to open, the same every time."""
+"""The page of a study: complete, equal to numbers computed here by other means, safe to open, the
+same every time.
+"""
 
 from __future__ import annotations
 
@@ -42,26 +44,41 @@ class Replayed:
 
     def summary(self) -> pd.DataFrame:
         rates = self.runs.groupby(["environment", "policy", "budget"], sort=False)["rate"]
-        return pd.DataFrame({"mean": rates.mean(), "low": rates.min(), "high": rates.max()}).reset_index()
+        return pd.DataFrame(
+            {"mean": rates.mean(), "low": rates.min(), "high": rates.max()}
+        ).reset_index()
 
 
 def replayed(result: Result) -> Replayed:
     keys = result.runs[["environment", "policy", "budget", "holds", "run"]]
     successes = 300 + np.arange(len(keys)) % 7
-    return Replayed(keys.assign(rounds=530, successes=successes, rate=successes / 530, releases=20, spent=0.1))
+    return Replayed(
+        keys.assign(rounds=530, successes=successes, rate=successes / 530, releases=20, spent=0.1)
+    )
 
 
 @pytest.fixture(scope="module")
 def result() -> Result:
     budgets = [None, ZCDP(0.02), ZCDP(1.0), ApproxDP(1.0, 1e-6)]
-    policies = [AdaCUCB(4, budget=budget, forget=forget) for budget in budgets for forget in (True, False)]
+    policies = [
+        AdaCUCB(4, budget=budget, forget=forget) for budget in budgets for forget in (True, False)
+    ]
     return simulate(policies, Trial(MEANS), horizon=HORIZON, runs=RUNS, seed=7, record=40)
 
 
 @pytest.fixture(scope="module")
 def record(result) -> StudyRecord:
     versions = {"dpbandits": "0.1.0", "numpy": "2.9"}
-    return StudyRecord("A study", "Of four arms.", result, replayed(result), 7, {"horizon": HORIZON}, versions, 12.0)
+    return StudyRecord(
+        "A study",
+        "Of four arms.",
+        result,
+        replayed(result),
+        7,
+        {"horizon": HORIZON},
+        versions,
+        12.0,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +95,14 @@ class Reader(HTMLParser):
         super().__init__()
         self.tags: list[tuple[str, dict]] = []
         self.tables: dict[str, list[list[str]]] = {}
-        self.texts: dict[str, list[str]] = {"h1": [], "h2": [], "h3": [], "caption": [], "p": [], "li": []}
+        self.texts: dict[str, list[str]] = {
+            "h1": [],
+            "h2": [],
+            "h3": [],
+            "caption": [],
+            "p": [],
+            "li": [],
+        }
         self.open: list[str] = []
         self.all = ""
         self.feed(path.read_text("utf-8"))
@@ -134,32 +158,49 @@ def cells_of(rows: list[list[str]]) -> dict[tuple[str, str], list[str]]:
 
 
 def shown(policy: str, budget: str) -> tuple[str, str]:
-    return f"AdaCUCB (forget={'forget=True' in policy})", "no privacy" if budget == "none" else budget
+    return (
+        f"AdaCUCB (forget={'forget=True' in policy})",
+        "no privacy" if budget == "none" else budget,
+    )
 
 
 def read(text: str) -> list[float]:
-    return [float(part.replace("−", "-")) for part in re.findall(r"[−+]?[\d.]+", text.replace(",", ""))]
+    return [
+        float(part.replace("−", "-")) for part in re.findall(r"[−+]?[\d.]+", text.replace(",", ""))
+    ]
 
 
-# The page --------------------------------------------------------------------------------------------------------------------
+# The page ------------------------------------------------------------------------------------
 
 
 def test_every_section_and_figure_is_there(page, folder):
     assert page.texts["h1"] == ["A study"]
     for title in ("Main findings", "Results", "Replay of the real trial", "What is guaranteed"):
         assert title in page.texts["h2"]
-    for title in ("Regret as people come in", "What privacy costs", "Who gets which arm", "People helped", "Privacy spent"):
+    for title in (
+        "Regret as people come in",
+        "What privacy costs",
+        "Who gets which arm",
+        "People helped",
+        "Privacy spent",
+    ):
         assert title in page.texts["h3"]
     names = sorted(path.name for path in (folder / "figures").iterdir())
-    assert names == sorted(f"{name}.{kind}" for name in [*FIGURES, "replay"] for kind in ("png", "svg"))
+    assert names == sorted(
+        f"{name}.{kind}" for name in [*FIGURES, "replay"] for kind in ("png", "svg")
+    )
     images = [attrs for tag, attrs in page.tags if tag == "img"]
     assert len(images) == 5
     assert all(len(image["alt"]) > 40 for image in images)
 
 
 def test_embedded_figures_are_those_of_the_files(page, folder):
-    embedded = [base64.b64decode(attrs["src"].partition(",")[2]) for tag, attrs in page.tags if tag == "img"]
-    assert sorted(embedded) == sorted(path.read_bytes() for path in (folder / "figures").glob("*.svg"))
+    embedded = [
+        base64.b64decode(attrs["src"].partition(",")[2]) for tag, attrs in page.tags if tag == "img"
+    ]
+    assert sorted(embedded) == sorted(
+        path.read_bytes() for path in (folder / "figures").glob("*.svg")
+    )
     for svg in embedded:
         root = ElementTree.fromstring(svg)
         assert not list(root.iter("{http://www.w3.org/2000/svg}text")), "text has to be paths"
@@ -186,9 +227,12 @@ def test_regret_and_people_helped_equal_the_frames(page, result):
         regret, helped, gain, best = rows[shown(policy, budget)]
         final = group["regret"].to_numpy()
         assert read(regret)[0] == pytest.approx(final.mean(), abs=0.5)
-        # Normal theory as a second opinion on the bootstrap: it would notice a band of one standard deviation, or of single runs.
+        # Normal theory as a second opinion on the bootstrap: it would notice a band of one standard
+        # deviation, or of single runs.
         half = 1.96 * final.std(ddof=1) / np.sqrt(RUNS)
-        assert read(regret)[1:] == pytest.approx([final.mean() - half, final.mean() + half], abs=0.25 * half + 1)
+        assert read(regret)[1:] == pytest.approx(
+            [final.mean() - half, final.mean() + half], abs=0.25 * half + 1
+        )
         successes = 1000 * sum(group[f"pulls_{a}"] * MEANS[a] for a in range(4)) / HORIZON
         assert read(helped)[0] == pytest.approx(successes.mean(), abs=0.051)
         assert read(gain)[0] == pytest.approx(successes.mean() - 1000 * (SHARES @ MEANS), abs=0.051)
@@ -197,7 +241,9 @@ def test_regret_and_people_helped_equal_the_frames(page, result):
 
 def test_privacy_spent_equals_the_ledgers(page, result):
     rows = cells_of(page.table("Privacy spent"))
-    limits = {(entry["policy"], entry["budget"]): entry["limit"] for entry in result.info["policies"]}
+    limits = {
+        (entry["policy"], entry["budget"]): entry["limit"] for entry in result.info["policies"]
+    }
     for (policy, budget), group in result.runs.groupby(["policy", "budget"]):
         limit, spent, releases, draws = rows[shown(policy, budget)]
         assert read(releases)[0] == pytest.approx(group["releases"].mean(), abs=0.051)
@@ -215,7 +261,11 @@ def test_privacy_spent_equals_the_ledgers(page, result):
 def test_spending_is_drawn_where_it_differs(result, tmp_path):
     runs = result.runs[result.runs["budget"].isin(["1-zCDP", "none"])].copy()
     runs.loc[runs["budget"] == "1-zCDP", "spent"] = 0.25
-    page = Reader(write(tmp_path, StudyRecord("t", "", replace(result, runs=runs, frame=frame_of(result, runs)))))
+    page = Reader(
+        write(
+            tmp_path, StudyRecord("t", "", replace(result, runs=runs, frame=frame_of(result, runs)))
+        )
+    )
     rows = cells_of(page.table("Privacy spent"))
     assert rows["AdaCUCB (forget=True)", "1-zCDP"][2] == "25.0 %"
     assert "spent all of its limit" not in page.all
@@ -240,9 +290,12 @@ def test_replay_stands_beside_the_trial(page, record):
     for (policy, budget), group in record.replay.runs.groupby(["policy", "budget"]):
         rate, gap, people, _ = rows[shown(policy, budget)]
         assert read(rate) == pytest.approx(
-            [100 * v for v in (group["rate"].mean(), group["rate"].min(), group["rate"].max())], abs=0.051
+            [100 * v for v in (group["rate"].mean(), group["rate"].min(), group["rate"].max())],
+            abs=0.051,
         )
-        assert read(gap)[0] == pytest.approx(100 * (group["rate"].mean() - SHARES @ MEANS), abs=0.051)
+        assert read(gap)[0] == pytest.approx(
+            100 * (group["rate"].mean() - SHARES @ MEANS), abs=0.051
+        )
         assert people == "530.0"
 
 
@@ -253,7 +306,10 @@ def test_policies_that_never_learned_are_no_result(record, tmp_path):
     page = Reader(write(tmp_path, replace(record, replay=Replayed(runs))))
     (said,) = [text for text in page.texts["li"] if text.startswith("Success rates run")]
     assert "25.0 %" not in said
-    assert "AdaCUCB (forget=True), 0.02-zCDP and AdaCUCB (forget=False), 0.02-zCDP made no release" in said
+    assert (
+        "AdaCUCB (forget=True), 0.02-zCDP and AdaCUCB (forget=False), 0.02-zCDP made no release"
+        in said
+    )
     rows = cells_of(page.table("Means over replays"))
     assert rows["AdaCUCB (forget=True)", "0.02-zCDP"][0] == "25.0 % | –"
 
@@ -261,15 +317,24 @@ def test_policies_that_never_learned_are_no_result(record, tmp_path):
 def test_findings_start_with_people_and_a_budget_that_protects(page, result):
     helped = {}
     for (policy, budget), group in result.runs.groupby(["policy", "budget"]):
-        helped[policy, budget] = 1000 * sum(group[f"pulls_{a}"].mean() * MEANS[a] for a in range(4)) / HORIZON
-    private = {key: value for key, value in helped.items() if key[1] in ("0.02-zCDP", "(1, 1e-06)-DP")}  # 1-zCDP: 99.9 %
+        helped[policy, budget] = (
+            1000 * sum(group[f"pulls_{a}"].mean() * MEANS[a] for a in range(4)) / HORIZON
+        )
+    # 1-zCDP: 99.9 %
+    private = {
+        key: value for key, value in helped.items() if key[1] in ("0.02-zCDP", "(1, 1e-06)-DP")
+    }
     policy, budget = max(private, key=private.get)
     first, second, third = page.texts["li"][:3]
     assert f"{1000 * (SHARES @ MEANS):.1f}" in first
     assert second.startswith(
-        f"With privacy, a variant of AdaCUCB at {budget} would bring {private[policy, budget]:.1f} successes"
+        f"With privacy, a variant of AdaCUCB at {budget} would bring {private[policy, budget]:.1f}"
+        " successes"
     )
-    assert f"{helped[policy, 'none'] - private[policy, budget]:.1f} successes per 1,000 people" in third
+    assert (
+        f"{helped[policy, 'none'] - private[policy, budget]:.1f} successes per 1,000 people"
+        in third
+    )
     plain = " ".join([first, second, third])
     assert "regret" not in plain
     assert "forget" not in plain
@@ -281,7 +346,10 @@ def test_budgets_that_reveal_are_no_headline(result, budget):
     for name, table in renamed.items():
         kept = table[table["budget"].isin(["1-zCDP", "none"])]
         renamed[name] = kept.assign(budget=kept["budget"].replace("1-zCDP", budget))
-    entries = [{**entry, "budget": entry["budget"].replace("1-zCDP", budget)} for entry in result.info["policies"]]
+    entries = [
+        {**entry, "budget": entry["budget"].replace("1-zCDP", budget)}
+        for entry in result.info["policies"]
+    ]
     (scene,) = scenes(replace(result, **renamed, info={**result.info, "policies": entries}))
     said = " ".join(in_people(scene, looks(result.runs["policy"].unique())))
     assert belief(level(budget)) > 99
@@ -292,7 +360,9 @@ def test_budgets_that_reveal_are_no_headline(result, budget):
 def test_budgets_may_have_all_their_digits(result, tmp_path):
     exact = "0.0200000000000004-zCDP"
     tables = [
-        table.assign(**{name: table[name].replace("0.02-zCDP", exact) for name in ("budget", "holds")})
+        table.assign(
+            **{name: table[name].replace("0.02-zCDP", exact) for name in ("budget", "holds")}
+        )
         for table in (result.frame, result.runs)
     ]
     page = Reader(write(tmp_path, StudyRecord("t", "", Result(*tables, result.info))))
@@ -332,17 +402,22 @@ def test_folder_has_to_exist(record, tmp_path):
         write(tmp_path / "nowhere", record)
 
 
-# Other studies ---------------------------------------------------------------------------------------------------------------
+# Other studies -------------------------------------------------------------------------------
 
 
 def test_text_of_users_stays_text(result, tmp_path):
     evil = '<script>alert("$x$")</script>&'
-    facts = {**result.info["environments"][NAME], "arm_names": [evil, "_b", "$c$ $\\frac$", "d" * 200]}
+    facts = {
+        **result.info["environments"][NAME],
+        "arm_names": [evil, "_b", "$c$ $\\frac$", "d" * 200],
+    }
     facts["reference"] = {"name": evil, "shares": SHARES.tolist()}
     policies = [{**entry, "sentence": f"{evil}. {evil}"} for entry in result.info["policies"]]
     info = {**result.info, "environments": {evil: facts}, "policies": policies}
     parts = [frame.assign(environment=evil) for frame in (result.frame, result.runs)]
-    path = write(tmp_path, StudyRecord(evil, evil, Result(*parts, info), None, 7, {evil: evil}, {evil: evil}))
+    path = write(
+        tmp_path, StudyRecord(evil, evil, Result(*parts, info), None, 7, {evil: evil}, {evil: evil})
+    )
     page = Reader(path)
     assert "script" not in {tag for tag, _ in page.tags}
     assert page.texts["h1"] == [evil]
@@ -351,7 +426,10 @@ def test_text_of_users_stays_text(result, tmp_path):
 
 def test_study_without_extras(tmp_path):
     policies = [AdaCUCB(3, budget=budget) for budget in (None, PureDP(1.0).to_zcdp())]
-    results = [simulate(policies, Bernoulli(means), horizon=300, runs=3, seed=1) for means in ([0.9, 0.5, 0.1], [0.4, 0.5, 0.3])]
+    results = [
+        simulate(policies, Bernoulli(means), horizon=300, runs=3, seed=1)
+        for means in ([0.9, 0.5, 0.1], [0.4, 0.5, 0.3])
+    ]
     page = Reader(write(tmp_path, StudyRecord("Plain", "", Result.combined(results))))
     assert sum(title.startswith("Results: Bernoulli(") for title in page.texts["h2"]) == 2
     assert "equal shares" in page.all
@@ -364,8 +442,12 @@ def test_study_without_extras(tmp_path):
 def test_tables_can_be_beaten_and_budgets_be_unknown(tmp_path):
     rewards = np.zeros((400, 2))
     rewards[:200, 0], rewards[200:, 1] = 1.0, 1.0
-    result = simulate(AdaCUCB(2, budget=ZCDP(1.0)), RewardTable(rewards), horizon=400, runs=2, record=20)
-    curves = result.frame.assign(regret=-result.frame["regret"].abs() - 1.0, budget="homemade", holds="homemade")
+    result = simulate(
+        AdaCUCB(2, budget=ZCDP(1.0)), RewardTable(rewards), horizon=400, runs=2, record=20
+    )
+    curves = result.frame.assign(
+        regret=-result.frame["regret"].abs() - 1.0, budget="homemade", holds="homemade"
+    )
     runs = result.runs.assign(budget="homemade", holds="homemade")
     (scene,) = scenes(Result(curves, runs, result.info))
     figure = figures.regret_curves(scene.curves)
@@ -378,7 +460,8 @@ def test_tables_can_be_beaten_and_budgets_be_unknown(tmp_path):
 def test_study_that_says_nothing_of_itself(tmp_path):
     result = simulate(AdaCUCB(2, budget=None), Bernoulli([0.9, 0.1]), horizon=100, runs=1)
     page = Reader(write(tmp_path, StudyRecord("Bare", "", replace(result, info={}))))
-    assert sum(tag == "img" for tag, _ in page.tags) == 2  # neither privacy to price nor means to count successes with
+    # neither privacy to price nor means to count successes with
+    assert sum(tag == "img" for tag, _ in page.tags) == 2
     assert "interval " not in " ".join(page.texts["li"])
     assert not re.search(r"\bnan\b", page.all)
 
@@ -395,14 +478,21 @@ def test_one_run_claims_no_uncertainty_and_no_winner(result):
 
 def test_equal_policies_are_not_told_apart(result):
     # Both policies get the same runs in another order: a lead of one would be chance.
-    runs, frame = result.runs[result.runs["budget"] == "1-zCDP"], result.frame[result.frame["budget"] == "1-zCDP"]
+    runs, frame = (
+        result.runs[result.runs["budget"] == "1-zCDP"],
+        result.frame[result.frame["budget"] == "1-zCDP"],
+    )
     first = runs["policy"].iloc[0]
     pair = []
     for table in (frame, runs):
         mine = table[table["policy"] == first]
         other = mine.assign(policy="Other(n_arms=4)", run=(mine["run"] + 1) % RUNS)
         pair.append(pd.concat([mine, other], ignore_index=True))
-    entries = [{**entry, "policy": name} for entry in result.info["policies"] for name in (entry["policy"], "Other(n_arms=4)")]
+    entries = [
+        {**entry, "policy": name}
+        for entry in result.info["policies"]
+        for name in (entry["policy"], "Other(n_arms=4)")
+    ]
     (scene,) = scenes(Result(*pair, {**result.info, "policies": entries}))
     said = " ".join(in_regret(scene, looks([first, "Other(n_arms=4)"])))
     assert "do not separate it from" in said
@@ -419,16 +509,26 @@ def test_many_arms_share_a_colour_for_the_rest(tmp_path):
     assert sum(widths) == pytest.approx(1.0)
 
 
-# Figures and words -----------------------------------------------------------------------------------------------------------
+# Figures and words ---------------------------------------------------------------------------
 
 
 def test_result_plots_itself(result):
     figure = result.plot()
-    assert [ax.get_title(loc="left") for ax in figure.axes] == ["0.02-zCDP", "1-zCDP", "(1, 1e-06)-DP", "no privacy"]
+    assert [ax.get_title(loc="left") for ax in figure.axes] == [
+        "0.02-zCDP",
+        "1-zCDP",
+        "(1, 1e-06)-DP",
+        "no privacy",
+    ]
     line = figure.axes[3].lines[0]
-    first = result.frame[(result.frame["policy"] == result.frame["policy"].iloc[0]) & (result.frame["round"] == HORIZON)]
+    first = result.frame[
+        (result.frame["policy"] == result.frame["policy"].iloc[0])
+        & (result.frame["round"] == HORIZON)
+    ]
     assert line.get_xdata()[-1] == HORIZON
-    assert line.get_ydata()[-1] == pytest.approx(first.loc[first["budget"] == "none", "regret"].mean())
+    assert line.get_ydata()[-1] == pytest.approx(
+        first.loc[first["budget"] == "none", "regret"].mean()
+    )
 
 
 def test_logarithmic_axes_of_less_than_two_decades_can_be_read() -> None:
@@ -440,7 +540,11 @@ def test_logarithmic_axes_of_less_than_two_decades_can_be_read() -> None:
     (ax,) = figure.axes
     low, high = ax.get_ylim()
     assert [label.get_text() for label in ax.get_xticklabels()] == ["4", "16", "64"]
-    shown = [label.get_text() for label, at in zip(ax.get_yticklabels(), ax.get_yticks(), strict=True) if low <= at <= high]
+    shown = [
+        label.get_text()
+        for label, at in zip(ax.get_yticklabels(), ax.get_yticks(), strict=True)
+        if low <= at <= high
+    ]
     assert shown == ["5,000", "10,000", "20,000"]
 
 
@@ -501,15 +605,20 @@ def test_headings_have_titles_and_fall_back_on_names_where_those_are_alike(tmp_p
 def test_clipping_is_told_where_it_happens(tmp_path):
     wide = Gaussian([0.2, 0.8])
     policies = [AdaCUCB(2, budget=ZCDP(1.0)), AdaCUCB(2, budget=ZCDP(1.0), clip=False)]
-    results = [simulate(policies, world, horizon=20, runs=1) for world in (wide, Bernoulli([0.2, 0.8]))]
+    results = [
+        simulate(policies, world, horizon=20, runs=1) for world in (wide, Bernoulli([0.2, 0.8]))
+    ]
     page = Reader(write(tmp_path, StudyRecord("t", "", Result.combined(results))))
     assert [text for text in page.texts["p"] if "clipped" in text and "guarantee" not in text] == [
-        "Rewards outside [0, 1] are clipped: those of this environment have no bounds. This biases what AdaCUCB learnt."
+        "Rewards outside [0, 1] are clipped: those of this environment have no bounds. This biases"
+        " what AdaCUCB learnt."
     ]
 
 
 def test_a_budget_that_does_not_hold_is_marked_wherever_it_is_shown(tmp_path):
-    """Unclipped rewards void the guarantee, and the published calibration of (5, 0.01)-DP gives less than it was asked for."""
+    """Unclipped rewards void the guarantee, and the published calibration of (5, 0.01)-DP gives
+    less than it was asked for.
+    """
     policies = [
         AdaCUCB(2, budget=ApproxDP(5.0, 0.01), clip=False),
         AdaCUCB(2, budget=ApproxDP(5.0, 0.01), calibration="paper"),
@@ -522,7 +631,10 @@ def test_a_budget_that_does_not_hold_is_marked_wherever_it_is_shown(tmp_path):
     assert really not in held[2:]
     assert result.runs["holds"].drop_duplicates(keep="first").tolist() == held[:3]
     for table in (result.frame, result.runs, result.summary()):
-        assert [holds for _, holds in table.groupby(["policy", "budget"], sort=False)["holds"].first().items()] == held
+        assert [
+            holds
+            for _, holds in table.groupby(["policy", "budget"], sort=False)["holds"].first().items()
+        ] == held
     page = Reader(write(tmp_path, StudyRecord("t", "", result)))
     cells = cells_of(page.table("Means over runs"))
     shown = level(really).shown
@@ -537,7 +649,12 @@ def test_a_budget_that_does_not_hold_is_marked_wherever_it_is_shown(tmp_path):
 
 
 def test_labels_say_what_differs_and_no_more():
-    policies = ["A(n_arms=4, b=1.0, c=True)", "A(n_arms=4, b=1.0, c=False)", "B(n_arms=4, b=3.0)", "odd {label"]
+    policies = [
+        "A(n_arms=4, b=1.0, c=True)",
+        "A(n_arms=4, b=1.0, c=False)",
+        "B(n_arms=4, b=3.0)",
+        "odd {label",
+    ]
     assert [look.label for look in looks(policies, {policies[2]: "local"}).values()] == [
         "A (c=True)",
         "A (c=False)",
@@ -548,5 +665,7 @@ def test_labels_say_what_differs_and_no_more():
 
 def test_no_two_policies_look_alike():
     drawn = list(looks(f"P{i}()" for i in range(40)).values())
-    assert len({look.colour for look in drawn[:12]}) == len({look.marker for look in drawn[:12]}) == 12
+    assert (
+        len({look.colour for look in drawn[:12]}) == len({look.marker for look in drawn[:12]}) == 12
+    )
     assert len({(look.colour, look.marker) for look in drawn}) == 40

@@ -48,7 +48,11 @@ class Fresh(ContextEnvironment):
 
     def __init__(self, length=0.7):
         self.n_arms, self.dimension, self.parameter = 3, 2, THETA
-        self.support, self.context_bound, self.state = (-np.inf, np.inf), length * 2**0.5, (THETA, length)
+        self.support, self.context_bound, self.state = (
+            (-np.inf, np.inf),
+            length * 2**0.5,
+            (THETA, length),
+        )
 
     def _arguments(self):
         return f"{self.state[1]}"
@@ -65,7 +69,9 @@ def policies(**options):
 
 
 def run(chosen, world=None, **options):
-    return simulate(chosen, world or Fresh(), **{"horizon": 800, "runs": 6, "seed": 3, "record": 8, **options})
+    return simulate(
+        chosen, world or Fresh(), **{"horizon": 800, "runs": 6, "seed": 3, "record": 8, **options}
+    )
 
 
 @pytest.mark.parametrize("world", [TABLE, Fresh()], ids=["table", "fresh"])
@@ -77,15 +83,23 @@ def test_workers_and_company_change_nothing(world):
 
 
 def test_all_policies_meet_the_same_contexts_and_noise():
-    """With one arm there is nothing to choose, so that equal rewards mean equal contexts and equal noise."""
+    """With one arm there is nothing to choose, so that equal rewards mean equal contexts and equal
+    noise.
+    """
 
     class Single(Fresh):
         def __init__(self):
             super().__init__()
             self.n_arms = 1
 
-    chosen = [dpb.LinUCB(1, 2), dpb.AdaCOFUL(1, 2, budget=dpb.ZCDP(0.1), horizon=800), dpb.LinearThompson(1, 2, budget=None)]
-    runs = run(chosen, Single()).runs.pivot(index="run", columns="policy", values="reward").to_numpy()
+    chosen = [
+        dpb.LinUCB(1, 2),
+        dpb.AdaCOFUL(1, 2, budget=dpb.ZCDP(0.1), horizon=800),
+        dpb.LinearThompson(1, 2, budget=None),
+    ]
+    runs = (
+        run(chosen, Single()).runs.pivot(index="run", columns="policy", values="reward").to_numpy()
+    )
     assert (runs == runs[:, :1]).all()
     assert np.unique(runs[:, 0]).size == 6
 
@@ -95,7 +109,8 @@ def test_a_policys_choices_do_not_change_later_contexts():
     both = run([dpb.LinUCB(3, 2), dpb.LinUCB(3, 2, radius_scale=0.0)]).runs
     paired = both.pivot(index="run", columns="policy", values=["reward", "regret"])
     best = paired["reward"].to_numpy() + paired["regret"].to_numpy()
-    # The sum of the best means and of the noise is the same for both, up to clipping of rewards at the range.
+    # The sum of the best means and of the noise is the same for both, up to clipping of rewards at
+    # the range.
     assert best[:, 0] == pytest.approx(best[:, 1], abs=3.0)
     assert np.ptp(best[:, 0]) > 3.0
 
@@ -103,9 +118,13 @@ def test_a_policys_choices_do_not_change_later_contexts():
 def test_the_distance_is_that_of_the_estimate():
     result = run(policies())
     assert np.isfinite(result.frame["distance"]).all()
-    first, last = (result.frame[result.frame["round"] == t].groupby("policy")["distance"].mean() for t in (1, 800))
+    first, last = (
+        result.frame[result.frame["round"] == t].groupby("policy")["distance"].mean()
+        for t in (1, 800)
+    )
     assert (last < first).all()
-    assert first[dpb.RSOFUL(3, 2).label] == pytest.approx(np.linalg.norm(THETA))  # nothing is known before the first change
+    # nothing is known before the first change
+    assert first[dpb.RSOFUL(3, 2).label] == pytest.approx(np.linalg.norm(THETA))
     assert last[dpb.LinUCB(3, 2).label] < 0.1
     assert "distance" not in run(policies()[0], TABLE).frame
     assert "distance" not in simulate(dpb.UCB1(2), Bernoulli([0.5, 0.4]), horizon=10).frame
@@ -134,7 +153,10 @@ def driven(policy, every, room=64, altered=False):
             until += every
     assert tally.counts.sum() == 800
     lines = wall.ledger.head[LINES]
-    return seen, [array.tobytes() for array in (*raw, *public, *tally[1:], wall.ledger.span[:lines], wall.release)]
+    return seen, [
+        array.tobytes()
+        for array in (*raw, *public, *tally[1:], wall.ledger.span[:lines], wall.release)
+    ]
 
 
 @pytest.mark.parametrize("policy", policies(), ids=repr)
@@ -150,13 +172,17 @@ def test_pauses_full_ledgers_and_idle_scaling_do_not_change_a_run(policy):
 
 @pytest.mark.parametrize("policy", policies(context_bound=0.9), ids=repr)
 def test_contexts_beyond_the_bound_are_scaled(policy):
-    """One arm of three is too long.  At equal lengths ties, and at length one the doubling of det V, would hang on rounding."""
+    """One arm of three is too long.  At equal lengths ties, and at length one the doubling of det
+    V, would hang on rounding.
+    """
     long = CONTEXTS[:300] * [[5.0], [1.0], [1.0]]
     scaled = long * np.minimum(1.0, 0.9 / np.linalg.norm(long, axis=2, keepdims=True))
     runs = []
     for x in (long, scaled):
         table = ContextTable(x, TABLE.state.rewards[:300], MEANS[:300])
-        runs.append(play(policy, table, 300, 0, 2, np.array([300]), trace=True).tally.trace.tolist())
+        runs.append(
+            play(policy, table, 300, 0, 2, np.array([300]), trace=True).tally.trace.tolist()
+        )
         # What the streams of the environment are keyed by differs, but a table draws nothing.
     assert policy.alters(np.linalg.norm(long, axis=2).max())
     assert runs[0] == runs[1]
@@ -166,7 +192,10 @@ def test_contexts_beyond_the_bound_are_scaled(policy):
 @pytest.mark.filterwarnings("ignore::dpbandits.ClippingWarning")
 def test_rewards_outside_the_range_are_clipped():
     contexts, rewards = np.ones((3, 1, 1)), np.array([[-5.0], [0.5], [7.0]])
-    assert simulate(dpb.LinUCB(1, 1), ContextTable(contexts, rewards), horizon=3).runs["reward"].item() == 1.5
+    assert (
+        simulate(dpb.LinUCB(1, 1), ContextTable(contexts, rewards), horizon=3).runs["reward"].item()
+        == 1.5
+    )
     loose = simulate(dpb.LinUCB(1, 1, clip=False), ContextTable(contexts, rewards), horizon=3)
     assert loose.runs["reward"].item() == 2.5
 
@@ -174,15 +203,29 @@ def test_rewards_outside_the_range_are_clipped():
 @pytest.mark.parametrize(
     ("chosen", "world", "message"),
     [
-        (dpb.UCB1(3), TABLE, r"^policies must fit the environment: UCB1.* takes no contexts, and ContextTable.* shows contexts"),
+        (
+            dpb.UCB1(3),
+            TABLE,
+            (
+                r"^policies must fit the environment: UCB1.* takes no contexts, and ContextTable.*"
+                r" shows contexts"
+            ),
+        ),
         (
             dpb.LinUCB(3, 2),
             Bernoulli([0.5, 0.4, 0.3]),
-            r"^policies must fit the environment: LinUCB.* takes contexts, and Bernoulli.* shows no contexts",
+            (
+                r"^policies must fit the environment: LinUCB.* takes contexts, and Bernoulli.*"
+                r" shows no contexts"
+            ),
         ),
         (dpb.LinUCB(2, 2), TABLE, r"^n_arms of LinUCB.* must be 3"),
         (dpb.LinUCB(3, 4), TABLE, r"^dimension of LinUCB.* must be 2"),
-        (dpb.PrivateLinUCB(3, 2, budget=dpb.ZCDP(1.0), horizon=799), TABLE, r"^horizon must be at most 799, for which"),
+        (
+            dpb.PrivateLinUCB(3, 2, budget=dpb.ZCDP(1.0), horizon=799),
+            TABLE,
+            r"^horizon must be at most 799, for which",
+        ),
         ([dpb.LinUCB(3, 2), dpb.UCB1(3)], TABLE, r"takes no contexts"),
         (dpb.LinUCB(3, 2), "contexts", r"^environment must be"),
     ],
@@ -197,12 +240,25 @@ def test_a_table_has_so_many_rounds():
         run(policies()[0], TABLE, horizon=2001)
 
 
-@pytest.mark.parametrize("budget", [None, dpb.ZCDP(1e-8), dpb.ZCDP(1e8), dpb.PureDP(1e-6), dpb.PureDP(1e6)], ids=str)
+@pytest.mark.parametrize(
+    "budget", [None, dpb.ZCDP(1e-8), dpb.ZCDP(1e8), dpb.PureDP(1e-6), dpb.PureDP(1e6)], ids=str
+)
 def test_extreme_budgets_and_sizes_stay_finite(budget):
-    for n_arms, dimension, horizon in ((1, 1, 1), (1, 1, 300), (2, 1, 300), (1, 7, 300), (3, 40, 60)):
+    for n_arms, dimension, horizon in (
+        (1, 1, 1),
+        (1, 1, 300),
+        (2, 1, 300),
+        (1, 7, 300),
+        (3, 40, 60),
+    ):
         x = np.random.default_rng(1).standard_normal((horizon, n_arms, dimension))
         table = ContextTable(x, np.full((horizon, n_arms), 0.5))
         for make in (dpb.PrivateLinUCB, dpb.LinearThompson, dpb.AdaCOFUL):
-            result = simulate(make(n_arms, dimension, budget=budget, horizon=horizon), table, horizon=horizon, runs=2)
+            result = simulate(
+                make(n_arms, dimension, budget=budget, horizon=horizon),
+                table,
+                horizon=horizon,
+                runs=2,
+            )
             assert result.runs["reward"].tolist() == [0.5 * horizon] * 2
             assert np.isfinite(result.frame["regret"]).all()

@@ -108,7 +108,8 @@ def by_hand(policy, log, seed, run):
     return np.array(met)
 
 
-# Half of the rewards lie outside of the policies' range, and their sums are as good as a list of those who counted.
+# Half of the rewards lie outside of the policies' range, and their sums are as good as a list of
+# those who counted.
 _RNG = np.random.default_rng(11)
 WIDE = LoggedTrial(_RNG.integers(0, 3, 600), _RNG.uniform(-0.5, 1.5, 600))
 
@@ -118,7 +119,9 @@ def without_contexts():
 
 
 @pytest.mark.filterwarnings("ignore::dpbandits.ClippingWarning")
-@pytest.mark.parametrize("index", range(len(without_contexts())), ids=[repr(policy) for policy in without_contexts()])
+@pytest.mark.parametrize(
+    "index", range(len(without_contexts())), ids=[repr(policy) for policy in without_contexts()]
+)
 def test_the_same_decisions_as_by_hand(index):
     policy = without_contexts()[index]
     played = replay(policy, WIDE, runs=2, seed=3).runs
@@ -128,7 +131,10 @@ def test_the_same_decisions_as_by_hand(index):
         row = played.loc[run]
         assert row["rounds"] == met.size
         assert row["successes"] == WIDE.rewards[met].sum()
-        assert row[["pulls_0", "pulls_1", "pulls_2"]].tolist() == np.bincount(WIDE.arms[met], minlength=3).tolist()
+        assert (
+            row[["pulls_0", "pulls_1", "pulls_2"]].tolist()
+            == np.bincount(WIDE.arms[met], minlength=3).tolist()
+        )
         assert (row["releases"], row["draws"]) == (policy.ledger.releases, policy.ledger.draws)
         assert row["spent"] == policy.ledger.total()
 
@@ -143,9 +149,14 @@ def test_one_arm_for_ever_meets_exactly_its_patients(arm):
 
 
 def test_one_arm_for_ever_is_unbiased():
-    """1,500 logs of 40 people: standard error .0027, so that a mean which is off by .02 is rejected; that of both arms is off by .15."""
+    """1,500 logs of 40 people: standard error .0027, so that a mean which is off by .02 is
+    rejected; that of both arms is off by .15.
+    """
     rng = np.random.default_rng(21)
-    rates = [replay(Constant(2, 0), bernoulli_log(40, rng), runs=1, seed=i).runs["rate"][0] for i in range(1500)]
+    rates = [
+        replay(Constant(2, 0), bernoulli_log(40, rng), runs=1, seed=i).runs["rate"][0]
+        for i in range(1500)
+    ]
     error = (np.mean(rates) - MEANS[0]) / stats.sem(rates)
     assert abs(error) < stats.norm.isf(ALPHA / 2)
 
@@ -153,11 +164,15 @@ def test_one_arm_for_ever_is_unbiased():
 def test_a_learner_is_unbiased():
     """60 counted rounds of 300 people have the law of 60 rounds in charge.
 
-    2,000 against 4,000: the mean reward, about 37 with a standard deviation of 5, is known to .13.  A loop that counted everybody, or that
-    took the neighbour's reward, would have 33.  The control is a log that gave arm 0 to those who fare worse.
+    2,000 against 4,000: the mean reward, about 37 with a standard deviation of 5, is known to .13.
+    A loop that counted everybody, or that took the neighbour's reward, would have 33.  The control
+    is a log that gave arm 0 to those who fare worse.
     """
     policy, rng = AdaCUCB(2, budget=ZCDP(2.0)), np.random.default_rng(22)
-    replayed = [replay(policy, bernoulli_log(300, rng), horizon=60, runs=1, seed=i).runs.loc[0] for i in range(2000)]
+    replayed = [
+        replay(policy, bernoulli_log(300, rng), horizon=60, runs=1, seed=i).runs.loc[0]
+        for i in range(2000)
+    ]
     assert all(run["rounds"] == 60 for run in replayed)
     online = simulate(policy, Bernoulli(MEANS), horizon=60, runs=4000, seed=23).runs
     for ours, theirs in (("successes", "reward"), ("pulls_0", "pulls_0")):
@@ -170,19 +185,33 @@ def test_a_learner_is_unbiased():
         frail = rng.random(300) < 0.5
         arms = np.where(rng.random(300) < 0.8, np.where(frail, 0, 1), rng.integers(0, 2, 300))
         rewards = (rng.random(300) < MEANS[arms] + np.where(frail, -0.2, 0.2)).astype(float)
-        unfair.append(replay(policy, LoggedTrial(arms, rewards), horizon=60, runs=1, seed=i).runs["successes"][0])
+        unfair.append(
+            replay(policy, LoggedTrial(arms, rewards), horizon=60, runs=1, seed=i).runs[
+                "successes"
+            ][0]
+        )
     assert stats.mannwhitneyu(unfair, online["reward"]).pvalue < ALPHA
 
 
 def test_each_person_counts_with_probability_one_in_k_whatever_happened():
-    """1,000 logs of 300 people: the number of counted rounds is binomial, and tells nothing about the rate."""
+    """1,000 logs of 300 people: the number of counted rounds is binomial, and tells nothing about
+    the rate.
+    """
     policy, rng = AdaCUCB(2, budget=ZCDP(2.0)), np.random.default_rng(24)
-    runs = [replay(policy, bernoulli_log(300, rng), runs=1, seed=i).runs.loc[0] for i in range(1000)]
-    rounds, rates = np.array([run["rounds"] for run in runs]), np.array([run["rate"] for run in runs])
+    runs = [
+        replay(policy, bernoulli_log(300, rng), runs=1, seed=i).runs.loc[0] for i in range(1000)
+    ]
+    rounds, rates = (
+        np.array([run["rounds"] for run in runs]),
+        np.array([run["rate"] for run in runs]),
+    )
     law = stats.binom(300, 0.5)
     edges = law.ppf(np.linspace(0.1, 0.9, 9))
     expected = np.diff(np.concatenate([[0.0], law.cdf(edges), [1.0]])) * rounds.size
-    assert stats.chisquare(np.bincount(np.searchsorted(edges, rounds), minlength=10), expected).pvalue > ALPHA
+    assert (
+        stats.chisquare(np.bincount(np.searchsorted(edges, rounds), minlength=10), expected).pvalue
+        > ALPHA
+    )
     best = rates < np.median(rates)
     assert stats.mannwhitneyu(rounds[best], rounds[~best]).pvalue > ALPHA
 
@@ -195,7 +224,9 @@ def test_threads_and_other_policies_change_nothing():
     assert one.equals(replay(POLICIES, DoctorReplay(), runs=8, seed=5, n_jobs=2).runs)
     alone = replay(POLICIES[0], DoctorReplay(), runs=8, seed=5).runs
     assert alone.equals(one[one["budget"] == "0.5-zCDP"].reset_index(drop=True))
-    assert not alone["rate"].equals(replay(POLICIES[0], DoctorReplay(), runs=8, seed=6).runs["rate"])
+    assert not alone["rate"].equals(
+        replay(POLICIES[0], DoctorReplay(), runs=8, seed=6).runs["rate"]
+    )
     assert alone["rate"].nunique() > 1
     assert POLICIES[0].rounds == POLICIES[0].ledger.releases == 0
 
@@ -250,12 +281,16 @@ def test_a_full_ledger_interrupts_nothing(monkeypatch):
 def test_a_horizon_ends_a_run():
     runs = replay(POLICIES, DoctorReplay(), horizon=100, runs=3).runs
     assert (runs["rounds"] == 100).all()
-    assert (replay(Constant(4, 0), DoctorReplay(), horizon=10**6, runs=1).runs["rounds"] == 532).all()
+    assert (
+        replay(Constant(4, 0), DoctorReplay(), horizon=10**6, runs=1).runs["rounds"] == 532
+    ).all()
 
 
 def test_progress_is_reported():
     seen = []
-    replay(POLICIES, DoctorReplay(), runs=8, progress=lambda done, total: seen.append((done, total)))
+    replay(
+        POLICIES, DoctorReplay(), runs=8, progress=lambda done, total: seen.append((done, total))
+    )
     assert seen[-1] == (16, 16)
     assert seen == sorted(seen)
     assert len(seen) > 2
@@ -272,7 +307,10 @@ def test_a_sensitivity_that_is_no_bound_is_an_error():
         ({"log": Bernoulli([0.5, 0.5])}, "log must be a LoggedTrial"),
         ({"policies": AdaCUCB(3, budget=None)}, "n_arms of .* must be 4"),
         ({"policies": []}, "policies must be one or more"),
-        ({"policies": [POLICIES[0], AdaCUCB(4, budget=ZCDP(0.5), seed=1)]}, "policies must be one or more"),
+        (
+            {"policies": [POLICIES[0], AdaCUCB(4, budget=ZCDP(0.5), seed=1)]},
+            "policies must be one or more",
+        ),
         ({"policies": ["AdaCUCB"]}, "policies must hold policies"),
         ({"runs": 0}, "runs must be an integer at least 1"),
         ({"horizon": 0}, "horizon must be an integer at least 1"),
@@ -291,7 +329,9 @@ def test_policies_that_take_contexts_are_refused():
         replay(dpbandits.LinUCB(3, 2), WIDE)
 
 
-@pytest.mark.parametrize("options", [{"confidence": 1.0}, {"confidence": 0.0}, {"resamples": 0}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"confidence": 1.0}, {"confidence": 0.0}, {"resamples": 0}], ids=str
+)
 def test_wrong_arguments_of_the_summary_are_refused(options):
     with pytest.raises(ArgumentError, match=r"confidence|resamples"):
         replay(POLICIES, DoctorReplay(), runs=2).summary(**options)
@@ -300,6 +340,7 @@ def test_wrong_arguments_of_the_summary_are_refused(options):
 def test_a_log_that_goes_beyond_the_range_is_warned_of():
     log = LoggedTrial([0, 1] * 20, [-1.0, 1.0] * 20)
     with pytest.warns(
-        dpbandits.ClippingWarning, match=r"outside \[0, 1\] are clipped: those of this environment lie in \[-1, 1\]"
+        dpbandits.ClippingWarning,
+        match=r"outside \[0, 1\] are clipped: those of this environment lie in \[-1, 1\]",
     ):
         replay(dpbandits.UCB1(2), log, runs=1)

@@ -1,4 +1,6 @@
-"""Runs are reproducible, independent of each other and of how they are cut up; results keep what they say."""
+"""Runs are reproducible, independent of each other and of how they are cut up; results keep what
+they say.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def policies() -> list[Policy]:
 
 
 def run(chosen: list[Policy], **options) -> Result:
-    return simulate(chosen, WORLD, **{"horizon": 2000, "runs": 12, "seed": 3, "record": 10, **options})
+    return simulate(
+        chosen, WORLD, **{"horizon": 2000, "runs": 12, "seed": 3, "record": 10, **options}
+    )
 
 
 def same(one: Result, other: Result) -> None:
@@ -40,7 +44,7 @@ def same(one: Result, other: Result) -> None:
     pd.testing.assert_frame_equal(one.runs, other.runs)
 
 
-# Clipping -----------------------------------------------------------------------------------------------------------------
+# Clipping ------------------------------------------------------------------------------------
 
 
 WIDE = LinearArms([[1.0], [0.5]], [0.2], rewards="bounded")  # 1 or -1
@@ -49,7 +53,14 @@ WIDE = LinearArms([[1.0], [0.5]], [0.2], rewards="bounded")  # 1 or -1
 @pytest.mark.parametrize(
     ("world", "options", "what"),
     [
-        (WIDE, {}, r"AdaCUCB in .*: rewards outside \[0, 1\] are clipped: those of this environment lie in \[-1, 1\]"),
+        (
+            WIDE,
+            {},
+            (
+                r"AdaCUCB in .*: rewards outside \[0, 1\] are clipped: those of this environment"
+                r" lie in \[-1, 1\]"
+            ),
+        ),
         (WIDE, {"reward_range": (-1.0, 1.0)}, None),
         (WIDE, {"clip": False}, None),
         (Gaussian([0.2, 0.8]), {}, None),
@@ -77,7 +88,7 @@ def test_several_budgets_and_runs_of_a_policy_are_warned_of_once():
     assert len(caught) == 1
 
 
-# Reproducible -------------------------------------------------------------------------------------------------------------
+# Reproducible --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3, -1])
@@ -92,7 +103,9 @@ def test_another_seed_changes_everything():
 def test_adding_or_reordering_policies_changes_nobody_elses_numbers():
     alone, together = run(policies()[:1]), run(policies()[::-1])
     label = policies()[0].label
-    mine = together.runs[(together.runs["policy"] == label) & (together.runs["budget"] == str(dpb.ZCDP(0.5)))]
+    mine = together.runs[
+        (together.runs["policy"] == label) & (together.runs["budget"] == str(dpb.ZCDP(0.5)))
+    ]
     pd.testing.assert_frame_equal(mine.reset_index(drop=True), alone.runs)
 
 
@@ -108,11 +121,13 @@ def test_a_policys_own_seed_and_state_are_not_used():
     assert used.rounds == 1
 
 
-# The loop -----------------------------------------------------------------------------------------------------------------
+# The loop ------------------------------------------------------------------------------------
 
 
 def driven(policy: Policy, every: int, room: int = 64) -> tuple:
-    """The end of a run that pauses every so many rounds, with a ledger that begins with room for so many lines."""
+    """The end of a run that pauses every so many rounds, with a ledger that begins with room for so
+    many lines.
+    """
     loop, owner = arms_loop(policy.kernels, WORLD.kernels), identity(policy.stream_key)
     raw, public, wall = policy.new_state()
     wall = wall._replace(ledger=empty_arrays(room))
@@ -120,7 +135,21 @@ def driven(policy: Policy, every: int, room: int = 64) -> tuple:
     rngs = [stream(1, name, owner, 0) for name in ("environment", "policy", "privacy")]
     until, seen = every, []
     while not seen or seen[-1] != DONE:
-        seen.append(loop(policy.params, raw, public, wall, WORLD.state, tally, (False, 0.0, 1.0), 5000, until, 1 << 62, *rngs))
+        seen.append(
+            loop(
+                policy.params,
+                raw,
+                public,
+                wall,
+                WORLD.state,
+                tally,
+                (False, 0.0, 1.0),
+                5000,
+                until,
+                1 << 62,
+                *rngs,
+            )
+        )
         if seen[-1] == LEDGER_FULL:
             wall = wall._replace(ledger=grown(wall.ledger))
         else:
@@ -158,16 +187,27 @@ def test_rewards_outside_the_range_are_clipped_one_by_one():
     policy = dpb.AdaCUCB(1, budget=None)
     result = simulate(policy, RewardTable([[-1.0], [3.0], [0.5], [0.5]]), horizon=4, seed=1)
     assert result.runs["reward"].item() == 2.0
-    loose = simulate(dpb.AdaCUCB(1, budget=None, clip=False), RewardTable([[-1.0], [3.0], [0.5], [0.5]]), horizon=4, seed=1)
+    loose = simulate(
+        dpb.AdaCUCB(1, budget=None, clip=False),
+        RewardTable([[-1.0], [3.0], [0.5], [0.5]]),
+        horizon=4,
+        seed=1,
+    )
     assert loose.runs["reward"].item() == 3.0
 
 
-# Records ------------------------------------------------------------------------------------------------------------------
+# Records -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("record", "rounds"),
-    [(1, [1, 100]), (3, [1, 10, 100]), ([5, 50, 5], [5, 50, 100]), ([100], [100]), (10**6, list(range(1, 101)))],
+    [
+        (1, [1, 100]),
+        (3, [1, 10, 100]),
+        ([5, 50, 5], [5, 50, 100]),
+        ([100], [100]),
+        (10**6, list(range(1, 101))),
+    ],
 )
 def test_recorded_rounds(record, rounds):
     assert recorded_rounds(100, record).tolist() == rounds
@@ -183,7 +223,13 @@ def test_curves_are_the_regret_at_their_rounds():
 
 
 def test_marks_within_a_hold_split_its_regret():
-    result = simulate(dpb.AdaCUCB(2, budget=None), Bernoulli([0.5, 0.4]), horizon=500, record=range(1, 501), seed=1)
+    result = simulate(
+        dpb.AdaCUCB(2, budget=None),
+        Bernoulli([0.5, 0.4]),
+        horizon=500,
+        record=range(1, 501),
+        seed=1,
+    )
     steps = np.diff(result.frame["regret"].to_numpy(), prepend=0.0).round(9)
     assert set(steps) == {0.0, 0.1}
 
@@ -193,7 +239,9 @@ def test_counts_and_spend_are_those_of_the_run():
     assert (runs[["pulls_0", "pulls_1", "pulls_2"]].sum(axis=1) == 2000).all()
     private = runs[runs["budget"] != "none"]
     assert (private["draws"] == private["releases"]).all()
-    assert private[private["budget"] == str(dpb.ZCDP(0.5))]["spent"].to_numpy() == pytest.approx(0.5)
+    assert private[private["budget"] == str(dpb.ZCDP(0.5))]["spent"].to_numpy() == pytest.approx(
+        0.5
+    )
     assert (runs[runs["budget"] == "none"]["draws"] == 0).all()
 
 
@@ -204,7 +252,7 @@ def test_progress_is_told_and_ends_at_the_number_of_runs():
     assert seen == sorted(seen)
 
 
-# Errors -------------------------------------------------------------------------------------------------------------------
+# Errors --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -247,7 +295,7 @@ def test_an_error_in_a_worker_is_not_lost():
         run([policy], n_jobs=2)
 
 
-# Results ------------------------------------------------------------------------------------------------------------------
+# Results -------------------------------------------------------------------------------------
 
 
 def test_results_come_back_from_a_file(tmp_path):
@@ -304,7 +352,8 @@ def test_the_summary_averages_over_runs():
 
 
 def test_the_band_covers_as_often_as_it_says():
-    # 90 % nominal, 400 samples of 40 skewed runs: the percentile bootstrap covers some 88 %, a band of half the width 59 %.
+    # 90 % nominal, 400 samples of 40 skewed runs: the percentile bootstrap covers some 88 %, a band
+    # of half the width 59 %.
     rng = np.random.default_rng(1)
     curves = rng.exponential(size=(40, 400))
     low, high = bootstrap_band(curves, 0.9, 1000, rng)
@@ -313,7 +362,9 @@ def test_the_band_covers_as_often_as_it_says():
 
 
 def test_unbounded_rewards_need_no_closed_form():
-    result = simulate(dpb.AdaCUCB(2, budget=None, clip=False), Gaussian([1.0, 0.0]), horizon=500, runs=5, seed=1)
+    result = simulate(
+        dpb.AdaCUCB(2, budget=None, clip=False), Gaussian([1.0, 0.0]), horizon=500, runs=5, seed=1
+    )
     assert result.runs["regret"].mean() < 250
 
 

@@ -1,4 +1,6 @@
-"""The study of private adversarial bandits: end to end when tiny, and with regrets that were planted to make claims fail."""
+"""The study of private adversarial bandits: end to end when tiny, and with regrets that were
+planted to make claims fail.
+"""
 
 from __future__ import annotations
 
@@ -71,14 +73,19 @@ def unbatched(cell: Cell) -> bool:
 def as_proved(cell: Cell) -> float:
     if cell.policy.budget is None:
         return 1.0
-    return 0.1 * bound(type(cell.policy).__name__, cell.horizon, cell.environment.n_arms, epsilon(cell))
+    return 0.1 * bound(
+        type(cell.policy).__name__, cell.horizon, cell.environment.n_arms, epsilon(cell)
+    )
 
 
 def asked(plan: Plan | Section, regret: Callable[[Cell], float], start: str, *words: str) -> Claim:
     """The one claim that starts so and has these words."""
     claims = plan.assess(Planted(plan, regret)).claims
     (claim,) = [
-        one for one in claims if one.statement.startswith(start) and all(word in one.statement + one.reading for word in words)
+        one
+        for one in claims
+        if one.statement.startswith(start)
+        and all(word in one.statement + one.reading for word in words)
     ]
     return claim
 
@@ -96,19 +103,37 @@ def test_every_part_has_its_claims_and_figures(record: StudyRecord) -> None:
         adversarial.COMPARED,
         adversarial.CLASSIFIERS,
     ]
-    # At this size five policies with advice have a bound, and none a bound below the number of rounds.
+    # At this size five policies with advice have a bound, and none a bound below the number of
+    # rounds.
     assert len(record.claims) == 3 * 3 + 3 + 3 * 3 + 7 + 4 + 6 + 4 + 3 * 5 + 15 + 2 * 6
-    names = ["table-1", "unbatched", "strict", "leak", "late", "real", "experts", "experts-ratios", "classifiers"]
+    names = [
+        "table-1",
+        "unbatched",
+        "strict",
+        "leak",
+        "late",
+        "real",
+        "experts",
+        "experts-ratios",
+        "classifiers",
+    ]
     assert [one.name for one in record.exhibits] == [f"figure-{name}" for name in names]
     for claim in record.claims:
-        assert not math.isnan(claim.measured.mean + claim.expected.low + claim.expected.high), claim.statement
+        assert not math.isnan(claim.measured.mean + claim.expected.low + claim.expected.high), (
+            claim.statement
+        )
     for exhibit in record.exhibits:
         for panel in exhibit.panels:
-            assert all(len(one.x) == len(one.y) == len(one.low) == len(one.high) > 0 for one in panel.series)
+            assert all(
+                len(one.x) == len(one.y) == len(one.low) == len(one.high) > 0
+                for one in panel.series
+            )
     assert any("--data" in note for note in record.notes)
 
 
-def test_the_page_shows_the_real_tables_by_themselves_and_the_files_hold_everything(record: StudyRecord) -> None:
+def test_the_page_shows_the_real_tables_by_themselves_and_the_files_hold_everything(
+    record: StudyRecord,
+) -> None:
     assert [scene.name for scene in scenes(record.detailed)] == [
         "RewardTable(DoctorReplay(): 522 rounds, 4 arms, content 5a77f253)"
     ]
@@ -117,15 +142,24 @@ def test_the_page_shows_the_real_tables_by_themselves_and_the_files_hold_everyth
     assert {entry["policy"] for entry in record.detailed.info["policies"]} == set(shown["policy"])
 
 
-@pytest.mark.parametrize(("learner", "symbol"), [(name, symbol) for name in adversarial.LEARNERS for symbol in ("T", "K", "1/ε")])
-def test_regret_that_grows_faster_than_the_bound_is_found_out(plan: Plan, learner: str, symbol: str) -> None:
+@pytest.mark.parametrize(
+    ("learner", "symbol"),
+    [(name, symbol) for name in adversarial.LEARNERS for symbol in ("T", "K", "1/ε")],
+)
+def test_regret_that_grows_faster_than_the_bound_is_found_out(
+    plan: Plan, learner: str, symbol: str
+) -> None:
     words = (f"{learner}: worst regret grows with {symbol} no faster", adversarial.SCALING)
     exact = asked(plan, as_proved, *words)
     assert exact.verdict == HOLDS
     assert exact.expected.high - exact.measured.mean == pytest.approx(adversarial.SLACK)
 
     def faster(cell: Cell) -> float:
-        more = {"T": cell.horizon, "K": cell.environment.n_arms, "1/ε": 1.0 / epsilon(cell) if cell.policy.budget else 1.0}
+        more = {
+            "T": cell.horizon,
+            "K": cell.environment.n_arms,
+            "1/ε": 1.0 / epsilon(cell) if cell.policy.budget else 1.0,
+        }
         return as_proved(cell) * more[symbol] ** 0.1
 
     found = asked(plan, faster, *words)
@@ -137,13 +171,20 @@ def test_one_bad_instance_is_enough(plan: Plan) -> None:
     def regret(cell: Cell) -> float:
         return 10.0 * cell.horizon if "/0.9/" in cell.key else as_proved(cell)
 
-    assert asked(plan, regret, "HTINF: worst regret grows with T", adversarial.SCALING).measured.mean == pytest.approx(1.0)
-    assert asked(plan, regret, "HTINF: worst regret grows with T", adversarial.SCALING).verdict == FAILS
+    assert asked(
+        plan, regret, "HTINF: worst regret grows with T", adversarial.SCALING
+    ).measured.mean == pytest.approx(1.0)
+    assert (
+        asked(plan, regret, "HTINF: worst regret grows with T", adversarial.SCALING).verdict
+        == FAILS
+    )
 
 
 def test_slopes_of_the_bounds() -> None:
     assert bound("HTINF", 400, 9, 0.25) == pytest.approx(120.0)
-    assert bound("EXP3", 400, 9, 0.25) == pytest.approx(120.0 * math.sqrt(math.log(9)) * math.log(3600))
+    assert bound("EXP3", 400, 9, 0.25) == pytest.approx(
+        120.0 * math.sqrt(math.log(9)) * math.log(3600)
+    )
 
 
 def test_batches_that_save_nothing_are_found_out(plan: Plan) -> None:
@@ -157,12 +198,23 @@ def test_batches_that_save_nothing_are_found_out(plan: Plan) -> None:
     more = "EXP3: batches save the more"
     assert asked(plan, half, more).measured.mean == pytest.approx(0.5)
     assert asked(plan, half, more).verdict == HOLDS
-    assert asked(plan, lambda cell: as_proved(cell) * (epsilon(cell) ** 0.2 if unbatched(cell) else 1.0), more).verdict == FAILS
+    assert (
+        asked(
+            plan,
+            lambda cell: as_proved(cell) * (epsilon(cell) ** 0.2 if unbatched(cell) else 1.0),
+            more,
+        ).verdict
+        == FAILS
+    )
 
 
 @pytest.mark.parametrize(
     ("batched", "every", "verdicts"),
-    [(0.8, 1.0, (HOLDS, HOLDS, HOLDS)), (1.01, 1.0, (FAILS, HOLDS, FAILS)), (0.8, 0.9, (HOLDS, FAILS, HOLDS))],
+    [
+        (0.8, 1.0, (HOLDS, HOLDS, HOLDS)),
+        (1.01, 1.0, (FAILS, HOLDS, FAILS)),
+        (0.8, 0.9, (HOLDS, FAILS, HOLDS)),
+    ],
 )
 def test_linear_regret_at_a_strict_epsilon_is_found_out(
     plan: Plan, batched: float, every: float, verdicts: tuple[str, str, str]
@@ -187,14 +239,19 @@ def test_budgets_are_below_one_over_the_root_of_rounds(plan: Plan) -> None:
 
 
 def test_the_lower_bound_of_lemma_15(plan: Plan) -> None:
-    least = (1.0 - 0.5 * math.exp(0.5)) * math.sqrt(5 * 10_000 / 8)  # epsilon = 0.1, p = 5, 10,000 rounds
+    # epsilon = 0.1, p = 5, 10,000 rounds
+    least = (1.0 - 0.5 * math.exp(0.5)) * math.sqrt(5 * 10_000 / 8)
 
     def regret(cell: Cell) -> float:
         place = cell.key.split("/")
         return 2.0 * least if place[0] == "late" and place[2] == "1000" else 0.5 * least
 
-    assert asked(plan, regret, "EXP3: at the worst place to turn").measured.mean == pytest.approx(2.0)
-    assert asked(plan, lambda cell: 0.5 * least, "EXP3: at the worst place to turn").verdict == FAILS
+    assert asked(plan, regret, "EXP3: at the worst place to turn").measured.mean == pytest.approx(
+        2.0
+    )
+    assert (
+        asked(plan, lambda cell: 0.5 * least, "EXP3: at the worst place to turn").verdict == FAILS
+    )
     assert asked(plan, regret, "EXP3 loses more than EXP3-IX").measured.mean == pytest.approx(1.0)
     assert asked(plan, regret, "EXP3 loses more than EXP3-IX").verdict == FAILS
 
@@ -219,7 +276,9 @@ def test_two_sequences_lead_to_opposite_ends() -> None:
     assert (one[-1], other[-1]) == (pytest.approx(0.995), pytest.approx(0.005))
 
 
-def test_real_tables_are_found_in_a_folder_and_in_folders_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_tables_are_found_in_a_folder_and_in_folders_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Data:
         def __init__(self, folder: Path) -> None:
             self.folder = folder
@@ -231,12 +290,16 @@ def test_real_tables_are_found_in_a_folder_and_in_folders_of_it(tmp_path: Path, 
     monkeypatch.setattr(tables, "lastfm", Data)
     (tmp_path / "ml").mkdir()
     (tmp_path / "music").mkdir()
-    with pytest.raises(ArgumentError, match=r"data must name a folder with the files of MovieLens or Last\.fm"):
+    with pytest.raises(
+        ArgumentError, match=r"data must name a folder with the files of MovieLens or Last\.fm"
+    ):
         adversarial.reward_tables(tmp_path)
     (tmp_path / "ml" / "u.data").touch()
     (tmp_path / "music" / "user_taggedartists.dat").touch()
     assert list(adversarial.reward_tables(tmp_path)) == ["ACTG 175", "MovieLens", "Last.fm"]
-    assert repr(adversarial.reward_tables(tmp_path / "music")["Last.fm"]).startswith("RewardTable(music: ")
+    assert repr(adversarial.reward_tables(tmp_path / "music")["Last.fm"]).startswith(
+        "RewardTable(music: "
+    )
     assert list(adversarial.reward_tables(None)) == ["ACTG 175"]
 
 
@@ -248,7 +311,7 @@ def test_real_tables_that_teach_nothing_are_found_out(plan: Plan) -> None:
     assert asked(plan, lambda cell: 1.01 * uniform, *words).verdict == FAILS
 
 
-# With expert advice -------------------------------------------------------------------------------------------------------
+# With expert advice --------------------------------------------------------------------------
 
 ADVISED = [name for name in KINDS if name != "BatchedEXP4, improved"]
 
@@ -269,15 +332,23 @@ class Place(NamedTuple):
 
 def place(cell: Cell) -> Place:
     _, name, *sizes = cell.key.split("/")
-    return Place(name, int(sizes[0]), int(sizes[1]), float(sizes[2])) if sizes else Place(name, 1, 1, 1.0)
+    return (
+        Place(name, int(sizes[0]), int(sizes[1]), float(sizes[2]))
+        if sizes
+        else Place(name, 1, 1, 1.0)
+    )
 
 
 def half_of_the_bound(cell: Cell) -> float:
     return 0.5 * cell.policy.regret_bound  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("name", "symbol"), [(name, symbol) for name in ADVISED for symbol in ("T", "N", "1/ε")])
-def test_regret_against_experts_that_grows_too_fast_is_found_out(advised: Section, name: str, symbol: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "symbol"), [(name, symbol) for name in ADVISED for symbol in ("T", "N", "1/ε")]
+)
+def test_regret_against_experts_that_grows_too_fast_is_found_out(
+    advised: Section, name: str, symbol: str
+) -> None:
     words = (f"{name}: worst regret grows with {symbol} no faster", adversarial.GROWTHS)
     exact = asked(advised, half_of_the_bound, *words)
     assert exact.verdict == HOLDS
@@ -285,7 +356,10 @@ def test_regret_against_experts_that_grows_too_fast_is_found_out(advised: Sectio
 
     def faster(cell: Cell) -> float:
         at = place(cell)
-        return half_of_the_bound(cell) * {"T": at.horizon, "N": at.n_experts, "1/ε": 1.0 / at.epsilon}[symbol] ** 0.1
+        return (
+            half_of_the_bound(cell)
+            * {"T": at.horizon, "N": at.n_experts, "1/ε": 1.0 / at.epsilon}[symbol] ** 0.1
+        )
 
     found = asked(advised, faster, *words)
     assert found.measured.mean == pytest.approx(exact.measured.mean + 0.1)
@@ -293,24 +367,38 @@ def test_regret_against_experts_that_grows_too_fast_is_found_out(advised: Sectio
 
 
 @pytest.mark.parametrize("name", ADVISED)
-def test_regret_above_its_bound_is_found_out_where_the_bound_says_something(advised: Section, name: str) -> None:
+def test_regret_above_its_bound_is_found_out_where_the_bound_says_something(
+    advised: Section, name: str
+) -> None:
     words = (f"{name}: worst regret is below its bound",)
     assert asked(advised, half_of_the_bound, *words).measured.mean == pytest.approx(0.5)
 
     def above(*sizes: float) -> Claim:
-        return asked(advised, lambda cell: half_of_the_bound(cell) * (2.02 if place(cell)[1:] == sizes else 1.0), *words)
+        return asked(
+            advised,
+            lambda cell: half_of_the_bound(cell) * (2.02 if place(cell)[1:] == sizes else 1.0),
+            *words,
+        )
 
     assert above(100_000, 4, 0.5).measured.mean == pytest.approx(1.01)
     assert above(100_000, 4, 0.5).verdict == FAILS
-    void = {place(cell) for cell in advised.cells if half_of_the_bound(cell) >= 0.5 * place(cell).horizon}
+    void = {
+        place(cell)
+        for cell in advised.cells
+        if half_of_the_bound(cell) >= 0.5 * place(cell).horizon
+    }
     assert (name in ("LocalEXP4", "FrozenEXP4")) == (Place(name, 10_000, 16, 0.5) not in void)
     if (sizes := (10_000, 16, 0.5)) in {one[1:] for one in void if one.name == name}:
         assert above(*sizes).verdict == HOLDS
 
 
 def test_sizes_at_which_no_bound_is_proved_are_left_out() -> None:
-    """With 64 experts EXP3 over experts has no bound in 20,000 rounds, and in 2,000 it has none with 16 either."""
-    some, one = (Experts(Size(quick=True, runs=2, horizon=horizon)).section() for horizon in (20_000, 2_000))
+    """With 64 experts EXP3 over experts has no bound in 20,000 rounds, and in 2,000 it has none
+    with 16 either.
+    """
+    some, one = (
+        Experts(Size(quick=True, runs=2, horizon=horizon)).section() for horizon in (20_000, 2_000)
+    )
     words = "ExpertConversion (EXP3): worst regret grows with N"
 
     def regret(cell: Cell) -> float:
@@ -323,7 +411,8 @@ def test_sizes_at_which_no_bound_is_proved_are_left_out() -> None:
     assert "from 4 to 16 (" in claim.statement
     (left_out,) = [note for note in some.notes if "left out" in note]
     assert left_out.startswith(
-        "The proof of the bound of ExpertConversion (EXP3) does not hold at 2k rounds, N = 16, ε = 0.5; 20k"
+        "The proof of the bound of ExpertConversion (EXP3) does not hold at 2k rounds, N = 16, ε ="
+        " 0.5; 20k"
     )
     assert "; 20k rounds, N = 64, ε = 0.5" in left_out
     assert "N = 4" not in left_out
@@ -331,20 +420,47 @@ def test_sizes_at_which_no_bound_is_proved_are_left_out() -> None:
 
 
 COMPARISONS = [
-    *(("EXP4 has less regret than BatchedEXP4", "EXP4", "BatchedEXP4", 16, epsilon, 1.0) for epsilon in (0.1, 0.5, 1)),
     *(
-        ("BatchedEXP4, improved is not worse than BatchedEXP4", "BatchedEXP4, improved", "BatchedEXP4", 16, epsilon, NO_WORSE)
+        ("EXP4 has less regret than BatchedEXP4", "EXP4", "BatchedEXP4", 16, epsilon, 1.0)
         for epsilon in (0.1, 0.5, 1)
     ),
-    *(("FrozenEXP4 has less regret than EXP4", "FrozenEXP4", "EXP4", 16, epsilon, 1.0) for epsilon in (0.1, 1)),
+    *(
+        (
+            "BatchedEXP4, improved is not worse than BatchedEXP4",
+            "BatchedEXP4, improved",
+            "BatchedEXP4",
+            16,
+            epsilon,
+            NO_WORSE,
+        )
+        for epsilon in (0.1, 0.5, 1)
+    ),
+    *(
+        ("FrozenEXP4 has less regret than EXP4", "FrozenEXP4", "EXP4", 16, epsilon, 1.0)
+        for epsilon in (0.1, 1)
+    ),
     ("LocalEXP4 has less regret than BatchedEXP4", "LocalEXP4", "BatchedEXP4", 16, 1, 1.0),
     *(
         (f"{name} has less regret than LocalEXP4", name, "LocalEXP4", 16, 0.05, 1.0)
         for name in ("BatchedEXP4", "EXP4", "FrozenEXP4")
     ),
-    ("With 64 experts LocalEXP4 has less regret than", "LocalEXP4", "ExpertConversion (HTINF)", 64, 0.5, 1.0),
+    (
+        "With 64 experts LocalEXP4 has less regret than",
+        "LocalEXP4",
+        "ExpertConversion (HTINF)",
+        64,
+        0.5,
+        1.0,
+    ),
     *(
-        ("ExpertConversion (HTINF) has less regret than all of the EXP4 family", "ExpertConversion (HTINF)", name, 4, 0.5, 1.0)
+        (
+            "ExpertConversion (HTINF) has less regret than all of the EXP4 family",
+            "ExpertConversion (HTINF)",
+            name,
+            4,
+            0.5,
+            1.0,
+        )
         for name in ADVISED[2:]
     ),
 ]
@@ -352,9 +468,17 @@ COMPARISONS = [
 
 @pytest.mark.parametrize(("start", "first", "second", "n_experts", "epsilon", "limit"), COMPARISONS)
 def test_a_policy_that_is_not_ahead_is_found_out(
-    advised: Section, start: str, first: str, second: str, n_experts: int, epsilon: float, limit: float
+    advised: Section,
+    start: str,
+    first: str,
+    second: str,
+    n_experts: int,
+    epsilon: float,
+    limit: float,
 ) -> None:
-    """The second of two policies has less regret than all others, the first a little less or more, and elsewhere there is chaos."""
+    """The second of two policies has less regret than all others, the first a little less or more,
+    and elsewhere there is chaos.
+    """
 
     def compared(ratio: float) -> Claim:
         def regret(cell: Cell) -> float:
@@ -387,11 +511,12 @@ def test_the_best_of_the_experts_who_move_always_advises_the_best_arm() -> None:
     advice = world.state.advice[..., world.state.best[0]]
     for piece in range(5):
         assert advice[piece % len(advice)].argmax() == means[piece].argmax() == piece % 2
-    # Half of the experts are as good as drawing an arm by lot: those who stay, and those who are always late.
+    # Half of the experts are as good as drawing an arm by lot: those who stay, and those who are
+    # always late.
     assert means.max() - means.mean() == pytest.approx(0.5 * MOVING_GAP)
 
 
-# Classifiers --------------------------------------------------------------------------------------------------------------
+# Classifiers ---------------------------------------------------------------------------------
 
 
 def test_classifiers_that_teach_nothing_are_found_out() -> None:
@@ -404,11 +529,15 @@ def test_classifiers_that_teach_nothing_are_found_out() -> None:
             if name == "FrozenEXP4":
                 limit, says, verdicts = 0.95, "is no better than random play", (FAILS, HOLDS)
 
-            def regret(ratio: float, key: str = f"classifiers/{name}/{epsilon:g}") -> Callable[[Cell], float]:
+            def regret(
+                ratio: float, key: str = f"classifiers/{name}/{epsilon:g}"
+            ) -> Callable[[Cell], float]:
                 return lambda cell: ratio * uniform if cell.key == key else 0.5 * uniform
 
             words = (f"Digits: {name} {says}", f"at ε = {epsilon:g}. ")
-            less, more = (asked(part, regret(ratio), *words) for ratio in (limit - 0.01, limit + 0.01))
+            less, more = (
+                asked(part, regret(ratio), *words) for ratio in (limit - 0.01, limit + 0.01)
+            )
             assert less.measured.mean == pytest.approx(limit - 0.01)
             assert (less.verdict, more.verdict) == verdicts
 
@@ -430,10 +559,14 @@ def test_without_scikit_learn_the_classifiers_are_left_out_and_the_reader_is_tol
 ) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
     without = adversarial.plan(Size(quick=True, runs=2))
-    assert [cell.key for cell in without.cells] == [cell.key for cell in plan.cells if not cell.key.startswith("classifiers")]
+    assert [cell.key for cell in without.cells] == [
+        cell.key for cell in plan.cells if not cell.key.startswith("classifiers")
+    ]
     (note,) = set(without.notes) - set(plan.notes)
     assert (
-        note == "Classifiers as experts were left out: classifier_advice needs scikit-learn: pip install 'dpbandits[datasets]'."
+        note
+        == "Classifiers as experts were left out: classifier_advice needs scikit-learn: pip install"
+        " 'dpbandits[datasets]'."
     )
     found = without.assess(Planted(without, as_proved))
     assert adversarial.CLASSIFIERS not in {claim.reading for claim in found.claims}

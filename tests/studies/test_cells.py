@@ -19,7 +19,16 @@ from dpbandits.studies.cells import Cell, compute, folder_for, kept, stages
 def cell(rho: float | None = 0.5, **changes: object) -> Cell:
     budget = None if rho is None else ZCDP(rho)
     policy = AdaCUCB(2, budget=budget)
-    made = Cell(f"at {rho}", "arms", policy, Bernoulli([0.9, 0.1]), horizon=200, runs=3, seed=5, record=(1, 20, 200))
+    made = Cell(
+        f"at {rho}",
+        "arms",
+        policy,
+        Bernoulli([0.9, 0.1]),
+        horizon=200,
+        runs=3,
+        seed=5,
+        record=(1, 20, 200),
+    )
     return dataclasses.replace(made, **changes)
 
 
@@ -41,13 +50,19 @@ def test_results_are_found_by_their_keys(work: list[Cell], tmp_path: Path) -> No
     assert found.curves("at 0.5")[:, -1] == pytest.approx(found.final("at 0.5"))
 
 
-def test_what_is_finished_is_not_computed_again(work: list[Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_finished_is_not_computed_again(
+    work: list[Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = computed(work, tmp_path / "out")
     missing = folder_for(work, tmp_path / "out") / f"{work[1].digest}.parquet"
     missing.unlink()
     simulated = []
     simulate = cells.simulate
-    monkeypatch.setattr(cells, "simulate", lambda policy, *args, **kw: simulated.append(policy) or simulate(policy, *args, **kw))
+    monkeypatch.setattr(
+        cells,
+        "simulate",
+        lambda policy, *args, **kw: simulated.append(policy) or simulate(policy, *args, **kw),
+    )
     again = computed(work, tmp_path / "out")
     assert simulated == [work[1].policy]
     for key in whole:
@@ -60,7 +75,9 @@ def test_a_damaged_file_is_computed_again(work: list[Cell], tmp_path: Path) -> N
     whole = computed(work, tmp_path / "out")
     path = folder_for(work, tmp_path / "out") / f"{work[0].digest}.parquet"
     path.write_bytes(path.read_bytes()[:200])
-    assert computed(work, tmp_path / "out").final("at 0.1").tolist() == whole.final("at 0.1").tolist()
+    assert (
+        computed(work, tmp_path / "out").final("at 0.1").tolist() == whole.final("at 0.1").tolist()
+    )
     assert isinstance(Result.load(path), Result)
 
 
@@ -90,7 +107,9 @@ def test_other_code_does_not_find_the_results_of_this_one(monkeypatch: pytest.Mo
     assert cell().digest != digest
 
 
-def test_the_folder_goes_when_all_is_done_and_stays_when_not(work: list[Cell], tmp_path: Path) -> None:
+def test_the_folder_goes_when_all_is_done_and_stays_when_not(
+    work: list[Cell], tmp_path: Path
+) -> None:
     def interrupted() -> None:
         with kept(work, tmp_path / "out"):
             computed(work, tmp_path / "out")
@@ -138,9 +157,18 @@ def test_keys_name_one_cell_each(work: list[Cell], tmp_path: Path) -> None:
 def test_results_of_several_policies_are_one_result(work: list[Cell], tmp_path: Path) -> None:
     found = list(computed(work, tmp_path / "out").values())
     whole = Result.combined(
-        [*found, cell(0.5, environment=Bernoulli([0.5, 0.2]), horizon=300, record=(300,)).compute(1, _ignored)]
+        [
+            *found,
+            cell(0.5, environment=Bernoulli([0.5, 0.2]), horizon=300, record=(300,)).compute(
+                1, _ignored
+            ),
+        ]
     )
-    assert [(entry["budget"]) for entry in whole.info["policies"]] == ["0.1-zCDP", "0.5-zCDP", "none"]
+    assert [(entry["budget"]) for entry in whole.info["policies"]] == [
+        "0.1-zCDP",
+        "0.5-zCDP",
+        "none",
+    ]
     assert list(whole.info["environments"]) == ["Bernoulli(0.9, 0.1)", "Bernoulli(0.5, 0.2)"]
     assert (whole.info["horizon"], whole.info["runs"]) == (300, 3)
     assert len(whole.runs) == 12
@@ -152,7 +180,12 @@ def _ignored(done: int, total: int) -> None: ...
 
 
 def test_runs_are_paired_across_policies(tmp_path: Path) -> None:
-    """Open policies that differ in nothing but a name meet the same rewards, so that they lose the same."""
-    one, other = cell(None, key="a"), cell(None, key="b", policy=AdaCUCB(2, budget=None, patience=3))
+    """Open policies that differ in nothing but a name meet the same rewards, so that they lose the
+    same.
+    """
+    one, other = (
+        cell(None, key="a"),
+        cell(None, key="b", policy=AdaCUCB(2, budget=None, patience=3)),
+    )
     found = computed([one, other], tmp_path / "out")
     assert np.array_equal(found.final("a"), found.final("b"))

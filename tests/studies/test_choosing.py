@@ -47,7 +47,11 @@ def test_what_cannot_have_the_other_arguments_is_left_out_with_its_reason():
 
 def test_few_experts_and_many_and_small_budgets_have_their_own_best_policies():
     def best(n_experts, epsilon, **options):
-        return choose_for_experts(10, n_experts, budget=PureDP(epsilon), horizon=10**7, **options).bounds["policy"].iloc[0]
+        return (
+            choose_for_experts(10, n_experts, budget=PureDP(epsilon), horizon=10**7, **options)
+            .bounds["policy"]
+            .iloc[0]
+        )
 
     assert best(2, 1.0).startswith("ExpertConversion")
     assert best(1000, 1.0) == "LocalEXP4"
@@ -60,7 +64,10 @@ def test_regret_is_below_the_bound_of_the_choice(budget):
     horizon = 20_000
     policy = choose_for_experts(3, 5, budget=budget, horizon=horizon).policy
     world = Advised.constant(Bernoulli([0.6, 0.5, 0.5]), 5, horizon=horizon)
-    assert simulate(policy, world, horizon=horizon, runs=5, seed=1).runs["regret"].mean() < policy.regret_bound
+    assert (
+        simulate(policy, world, horizon=horizon, runs=5, seed=1).runs["regret"].mean()
+        < policy.regret_bound
+    )
 
 
 def test_a_budget_that_no_policy_takes_is_refused():
@@ -87,4 +94,9 @@ def test_the_command_ranks_and_says_when_no_bound_says_anything():
 
 def test_bounds_are_plain_data():
     table = choose_for_experts(3, 5, budget=PureDP(1.0), horizon=1000).bounds
-    assert json.loads(table.to_json(orient="records"))[0].keys() == {"policy", "bound", "share", "batch"}
+    assert json.loads(table.to_json(orient="records"))[0].keys() == {
+        "policy",
+        "bound",
+        "share",
+        "batch",
+    }

@@ -1,4 +1,6 @@
-"""Claims: the arithmetic by hand, verdicts that numbers decide, and planted results that have to fail."""
+"""Claims: the arithmetic by hand, verdicts that numbers decide, and planted results that have to
+fail.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ from dpbandits.studies.claims import curve, largest, mean, measured, price, rati
 
 
 def claim(value: float, low: float, high: float, expected: Expectation, **options: bool) -> Claim:
-    return Claim("It is small.", "Someone (2024), Figure 1", "As published", Estimate(value, low, high), expected, **options)
+    return Claim(
+        "It is small.",
+        "Someone (2024), Figure 1",
+        "As published",
+        Estimate(value, low, high),
+        expected,
+        **options,
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,16 +51,28 @@ def test_the_interval_decides(low: float, high: float, expected: Expectation, ve
 
 def test_a_claim_is_written_as_people_read_it() -> None:
     shares = claim(0.031, -0.02, 0.08, Expectation(-0.05, 0.05), shares=True)
-    assert (shares.shown(0.031), shares.range, shares.wanted) == ("3.1 %", "[−2.0 %, 8.0 %]", "−5.0 % to 5.0 %")
+    assert (shares.shown(0.031), shares.range, shares.wanted) == (
+        "3.1 %",
+        "[−2.0 %, 8.0 %]",
+        "−5.0 % to 5.0 %",
+    )
     assert claim(1.0, 1.0, 1.0, Expectation(high=1.0, strict=True)).wanted == "below 1"
     assert claim(1.0, 1.0, 1.0, Expectation(low=2.5)).wanted == "at least 2.5"
     assert claim(1.0, math.nan, math.nan, Expectation(low=2.5)).range == ""
     near = claim(0.99621, 0.99512, 1.00042, Expectation(high=0.998))
-    assert (near.shown(near.measured.mean), near.range, near.wanted) == ("0.99621", "[0.99512, 1.00042]", "at most 0.998")
+    assert (near.shown(near.measured.mean), near.range, near.wanted) == (
+        "0.99621",
+        "[0.99512, 1.00042]",
+        "at most 0.998",
+    )
 
 
 def test_a_table_of_claims_counts_its_verdicts() -> None:
-    claims = [claim(1, 1, 1, Expectation(high=2)), claim(3, 3, 3, Expectation(high=2)), claim(2, 1, 3, Expectation(high=2))]
+    claims = [
+        claim(1, 1, 1, Expectation(high=2)),
+        claim(3, 3, 3, Expectation(high=2)),
+        claim(2, 1, 3, Expectation(high=2)),
+    ]
     assert tally(claims) == "Of 3 claims, 1 holds, 1 does not hold, and 1 is undecided."
     table = claims_table(claims)
     assert table["verdict"].tolist() == [HOLDS, FAILS, UNDECIDED]
@@ -63,22 +84,32 @@ def test_statistics_of_means_by_hand() -> None:
     assert ratio(np.array([3.0, 2.0])) == 1.5
     assert mean(np.array([3.0])) == 3.0
     assert ratios(np.array([1.0, 6.0, 2.0, 4.0])).tolist() == [0.5, 1.5]
-    assert steps(np.array([9.0, 5.0, 6.0, 2.0])).tolist() == [-2.0, 0.5]  # from 9 to 5 and from 5 to 6, in units of 2
+    # from 9 to 5 and from 5 to 6, in units of 2
+    assert steps(np.array([9.0, 5.0, 6.0, 2.0])).tolist() == [
+        -2.0,
+        0.5,
+    ]
 
 
 def test_the_largest_of_equal_numbers_is_not_taken_for_larger() -> None:
-    """The plain bootstrap of the largest of eight would say so nearly always: it lies 1.4 standard errors above, and its resamples more."""
+    """The plain bootstrap of the largest of eight would say so nearly always: it lies 1.4 standard
+    errors above, and its resamples more.
+    """
     rng = np.random.default_rng(4)
     found = [largest(list(rng.normal(0.0, 1.0, (8, 50))), lambda means: means) for _ in range(100)]
-    assert sum(one.low > 0.0 for one in found) <= 12  # 2.5 % are due; 13 or more of 100 have a probability below 1e-5
+    # 2.5 % are due; 13 or more of 100 have a probability below 1e-5
+    assert sum(one.low > 0.0 for one in found) <= 12
     assert sum(one.high < 0.0 for one in found) == 0
-    larger = largest([*rng.normal(0.0, 1.0, (7, 50)), rng.normal(1.0, 1.0, 50)], lambda means: means)
+    larger = largest(
+        [*rng.normal(0.0, 1.0, (7, 50)), rng.normal(1.0, 1.0, 50)], lambda means: means
+    )
     assert larger.low > 0.3
 
 
 def test_runs_are_resampled_in_pairs() -> None:
     rng = np.random.default_rng(1)
-    shared = rng.normal(100.0, 30.0, 400)  # what both policies meet: without pairing it would drown the difference
+    # what both policies meet: without pairing it would drown the difference
+    shared = rng.normal(100.0, 30.0, 400)
     private, without = shared + 1.0 + rng.normal(0.0, 0.1, 400), shared
     gap = measured([private, without], lambda means: means[..., 0] - means[..., 1])
     assert gap.low < 1.0 < gap.high
@@ -90,7 +121,8 @@ def test_intervals_are_as_wide_as_theory_says() -> None:
     found = measured([values], mean)
     half = 1.96 * values.std() / 30.0
     assert found.mean == pytest.approx(values.mean())
-    # 2,000 resamples leave some 3 % of chance in an end; half of a 90 % interval would be 16 % shorter.
+    # 2,000 resamples leave some 3 % of chance in an end; half of a 90 % interval would be 16 %
+    # shorter.
     assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.1)
 
 

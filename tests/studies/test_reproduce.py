@@ -1,4 +1,6 @@
-"""Studies of papers: small versions from end to end, and results that were planted to make claims fail."""
+"""Studies of papers: small versions from end to end, and results that were planted to make claims
+fail.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def music(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, StudyRecord]:
     return plan, measured(plan, size, tmp_path_factory.mktemp("dgs") / "out")
 
 
-def parts(plan: Plan, record: StudyRecord, change: Callable[[str, np.ndarray], np.ndarray]) -> Results:
+def parts(
+    plan: Plan, record: StudyRecord, change: Callable[[str, np.ndarray], np.ndarray]
+) -> Results:
     """The results of the cells with their regrets changed."""
     results = {}
     for cell in plan.cells:
@@ -69,11 +73,15 @@ def parts(plan: Plan, record: StudyRecord, change: Callable[[str, np.ndarray], n
 
 
 def asked(claims: list[Claim], *words: str) -> Claim:
-    (found,) = [claim for claim in claims if all(word in claim.statement + claim.reading for word in words)]
+    (found,) = [
+        claim for claim in claims if all(word in claim.statement + claim.reading for word in words)
+    ]
     return found
 
 
-def planted(study: tuple[Plan, StudyRecord], change: Callable[[str, np.ndarray], np.ndarray]) -> list[Claim]:
+def planted(
+    study: tuple[Plan, StudyRecord], change: Callable[[str, np.ndarray], np.ndarray]
+) -> list[Claim]:
     plan, record = study
     return list(plan.assess(parts(plan, record, change)).claims)
 
@@ -81,7 +89,10 @@ def planted(study: tuple[Plan, StudyRecord], change: Callable[[str, np.ndarray],
 def test_every_setting_has_its_claims_and_figures(study: tuple[Plan, StudyRecord]) -> None:
     _, record = study
     assert len(record.claims) == 3 * 4 + 4 + 2 * 4 + 3
-    assert {claim.reading for claim in record.claims} == {"As published", "With the guarantee that holds"}
+    assert {claim.reading for claim in record.claims} == {
+        "As published",
+        "With the guarantee that holds",
+    }
     assert [one.name for one in record.exhibits] == [
         "figure-4-difference",
         "figure-4-price",
@@ -92,7 +103,10 @@ def test_every_setting_has_its_claims_and_figures(study: tuple[Plan, StudyRecord
     ]
     for exhibit in record.exhibits:
         for panel in exhibit.panels:
-            assert all(len(one.x) == len(one.y) == len(one.low) == len(one.high) > 0 for one in panel.series)
+            assert all(
+                len(one.x) == len(one.y) == len(one.low) == len(one.high) > 0
+                for one in panel.series
+            )
 
 
 def test_unchanged_results_give_the_same_verdicts_again(study: tuple[Plan, StudyRecord]) -> None:
@@ -111,22 +125,30 @@ def test_a_tight_variant_that_loses_more_is_found_out(study: tuple[Plan, StudyRe
 
 def test_a_cost_that_stays_at_large_budgets_is_found_out(study: tuple[Plan, StudyRecord]) -> None:
     title = ("Linear contextual, AdaC-OFUL: privacy is free", "As published")
-    costly = planted(study, lambda key, regret: 1.5 if key == "contexts/published/10" else 1.0 + 0.0 * regret)
+    costly = planted(
+        study, lambda key, regret: 1.5 if key == "contexts/published/10" else 1.0 + 0.0 * regret
+    )
     assert asked(costly, *title).measured.mean == pytest.approx(0.5)
     assert asked(costly, *title).verdict == FAILS
-    free = planted(study, lambda key, regret: 1.01 if key == "contexts/published/10" else 1.0 + 0.0 * regret)
+    free = planted(
+        study, lambda key, regret: 1.01 if key == "contexts/published/10" else 1.0 + 0.0 * regret
+    )
     assert asked(free, *title).verdict == HOLDS
 
 
 def test_a_cost_that_rises_with_the_budget_is_found_out(study: tuple[Plan, StudyRecord]) -> None:
     title = "Bernoulli arms, AdaC-UCB: private minus open regret falls"
-    rising = planted(study, lambda key, regret: 1.2 if key == "arms/published/1" else 1.0 + 0.0 * regret)
+    rising = planted(
+        study, lambda key, regret: 1.2 if key == "arms/published/1" else 1.0 + 0.0 * regret
+    )
     assert asked(rising, title).measured.mean == pytest.approx(0.2)
     assert asked(rising, title).verdict == FAILS
 
 
 @pytest.mark.parametrize(("growth", "verdict"), [(0.5, FAILS), (-0.5, HOLDS), (0.0, FAILS)])
-def test_a_price_that_does_not_fall_is_found_out(study: tuple[Plan, StudyRecord], growth: float, verdict: str) -> None:
+def test_a_price_that_does_not_fall_is_found_out(
+    study: tuple[Plan, StudyRecord], growth: float, verdict: str
+) -> None:
     """A price that stays as it is does not fall either."""
     marks = np.array(recorded(400))
     price = 1.0 + growth * (marks - 4) / 396
@@ -134,9 +156,17 @@ def test_a_price_that_does_not_fall_is_found_out(study: tuple[Plan, StudyRecord]
     def change(key: str, regret: np.ndarray) -> np.ndarray:
         runs = len(regret) // marks.size
         private = key == "fixed/published/0.001"
-        return np.tile(1.0 + price * private, runs) if runs else 1.0 + (1.0 + growth) * private + 0.0 * regret
+        return (
+            np.tile(1.0 + price * private, runs)
+            if runs
+            else 1.0 + (1.0 + growth) * private + 0.0 * regret
+        )
 
-    claim = asked(planted(study, change), "Linear, fixed arms, AdaC-GOPE: at ρ = 0.001 the price", "As published")
+    claim = asked(
+        planted(study, change),
+        "Linear, fixed arms, AdaC-GOPE: at ρ = 0.001 the price",
+        "As published",
+    )
     assert claim.measured.mean == pytest.approx(growth)
     assert claim.verdict == verdict
 
@@ -144,7 +174,12 @@ def test_a_price_that_does_not_fall_is_found_out(study: tuple[Plan, StudyRecord]
 def test_who_loses_in_figure_5_decides_it(study: tuple[Plan, StudyRecord]) -> None:
     title = "AdaC-GOPE has less regret than AdaR-GOPE-Var at ρ = 0.001"
     for regret_of_sums, verdict in ((2.0, HOLDS), (1.0, FAILS), (0.5, FAILS)):
-        found = planted(study, lambda key, regret, r=regret_of_sums: r if key == "fixed/sums/0.001" else 1.0 + 0.0 * regret)
+        found = planted(
+            study,
+            lambda key, regret, r=regret_of_sums: (
+                r if key == "fixed/sums/0.001" else 1.0 + 0.0 * regret
+            ),
+        )
         assert asked(found, title).verdict == verdict
 
 
@@ -158,9 +193,17 @@ def test_readings_of_dynamic_sensitivity(music: tuple[Plan, StudyRecord]) -> Non
     _, record = music
     readings = [bouts.PUBLISHED, bouts.CODED, bouts.EQUAL, bouts.KEPT]
     assert list(dict.fromkeys(claim.reading for claim in record.claims)) == readings
-    assert {"figure-1a", "figure-1b", "figure-1c", "figure-2a", "figure-2b", "figure-2c"} == {one.name for one in record.exhibits}
+    assert {"figure-1a", "figure-1b", "figure-1c", "figure-2a", "figure-2b", "figure-2c"} == {
+        one.name for one in record.exhibits
+    }
     losses = [claim for claim in record.claims if "loses at most the ε" in claim.statement]
-    assert [claim.verdict for claim in losses] == [HOLDS, FAILS, HOLDS, FAILS]  # as published, and as coded
+    # as published, and as coded
+    assert [claim.verdict for claim in losses] == [
+        HOLDS,
+        FAILS,
+        HOLDS,
+        FAILS,
+    ]
 
 
 def test_rivals_spend_no_more_than_what_is_really_lost(music: tuple[Plan, StudyRecord]) -> None:
@@ -176,7 +219,12 @@ def test_rivals_spend_no_more_than_what_is_really_lost(music: tuple[Plan, StudyR
 def test_a_better_private_rival_is_found_out(music: tuple[Plan, StudyRecord]) -> None:
     title = ("Synthetic pool: LinUCB-DGS at its real", "less regret than Private LinUCB, buffered")
     for regret, verdict in ((2.0, HOLDS), (0.5, FAILS), (1.0, FAILS)):
-        found = planted(music, lambda key, old, r=regret: r if key == "pool-bounded/buffered-for-dgs" else 1.0 + 0.0 * old)
+        found = planted(
+            music,
+            lambda key, old, r=regret: (
+                r if key == "pool-bounded/buffered-for-dgs" else 1.0 + 0.0 * old
+            ),
+        )
         assert asked(found, *title).verdict == verdict
 
 
@@ -186,8 +234,10 @@ def test_a_table_keeps_the_rewards_of_all_arms() -> None:
     assert (table.horizon, table.n_arms, table.dimension) == (25, 4, 3)
     assert np.array_equal(table.state.rewards, again.state.rewards)
     means = table.state.contexts @ world.parameter
-    assert np.ptp(means - table.state.means, axis=1) == pytest.approx(0.0)  # up to what is lost against the best
-    assert np.std(table.state.rewards - means) == pytest.approx(world.std, rel=0.3)  # 100 draws: 7 % of chance
+    # up to what is lost against the best
+    assert np.ptp(means - table.state.means, axis=1) == pytest.approx(0.0)
+    # 100 draws: 7 % of chance
+    assert np.std(table.state.rewards - means) == pytest.approx(world.std, rel=0.3)
 
 
 def test_a_changed_reward_changes_nothing_before_it(music: tuple[Plan, StudyRecord]) -> None:
@@ -196,9 +246,13 @@ def test_a_changed_reward_changes_nothing_before_it(music: tuple[Plan, StudyReco
     assert changes.places == (0, 12, 24)
     table = bouts.tabulated(world.environment, 60, 1)
     policy = world.dgs(2.0, "as_coded", 60)
-    before, after = (bouts.arms_of(policy, one, 1, 0) for one in (table, changes._with_change(table, 24)))
+    before, after = (
+        bouts.arms_of(policy, one, 1, 0) for one in (table, changes._with_change(table, 24))
+    )
     assert np.array_equal(before[:25], after[:25])
-    assert all(counts.shape == (5, 3) and (counts[:, 2] <= 35).all() for counts in changes.changed.values())
+    assert all(
+        counts.shape == (5, 3) and (counts[:, 2] <= 35).all() for counts in changes.changed.values()
+    )
 
 
 def test_budgets_are_rounded_down() -> None:

@@ -52,7 +52,13 @@ budgets = { rdp = [[4.0, 1.0]], open = true }
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    np.savetxt(tmp_path / "table.csv", np.tile([1.0, 0.0], (400, 1)), delimiter=",", header="a,b", comments="")
+    np.savetxt(
+        tmp_path / "table.csv",
+        np.tile([1.0, 0.0], (400, 1)),
+        delimiter=",",
+        header="a,b",
+        comments="",
+    )
     return tmp_path
 
 
@@ -75,7 +81,13 @@ def changed(old: str, new: str) -> str:
 
 def test_a_study_is_environments_times_policies_times_fitting_budgets(folder: Path) -> None:
     study = load_study(written(folder, GOOD))
-    assert (study.title, study.seed, study.runs, study.horizon, study.record) == ("Two arms", 3, 4, 300, 5)
+    assert (study.title, study.seed, study.runs, study.horizon, study.record) == (
+        "Two arms",
+        3,
+        4,
+        300,
+        5,
+    )
     assert [repr(world) for world in study.environments] == [
         "Bernoulli(0.9, 0.1)",
         "RewardTable(400 rounds, 2 arms, content 6c7b283c)",
@@ -109,7 +121,12 @@ def test_run_is_what_simulate_gives_and_does_not_depend_on_the_workers(folder: P
 
 
 def test_altered_and_quick(folder: Path) -> None:
-    study = load_study(written(folder, changed("horizon = 300", "horizon = 390").replace("record = 5", "record = [10, 390]")))
+    study = load_study(
+        written(
+            folder,
+            changed("horizon = 300", "horizon = 390").replace("record = 5", "record = [10, 390]"),
+        )
+    )
     assert study.altered(seed=9).seed == 9
     assert study.altered(seed=9).environments[1].n_arms == 2  # the table is found again
     assert (study.quick().runs, study.quick().horizon) == (4, 390)
@@ -124,7 +141,7 @@ def test_altered_and_quick(folder: Path) -> None:
         study.altered(runs=0)
 
 
-# What is refused ----------------------------------------------------------------------------------------------------------
+# What is refused -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -140,39 +157,127 @@ def test_altered_and_quick(folder: Path) -> None:
         ("horizon = 300", "horizn = 300", "horizn: unknown key; did you mean horizon?"),
         ("horizon = 300", "horizn = 300", "horizon: is missing"),
         ("horizon = 300", "horizon = 0", "horizon: must be greater than or equal to 1, got 0"),
-        ("horizon = 300", "horizon = 401", "horizon: must be at most 400, the length of environments[1], got 401"),
+        (
+            "horizon = 300",
+            "horizon = 401",
+            "horizon: must be at most 400, the length of environments[1], got 401",
+        ),
         ("record = 5", "record = 0", "record: must be an integer at least 1, got 0"),
         ("record = 5", "record = [5, 'x']", "record[1]: must be an integer at least 1, got 'x'"),
-        ("record = 5", "record = [5, 301]", "record: must hold rounds up to the horizon 300, got [301]"),
-        ("zcdp = [0.5, 1]", "zcdp = [0.5, -1]", "budgets.zcdp[1]: rho must be a number in (0, inf), got -1"),
+        (
+            "record = 5",
+            "record = [5, 301]",
+            "record: must hold rounds up to the horizon 300, got [301]",
+        ),
+        (
+            "zcdp = [0.5, 1]",
+            "zcdp = [0.5, -1]",
+            "budgets.zcdp[1]: rho must be a number in (0, inf), got -1",
+        ),
         ("zcdp = [0.5, 1]", "zcdp = 0.5", "budgets.zcdp: must be a list, got 0.5"),
         ("zcdp = [0.5, 1]", "zdcp = [0.5]", "budgets.zdcp: unknown key; did you mean zcdp?"),
-        ("zcdp = [0.5, 1]", "zcdp = [inf]", "budgets.zcdp[0]: rho must be a number in (0, inf), got inf"),
-        ("approx = [[1.0, 1e-5]]", "approx = [1.0]", "budgets.approx[0]: must be a pair [epsilon, delta], got 1.0"),
-        ("approx = [[1.0, 1e-5]]", "approx = [[1.0, 2]]", "budgets.approx[0]: delta must be a number in (0, 1), got 2"),
+        (
+            "zcdp = [0.5, 1]",
+            "zcdp = [inf]",
+            "budgets.zcdp[0]: rho must be a number in (0, inf), got inf",
+        ),
+        (
+            "approx = [[1.0, 1e-5]]",
+            "approx = [1.0]",
+            "budgets.approx[0]: must be a pair [epsilon, delta], got 1.0",
+        ),
+        (
+            "approx = [[1.0, 1e-5]]",
+            "approx = [[1.0, 2]]",
+            "budgets.approx[0]: delta must be a number in (0, 1), got 2",
+        ),
         ("zcdp = [0.5, 1]", "zcdp = [1, 1.0]", "policies[0]: is the same as policies[0]: AdaCUCB("),
-        ('"Bernoulli"', '"Bernouli"', "environments[0].kind: there is no environment 'Bernouli'; did you mean Bernoulli?"),
+        (
+            '"Bernoulli"',
+            '"Bernouli"',
+            "environments[0].kind: there is no environment 'Bernouli'; did you mean Bernoulli?",
+        ),
         ('kind = "Bernoulli"', "", "environments[0].kind: is missing"),
-        ("means = [0.9, 0.1]", "means = [0.9, 1.1]", "environments[0].means: must hold finite numbers in [0, 1], got [0.9, 1.1]"),
-        ("means = [0.9, 0.1]", "means = 'high'", "environments[0].means: must be a list of numbers, got 'high'"),
+        (
+            "means = [0.9, 0.1]",
+            "means = [0.9, 1.1]",
+            "environments[0].means: must hold finite numbers in [0, 1], got [0.9, 1.1]",
+        ),
+        (
+            "means = [0.9, 0.1]",
+            "means = 'high'",
+            "environments[0].means: must be a list of numbers, got 'high'",
+        ),
         ("means = [0.9, 0.1]", "", "environments[0].means: is missing"),
-        ("means = [0.9, 0.1]", "means = [0.9, 0.1]\nstd = 1", "environments[0].std: unknown argument; known: means"),
-        ("means = [0.9, 0.1]", "means = [0.9, 0.1, 0.2]", "environments[1]: has 2 arms where environments[0] has 3; "),
-        ('"table.csv"', '"tables.csv"', "environments[1].path: must be a file beside the study, got 'tables.csv'"),
-        ('"table.csv"', '"study.toml"', "environments[1].path: must hold rows of numbers, one column per arm; study.toml: "),
+        (
+            "means = [0.9, 0.1]",
+            "means = [0.9, 0.1]\nstd = 1",
+            "environments[0].std: unknown argument; known: means",
+        ),
+        (
+            "means = [0.9, 0.1]",
+            "means = [0.9, 0.1, 0.2]",
+            "environments[1]: has 2 arms where environments[0] has 3; ",
+        ),
+        (
+            '"table.csv"',
+            '"tables.csv"',
+            "environments[1].path: must be a file beside the study, got 'tables.csv'",
+        ),
+        (
+            '"table.csv"',
+            '"study.toml"',
+            "environments[1].path: must hold rows of numbers, one column per arm; study.toml: ",
+        ),
         ('"table.csv"', "3", "environments[1].path: must be a file beside the study, got 3"),
-        ('kind = "AdaCUCB"', 'kind = "adacucb"', "policies[0].kind: there is no policy 'adacucb'; did you mean AdaCUCB?"),
-        ('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nbeta = -1', "policies[0].beta: must be a number in (0, inf), got -1"),
-        ('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nbet = 1', "policies[0].bet: unknown argument; did you mean beta?"),
-        ('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nseed = 1', "policies[0].seed: a study sets this itself"),
-        ('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nnoise = "secure"', "policies[0].noise: a study sets this itself"),
-        ('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nreward_range = [1, 0]', "policies[0].reward_range: must be a pair (lo, hi)"),
-        ('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nbudgets.pure = [1]', "policies[0].budgets.pure: not a notion of AdaCUCB; it takes zcdp"),
-        ('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nbudgets = {}', "policies[0]: none of its own budgets fits AdaCUCB, which takes zcdp"),
-        ("forget = false\nbudgets =", "forget = true\nbudgets.zcdp = [1]\n#", "policies[1]: is the same as policies[0]: AdaCUCB("),
+        (
+            'kind = "AdaCUCB"',
+            'kind = "adacucb"',
+            "policies[0].kind: there is no policy 'adacucb'; did you mean AdaCUCB?",
+        ),
+        (
+            'kind = "AdaCUCB"',
+            'kind = "AdaCUCB"\nbeta = -1',
+            "policies[0].beta: must be a number in (0, inf), got -1",
+        ),
+        (
+            'kind = "AdaCUCB"',
+            'kind = "AdaCUCB"\nbet = 1',
+            "policies[0].bet: unknown argument; did you mean beta?",
+        ),
+        (
+            'kind = "AdaCUCB"',
+            'kind = "AdaCUCB"\nseed = 1',
+            "policies[0].seed: a study sets this itself",
+        ),
+        (
+            'kind = "AdaCUCB"',
+            'kind = "AdaCUCB"\nnoise = "secure"',
+            "policies[0].noise: a study sets this itself",
+        ),
+        (
+            'kind = "AdaCUCB"',
+            'kind = "AdaCUCB"\nreward_range = [1, 0]',
+            "policies[0].reward_range: must be a pair (lo, hi)",
+        ),
+        (
+            'kind = "AdaCUCB"',
+            'kind = "AdaCUCB"\nbudgets.pure = [1]',
+            "policies[0].budgets.pure: not a notion of AdaCUCB; it takes zcdp",
+        ),
+        (
+            'kind = "AdaCUCB"',
+            'kind = "AdaCUCB"\nbudgets = {}',
+            "policies[0]: none of its own budgets fits AdaCUCB, which takes zcdp",
+        ),
+        (
+            "forget = false\nbudgets =",
+            "forget = true\nbudgets.zcdp = [1]\n#",
+            "policies[1]: is the same as policies[0]: AdaCUCB(",
+        ),
         ('title = "Two arms"', "title = ", "is not TOML: "),
     ],
-)  # fmt: skip
+)
 def test_one_mistake_is_one_clear_problem(folder: Path, old: str, new: str, problem: str) -> None:
     found = problems_of(folder, changed(old, new))
     assert any(line.startswith(problem) for line in found), found
@@ -204,16 +309,32 @@ def test_all_mistakes_come_at_once(folder: Path) -> None:
         kind = "AdaKUCB"
         """,
     )
-    places = {line.split(":")[0] for line in found}  # of environments[0], means: without them nothing more can be tried
+    # of environments[0], means: without them nothing more can be tried
+    places = {line.split(":")[0] for line in found}
     assert places == {
-        *("title", "runs", "colour", "budgets.zcdp[0]", "environments[0].means", "environments[1].kind"),
-        *("policies[0].beta", "policies[0].forget", "policies[0].patience", "policies[0].gamma", "policies[1].kind"),
-    }  # fmt: skip
+        *(
+            "title",
+            "runs",
+            "colour",
+            "budgets.zcdp[0]",
+            "environments[0].means",
+            "environments[1].kind",
+        ),
+        *(
+            "policies[0].beta",
+            "policies[0].forget",
+            "policies[0].patience",
+            "policies[0].gamma",
+            "policies[1].kind",
+        ),
+    }
     assert len(found) == len(set(found))
 
 
 def test_sections_of_the_wrong_form(folder: Path) -> None:
-    found = problems_of(folder, 'title = "x"\nhorizon = 10\nenvironments = 3\npolicies = ["UCB1"]\nbudgets = [1]')
+    found = problems_of(
+        folder, 'title = "x"\nhorizon = 10\nenvironments = 3\npolicies = ["UCB1"]\nbudgets = [1]'
+    )
     assert {line.split(":")[0] for line in found} == {"environments", "policies[0]", "budgets"}
     found = problems_of(folder, 'title = "x"\nhorizon = 10\nenvironments = []\npolicies = []')
     assert {line.split(":")[0] for line in found} == {"environments", "policies"}
@@ -231,10 +352,12 @@ def test_files_that_are_no_studies(tmp_path: Path) -> None:
 
 def test_a_policy_that_none_of_the_budgets_fits_is_reported(folder: Path) -> None:
     found = problems_of(folder, changed("zcdp = [0.5, 1]\napprox = [[1.0, 1e-5]]", ""))
-    assert found == ["policies[0]: none of the study's budgets fits AdaCUCB, which takes zcdp, approx, rdp"]
+    assert found == [
+        "policies[0]: none of the study's budgets fits AdaCUCB, which takes zcdp, approx, rdp"
+    ]
 
 
-# Horizons and replays -----------------------------------------------------------------------------------------------------
+# Horizons and replays ------------------------------------------------------------------------
 
 
 def test_the_study_passes_its_horizon_where_one_is_needed(folder: Path) -> None:
@@ -244,9 +367,9 @@ def test_the_study_passes_its_horizon_where_one_is_needed(folder: Path) -> None:
     assert "horizon=500" in study.policies[0].label
 
 
-WITH_LOG = GOOD.replace('kind = "RewardTable"\npath = "table.csv"', 'kind = "DoctorReplay"').replace(
-    "[0.9, 0.1]", "[0.9, 0.1, 0.2, 0.3]"
-)
+WITH_LOG = GOOD.replace(
+    'kind = "RewardTable"\npath = "table.csv"', 'kind = "DoctorReplay"'
+).replace("[0.9, 0.1]", "[0.9, 0.1, 0.2, 0.3]")
 
 
 def test_policies_of_linear_arms_bring_as_many_as_the_environments_have(folder: Path) -> None:
@@ -268,14 +391,16 @@ def test_a_log_is_replayed_with_the_same_policies(folder: Path) -> None:
 
 
 def test_logs_that_a_study_cannot_take(folder: Path) -> None:
-    two = WITH_LOG.replace('kind = "Bernoulli"\nmeans = [0.9, 0.1, 0.2, 0.3]', 'kind = "DoctorReplay"')
+    two = WITH_LOG.replace(
+        'kind = "Bernoulli"\nmeans = [0.9, 0.1, 0.2, 0.3]', 'kind = "DoctorReplay"'
+    )
     assert problems_of(folder, two) == [
         "environments[1]: a study replays one log only",
         "environments: must hold one that is simulated, beside the log that is replayed",
     ]
 
 
-# Policies of one's own ----------------------------------------------------------------------------------------------------
+# Policies of one's own -----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -286,12 +411,16 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, type[Policy]]:
     return copy
 
 
-def test_a_study_can_use_a_policy_of_a_file_beside_it(folder: Path, registry: dict[str, type[Policy]]) -> None:
+def test_a_study_can_use_a_policy_of_a_file_beside_it(
+    folder: Path, registry: dict[str, type[Policy]]
+) -> None:
     (folder / "own_bandits.py").write_text(
         "from dpbandits import AdaCUCB\nfrom dpbandits.policies import register\n\n\n"
         "@register(n_arms=3)\nclass OwnBandit(AdaCUCB):\n    pass\n"
     )
-    own = changed("seed = 3", 'seed = 3\nimports = ["own_bandits"]').replace('kind = "AdaCUCB"', 'kind = "OwnBandit"', 1)
+    own = changed("seed = 3", 'seed = 3\nimports = ["own_bandits"]').replace(
+        'kind = "AdaCUCB"', 'kind = "OwnBandit"', 1
+    )
     path, before = list(sys.path), set(registry)
     study = load_study(written(folder, own))
     assert sys.path == path
@@ -303,32 +432,74 @@ def test_a_study_can_use_a_policy_of_a_file_beside_it(folder: Path, registry: di
 
 def test_imports_that_fail_are_problems_of_the_file(folder: Path) -> None:
     (folder / "own_broken.py").write_text("1 / 0")
-    found = problems_of(folder, changed("seed = 3", 'seed = -3\nimports = ["own_missing", "own_broken", ".own"]'))
-    assert [line.split(":")[0] for line in found] == ["seed", "imports[0]", "imports[1]", "imports[2]"]
-    assert found[1] == "imports[0]: own_missing cannot be imported: ModuleNotFoundError: No module named 'own_missing'"
-    assert found[2] == "imports[1]: own_broken cannot be imported: ZeroDivisionError: division by zero"
-    assert problems_of(folder, changed("seed = 3", "imports = 3")) == ["imports: must be a list, got 3"]
+    found = problems_of(
+        folder, changed("seed = 3", 'seed = -3\nimports = ["own_missing", "own_broken", ".own"]')
+    )
+    assert [line.split(":")[0] for line in found] == [
+        "seed",
+        "imports[0]",
+        "imports[1]",
+        "imports[2]",
+    ]
+    assert (
+        found[1]
+        == "imports[0]: own_missing cannot be imported: ModuleNotFoundError: No module named"
+        " 'own_missing'"
+    )
+    assert (
+        found[2] == "imports[1]: own_broken cannot be imported: ZeroDivisionError: division by zero"
+    )
+    assert problems_of(folder, changed("seed = 3", "imports = 3")) == [
+        "imports: must be a list, got 3"
+    ]
 
 
-# What a run leaves behind -------------------------------------------------------------------------------------------------
+# What a run leaves behind --------------------------------------------------------------------
 
 
-def test_the_folder_holds_report_data_and_manifest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dpbandits.report, "write", lambda into, record: (into / "report.html").write_text(record.title))
+def test_the_folder_holds_report_data_and_manifest(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        dpbandits.report,
+        "write",
+        lambda into, record: (into / "report.html").write_text(record.title),
+    )
     record = run_study(load_study(written(folder, GOOD)), n_jobs=1)
     with result_folder(folder / "out") as hidden:
-        write_results(hidden, record, started=datetime.now(UTC), n_jobs=1, command=["dpbandits", "run", "study.toml"])
+        write_results(
+            hidden,
+            record,
+            started=datetime.now(UTC),
+            n_jobs=1,
+            command=["dpbandits", "run", "study.toml"],
+        )
         assert not (folder / "out").exists()
     out = folder / "out"
-    assert {path.name for path in out.iterdir()} == {"report.html", "results.parquet", "summary.csv", "manifest.json"}
+    assert {path.name for path in out.iterdir()} == {
+        "report.html",
+        "results.parquet",
+        "summary.csv",
+        "manifest.json",
+    }
     pd.testing.assert_frame_equal(Result.load(out / "results.parquet").frame, record.result.frame)
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["study"] == record.config
     assert manifest["seed"] == 3
     assert manifest["command"] == ["dpbandits", "run", "study.toml"]
-    assert set(manifest) >= {"versions", "python", "platform", "started", "ended", "elapsed_seconds", "n_jobs"}
+    assert set(manifest) >= {
+        "versions",
+        "python",
+        "platform",
+        "started",
+        "ended",
+        "elapsed_seconds",
+        "n_jobs",
+    }
     summary = pd.read_csv(out / "summary.csv")
-    runs = record.result.runs.groupby(["environment", "policy", "budget"], sort=False)["regret"].mean()
+    runs = record.result.runs.groupby(["environment", "policy", "budget"], sort=False)[
+        "regret"
+    ].mean()
     np.testing.assert_allclose(summary["regret"], runs.to_numpy())
     assert ((summary["low"] <= summary["regret"]) & (summary["regret"] <= summary["high"])).all()
     full = record.result.summary()
@@ -390,4 +561,10 @@ def test_hidden_folders_of_live_runs_stay_and_those_of_dead_ones_go(tmp_path: Pa
 def test_the_shipped_study_is_in_order() -> None:
     study = load_study(DEMO)
     assert study.log is not None
-    assert {type(policy).__name__ for policy in study.policies} >= {"AdaCUCB", "AdaPUCB", "DPSE", "LDPUCB", "UCB1"}
+    assert {type(policy).__name__ for policy in study.policies} >= {
+        "AdaCUCB",
+        "AdaPUCB",
+        "DPSE",
+        "LDPUCB",
+        "UCB1",
+    }

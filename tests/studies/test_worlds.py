@@ -8,7 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpbandits.environments import Advised, Bernoulli, GaussianContexts, LinearArms, classifier_advice
+from dpbandits.environments import (
+    Advised,
+    Bernoulli,
+    GaussianContexts,
+    LinearArms,
+    classifier_advice,
+)
 from dpbandits.errors import StudyError
 from dpbandits.studies import Study, load_study, run_study
 
@@ -133,23 +139,47 @@ def test_policies_take_features_from_the_arms(tmp_path: Path) -> None:
         ),
         (
             changed(CONTEXTS, "pool = 20\ndimension = 3", "pool = 20\ndimension = 2"),
-            ["environments[1]: shows contexts of dimension 2 where environments[0] shows contexts of dimension 3"],
+            [
+                "environments[1]: shows contexts of dimension 2 where environments[0] shows"
+                " contexts of dimension 3"
+            ],
         ),
-        (changed(CONTEXTS, "per_round", "per_rond"), ["environments[1].per_rond: unknown argument; did you mean per_round?"]),
+        (
+            changed(CONTEXTS, "per_round", "per_rond"),
+            ["environments[1].per_rond: unknown argument; did you mean per_round?"],
+        ),
         (
             changed(CONTEXTS, 'rewards = "bounded"', 'rewads = "bounded"'),
             ["environments[0].rewads: unknown argument; did you mean rewards?"],
         ),
-        (changed(CONTEXTS, "growth", "groth"), ["policies[1].groth: unknown argument; did you mean growth?"]),
-        (changed(CONTEXTS, "ridge = 0.1", "ridge = -1.0"), ["policies[1].ridge: must be a number in (0, 1e+12)"]),
-        (changed(CONTEXTS, "ridge = 0.1", "ridg = 0.1"), ["policies[1].ridg: unknown argument; did you mean ridge?"]),
-        (changed(CONTEXTS, "ridge = 0.1", "dimension = 3"), ["policies[1].dimension: a study sets this itself"]),
-        (changed(ARMS, "reward_range", "ridge = 1.0\nreward_range"), ["policies[0].ridge: unknown argument"]),
+        (
+            changed(CONTEXTS, "growth", "groth"),
+            ["policies[1].groth: unknown argument; did you mean growth?"],
+        ),
+        (
+            changed(CONTEXTS, "ridge = 0.1", "ridge = -1.0"),
+            ["policies[1].ridge: must be a number in (0, 1e+12)"],
+        ),
+        (
+            changed(CONTEXTS, "ridge = 0.1", "ridg = 0.1"),
+            ["policies[1].ridg: unknown argument; did you mean ridge?"],
+        ),
+        (
+            changed(CONTEXTS, "ridge = 0.1", "dimension = 3"),
+            ["policies[1].dimension: a study sets this itself"],
+        ),
+        (
+            changed(ARMS, "reward_range", "ridge = 1.0\nreward_range"),
+            ["policies[0].ridge: unknown argument"],
+        ),
         (
             CONTEXTS + '\n[[environments]]\nkind = "lastfm"\nfolder = "nowhere"\n',
             ["environments[2].folder: must hold artists.dat, got "],
         ),
-        (CONTEXTS + '\n[[environments]]\nkind = "ContextKernels"\n', ["environments[2].kind: there is no environment"]),
+        (
+            CONTEXTS + '\n[[environments]]\nkind = "ContextKernels"\n',
+            ["environments[2].kind: there is no environment"],
+        ),
         (
             CONTEXTS + '\n[[environments]]\nkind = "DoctorReplay"\n',
             ["environments: must not show contexts beside a log, which has none"],
@@ -186,23 +216,33 @@ def test_logged_patients_may_be_a_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ('"movielens.reward_table"\nfolder = "nowhere"\nliked_from = 9', "folder: must hold u.data, got "),
+        (
+            '"movielens.reward_table"\nfolder = "nowhere"\nliked_from = 9',
+            "folder: must hold u.data, got ",
+        ),
         ('"movielens.reward_table"\nfolder = "nowhere"\nartists = 9', "artists: unknown argument"),
-        ('"lastfm.reward_table"\nfolder = "nowhere"\nartists = 9', "folder: must hold artists.dat, got "),
+        (
+            '"lastfm.reward_table"\nfolder = "nowhere"\nartists = 9',
+            "folder: must hold artists.dat, got ",
+        ),
         ('"lastfm.reward_table"\nfolder = 3', "folder: must be the name of a folder, got 3"),
     ],
 )
-def test_tables_of_data_sets_take_their_arguments(tmp_path: Path, arguments: str, problem: str) -> None:
+def test_tables_of_data_sets_take_their_arguments(
+    tmp_path: Path, arguments: str, problem: str
+) -> None:
     found = problems_of(tmp_path, changed(TABLES, '"DoctorReplay.reward_table"', arguments))
     assert any(line.startswith(f"environments[0].{problem}") for line in found), found
 
 
 def test_features_that_differ_between_environments_fit_no_policy(tmp_path: Path) -> None:
-    second = ARMS[ARMS.index("[[environments]]") : ARMS.index("[[policies]]")].replace("seed = 3", "seed = 4")
+    second = ARMS[ARMS.index("[[environments]]") : ARMS.index("[[policies]]")].replace(
+        "seed = 3", "seed = 4"
+    )
     assert "needs the features of its arms" in problems_of(tmp_path, ARMS + second)[0]
 
 
-# With expert advice -------------------------------------------------------------------------------------------------------
+# With expert advice --------------------------------------------------------------------------
 
 EXPERTS = """
 title = "Experts"
@@ -268,7 +308,9 @@ def test_classifiers_take_their_arguments(tmp_path: Path) -> None:
     assert repr(world) == repr(classifier_advice("breast_cancer", 4, share=0.2, once=True))
 
 
-@pytest.mark.parametrize(("text", "rows"), [(EXPERTS, 2 * 2 * 2), (TUMOURS, 2)], ids=["experts", "tumours"])
+@pytest.mark.parametrize(
+    ("text", "rows"), [(EXPERTS, 2 * 2 * 2), (TUMOURS, 2)], ids=["experts", "tumours"]
+)
 def test_a_study_of_experts_runs(tmp_path: Path, text: str, rows: int) -> None:
     runs = run_study(loaded(tmp_path, text), n_jobs=1).result.runs
     assert len(runs) == rows
@@ -288,7 +330,10 @@ dimension = 4
     [
         (
             changed(EXPERTS, "n_experts", "n_expert"),
-            ["environments[0].n_expert: unknown argument; did you mean n_experts?", "environments[0].n_experts: is missing"],
+            [
+                "environments[0].n_expert: unknown argument; did you mean n_experts?",
+                "environments[0].n_experts: is missing",
+            ],
         ),
         (
             changed(EXPERTS, "means = [0.2, 0.9, 0.4]", "means = [0.2, 1.9, 0.4]"),
@@ -297,40 +342,85 @@ dimension = 4
         (changed(EXPERTS, "means = [0.2, 0.9, 0.4]\n", ""), ["environments[0].means: is missing"]),
         (
             changed(EXPERTS, "means = [0.2, 0.9, 0.4]", "environment = 3"),
-            ["environments[0].environment: unknown argument; known: horizon, means,", "environments[0].means: is missing"],
+            [
+                "environments[0].environment: unknown argument; known: horizon, means,",
+                "environments[0].means: is missing",
+            ],
         ),
-        (changed(EXPERTS, "n_experts = 5", "n_experts = 0"), ["environments[0].n_experts: must be an integer at least 1, got 0"]),
+        (
+            changed(EXPERTS, "n_experts = 5", "n_experts = 0"),
+            ["environments[0].n_experts: must be an integer at least 1, got 0"],
+        ),
         (
             changed(EXPERTS, "n_experts = 5", "n_experts = 6"),
-            ["environments[1]: shows advice of 5 experts where environments[0] shows advice of 6 experts"],
+            [
+                "environments[1]: shows advice of 5 experts where environments[0] shows advice of 6"
+                " experts"
+            ],
         ),
-        (changed(EXPERTS, "seed = 3", "seed = -1"), ["environments[0].seed: must be an integer at least 0, got -1"]),
-        (changed(EXPERTS, "seed = 3", "period = 3"), ["environments[0].period: unknown argument; known: horizon, means,"]),
-        (changed(EXPERTS, "horizon = 400\nseed = 3", "seed = 3"), ["environments[0].horizon: is missing"]),
+        (
+            changed(EXPERTS, "seed = 3", "seed = -1"),
+            ["environments[0].seed: must be an integer at least 0, got -1"],
+        ),
+        (
+            changed(EXPERTS, "seed = 3", "period = 3"),
+            ["environments[0].period: unknown argument; known: horizon, means,"],
+        ),
+        (
+            changed(EXPERTS, "horizon = 400\nseed = 3", "seed = 3"),
+            ["environments[0].horizon: is missing"],
+        ),
         (
             changed(EXPERTS, "horizon = 500", "horizon = 300"),
             ["horizon: must be at most 300, the length of environments[1], got 400"],
         ),
-        (changed(EXPERTS, "period = 20", "period = 0"), ["environments[1].period: must be an integer at least 1, got 0"]),
+        (
+            changed(EXPERTS, "period = 20", "period = 0"),
+            ["environments[1].period: must be an integer at least 1, got 0"],
+        ),
         (changed(EXPERTS, "period = 20\n", ""), ["environments[1].period: is missing"]),
         (
             changed(EXPERTS, '"Advised.constant"', '"Advised"'),
             ["environments[0].kind: there is no environment 'Advised'; did you mean Advised."],
         ),
-        (changed(EXPERTS, '"LocalEXP4"', '"HTINF"'), ["policies[1]: HTINF takes no contexts, and Advised(Bernoulli("]),
-        (changed(EXPERTS, '"LocalEXP4"', '"LinUCB"'), ["policies[1]: LinUCB takes contexts, and Advised(Bernoulli("]),
-        (changed(EXPERTS, 'learner = "exp3"', "n_experts = 3"), ["policies[0].n_experts: a study sets this itself"]),
-        (changed(TUMOURS, '"breast_cancer"', '"iris"'), ["environments[0].name: must be one of 'breast_cancer', 'digits'"]),
-        (changed(TUMOURS, "share = 0.2", "share = 2.0"), ["environments[0].share: must be a number in [0.01, 1], got 2.0"]),
-        (changed(TUMOURS, "share", "shar"), ["environments[0].shar: unknown argument; did you mean share?"]),
-        (changed(TUMOURS, "once = true", "once = 1"), ["environments[0].once: must be True or False, got 1"]),
+        (
+            changed(EXPERTS, '"LocalEXP4"', '"HTINF"'),
+            ["policies[1]: HTINF takes no contexts, and Advised(Bernoulli("],
+        ),
+        (
+            changed(EXPERTS, '"LocalEXP4"', '"LinUCB"'),
+            ["policies[1]: LinUCB takes contexts, and Advised(Bernoulli("],
+        ),
+        (
+            changed(EXPERTS, 'learner = "exp3"', "n_experts = 3"),
+            ["policies[0].n_experts: a study sets this itself"],
+        ),
+        (
+            changed(TUMOURS, '"breast_cancer"', '"iris"'),
+            ["environments[0].name: must be one of 'breast_cancer', 'digits'"],
+        ),
+        (
+            changed(TUMOURS, "share = 0.2", "share = 2.0"),
+            ["environments[0].share: must be a number in [0.01, 1], got 2.0"],
+        ),
+        (
+            changed(TUMOURS, "share", "shar"),
+            ["environments[0].shar: unknown argument; did you mean share?"],
+        ),
+        (
+            changed(TUMOURS, "once = true", "once = 1"),
+            ["environments[0].once: must be True or False, got 1"],
+        ),
         (
             changed(TUMOURS, "horizon = 200", "horizon = 286"),
             ["horizon: must be at most 285, the length of environments[0], got 286"],
         ),
         (
             TUMOURS + CONTEXTUAL,
-            ["environments[1]: shows contexts of dimension 4 where environments[0] shows advice of 4 experts"],
+            [
+                "environments[1]: shows contexts of dimension 4 where environments[0] shows advice"
+                " of 4 experts"
+            ],
         ),
         (
             changed(CONTEXTS, 'kind = "LinUCB"', 'kind = "EXP4"'),
@@ -345,7 +435,12 @@ def test_what_does_not_fit_experts_is_said(tmp_path: Path, text: str, problems: 
         assert line.startswith(expected)
 
 
-def test_classifiers_without_scikit_learn_are_a_problem_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_classifiers_without_scikit_learn_are_a_problem_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
     (problem,) = problems_of(tmp_path, TUMOURS)
-    assert problem == "environments[0]: classifier_advice needs scikit-learn: pip install 'dpbandits[datasets]'"
+    assert (
+        problem == "environments[0]: classifier_advice needs scikit-learn: pip install"
+        " 'dpbandits[datasets]'"
+    )

@@ -1,10 +1,13 @@
-"""Optimism on privately released episode sums: AdaC-UCB (Azize & Basu 2024, Algorithm 4), AdaP-UCB and AdaP-KLUCB (2022).
+"""Optimism on privately released episode sums: AdaC-UCB (Azize & Basu 2024, Algorithm 4), AdaP-UCB
+and AdaP-KLUCB (2022).
 
-An arm is played for an episode as long as all its rounds before; the first episode of each arm is one round.
+An arm is played for an episode as long as all its rounds before; the first episode of each arm is
+one round.
 
-What crosses the wall: when an episode ends, the sum of its rewards.  One person contributes one reward to one episode, so a record
-moves one sum by at most ``hi - lo``, and episodes are disjoint sets of records: each sum may spend the whole budget.  Which episode
-a record falls into, and how long it is, depends on sums released before it only (Azize & Basu 2024, Theorem 12).
+What crosses the wall: when an episode ends, the sum of its rewards.  One person contributes one
+reward to one episode, so a record moves one sum by at most ``hi - lo``, and episodes are disjoint
+sets of records: each sum may spend the whole budget.  Which episode a record falls into, and how
+long it is, depends on sums released before it only (Azize & Basu 2024, Theorem 12).
 """
 
 from __future__ import annotations
@@ -48,7 +51,13 @@ class DoublingPublic(NamedTuple):
 @entry
 def init(params):
     k = params.n_arms
-    public = DoublingPublic(np.zeros(k), np.zeros(k), np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(4, np.int64))
+    public = DoublingPublic(
+        np.zeros(k),
+        np.zeros(k),
+        np.zeros(k, np.int64),
+        np.zeros(k, np.int64),
+        np.zeros(4, np.int64),
+    )
     return DoublingRaw(np.zeros(1)), public
 
 
@@ -56,9 +65,10 @@ def init(params):
 def choose_gaussian(params, public, view, rng):
     """The arm of highest index; arms that were never played come first.
 
-    The index is estimate + sqrt(2 v beta log t) with the variance proxy v of the estimate, t the number of the coming round.  With
-    n the true length of the arm's last episode and s the noise on a sum, v = w^2 / 4n + s^2 / n^2, which is eq. (14) of the paper for
-    rewards in [0, 1].  (The paper writes N/2 for n, which is wrong in the first two episodes of an arm.)
+    The index is estimate + sqrt(2 v beta log t) with the variance proxy v of the estimate, t the
+    number of the coming round.  With n the true length of the arm's last episode and s the noise on
+    a sum, v = w^2 / 4n + s^2 / n^2, which is eq. (14) of the paper for rewards in [0, 1].  (The
+    paper writes N/2 for n, which is wrong in the first two episodes of an arm.)
     """
     pressure = 2.0 * params.optimism * np.log(public.clock[T] + 1.0)
     best, arm = -np.inf, 0
@@ -73,25 +83,8 @@ def choose_gaussian(params, public, view, rng):
 
 @kernel
 def choose_laplace(params, public, view, rng):
-    """The arm of highest index mean + w sqrt(alpha ln t / 2n) + alpha s ln t / n, with s the scale of the noise on a sum."""
-    pressure = params.optimism * np.log(public.clock[T] + 1.0)
-    best, arm = -np.inf, 0
-    for a in range(params.n_arms):
-        n = public.length[a]
-        if n == 0:
-            return a, 1.0
-        index = public.estimate[a] + params.width * np.sqrt(0.5 * pressure / n) + params.noise_scale * pressure / n
-        if index > best:
-            best, arm = index, a
-    return arm, 1.0
-
-
-@kernel
-def choose_kl(params, public, view, rng):
-    """The arm of highest q with n kl(m, q) <= alpha ln t, where m is the mean plus alpha s ln t / n, scaled and clipped to [0, 1].
-
-    Clipping makes many indices 1.  Such ties, which the paper leaves open, go to the arm with the shorter last episode: to the first
-    arm they would go again and again, for ever longer episodes.
+    """The arm of highest index mean + w sqrt(alpha ln t / 2n) + alpha s ln t / n, with s the scale
+    of the noise on a sum.
     """
     pressure = params.optimism * np.log(public.clock[T] + 1.0)
     best, arm = -np.inf, 0
@@ -99,7 +92,33 @@ def choose_kl(params, public, view, rng):
         n = public.length[a]
         if n == 0:
             return a, 1.0
-        raised = (public.estimate[a] + params.noise_scale * pressure / n - params.low) / params.width
+        index = (
+            public.estimate[a]
+            + params.width * np.sqrt(0.5 * pressure / n)
+            + params.noise_scale * pressure / n
+        )
+        if index > best:
+            best, arm = index, a
+    return arm, 1.0
+
+
+@kernel
+def choose_kl(params, public, view, rng):
+    """The arm of highest q with n kl(m, q) <= alpha ln t, where m is the mean plus alpha s ln t /
+    n, scaled and clipped to [0, 1].
+
+    Clipping makes many indices 1.  Such ties, which the paper leaves open, go to the arm with the
+    shorter last episode: to the first arm they would go again and again, for ever longer episodes.
+    """
+    pressure = params.optimism * np.log(public.clock[T] + 1.0)
+    best, arm = -np.inf, 0
+    for a in range(params.n_arms):
+        n = public.length[a]
+        if n == 0:
+            return a, 1.0
+        raised = (
+            public.estimate[a] + params.noise_scale * pressure / n - params.low
+        ) / params.width
         index = kl_upper_bound(min(max(raised, 0.0), 1.0), pressure / n)
         if index > best or (index == best and n < public.length[arm]):
             best, arm = index, a
@@ -134,7 +153,8 @@ def publish(params, public, release):
     if params.forget:
         public.estimate[arm], public.weight[arm] = mean, weight
     else:
-        # Inverse-variance average of all episodes: post-processing, and never worse than the last one alone.
+        # Inverse-variance average of all episodes: post-processing, and never worse than the last
+        # one alone.
         public.weight[arm] += weight
         public.estimate[arm] += (mean - public.estimate[arm]) * weight / public.weight[arm]
     public.length[arm] = n
@@ -168,14 +188,17 @@ class _Doubling(Policy):
 class AdaCUCB(_Doubling):
     """UCB on the noisy mean of each arm's last episode (Azize & Basu 2024, Algorithm 4).
 
-    Plays arg max of ``mean + noise + sqrt((w^2 / 2n + 2 s^2 / n^2) beta log t)``, with ``n`` the length of the arm's last episode,
-    ``w`` the width of the reward range and ``s`` the standard deviation of the noise on its sum.
+    Plays arg max of ``mean + noise + sqrt((w^2 / 2n + 2 s^2 / n^2) beta log t)``, with ``n`` the
+    length of the arm's last episode, ``w`` the width of the reward range and ``s`` the standard
+    deviation of the noise on its sum.
 
     Args:
         n_arms: number of arms.
         budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
-        beta: optimism.  The regret theorem needs more than 3; the paper's experiments, and practice, do better with 1.
-        forget: True as published.  False estimates from all released episodes, weighted by inverse variance, at no privacy cost.
+        beta: optimism.  The regret theorem needs more than 3; the paper's experiments, and
+            practice, do better with 1.
+        forget: True as published.  False estimates from all released episodes, weighted by inverse
+            variance, at no privacy cost.
         **options: see ``Options``.
 
     When to choose: the default for private finite-armed bandits under zCDP or (epsilon, delta)-DP.
@@ -195,17 +218,27 @@ class AdaCUCB(_Doubling):
     kernels = _kernels(choose_gaussian)
 
     def __init__(
-        self, n_arms: int, *, budget: Budget | None, beta: float = 1.0, forget: bool = True, **options: Unpack[Options]
+        self,
+        n_arms: int,
+        *,
+        budget: Budget | None,
+        beta: float = 1.0,
+        forget: bool = True,
+        **options: Unpack[Options],
     ) -> None:
         self._optimism = real("beta", beta, 0.0, strict=True)
         self._forget = flag("forget", forget)
-        super().__init__({"n_arms": n_arms, "beta": self._optimism, "forget": forget}, budget=budget, **options)
+        super().__init__(
+            {"n_arms": n_arms, "beta": self._optimism, "forget": forget}, budget=budget, **options
+        )
 
 
 class _AdaP(_Doubling):
     """The pure-DP policies, which differ in their index only."""
 
-    def __init__(self, n_arms: int, *, budget: Budget | None, alpha: float = 3.1, **options: Unpack[Options]) -> None:
+    def __init__(
+        self, n_arms: int, *, budget: Budget | None, alpha: float = 3.1, **options: Unpack[Options]
+    ) -> None:
         self._optimism = real("alpha", alpha, 0.0, strict=True)
         super().__init__({"n_arms": n_arms, "alpha": self._optimism}, budget=budget, **options)
 
@@ -214,8 +247,9 @@ class _AdaP(_Doubling):
 class AdaPUCB(_AdaP):
     """UCB on the mean of each arm's last episode with Laplace noise (Azize & Basu 2022, AdaP-UCB).
 
-    Plays arg max of ``mean + noise + w sqrt(alpha ln t / 2n) + alpha s ln t / n``, with ``n`` the length of the arm's last episode,
-    ``w`` the width of the reward range and ``s`` the scale of the noise on its sum.
+    Plays arg max of ``mean + noise + w sqrt(alpha ln t / 2n) + alpha s ln t / n``, with ``n`` the
+    length of the arm's last episode, ``w`` the width of the reward range and ``s`` the scale of the
+    noise on its sum.
 
     Args:
         n_arms: number of arms.
@@ -223,7 +257,8 @@ class AdaPUCB(_AdaP):
         alpha: optimism.  The regret theorem needs more than 3.
         **options: see ``Options``.
 
-    When to choose: pure differential privacy with a regret theorem of textbook form; ``AdaPKLUCB`` has lower regret.
+    When to choose: pure differential privacy with a regret theorem of textbook form; ``AdaPKLUCB``
+        has lower regret.
 
     Example:
         >>> AdaPUCB(3, budget=PureDP(1.0), seed=1).pull().arm
@@ -232,7 +267,10 @@ class AdaPUCB(_AdaP):
 
     card = Card(
         title="UCB on noisy episode sums (pure DP)",
-        source="Azize & Basu (2022), AdaP-UCB; parallel composition as in Azize & Basu (2024), Appendix D",
+        source=(
+            "Azize & Basu (2022), AdaP-UCB; parallel composition as in Azize & Basu (2024),"
+            " Appendix D"
+        ),
         channels={PureDP: Laplace},
     )
     kernels = _kernels(choose_laplace)
@@ -240,10 +278,11 @@ class AdaPUCB(_AdaP):
 
 @register(n_arms=3)
 class AdaPKLUCB(_AdaP):
-    """KL-UCB on the mean of each arm's last episode with Laplace noise (Azize & Basu 2022, AdaP-KLUCB).
+    """KL-UCB on the mean of each arm's last episode with Laplace noise (Azize & Basu 2022,
+    AdaP-KLUCB).
 
-    Plays arg max of the largest q with ``n kl(m, q) <= alpha ln t``, where ``m`` is the noisy mean plus ``alpha s ln t / n``, scaled and
-    clipped to [0, 1].
+    Plays arg max of the largest q with ``n kl(m, q) <= alpha ln t``, where ``m`` is the noisy mean
+    plus ``alpha s ln t / n``, scaled and clipped to [0, 1].
 
     Args:
         n_arms: number of arms.
@@ -260,7 +299,10 @@ class AdaPKLUCB(_AdaP):
 
     card = Card(
         title="KL-UCB on noisy episode sums (pure DP)",
-        source="Azize & Basu (2022), AdaP-UCB; parallel composition as in Azize & Basu (2024), Appendix D",
+        source=(
+            "Azize & Basu (2022), AdaP-UCB; parallel composition as in Azize & Basu (2024),"
+            " Appendix D"
+        ),
         channels={PureDP: Laplace},
     )
     kernels = _kernels(choose_kl)

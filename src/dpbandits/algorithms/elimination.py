@@ -1,12 +1,14 @@
 """DP-SE: successive elimination on privately released sums (Sajed & Sheffet 2019).
 
-In epoch e every surviving arm is played equally often, long enough to tell arms apart that differ by 2^-e; then those that are
-clearly worse are dropped.
+In epoch e every surviving arm is played equally often, long enough to tell arms apart that differ
+by 2^-e; then those that are clearly worse are dropped.
 
-What crosses the wall: when an epoch ends, the vector of the arms' reward sums, with independent noise in every coordinate.  (Public code
-draws one scalar for all arms, which cancels in every comparison and protects nothing.)  One person contributes one reward to one
-coordinate of one epoch's vector, so a record moves it by at most ``hi - lo`` in the L1 norm, and epochs are disjoint sets of records.
-The length of an epoch depends on which arms survived, hence on earlier releases only.
+What crosses the wall: when an epoch ends, the vector of the arms' reward sums, with independent
+noise in every coordinate.  (Public code draws one scalar for all arms, which cancels in every
+comparison and protects nothing.)  One person contributes one reward to one coordinate of one
+epoch's vector, so a record moves it by at most ``hi - lo`` in the L1 norm, and epochs are disjoint
+sets of records. The length of an epoch depends on which arms survived, hence on earlier releases
+only.
 """
 
 from __future__ import annotations
@@ -38,14 +40,17 @@ class EliminationRaw(NamedTuple):
 class EliminationPublic(NamedTuple):
     alive: np.ndarray  # (K,) bool
     mean: np.ndarray  # (K,) released in the last epoch in which the arm was alive
-    goal: np.ndarray  # (K,) rounds of each arm in the running epoch, the same for all that are alive
+    # (K,) rounds of each arm in the running epoch, the same for all that are alive
+    goal: np.ndarray
     played: np.ndarray  # (K,) how many of them are over
     clock: np.ndarray  # (2,) epoch from 1; rounds left in it
 
 
 @kernel
 def _plan_epoch(params, public):
-    """Lay out the next epoch: ceil(1 + max(32 ln(8 |S| e^2 / b) / D^2, 8 s ln(4 |S| e^2 / b) / (w D))) rounds per arm, D = 2^-e."""
+    """Lay out the next epoch: ceil(1 + max(32 ln(8 |S| e^2 / b) / D^2, 8 s ln(4 |S| e^2 / b) / (w
+    D))) rounds per arm, D = 2^-e.
+    """
     clock, alive = public.clock, 0
     clock[PHASE] += 1
     for a in range(params.n_arms):
@@ -56,7 +61,9 @@ def _plan_epoch(params, public):
         crowd = alive * clock[PHASE] ** 2 / params.failure_probability
         sampling = 32.0 * np.log(8.0 * crowd) / gap**2
         privacy = 8.0 * np.log(4.0 * crowd) * params.noise_scale / (params.width * gap)
-        rounds = np.int64(min(np.ceil(1.0 + max(sampling, privacy)), float(FOREVER // params.n_arms)))
+        rounds = np.int64(
+            min(np.ceil(1.0 + max(sampling, privacy)), float(FOREVER // params.n_arms))
+        )
     for a in range(params.n_arms):
         public.goal[a] = rounds if public.alive[a] else 0
         public.played[a] = 0
@@ -67,7 +74,11 @@ def _plan_epoch(params, public):
 def init(params):
     k = params.n_arms
     public = EliminationPublic(
-        np.ones(k, np.bool_), np.zeros(k), np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(2, np.int64)
+        np.ones(k, np.bool_),
+        np.zeros(k),
+        np.zeros(k, np.int64),
+        np.zeros(k, np.int64),
+        np.zeros(2, np.int64),
     )
     _plan_epoch(params, public)
     return EliminationRaw(np.zeros(k)), public
@@ -75,7 +86,9 @@ def init(params):
 
 @kernel
 def publish(params, public, release):
-    """Drop the arms that trail the best by more than 2 h + 2 c, the widths of the sampling and of the Laplace error."""
+    """Drop the arms that trail the best by more than 2 h + 2 c, the widths of the sampling and of
+    the Laplace error.
+    """
     n, alive, best = 0, 0, -np.inf
     for a in range(params.n_arms):
         if public.alive[a]:
@@ -98,7 +111,8 @@ class DPSE(Policy):
 
     Args:
         n_arms: number of arms.
-        horizon: planned number of rounds; sets the failure probability, nothing else: it may be exceeded.
+        horizon: planned number of rounds; sets the failure probability, nothing else: it may be
+            exceeded.
         budget: ``PureDP``; None for the non-private counterpart.
         failure_probability: of dropping the best arm; 1 / horizon unless given.
         **options: see ``Options``.
@@ -113,7 +127,10 @@ class DPSE(Policy):
 
     card = Card(
         title="Successive elimination on noisy sums",
-        source="Sajed & Sheffet (2019), DP-SE; parallel composition as in Azize & Basu (2024), Appendix D",
+        source=(
+            "Sajed & Sheffet (2019), DP-SE; parallel composition as in Azize & Basu (2024),"
+            " Appendix D"
+        ),
         channels={PureDP: Laplace},
     )
     kernels = Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, hold)
@@ -130,7 +147,9 @@ class DPSE(Policy):
         config: dict[str, Any] = {"n_arms": n_arms, "horizon": integer("horizon", horizon, 2)}
         self._failure_probability = 1.0 / config["horizon"]
         if failure_probability is not None:
-            self._failure_probability = real("failure_probability", failure_probability, 0.0, 1.0, strict=True)
+            self._failure_probability = real(
+                "failure_probability", failure_probability, 0.0, 1.0, strict=True
+            )
             config["failure_probability"] = self._failure_probability
         super().__init__(config, budget=budget, **options)
 

@@ -1,12 +1,16 @@
-"""Bandits with expert advice from a bandit learner: the experts are its arms (Faster Rates for Private Adversarial Bandits, Algorithm 5).
+"""Bandits with expert advice from a bandit learner: the experts are its arms (Faster Rates for
+Private Adversarial Bandits, Algorithm 5).
 
-An expert is followed for a batch of rounds, each of which plays an arm drawn from that expert's advice; the learner is then told the
-batch's mean loss plus noise.  What crosses the wall is the sum of a batch's rewards, as in ``learners.batches``: the choice of the expert
-and the draws of arms use earlier releases, public advice and exploration only, so that each sum may spend the whole budget (Theorem 4).
+An expert is followed for a batch of rounds, each of which plays an arm drawn from that expert's
+advice; the learner is then told the batch's mean loss plus noise.  What crosses the wall is the sum
+of a batch's rewards, as in ``learners.batches``: the choice of the expert and the draws of arms use
+earlier releases, public advice and exploration only, so that each sum may spend the whole budget
+(Theorem 4).
 
-The paper says that this protects the advice as well.  It does not: the arm that is played is drawn from the advice of that very round,
-and everybody who sees the arm learns about it.  What holds for advice is that *later* rounds tell no more of it than the budget allows:
-another arm means another reward in the batch's sum, which moves by at most ``hi - lo``.
+The paper says that this protects the advice as well.  It does not: the arm that is played is drawn
+from the advice of that very round, and everybody who sees the arm learns about it.  What holds for
+advice is that *later* rounds tell no more of it than the budget allows: another arm means another
+reward in the batch's sum, which moves by at most ``hi - lo``.
 """
 
 from __future__ import annotations
@@ -70,30 +74,39 @@ def _refuse_foreign(learner: str, **constants: Any) -> None:
     for name, value in constants.items():
         if value is not None and name not in CONSTANTS[learner]:
             allowed = " or ".join(repr(one) for one, names in CONSTANTS.items() if name in names)
-            raise ArgumentError(f"{name} must be None unless learner is {allowed}, got {value!r} for learner={learner!r}", name)
+            raise ArgumentError(
+                f"{name} must be None unless learner is {allowed}, got {value!r} for"
+                f" learner={learner!r}",
+                name,
+            )
 
 
 @register(n_arms=3, n_experts=4)
 class ExpertConversion(AdvicePolicy, BatchedPolicy):
-    """Expert advice by a learner whose arms are the experts, on noisy batch losses (Theorem 4 and Corollary 4).
+    """Expert advice by a learner whose arms are the experts, on noisy batch losses (Theorem 4 and
+    Corollary 4).
 
     ``pull`` takes the advice of every expert, shape (N, K): a probability for each arm.
 
     Args:
         n_arms: number of arms, K.
         n_experts: number of experts, N.
-        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise); None for no privacy.
-        learner: ``"htinf"``, which needs no horizon, ``"exp3"`` or ``"ftpl"``: see the policies of these names.
-        horizon: rounds to tune for, which are no limit; None doubles the horizon of the tuning whenever it is reached.
-        batch: rounds of one expert; by default the noise multiplier rounded up, which is ceil(1 / epsilon) for ``PureDP``.
+        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
+            None for no privacy.
+        learner: ``"htinf"``, which needs no horizon, ``"exp3"`` or ``"ftpl"``: see the policies of
+            these names.
+        horizon: rounds to tune for, which are no limit; None doubles the horizon of the tuning
+            whenever it is reached.
+        batch: rounds of one expert; by default the noise multiplier rounded up, which is ceil(1 /
+            epsilon) for ``PureDP``.
         rate: eta of EXP3 and FTPL.
         mixing: gamma of EXP3.
         tries: M of FTPL.
         sigma: of HTINF.
         **options: see ``Options``.
 
-    When to choose: few experts, at most about as many as arms; its regret grows with the square root of their number, and that of the
-    EXP4 family with its logarithm.
+    When to choose: few experts, at most about as many as arms; its regret grows with the square
+    root of their number, and that of the EXP4 family with its logarithm.
 
     Example:
         >>> from dpbandits import PureDP
@@ -104,7 +117,10 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
 
     card = Card(
         title="a bandit learner over experts, on noisy batch losses",
-        source="Faster Rates for Private Adversarial Bandits, Theorem 4, for rewards (not for advice, see the errata)",
+        source=(
+            "Faster Rates for Private Adversarial Bandits, Theorem 4, for rewards (not for advice,"
+            " see the errata)"
+        ),
         channels=CHANNELS,
         randomised=True,
     )
@@ -132,8 +148,19 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
         self._mixing = None if mixing is None else real("mixing", mixing, 0.0, 1.0)
         self._tries = None if tries is None else integer("tries", tries, 1, 10**9)
         self._sigma = None if sigma is None else real("sigma", sigma, 1e-9, 1e100)
-        tuning = {"rate": self._rate, "mixing": self._mixing, "tries": self._tries, "sigma": self._sigma}
-        own = {"n_arms": n_arms, "n_experts": n_experts, "learner": self._learner, **self._schedule(horizon, batch), **tuning}
+        tuning = {
+            "rate": self._rate,
+            "mixing": self._mixing,
+            "tries": self._tries,
+            "sigma": self._sigma,
+        }
+        own = {
+            "n_arms": n_arms,
+            "n_experts": n_experts,
+            "learner": self._learner,
+            **self._schedule(horizon, batch),
+            **tuning,
+        }
         super().__init__(own, budget=budget, **options)
 
     @property
@@ -148,11 +175,12 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
 
     @property
     def regret_bound(self) -> float:
-        """What the policy loses at most over its horizon, in expectation, against the best expert, in units of the reward range.
+        """What the policy loses at most over its horizon, in expectation, against the best expert,
+        in units of the reward range.
 
-        The learner's bound over as many batches, times their length, and a batch more (Theorem 1).  Infinite without a horizon, and where
-        the learner's constants are outside what its proof assumes, as those of its tuning may be at short horizons; above the horizon it
-        says nothing.
+        The learner's bound over as many batches, times their length, and a batch more (Theorem 1).
+        Infinite without a horizon, and where the learner's constants are outside what its proof
+        assumes, as those of its tuning may be at short horizons; above the horizon it says nothing.
         """
         if self.n_experts == 1:
             return 0.0
@@ -161,5 +189,7 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
             return math.inf
         tuning = learner.tuning(self.params, self._public) if learner.tuning else ()
         moment = self._root_mean_square(self.params.noise) ** 2
-        bound: float = self.batch * (learner.bound(self.params, moment, tuning, self._horizon / self.batch) + 1.0)
+        bound: float = self.batch * (
+            learner.bound(self.params, moment, tuning, self._horizon / self.batch) + 1.0
+        )
         return bound + self._rounding(self._horizon, 1)

@@ -1,11 +1,14 @@
-"""LinUCB for arms that stay the same (Abbasi-Yadkori, Pal & Szepesvari 2011), at a cost per round in proportion to K d + d^2.
+"""LinUCB for arms that stay the same (Abbasi-Yadkori, Pal & Szepesvari 2011), at a cost per round
+in proportion to K d + d^2.
 
-The mean reward of arm a is <theta, x_a>.  With V = lambda I + sum of x x^T of what was played, LinUCB needs the estimated mean m_a and
-the squared width w_a = |x_a|^2_{V^-1} of every arm.  Playing arm b changes them by one product: with g = X V^-1 x_b,
+The mean reward of arm a is <theta, x_a>.  With V = lambda I + sum of x x^T of what was played,
+LinUCB needs the estimated mean m_a and the squared width w_a = |x_a|^2_{V^-1} of every arm.
+Playing arm b changes them by one product: with g = X V^-1 x_b,
 
     w <- w - g^2 / (1 + w_b)        m <- m + g (r - m_b) / (1 + w_b)        (Sherman & Morrison).
 
-Updates lose digits, so that all is computed anew from the counts and the sums of rewards now and then.
+Updates lose digits, so that all is computed anew from the counts and the sums of rewards now and
+then.
 
 Nothing is private: every reward crosses the wall as it is.
 """
@@ -59,7 +62,8 @@ class FixedLinUCBPublic(NamedTuple):
     factor: np.ndarray  # (d, d) of V at the last recomputation
     estimate: np.ndarray  # (d,) at the last recomputation
     facts: np.ndarray  # (2,) ln(det V / lambda^d), the radius
-    clock: np.ndarray  # (4,) rounds, arm of the last, whether its reward is to be released, round of the next recomputation
+    # (4,) rounds, arm of the last, whether its reward is to be released, next recomputation
+    clock: np.ndarray
     scratch: np.ndarray  # (2, max(d, K))
 
 
@@ -117,7 +121,8 @@ def init(params):
 def choose(params, public, view, rng):
     """The arm of highest m + radius sqrt(w), the first of equals.
 
-    Beginning with the last arm, which is often the best, most others are seen to be below it without a root.
+    Beginning with the last arm, which is often the best, most others are seen to be below it
+    without a root.
     """
     means, widths, radius = public.means, public.widths, public.facts[RADIUS]
     arm = public.clock[ARM]
@@ -167,14 +172,17 @@ def estimate(params, public, i):
 class FixedLinUCB(ArmsPolicy):
     """LinUCB for fixed arms, without privacy (Abbasi-Yadkori, Pál & Szepesvári 2011).
 
-    Plays arg max of ``<x, estimate> + radius |x|_{V^-1}`` with the radius of their Theorem 2, as ``LinUCB`` does when it is shown the
-    same features in every round; here ``pull`` takes none, and a round costs K d + d^2 operations instead of K d^2.
+    Plays arg max of ``<x, estimate> + radius |x|_{V^-1}`` with the radius of their Theorem 2, as
+    ``LinUCB`` does when it is shown the same features in every round; here ``pull`` takes none, and
+    a round costs K d + d^2 operations instead of K d^2.
 
     Args:
-        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.  They need not span R^d.
+        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
+            They need not span R^d.
         budget: None; a private relative is ``PrivateLinUCB``.
         ridge: lambda, the regulariser.
-        subgaussian: s, how far rewards scatter around their mean; half the width of the reward range unless given.
+        subgaussian: s, how far rewards scatter around their mean; half the width of the reward
+            range unless given.
         parameter_bound: on the norm of theta.
         failure_probability: with which the confidence radius may be too small at some time.
         radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.
@@ -183,7 +191,8 @@ class FixedLinUCB(ArmsPolicy):
     Raises:
         ArgumentError: ``arms`` is no table of finite numbers, or an argument is outside its range.
 
-    When to choose: linear rewards, arms that never change, no privacy; and to measure the price of it.
+    When to choose: linear rewards, arms that never change, no privacy; and to measure the price of
+        it.
 
     Example:
         >>> FixedLinUCB([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]]).pull().arm
@@ -192,12 +201,17 @@ class FixedLinUCB(ArmsPolicy):
 
     card = Card(
         title="LinUCB for fixed arms, not private",
-        source="Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic Bandits, Theorem 2",
+        source=(
+            "Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic"
+            " Bandits, Theorem 2"
+        ),
         channels={},
         trust_model="none",
         learns_at_once=True,
     )
-    kernels = Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, estimate=estimate)
+    kernels = Kernels(
+        init, choose, note, collect, due, sensitivity, summarise, publish, estimate=estimate
+    )
 
     def __init__(
         self,
@@ -212,7 +226,9 @@ class FixedLinUCB(ArmsPolicy):
         **options: Unpack[Options],
     ) -> None:
         self._ridge = real("ridge", ridge, 0.0, 1e12, strict=True)
-        self._subgaussian = None if subgaussian is None else real("subgaussian", subgaussian, 0.0, 1e12)
+        self._subgaussian = (
+            None if subgaussian is None else real("subgaussian", subgaussian, 0.0, 1e12)
+        )
         self._parameter_bound = real("parameter_bound", parameter_bound, 0.0, 1e12)
         self._failure = real("failure_probability", failure_probability, 0.0, 1.0, strict=True)
         self._radius_scale = real("radius_scale", radius_scale, 0.0, 1e12)

@@ -1,11 +1,14 @@
-"""LinUCB and linear Thompson sampling on a privately released running sum of x * reward (Neel & Roth 2018; here with better noise).
+"""LinUCB and linear Thompson sampling on a privately released running sum of x * reward (Neel &
+Roth 2018; here with better noise).
 
 Contexts are public, and so is V = lambda I + sum of x x^T of what was played: it needs no noise.
 
-What crosses the wall: after every answer, the running sum of x * reward, as a continual sum (``privacy.continual``).  One person
-contributes one reward to one increment, so a record moves one increment by at most (hi - lo) * context_bound, for features no longer
-than ``context_bound``, which scaling enforces.  Which features she meets depends on what was released before her only, so that the
-guarantee holds for any, even adversarial, public contexts.  All later estimates and choices are post-processing.
+What crosses the wall: after every answer, the running sum of x * reward, as a continual sum
+(``privacy.continual``).  One person contributes one reward to one increment, so a record moves one
+increment by at most (hi - lo) * context_bound, for features no longer than ``context_bound``, which
+scaling enforces.  Which features she meets depends on what was released before her only, so that
+the guarantee holds for any, even adversarial, public contexts.  All later estimates and choices are
+post-processing.
 """
 
 from __future__ import annotations
@@ -22,7 +25,15 @@ from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, real
 from .learners.dense import factorise, invert, solve_upper
-from .learners.linear import MODEL, LinearOptions, LinearPolicy, ModelOptions, collect, estimate, sensitivity
+from .learners.linear import (
+    MODEL,
+    LinearOptions,
+    LinearPolicy,
+    ModelOptions,
+    collect,
+    estimate,
+    sensitivity,
+)
 from .learners.ridge import (
     add_observation,
     dot,
@@ -63,16 +74,22 @@ class LinUCBPublic(NamedTuple):
     inverse: np.ndarray  # (d, d)
     factor: np.ndarray  # (d, d) of V; kept by Thompson sampling only
     estimate: np.ndarray  # (d,) V^-1 times the released sum
-    facts: np.ndarray  # (4,) ln(det V / lambda^d), a lower bound on V's smallest eigenvalue, the radius, ``stretch``
-    clock: np.ndarray  # (3,) rounds booked, rounds since the last release, round of the next recomputation
+    # (4,) ln(det V / lambda^d), a lower bound on V's smallest eigenvalue, the radius, ``stretch``
+    facts: np.ndarray
+    # (3,) rounds booked, rounds since the last release, round of the next recomputation
+    clock: np.ndarray
     scratch: np.ndarray  # (3, max(d, K))
 
 
 @kernel
 def set_radius(params, public):
     facts = public.facts
-    sampling = params.subgaussian * np.sqrt(params.log_odds + params.growth * facts[LOG_DET]) + params.bias
-    facts[RADIUS] = params.radius_scale * (sampling + params.noise_norm / np.sqrt(facts[EIGENVALUE]))
+    sampling = (
+        params.subgaussian * np.sqrt(params.log_odds + params.growth * facts[LOG_DET]) + params.bias
+    )
+    facts[RADIUS] = params.radius_scale * (
+        sampling + params.noise_norm / np.sqrt(facts[EIGENVALUE])
+    )
 
 
 @entry
@@ -94,15 +111,24 @@ def init(params):
 
 @kernel
 def choose_optimistic(params, public, view, rng):
-    """The arm of highest <x, estimate> + radius |x|_{V^-1}, plus ``spread`` |V^-1 x| where that stands for the noise."""
+    """The arm of highest <x, estimate> + radius |x|_{V^-1}, plus ``spread`` |V^-1 x| where that
+    stands for the noise.
+    """
     spread = params.radius_scale * params.spread
     longest, radius = public.facts[STRETCH], public.facts[RADIUS]
-    return most_optimistic(view, public.estimate, public.inverse, longest, radius, spread, public.scratch), 1.0
+    return (
+        most_optimistic(
+            view, public.estimate, public.inverse, longest, radius, spread, public.scratch
+        ),
+        1.0,
+    )
 
 
 @kernel
 def choose_sample(params, public, view, rng):
-    """The best arm for one draw from N(estimate, radius^2 V^-1 + spread^2 V^-2), the noise of the release included."""
+    """The best arm for one draw from N(estimate, radius^2 V^-1 + spread^2 V^-2), the noise of the
+    release included.
+    """
     sample, noise = public.scratch[0, : params.dimension], public.scratch[1, : params.dimension]
     for i in range(sample.size):
         sample[i] = public.facts[RADIUS] * rng.standard_normal()
@@ -121,13 +147,16 @@ def choose_sample(params, public, view, rng):
 @kernel
 def note(params, public, arm, x, n):
     clock, facts = public.clock, public.facts
-    facts[LOG_DET] += np.log(add_observation(public.precision, public.inverse, x, n, public.scratch[0]))
+    facts[LOG_DET] += np.log(
+        add_observation(public.precision, public.inverse, x, n, public.scratch[0])
+    )
     clock[ROUNDS] += n
     clock[FRESH] += n
     if n < 0:  # bounds on V from below fall with it
         facts[EIGENVALUE], clock[REFRESH] = params.ridge, clock[ROUNDS]
     if clock[ROUNDS] >= clock[REFRESH]:
-        # The inverse loses digits with every update, and the smallest eigenvalue grows: an old one is a valid, wider bound.
+        # The inverse loses digits with every update, and the smallest eigenvalue grows: an old one
+        # is a valid, wider bound.
         facts[EIGENVALUE] = smallest_eigenvalue(public.precision, facts[EIGENVALUE], public.factor)
         facts[STRETCH] = stretch(public.precision, facts[EIGENVALUE])
         factorise(public.precision, 0.0, public.factor, params.dimension)
@@ -157,7 +186,18 @@ def publish(params, public, release):
 
 
 def _kernels(choose: Kernel, note: Kernel) -> Kernels:
-    return Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, see=within_bound, estimate=estimate)
+    return Kernels(
+        init,
+        choose,
+        note,
+        collect,
+        due,
+        sensitivity,
+        summarise,
+        publish,
+        see=within_bound,
+        estimate=estimate,
+    )
 
 
 class _Optimistic(LinearPolicy):
@@ -204,7 +244,10 @@ class LinUCB(_Optimistic):
 
     card = Card(
         title="LinUCB, not private",
-        source="Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic Bandits, Theorem 2",
+        source=(
+            "Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic"
+            " Bandits, Theorem 2"
+        ),
         channels={},
         trust_model="none",
         learns_at_once=True,
@@ -224,21 +267,26 @@ class LinUCB(_Optimistic):
 
 @register(n_arms=3, dimension=2, horizon=30_000)
 class PrivateLinUCB(_Optimistic):
-    """LinUCB on a running sum that is released with the noise of a continual sum after every answer.
+    """LinUCB on a running sum that is released with the noise of a continual sum after every
+    answer.
 
-    Plays arg max of ``<x, estimate> + radius |x|_{V^-1}``, where ``estimate = V^-1 (sum x r + noise)``.  Under pure DP with the binary
-    tree this is the mechanism of LinPriv (Neel & Roth 2018) with one model for all arms; under zCDP and (epsilon, delta)-DP,
-    correlated Gaussian noise is some ten times smaller in variance.
+    Plays arg max of ``<x, estimate> + radius |x|_{V^-1}``, where ``estimate = V^-1 (sum x r +
+    noise)``.  Under pure DP with the binary tree this is the mechanism of LinPriv (Neel & Roth
+    2018) with one model for all arms; under zCDP and (epsilon, delta)-DP, correlated Gaussian noise
+    is some ten times smaller in variance.
 
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
         budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is learned.  None with the hybrid counter.
-        counter: "tree", "honaker", "toeplitz", "buffered", "hybrid" (any number of rounds) or "independent"; see
-            ``dpbandits.privacy.continual``.  By default the one with the least noise that fits budget, horizon and noise source.
-        radius: "safe" (holds for all releases at once, Gaussian or Laplace), or "heuristic": the noise as if it were independent of
-            the features, which is tighter and claims no coverage.  Privacy is the same.
+        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
+            learned.  None with the hybrid counter.
+        counter: "tree", "honaker", "toeplitz", "buffered", "hybrid" (any number of rounds) or
+            "independent"; see ``dpbandits.privacy.continual``.  By default the one with the least
+            noise that fits budget, horizon and noise source.
+        radius: "safe" (holds for all releases at once, Gaussian or Laplace), or "heuristic": the
+            noise as if it were independent of the features, which is tighter and claims no
+            coverage.  Privacy is the same.
         **options: see ``LinearOptions``.
 
     When to choose: contexts are public, rewards private, and every answer should count at once.
@@ -252,8 +300,10 @@ class PrivateLinUCB(_Optimistic):
 
     card = Card(
         title="LinUCB on a continual sum of x * reward",
-        source="Neel & Roth (2018), Mitigating Bias in Adaptive Data Gathering via Differential Privacy; continual sums: "
-        "dpbandits.privacy.continual",
+        source=(
+            "Neel & Roth (2018), Mitigating Bias in Adaptive Data Gathering via Differential"
+            " Privacy; continual sums: dpbandits.privacy.continual"
+        ),
         channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
         learns_at_once=True,
     )
@@ -271,37 +321,50 @@ class PrivateLinUCB(_Optimistic):
         **options: Unpack[LinearOptions],
     ) -> None:
         self._radius = choice("radius", radius, ("safe", "heuristic"))
-        own = {"n_arms": n_arms, "dimension": dimension, **self._released(horizon, counter), "radius": self._radius}
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            **self._released(horizon, counter),
+            "radius": self._radius,
+        }
         super().__init__(own, budget=budget, **options)
 
 
 @register(n_arms=3, dimension=2, horizon=30_000)
 class LinearThompson(LinearPolicy):
-    """Linear Thompson sampling on a released running sum, with the known law of its noise in the posterior.
+    """Linear Thompson sampling on a released running sum, with the known law of its noise in the
+    posterior.
 
-    Plays the best arm for one draw from ``N(estimate, s^2 V^-1 + v^2 V^-2)``, with ``s`` the scatter of rewards, ``v`` the standard
-    deviation of the noise of the release (0 without a budget), and ``estimate = V^-1 (sum x r + noise)``.
+    Plays the best arm for one draw from ``N(estimate, s^2 V^-1 + v^2 V^-2)``, with ``s`` the
+    scatter of rewards, ``v`` the standard deviation of the noise of the release (0 without a
+    budget), and ``estimate = V^-1 (sum x r + noise)``.
 
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
         budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is learned.  None with the hybrid counter.
+        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
+            learned.  None with the hybrid counter.
         counter: as in ``PrivateLinUCB``.
-        inflation: multiplies the spread of the draw; regret theorems want it to grow like sqrt(d ln t).
+        inflation: multiplies the spread of the draw; regret theorems want it to grow like sqrt(d ln
+            t).
         **options: see ``ModelOptions``.
 
-    When to choose: as ``PrivateLinUCB``, when randomised choices are wanted; mostly lower regret, without a theorem.
+    When to choose: as ``PrivateLinUCB``, when randomised choices are wanted; mostly lower regret,
+        without a theorem.
 
     Example:
-        >>> LinearThompson(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1).pull(np.eye(3)[:2]).arm in (0, 1)
+        >>> policy = LinearThompson(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
+        >>> policy.pull(np.eye(3)[:2]).arm in (0, 1)
         True
     """
 
     card = Card(
         title="linear Thompson sampling on a continual sum",
-        source="Agrawal & Goyal (2013), Thompson Sampling for Contextual Bandits with Linear Payoffs; continual sums: "
-        "dpbandits.privacy.continual",
+        source=(
+            "Agrawal & Goyal (2013), Thompson Sampling for Contextual Bandits with Linear Payoffs;"
+            " continual sums: dpbandits.privacy.continual"
+        ),
         channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
         learns_at_once=True,
         randomised=True,
@@ -321,7 +384,12 @@ class LinearThompson(LinearPolicy):
         **options: Unpack[ModelOptions],
     ) -> None:
         self._inflation = real("inflation", inflation, 0.0, 1e12)
-        own = {"n_arms": n_arms, "dimension": dimension, **self._released(horizon, counter), "inflation": self._inflation}
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            **self._released(horizon, counter),
+            "inflation": self._inflation,
+        }
         super().__init__(own, budget=budget, **options)
 
     def _params(self) -> LinUCBParams:

@@ -1,16 +1,20 @@
-"""Rarely switching OFUL on privately released sums: AdaC-OFUL (Azize & Basu 2024, Algorithm 3), and a tighter form of it.
+"""Rarely switching OFUL on privately released sums: AdaC-OFUL (Azize & Basu 2024, Algorithm 3), and
+a tighter form of it.
 
-The estimate changes only when det V has grown by the factor 1 + C since the last change, with V = lambda I + sum of x x^T of what was
-played.  Contexts, and so V and the rounds of all changes, are public.
+The estimate changes only when det V has grown by the factor 1 + C since the last change, with V =
+lambda I + sum of x x^T of what was played.  Contexts, and so V and the rounds of all changes, are
+public.
 
-What crosses the wall: at every change, the running sum of x * reward, with the noise of a counter over the changes.  One person
-contributes one reward to one increment, the sum of one episode, and moves it by at most (hi - lo) * context_bound for features no
-longer than ``context_bound``, which scaling enforces.  When an episode ends depends on V, hence on contexts and on what was released
+What crosses the wall: at every change, the running sum of x * reward, with the noise of a counter
+over the changes.  One person contributes one reward to one increment, the sum of one episode, and
+moves it by at most (hi - lo) * context_bound for features no longer than ``context_bound``, which
+scaling enforces.  When an episode ends depends on V, hence on contexts and on what was released
 before (Azize & Basu 2024, Theorem 3 and Appendix D).
 
-As published, every increment has noise of its own, so that the noise of the sum grows with the number of changes.  The number of
-changes is at most n = d ln(1 + T L^2 / (lambda d)) / ln(1 + C), which is public: noise that is correlated over n releases costs a
-record the same and is several times smaller (``variant="tight"``).
+As published, every increment has noise of its own, so that the noise of the sum grows with the
+number of changes.  The number of changes is at most n = d ln(1 + T L^2 / (lambda d)) / ln(1 + C),
+which is public: noise that is correlated over n releases costs a record the same and is several
+times smaller (``variant="tight"``).
 """
 
 from __future__ import annotations
@@ -45,10 +49,13 @@ class OFULParams(NamedTuple):
     subgaussian: float  # s: how far rewards scatter around their mean
     log_odds: float  # 2 ln(1/p)
     bias: float  # sqrt(lambda) times the bound on |theta|
-    noise_norm: float  # bound on the norm of the noise of every release, or of the first one if it adds up
+    noise_norm: (
+        float  # bound on the norm of the noise of every release, or of the first one if it adds up
+    )
     adds_up: bool  # whether the noise is that of all releases so far
     spread: float  # the bound in one direction; instead of ``noise_norm``
-    eigenvalue: float  # lambda_0, the least eigenvalue of E[x x^T], where V is replaced by a bound on it; nan otherwise
+    # lambda_0, the least eigenvalue of E[x x^T], where a bound on V stands for V; nan otherwise
+    eigenvalue: float
     log_rounds: float  # ln(d / p), of that bound
     radius_scale: float
     movement: float  # the most that a record moves an increment, in the channel's norm
@@ -65,9 +72,8 @@ class OFULPublic(NamedTuple):
     standing: np.ndarray  # (d, d) inverse at the last change
     estimate: np.ndarray  # (d,)
     factor: np.ndarray  # (d, d) of V at the last change
-    facts: (
-        np.ndarray
-    )  # (4,) at the last change ln(det V / lambda^d), radius and ``stretch``; by which factor det V has grown since
+    # (4,) at the last change ln(det V / lambda^d), radius, ``stretch``; how det V has grown since
+    facts: np.ndarray
     clock: np.ndarray  # (2,) rounds booked, releases
     scratch: np.ndarray  # (3, max(d, K))
 
@@ -79,9 +85,14 @@ def set_radius(params, public, eigenvalue):
     if params.adds_up:
         noise *= np.sqrt(float(clock[RELEASES]))
     if not np.isnan(params.eigenvalue):
-        # The bound of Gentile, Li & Zappella (2014) on the eigenvalues of sums, which is negative for long: then lambda alone.
+        # The bound of Gentile, Li & Zappella (2014) on the eigenvalues of sums, which is negative
+        # for long: then lambda alone.
         log = np.log(clock[ROUNDS] + 3.0) + params.log_rounds
-        least = 0.25 * params.eigenvalue * clock[ROUNDS] - 8.0 * log - 2.0 * np.sqrt(clock[ROUNDS] * log)
+        least = (
+            0.25 * params.eigenvalue * clock[ROUNDS]
+            - 8.0 * log
+            - 2.0 * np.sqrt(clock[ROUNDS] * log)
+        )
         eigenvalue = params.ridge + max(least, 0.0)
     sampling = params.subgaussian * np.sqrt(params.log_odds + facts[LOG_DET]) + params.bias
     facts[RADIUS] = params.radius_scale * (sampling + noise / np.sqrt(eigenvalue))
@@ -107,15 +118,24 @@ def init(params):
 
 @kernel
 def choose(params, public, view, rng):
-    """The arm of highest <x, estimate> + radius |x|_{V^-1}, with estimate, radius and V of the last change."""
+    """The arm of highest <x, estimate> + radius |x|_{V^-1}, with estimate, radius and V of the last
+    change.
+    """
     spread = params.radius_scale * params.spread
     longest, radius = public.facts[STRETCH], public.facts[RADIUS]
-    return most_optimistic(view, public.estimate, public.standing, longest, radius, spread, public.scratch), 1.0
+    return (
+        most_optimistic(
+            view, public.estimate, public.standing, longest, radius, spread, public.scratch
+        ),
+        1.0,
+    )
 
 
 @kernel
 def note(params, public, arm, x, n):
-    public.facts[GROWN] *= add_observation(public.precision, public.inverse, x, n, public.scratch[0])
+    public.facts[GROWN] *= add_observation(
+        public.precision, public.inverse, x, n, public.scratch[0]
+    )
     public.clock[ROUNDS] += n
 
 
@@ -141,7 +161,18 @@ def publish(params, public, release):
     set_radius(params, public, eigenvalue)
 
 
-_KERNELS = Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, see=within_bound, estimate=estimate)
+_KERNELS = Kernels(
+    init,
+    choose,
+    note,
+    collect,
+    due,
+    sensitivity,
+    summarise,
+    publish,
+    see=within_bound,
+    estimate=estimate,
+)
 
 
 class _RarelySwitching(LinearPolicy):
@@ -154,13 +185,19 @@ class _RarelySwitching(LinearPolicy):
 
     @property
     def most_changes(self) -> int:
-        """How often the determinant can grow by 1 + C within the horizon (determinant-trace inequality).
+        """How often the determinant can grow by 1 + C within the horizon (determinant-trace
+        inequality).
 
-        With ``clip=False`` features may be longer than their bound, and four times its length are planned for.
+        With ``clip=False`` features may be longer than their bound, and four times its length are
+        planned for.
         """
         length = self.context_bound * (1.0 if self.clip else 4.0)
         rounds = self._horizon or 1
-        most = self.dimension * math.log1p(rounds * length**2 / (self._ridge * self.dimension)) / math.log1p(self._growth)
+        most = (
+            self.dimension
+            * math.log1p(rounds * length**2 / (self._ridge * self.dimension))
+            / math.log1p(self._growth)
+        )
         return min(rounds, math.floor(most) + 1)
 
     @property
@@ -169,7 +206,8 @@ class _RarelySwitching(LinearPolicy):
 
     def _params(self) -> OFULParams:
         published = self._variant == "published"
-        # The published theorem fails with probability 3 delta; the tight one splits delta over sampling and noise.
+        # The published theorem fails with probability 3 delta; the tight one splits delta over
+        # sampling and noise.
         each = self._failure if published or self.budget is None else self._failure / 2
         return OFULParams(
             **self._model(),
@@ -187,9 +225,12 @@ class _RarelySwitching(LinearPolicy):
 
     def _noise_norm(self, probability: float) -> float:
         if self.budget is not None and self._horizon is not None and self._variant == "published":
-            # f(d, delta / T) of Appendix F, with ln(1 / .); the printed radius mixes ln(1 / delta) and ln(T / delta).
+            # f(d, delta / T) of Appendix F, with ln(1 / .); the printed radius mixes ln(1 / delta)
+            # and ln(T / delta).
             log = math.log(self._horizon / probability)
-            return self.noise_scale * math.sqrt(self.dimension + 2.0 * math.sqrt(self.dimension * log) + 2.0 * log)
+            return self.noise_scale * math.sqrt(
+                self.dimension + 2.0 * math.sqrt(self.dimension * log) + 2.0 * log
+            )
         return super()._noise_norm(probability)
 
 
@@ -197,7 +238,8 @@ class _RarelySwitching(LinearPolicy):
 class RSOFUL(_RarelySwitching):
     """Rarely switching OFUL, without privacy (Abbasi-Yadkori, Pál & Szepesvári 2011, Section 5.1).
 
-    Plays arg max of ``<x, estimate> + radius |x|_{V^-1}``; estimate, radius and V change when det V has grown by 1 + C.
+    Plays arg max of ``<x, estimate> + radius |x|_{V^-1}``; estimate, radius and V change when det V
+    has grown by 1 + C.
 
     Args:
         n_arms: number of arms in every round.
@@ -213,7 +255,10 @@ class RSOFUL(_RarelySwitching):
 
     card = Card(
         title="Rarely switching OFUL, not private",
-        source="Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic Bandits, Section 5.1",
+        source=(
+            "Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic"
+            " Bandits, Section 5.1"
+        ),
         channels={},
         trust_model="none",
     )
@@ -228,33 +273,42 @@ class RSOFUL(_RarelySwitching):
         **options: Unpack[LinearOptions],
     ) -> None:
         self._growth = real("growth", growth, 0.0, 1e6, strict=True)
-        super().__init__({"n_arms": n_arms, "dimension": dimension, "growth": self._growth}, budget=budget, **options)
+        super().__init__(
+            {"n_arms": n_arms, "dimension": dimension, "growth": self._growth},
+            budget=budget,
+            **options,
+        )
 
 
 @register(n_arms=3, dimension=2, horizon=30_000)
 class AdaCOFUL(_RarelySwitching):
     """Rarely switching OFUL on noisy sums (Azize & Basu 2024, Algorithm 3).
 
-    Plays arg max of ``<x, estimate> + radius |x|_{V^-1}`` with ``estimate = V^-1 (sum x r + noise)``; estimate, radius and V change when
-    det V has grown by 1 + C.
+    Plays arg max of ``<x, estimate> + radius |x|_{V^-1}`` with ``estimate = V^-1 (sum x r +
+    noise)``; estimate, radius and V change when det V has grown by 1 + C.
 
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
         budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds, from which the number of changes is bounded; generous is fine.  What ends learning
-            is that number, which may be reached some rounds later.
-        variant: "tight": correlated noise over the changes, and a radius from the exact, public V that holds for all changes at once.
-            "heuristic": the same noise with a smaller radius, as if noise and features were independent; it claims no coverage.
-            "published": independent noise in every episode, and the radius of Appendix F.  Privacy is the same in all three.
-        counter: another counter than the variant's own: "tree", "honaker", "toeplitz", "buffered" or "independent".
-        smallest_eigenvalue: lambda_0 of the published radius, the least eigenvalue of E[x x^T] under the environment; None puts the
-            least eigenvalue of the exact, public V in its place.
+        horizon: an upper bound on the number of rounds, from which the number of changes is
+            bounded; generous is fine.  What ends learning is that number, which may be reached some
+            rounds later.
+        variant: "tight": correlated noise over the changes, and a radius from the exact, public V
+            that holds for all changes at once. "heuristic": the same noise with a smaller radius,
+            as if noise and features were independent; it claims no coverage. "published":
+            independent noise in every episode, and the radius of Appendix F.  Privacy is the same
+            in all three.
+        counter: another counter than the variant's own: "tree", "honaker", "toeplitz", "buffered"
+            or "independent".
+        smallest_eigenvalue: lambda_0 of the published radius, the least eigenvalue of E[x x^T]
+            under the environment; None puts the least eigenvalue of the exact, public V in its
+            place.
         growth: C.
         **options: see ``LinearOptions``.
 
-    When to choose: contexts are public, rewards private, and the number of rounds is large: the least noise, and choices that stand
-    for long.
+    When to choose: contexts are public, rewards private, and the number of rounds is large: the
+    least noise, and choices that stand for long.
 
     Example:
         >>> policy = AdaCOFUL(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
@@ -265,7 +319,10 @@ class AdaCOFUL(_RarelySwitching):
 
     card = Card(
         title="Rarely switching OFUL on noisy sums",
-        source="Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3; counters: dpbandits.privacy.continual",
+        source=(
+            "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3;"
+            " counters: dpbandits.privacy.continual"
+        ),
         channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
     )
 
@@ -285,18 +342,31 @@ class AdaCOFUL(_RarelySwitching):
         self._horizon = integer("horizon", horizon, 1, 10**12)
         self._variant = choice("variant", variant, ("tight", "heuristic", "published"))
         if self._variant == "published" and isinstance(budget, PureDP):
-            raise ArgumentError("variant must be 'tight' or 'heuristic' for a PureDP budget: the paper has Gaussian noise only")
+            raise ArgumentError(
+                "variant must be 'tight' or 'heuristic' for a PureDP budget: the paper has Gaussian"
+                " noise only"
+            )
         if counter is not None and self._variant == "published":
             raise ArgumentError(
-                f"counter must be None for variant='published', which has noise of its own, got {counter!r}", "counter"
+                "counter must be None for variant='published', which has noise of its own, got"
+                f" {counter!r}",
+                "counter",
             )
         if counter is not None:
-            self._counting = choice("counter", counter, ("tree", "honaker", "toeplitz", "buffered", "independent"))
+            self._counting = choice(
+                "counter", counter, ("tree", "honaker", "toeplitz", "buffered", "independent")
+            )
         elif self._variant == "published":
             self._counting = "independent"
         if smallest_eigenvalue is not None:
             self._eigenvalue = real("smallest_eigenvalue", smallest_eigenvalue, 0.0, 1e12)
         self._growth = real("growth", growth, 0.0, 1e6, strict=True)
-        own = {"n_arms": n_arms, "dimension": dimension, "horizon": self._horizon, "variant": self._variant, "counter": counter}
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "horizon": self._horizon,
+            "variant": self._variant,
+            "counter": counter,
+        }
         own |= {"smallest_eigenvalue": self._eigenvalue, "growth": self._growth}
         super().__init__(own, budget=budget, **options)

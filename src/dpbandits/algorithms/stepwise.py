@@ -1,8 +1,11 @@
-"""Policies that learn from every reward as it comes: locally private UCB, and UCB1, KL-UCB and Thompson sampling without privacy.
+"""Policies that learn from every reward as it comes: locally private UCB, and UCB1, KL-UCB and
+Thompson sampling without privacy.
 
-What crosses the wall: each reward by itself.  For locally private UCB (Ren, Zhou, Liu & Shroff 2020, LDP-UCB-L) the wall stands
-around the person: noise is added to the reward before anyone sees it, a record is one reward and moves it by at most ``hi - lo``, and
-every reward may spend the whole budget.  The other three use the open channel and promise nothing; they are the honest references.
+What crosses the wall: each reward by itself.  For locally private UCB (Ren, Zhou, Liu & Shroff
+2020, LDP-UCB-L) the wall stands
+around the person: noise is added to the reward before anyone sees it, a record is one reward and
+moves it by at most ``hi - lo``, and every reward may spend the whole budget.  The other three use
+the open channel and promise nothing; they are the honest references.
 """
 
 from __future__ import annotations
@@ -38,18 +41,26 @@ class StepwiseRaw(NamedTuple):
 class StepwisePublic(NamedTuple):
     mean: np.ndarray  # (K,) of the released rewards
     plays: np.ndarray  # (K,) float64: rewards learned from
-    clock: np.ndarray  # (3,) rounds learned from; arm of the last; whether its reward is to be released
+    # (3,) rounds learned from; arm of the last; whether its reward is to be released
+    clock: np.ndarray
 
 
 @entry
 def init(params):
-    return StepwiseRaw(np.zeros(1)), StepwisePublic(np.zeros(params.n_arms), np.zeros(params.n_arms), np.zeros(3, np.int64))
+    return StepwiseRaw(np.zeros(1)), StepwisePublic(
+        np.zeros(params.n_arms), np.zeros(params.n_arms), np.zeros(3, np.int64)
+    )
 
 
 @kernel
 def choose_ucb1(params, public, view, rng):
-    """Arg max of mean + w sqrt(alpha ln t / N), t rounds after N of the arm; unplayed arms first."""
-    pressure = params.width * params.width * params.optimism * np.log(max(float(public.clock[ROUNDS]), 1.0))
+    """Arg max of mean + w sqrt(alpha ln t / N), N of t rounds of the arm; unplayed arms first."""
+    pressure = (
+        params.width
+        * params.width
+        * params.optimism
+        * np.log(max(float(public.clock[ROUNDS]), 1.0))
+    )
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
         if public.plays[a] == 0.0:
@@ -62,7 +73,9 @@ def choose_ucb1(params, public, view, rng):
 
 @kernel
 def choose_kl(params, public, view, rng):
-    """Arg max of the largest q with N kl(mean, q) <= ln t + c ln ln t, the mean scaled to [0, 1]; unplayed arms first."""
+    """Arg max of the largest q with N kl(mean, q) <= ln t + c ln ln t, the mean scaled to [0, 1];
+    unplayed arms first.
+    """
     pressure = np.log(max(float(public.clock[ROUNDS]), 1.0))
     pressure += params.optimism * np.log(max(pressure, 1.0))
     best, arm = -np.inf, 0
@@ -78,7 +91,9 @@ def choose_kl(params, public, view, rng):
 
 @kernel
 def choose_thompson(params, public, view, rng):
-    """Arg max of a draw from every arm's Beta posterior, for means scaled to [0, 1] and a uniform prior."""
+    """Arg max of a draw from every arm's Beta posterior, for means scaled to [0, 1] and a uniform
+    prior.
+    """
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
         mean = min(max((public.mean[a] - params.low) / params.width, 0.0), 1.0)
@@ -91,10 +106,12 @@ def choose_thompson(params, public, view, rng):
 
 @kernel
 def choose_local(params, public, view, rng):
-    """Arg max of mean + w sqrt(2 ln t / N) + the noise's own width, where an arm with N <= 4 ln(t + 1) goes first.
+    """Arg max of mean + w sqrt(2 ln t / N) + the noise's own width, where an arm with N <= 4 ln(t +
+    1) goes first.
 
-    For Laplace noise of scale s the width is s sqrt(32 ln t / N), as published: a mean of N > 4 ln t such variables exceeds that
-    with probability at most t^-4.  Gaussian noise of standard deviation s widens the variance proxy: sqrt((2 w^2 + 8 s^2) ln t / N).
+    For Laplace noise of scale s the width is s sqrt(32 ln t / N), as published: a mean of N > 4 ln
+    t such variables exceeds that with probability at most t^-4.  Gaussian noise of standard
+    deviation s widens the variance proxy: sqrt((2 w^2 + 8 s^2) ln t / N).
     """
     t = public.clock[ROUNDS]
     pressure = np.log(max(float(t), 1.0))
@@ -148,16 +165,19 @@ class _Stepwise(Policy):
 class LDPUCB(_Stepwise, LocalPolicy):
     """UCB on rewards that were randomised before anyone saw them (Ren et al. 2020, LDP-UCB-L).
 
-    The wall has to stand where the reward arises: with ``reports=True`` the person's device randomises the reward with ``randomiser()``,
-    and the policy takes the report as it is.  Without, whoever calls ``update`` sees the reward and is trusted with it.
+    The wall has to stand where the reward arises: with ``reports=True`` the person's device
+    randomises the reward with ``randomiser()``, and the policy takes the report as it is.  Without,
+    whoever calls ``update`` sees the reward and is trusted with it.
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP``, ``ApproxDP`` or ``RDP`` (Gaussian noise); None for UCB1.
+        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP``, ``ApproxDP`` or ``RDP``
+            (Gaussian noise); None for UCB1.
         reports: whether ``update`` is given reports instead of rewards.
         **options: see ``Options``.
 
-    When to choose: nobody may be trusted with raw rewards.  Regret grows like 1 / epsilon^2, far above the central model's.
+    When to choose: nobody may be trusted with raw rewards.  Regret grows like 1 / epsilon^2, far
+        above the central model's.
 
     Example:
         >>> policy = LDPUCB(3, budget=PureDP(1.0), reports=True, seed=1)
@@ -170,20 +190,31 @@ class LDPUCB(_Stepwise, LocalPolicy):
 
     card = Card(
         title="UCB on locally randomised rewards",
-        source="Ren, Zhou, Liu & Shroff (2020), Multi-Armed Bandits with Local Differential Privacy, Algorithm LDP-UCB-L",
+        source=(
+            "Ren, Zhou, Liu & Shroff (2020), Multi-Armed Bandits with Local Differential Privacy,"
+            " Algorithm LDP-UCB-L"
+        ),
         channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
         trust_model="local",
         learns_at_once=True,
     )
     kernels = _kernels(choose_local)
 
-    def __init__(self, n_arms: int, *, budget: Budget | None, reports: bool = False, **options: Unpack[Options]) -> None:
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        budget: Budget | None,
+        reports: bool = False,
+        **options: Unpack[Options],
+    ) -> None:
         super().__init__({"n_arms": n_arms, **self._reported(reports)}, budget=budget, **options)
 
 
 @register(n_arms=3)
 class UCB1(_Stepwise):
-    """UCB1, without privacy (Auer, Cesa-Bianchi & Fischer 2002): arg max of mean + w sqrt(alpha ln t / N).
+    """UCB1, without privacy (Auer, Cesa-Bianchi & Fischer 2002): arg max of mean + w sqrt(alpha ln
+    t / N).
 
     Args:
         n_arms: number of arms.
@@ -198,21 +229,27 @@ class UCB1(_Stepwise):
 
     card = Card(
         title="UCB1, not private",
-        source="Auer, Cesa-Bianchi & Fischer (2002), Finite-time Analysis of the Multiarmed Bandit Problem",
+        source=(
+            "Auer, Cesa-Bianchi & Fischer (2002), Finite-time Analysis of the Multiarmed Bandit"
+            " Problem"
+        ),
         channels={},
         trust_model="none",
         learns_at_once=True,
     )
     kernels = _kernels(choose_ucb1)
 
-    def __init__(self, n_arms: int, *, alpha: float = 2.0, budget: None = None, **options: Unpack[Options]) -> None:
+    def __init__(
+        self, n_arms: int, *, alpha: float = 2.0, budget: None = None, **options: Unpack[Options]
+    ) -> None:
         self._optimism = real("alpha", alpha, 0.0, strict=True)
         super().__init__({"n_arms": n_arms, "alpha": self._optimism}, budget=budget, **options)
 
 
 @register(n_arms=3)
 class KLUCB(_Stepwise):
-    """KL-UCB, without privacy (Garivier & Cappé 2011): arg max of the largest q with N kl(mean, q) <= ln t + c ln ln t.
+    """KL-UCB, without privacy (Garivier & Cappé 2011): arg max of the largest q with N kl(mean, q)
+    <= ln t + c ln ln t.
 
     Args:
         n_arms: number of arms.
@@ -227,21 +264,27 @@ class KLUCB(_Stepwise):
 
     card = Card(
         title="KL-UCB, not private",
-        source="Garivier & Cappé (2011), The KL-UCB Algorithm for Bounded Stochastic Bandits and Beyond",
+        source=(
+            "Garivier & Cappé (2011), The KL-UCB Algorithm for Bounded Stochastic Bandits and"
+            " Beyond"
+        ),
         channels={},
         trust_model="none",
         learns_at_once=True,
     )
     kernels = _kernels(choose_kl)
 
-    def __init__(self, n_arms: int, *, c: float = 0.0, budget: None = None, **options: Unpack[Options]) -> None:
+    def __init__(
+        self, n_arms: int, *, c: float = 0.0, budget: None = None, **options: Unpack[Options]
+    ) -> None:
         self._optimism = real("c", c, 0.0)
         super().__init__({"n_arms": n_arms, "c": self._optimism}, budget=budget, **options)
 
 
 @register(n_arms=3)
 class ThompsonSampling(_Stepwise):
-    """Thompson sampling with Beta posteriors and a uniform prior, without privacy (Agrawal & Goyal 2012).
+    """Thompson sampling with Beta posteriors and a uniform prior, without privacy (Agrawal & Goyal
+    2012).
 
     A reward between the ends of the range counts as a fraction of a success.
 
@@ -257,7 +300,10 @@ class ThompsonSampling(_Stepwise):
 
     card = Card(
         title="Thompson sampling, not private",
-        source="Agrawal & Goyal (2012), Analysis of Thompson Sampling for the Multi-armed Bandit Problem",
+        source=(
+            "Agrawal & Goyal (2012), Analysis of Thompson Sampling for the Multi-armed Bandit"
+            " Problem"
+        ),
         channels={},
         trust_model="none",
         learns_at_once=True,

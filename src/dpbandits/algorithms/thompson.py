@@ -1,12 +1,14 @@
 """Lazy-DP-TS: Thompson sampling on privately released batch sums (Hu & Hegde 2022).
 
-Each arm collects fresh rewards until it has twice as many as in its batch before; then the batch's mean is released and replaces the
-old one.  In between, every round samples from the posteriors that the released means describe, which costs no privacy.
+Each arm collects fresh rewards until it has twice as many as in its batch before; then the batch's
+mean is released and replaces the old one.  In between, every round samples from the posteriors that
+the released means describe, which costs no privacy.
 
-What crosses the wall: when an arm's batch is full, the sum of its rewards.  The batches of different arms fill up side by side, so a
-release covers the records of one arm (its part) since that arm's last release: one person contributes to one batch, a record moves
-one sum by at most ``hi - lo``, and each sum may spend the whole budget.  A batch's size is fixed; which arm a person meets depends on
-earlier releases and on the sampling only.
+What crosses the wall: when an arm's batch is full, the sum of its rewards.  The batches of
+different arms fill up side by side, so a release covers the records of one arm (its part) since
+that arm's last release: one person contributes to one batch, a record moves one sum by at most ``hi
+- lo``, and each sum may spend the whole budget.  A batch's size is fixed; which arm a person meets
+depends on earlier releases and on the sampling only.
 """
 
 from __future__ import annotations
@@ -45,13 +47,17 @@ class LazyThompsonPublic(NamedTuple):
 @entry
 def init(params):
     k = params.n_arms
-    public = LazyThompsonPublic(np.zeros(k), np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(2, np.int64))
+    public = LazyThompsonPublic(
+        np.zeros(k), np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(2, np.int64)
+    )
     return LazyThompsonRaw(np.zeros(k)), public
 
 
 @kernel
 def choose(params, public, view, rng):
-    """Arg max of Beta(m n + 1, (1 - m) n + 1) draws; m is the released mean plus 3 s ln t / (w n), clipped to [0, 1]."""
+    """Arg max of Beta(m n + 1, (1 - m) n + 1) draws; m is the released mean plus 3 s ln t / (w n),
+    clipped to [0, 1].
+    """
     for a in range(params.n_arms):
         if public.batch[a] == 0:
             return a, 1.0
@@ -115,8 +121,8 @@ class LazyDPTS(Policy):
         budget: ``PureDP``; None for the non-private counterpart.
         **options: see ``Options``.
 
-    When to choose: pure differential privacy at budgets that are not too strict, where its regret is low.  Its propensities have no
-    closed form.
+    When to choose: pure differential privacy at budgets that are not too strict, where its regret
+    is low.  Its propensities have no closed form.
 
     Example:
         >>> policy = LazyDPTS(3, budget=PureDP(1.0), seed=1)
@@ -126,7 +132,10 @@ class LazyDPTS(Policy):
 
     card = Card(
         title="Thompson sampling on noisy batch sums",
-        source="Hu & Hegde (2022), Lazy-DP-TS; parallel composition as in Azize & Basu (2024), Appendix D",
+        source=(
+            "Hu & Hegde (2022), Lazy-DP-TS; parallel composition as in Azize & Basu (2024),"
+            " Appendix D"
+        ),
         channels={PureDP: Laplace},
         randomised=True,
     )

@@ -1,4 +1,6 @@
-"""The commands.  What takes long to import is imported inside them, so that ``dpbandits list`` answers at once."""
+"""The commands.  What takes long to import is imported inside them, so that ``dpbandits list``
+answers at once.
+"""
 
 from __future__ import annotations
 
@@ -52,13 +54,24 @@ class Paper(StrEnum):
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
-StudyFile = Annotated[Path, typer.Argument(metavar="STUDY.toml", help="A study file.", show_default=False)]
-Output = Annotated[Path | None, typer.Option(help="Folder to write; by default in this one, named after the study and the time.")]
+StudyFile = Annotated[
+    Path, typer.Argument(metavar="STUDY.toml", help="A study file.", show_default=False)
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder to write; by default in this one, named after the study and the time."
+    ),
+]
 Jobs = Annotated[int, typer.Option(min=-1, help="Threads; -1 for one per core.")]
 Force = Annotated[
     bool,
     typer.Option(
-        "--force", help="Replace the report, figures and data of an earlier run; refused where the folder holds other files."
+        "--force",
+        help=(
+            "Replace the report, figures and data of an earlier run; refused where the folder holds"
+            " other files."
+        ),
     ),
 ]
 
@@ -72,14 +85,19 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Bandits that keep the people behind the rewards private."""
 
 
 @app.command("list")
-def list_policies(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def list_policies(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
     """Show every policy: what it takes, what it protects, and who published it."""
     rows = [_card(name, cls) for name, cls in registered().items()]
     if as_json:
@@ -104,26 +122,49 @@ def list_policies(as_json: Annotated[bool, typer.Option("--json", help="Print JS
 
 @app.command()
 def explain(
-    policy: Annotated[str, typer.Argument(help="A policy of `dpbandits list`.", show_default=False)],
+    policy: Annotated[
+        str, typer.Argument(help="A policy of `dpbandits list`.", show_default=False)
+    ],
     budget: Annotated[
-        str | None, typer.Option(help="Such as zcdp=0.1, pure=1, approx=1,1e-5 or rdp=4,1; by default one of each that fits.")
+        str | None,
+        typer.Option(
+            help=(
+                "Such as zcdp=0.1, pure=1, approx=1,1e-5 or rdp=4,1; by default one of each that"
+                " fits."
+            )
+        ),
     ] = None,
-    noise: Annotated[Noise | None, typer.Option(help="By default secure where OpenDP is installed.", show_default=False)] = None,
+    noise: Annotated[
+        Noise | None,
+        typer.Option(help="By default secure where OpenDP is installed.", show_default=False),
+    ] = None,
 ) -> None:
     """Say what a policy promises, in words, for a budget."""
     with _clear_errors():
         cls = _policy_class(policy)
         budgets: list[Any] = [_budget(budget)] if budget else cls.example_budgets() or [None]
-        chosen = noise or (Noise.secure if find_spec("opendp") and not cls.card.void else Noise.simulation)
+        chosen = noise or (
+            Noise.secure if find_spec("opendp") and not cls.card.void else Noise.simulation
+        )
         _announce_compilation()
         policies = [cls(**cls.example, budget=one, noise=chosen.value) for one in budgets]
     console = _console()
     console.print(f"[bold]{policy}[/bold]: {cls.card.title}", highlight=False)
     console.print(f"Source: {cls.card.source}", highlight=False, markup=False, soft_wrap=True)
     if noise is None and chosen is Noise.simulation and not cls.card.void:
-        console.print("With simulated noise, because OpenDP is not installed: pip install 'dpbandits\\[secure]'", soft_wrap=True)
+        console.print(
+            "With simulated noise, because OpenDP is not installed: pip install"
+            " 'dpbandits\\[secure]'",
+            soft_wrap=True,
+        )
     for one in policies:
-        asked = "no budget" if one.budget is None else f"asked for {one.budget}" if cls.card.void else one.budget
+        asked = (
+            "no budget"
+            if one.budget is None
+            else f"asked for {one.budget}"
+            if cls.card.void
+            else one.budget
+        )
         console.print(f"\n{asked}: {one.guarantee}", highlight=False, markup=False, soft_wrap=True)
 
 
@@ -132,10 +173,16 @@ def choose_policy(
     arms: Annotated[int, typer.Option(min=1, help="Number of arms.")],
     experts: Annotated[int, typer.Option(min=1, help="Number of experts.")],
     horizon: Annotated[int, typer.Option(min=1, help="Number of rounds.")],
-    budget: Annotated[str | None, typer.Option(help="Such as pure=1.0 or approx=1.0,1e-6; without it, no privacy.")] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Such as pure=1.0 or approx=1.0,1e-6; without it, no privacy."),
+    ] = None,
     standing_advice: Annotated[
         bool,
-        typer.Option("--standing-advice", help="Experts keep to their advice for as many rounds as a batch has, or for ever."),
+        typer.Option(
+            "--standing-advice",
+            help="Experts keep to their advice for as many rounds as a batch has, or for ever.",
+        ),
     ] = False,
 ) -> None:
     """Rank the policies with expert advice by their proved regret bounds."""
@@ -145,17 +192,38 @@ def choose_policy(
 
     with _clear_errors():
         chosen = choose_for_experts(
-            arms, experts, budget=_budget(budget) if budget else None, horizon=horizon, advice_changes=not standing_advice
+            arms,
+            experts,
+            budget=_budget(budget) if budget else None,
+            horizon=horizon,
+            advice_changes=not standing_advice,
         )
-    table = Table("policy", "regret at most", "share of the horizon", "batch", box=None, pad_edge=False, header_style="bold")
+    table = Table(
+        "policy",
+        "regret at most",
+        "share of the horizon",
+        "batch",
+        box=None,
+        pad_edge=False,
+        header_style="bold",
+    )
     for row in chosen.bounds.itertuples():
         table.add_row(str(row.policy), f"{row.bound:,.0f}", f"{row.share:.3g}", f"{row.batch:,}")
     console = _console()
     console.print(table)
-    console.print(f"\nThe first of them: {chosen.policy!r}", soft_wrap=True, highlight=False, markup=False)
-    console.print(f"What it promises: dpbandits explain {type(chosen.policy).__name__}", soft_wrap=True, highlight=False)
+    console.print(
+        f"\nThe first of them: {chosen.policy!r}", soft_wrap=True, highlight=False, markup=False
+    )
+    console.print(
+        f"What it promises: dpbandits explain {type(chosen.policy).__name__}",
+        soft_wrap=True,
+        highlight=False,
+    )
     if not chosen.says_something:
-        console.print("\nNo bound is below the horizon: none says more than that rewards lie in their range.", soft_wrap=True)
+        console.print(
+            "\nNo bound is below the horizon: none says more than that rewards lie in their range.",
+            soft_wrap=True,
+        )
 
 
 @app.command()
@@ -175,7 +243,9 @@ def run(
     jobs: Jobs = -1,
     seed: Annotated[int | None, typer.Option(help="Instead of the study's.")] = None,
     runs: Annotated[int | None, typer.Option(help="Instead of the study's.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="5 runs of at most 10,000 rounds, to try a study out.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="5 runs of at most 10,000 rounds, to try a study out.")
+    ] = False,
     force: Force = False,
 ) -> None:
     """Run a study and write a folder with report, figures and data."""
@@ -185,8 +255,15 @@ def run(
         study = load_study(study_file, before_policies=_announce_compilation)
         if quick:
             study = study.quick()
-        changes = {name: value for name, value in (("seed", seed), ("runs", runs)) if value is not None}
-        _run(study.altered(**changes) if changes else study, output or _dated(study_file.stem), jobs, force)
+        changes = {
+            name: value for name, value in (("seed", seed), ("runs", runs)) if value is not None
+        }
+        _run(
+            study.altered(**changes) if changes else study,
+            output or _dated(study_file.stem),
+            jobs,
+            force,
+        )
 
 
 @app.command()
@@ -202,14 +279,27 @@ def demo(output: Output = None, jobs: Jobs = -1, force: Force = False) -> None:
 @app.command()
 def reproduce(
     paper: Annotated[Paper, typer.Argument(help="Whose experiments.", show_default=False)],
-    quick: Annotated[bool, typer.Option("--quick", help="A small version of everything, in less than a minute.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Also what is shortened otherwise at the length of the paper.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small version of everything, in less than a minute.")
+    ] = False,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="Also what is shortened otherwise at the length of the paper."),
+    ] = False,
     runs: Annotated[int | None, typer.Option(min=1, help="Instead of the paper's.")] = None,
     horizon: Annotated[int | None, typer.Option(min=1, help="Instead of the paper's.")] = None,
     jobs: Jobs = -1,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything; random instances change with it.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Of everything; random instances change with it.")
+    ] = 1,
     data: Annotated[
-        Path | None, typer.Option(help="Folder with the files of Last.fm, or of MovieLens; what needs them is left out without.")
+        Path | None,
+        typer.Option(
+            help=(
+                "Folder with the files of Last.fm, or of MovieLens; what needs them is left out"
+                " without."
+            )
+        ),
     ] = None,
     output: Output = None,
     force: Force = False,
@@ -221,7 +311,10 @@ def reproduce(
     from ..studies.papers import PAPERS
     from ..studies.plans import Size
 
-    with _clear_errors("Interrupted: what is finished has been kept beside the output, and the same command continues."):
+    with _clear_errors(
+        "Interrupted: what is finished has been kept beside the output, and the same command"
+        " continues."
+    ):
         _announce_compilation()
         typer.echo("Preparing the experiments.", err=True)
         size = Size(quick=quick, full=full, runs=runs, horizon=horizon, seed=seed, data=data)
@@ -236,11 +329,15 @@ def _reproduce(plan: Plan, size: Size, target: Path, jobs: int, force: bool) -> 
 
     started, talk = datetime.now(UTC), _console(stderr=True)
     with kept(plan.cells, target), result_folder(target, force=force) as folder:
-        talk.print(f"{plan.title}: {len(plan.cells)} policies and budgets.", markup=False, highlight=False)
+        talk.print(
+            f"{plan.title}: {len(plan.cells)} policies and budgets.", markup=False, highlight=False
+        )
         with StudyProgress(talk, stages(plan.cells)) as progress:
             record = measure(plan, size, target, n_jobs=jobs, progress=progress)
         talk.print("Writing the report.")
-        write_results(folder, record, started=started, n_jobs=jobs, command=["dpbandits", *sys.argv[1:]])
+        write_results(
+            folder, record, started=started, n_jobs=jobs, command=["dpbandits", *sys.argv[1:]]
+        )
     _print_claims(record)
     typer.echo(f"Report: {target / 'report.html'}")
 
@@ -253,7 +350,9 @@ def _print_claims(record: StudyRecord) -> None:
 
     console = _console()
     for reading in dict.fromkeys(claim.reading for claim in record.claims):
-        shown = Table(title=reading, title_justify="left", box=None, pad_edge=False, header_style="bold")
+        shown = Table(
+            title=reading, title_justify="left", box=None, pad_edge=False, header_style="bold"
+        )
         shown.add_column("claim")
         for head in ("measured", "expected"):
             shown.add_column(head, justify="right")
@@ -261,7 +360,9 @@ def _print_claims(record: StudyRecord) -> None:
         for claim in record.claims:
             if claim.reading == reading:
                 measured = f"{claim.shown(claim.measured.mean)} {claim.range}"
-                shown.add_row(*map(escape, (claim.statement, measured, claim.wanted, claim.verdict)))
+                shown.add_row(
+                    *map(escape, (claim.statement, measured, claim.wanted, claim.verdict))
+                )
         console.print(shown)
         console.print()
     for note in record.notes:
@@ -278,10 +379,14 @@ def _run(study: Study, target: Path, jobs: int, force: bool) -> None:
     with result_folder(target, force=force) as folder:
         talk.print(f"{study.title}: {_size(study)}.", markup=False, highlight=False)
         worlds = [*study.environments, *([study.log] if study.log is not None else [])]
-        with StudyProgress(talk, {repr(world): len(study.policies) * study.runs for world in worlds}) as progress:
+        with StudyProgress(
+            talk, {repr(world): len(study.policies) * study.runs for world in worlds}
+        ) as progress:
             record = run_study(study, n_jobs=jobs, progress=progress)
         talk.print("Writing the report.")
-        write_results(folder, record, started=started, n_jobs=jobs, command=["dpbandits", *sys.argv[1:]])
+        write_results(
+            folder, record, started=started, n_jobs=jobs, command=["dpbandits", *sys.argv[1:]]
+        )
     _print_results(record, final_table(record))
     typer.echo(f"Report: {target / 'report.html'}")
 
@@ -293,7 +398,10 @@ def _print_results(record: StudyRecord, table: pd.DataFrame) -> None:
     looks_of = looks(table["policy"].drop_duplicates(), marks(record.result.info["policies"]))
     labels = {policy: look.label for policy, look in looks_of.items()}
     for environment, rows in table.groupby("environment", sort=False):
-        title = f"{environment}: mean regret after {rows['rounds'].iloc[0]:,} rounds, {rows['runs'].iloc[0]} runs"
+        title = (
+            f"{environment}: mean regret after {rows['rounds'].iloc[0]:,} rounds,"
+            f" {rows['runs'].iloc[0]} runs"
+        )
         _print_means(title, labels, rows.rename(columns={"regret": "mean"}), "regret", amount)
     if record.replay is not None:
         for environment, rows in record.replay.summary().groupby("environment", sort=False):
@@ -301,24 +409,39 @@ def _print_results(record: StudyRecord, table: pd.DataFrame) -> None:
             _print_means(title, labels, rows, "rate", partial(percent, places=1))
 
 
-def _print_means(title: str, labels: dict[str, str], rows: pd.DataFrame, what: str, show: Callable[[float], str]) -> None:
+def _print_means(
+    title: str, labels: dict[str, str], rows: pd.DataFrame, what: str, show: Callable[[float], str]
+) -> None:
     from rich.table import Table
 
     from ..report.labels import promised
 
     console = _console()
-    shown = Table("policy", "budget", title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    shown = Table(
+        "policy",
+        "budget",
+        title=title,
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        header_style="bold",
+    )
     shown.add_column(what, justify="right")
     shown.add_column("95 % band", justify="right")
     for row in rows.head(_ROWS).itertuples():
-        shown.add_row(labels[row.policy], promised(row.budget, row.holds), show(row.mean), f"{show(row.low)} to {show(row.high)}")
+        shown.add_row(
+            labels[row.policy],
+            promised(row.budget, row.holds),
+            show(row.mean),
+            f"{show(row.low)} to {show(row.high)}",
+        )
     console.print(shown)
     if len(rows) > _ROWS:
         console.print(f"... and {len(rows) - _ROWS} more in the folder")
     console.print()
 
 
-# Small things -------------------------------------------------------------------------------------------------------------
+# Small things --------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -387,7 +510,10 @@ def _budget(text: str) -> Budget:
     except ValueError:
         numbers = []
     if notion not in NOTIONS or not numbers:
-        raise ArgumentError(f"--budget must be one of {', '.join(NOTIONS)}, = and numbers, as in zcdp=0.1, got {text!r}")
+        raise ArgumentError(
+            f"--budget must be one of {', '.join(NOTIONS)}, = and numbers, as in zcdp=0.1, got"
+            f" {text!r}"
+        )
     try:
         given = Budgets.model_validate({notion: [numbers[0] if len(numbers) == 1 else numbers]})
     except ValidationError as error:
@@ -422,7 +548,9 @@ def _announce_compilation() -> None:
         typer.echo(f"The first run {takes}; later runs start at once.", err=True)
     else:
         typer.echo(
-            f"Every run {takes}: the cache folder {folder} cannot be written, $DPBANDITS_CACHE_DIR may name another.", err=True
+            f"Every run {takes}: the cache folder {folder} cannot be written, $DPBANDITS_CACHE_DIR"
+            " may name another.",
+            err=True,
         )
 
 

@@ -22,20 +22,37 @@ class StudyProgress:
 
     def __init__(self, console: Console, stages: dict[str, int]) -> None:
         self._console = console
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("runs"), TimeElapsedColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("runs"),
+            TimeElapsedColumn(),
+        )
         self._bars = Progress(*columns, console=console, disable=not console.is_terminal)
-        self._tasks = {what: self._bars.add_task(escape(what), total=total) for what, total in stages.items()}
+        self._tasks = {
+            what: self._bars.add_task(escape(what), total=total) for what, total in stages.items()
+        }
         self._spoken = time.monotonic()
 
     def __enter__(self) -> StudyProgress:
         self._bars.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._bars.stop()
 
     def __call__(self, what: str, done: int, total: int) -> None:
         self._bars.update(self._tasks[what], completed=done)
-        if self._bars.disable and (done == total or time.monotonic() - self._spoken >= _SECONDS_BETWEEN_LINES):
+        if self._bars.disable and (
+            done == total or time.monotonic() - self._spoken >= _SECONDS_BETWEEN_LINES
+        ):
             self._spoken = time.monotonic()
-            self._console.print(f"{what}: {done} of {total} runs", markup=False, highlight=False, soft_wrap=True)
+            self._console.print(
+                f"{what}: {done} of {total} runs", markup=False, highlight=False, soft_wrap=True
+            )

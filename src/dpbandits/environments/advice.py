@@ -1,7 +1,9 @@
-"""Experts who advise on the arms of an environment: probabilities for every arm, from every expert, in every round.
+"""Experts who advise on the arms of an environment: probabilities for every arm, from every expert,
+in every round.
 
-Advice is shown as contexts are: a row for each arm, which holds what every expert gives it.  Regret is against the best expert in
-hindsight, the one whose advice would have brought most over all of ``horizon``; a single round may have negative regret.
+Advice is shown as contexts are: a row for each arm, which holds what every expert gives it.  Regret
+is against the best expert in hindsight, the one whose advice would have brought most over all of
+``horizon``; a single round may have negative regret.
 """
 
 from __future__ import annotations
@@ -36,15 +38,21 @@ class AdviceEnvironment(ContextEnvironment):
 
 
 def distributions(name: str, advice: Any, shape: str) -> np.ndarray:
-    """Advice with experts in the last axis but one, as distributions over the last, and with these two axes exchanged."""
+    """Advice with experts in the last axis but one, as distributions over the last, and with these
+    two axes exchanged.
+    """
     given = finite_array(name, advice, shape)
     totals = given.sum(axis=-1, keepdims=True)
     if np.any(given < 0.0) or not np.all(np.abs(totals - 1.0) <= _TOLERANCE):
-        raise ArgumentError(f"{name} must hold a probability for every arm in each row: none negative, and 1 in all", name)
+        raise ArgumentError(
+            f"{name} must hold a probability for every arm in each row: none negative, and 1"
+            " in all",
+            name,
+        )
     return np.ascontiguousarray(np.swapaxes(given / totals, -1, -2))
 
 
-# On arms that anything may happen to --------------------------------------------------------------------------------------
+# On arms that anything may happen to ---------------------------------------------------------
 
 draw = regret = unbound
 
@@ -96,7 +104,8 @@ class Advised(AdviceEnvironment):
 
     Args:
         environment: whose rewards are given.
-        advice: shape (S, N, K): in S periods one after the other, what each expert advises; then again from the start.
+        advice: shape (S, N, K): in S periods one after the other, what each expert advises; then
+            again from the start.
         horizon: how many rounds there are.
         period: in rounds; by default the horizon, so that advice never changes where S = 1.
 
@@ -108,18 +117,25 @@ class Advised(AdviceEnvironment):
     2
     """
 
-    def __init__(self, environment: ArmsEnvironment, advice: Any, *, horizon: int, period: int | None = None) -> None:
+    def __init__(
+        self, environment: ArmsEnvironment, advice: Any, *, horizon: int, period: int | None = None
+    ) -> None:
         self.environment = _over_arms(environment)
         self.horizon = integer("horizon", horizon, 1, environment.horizon or 10**12)
         table = distributions("advice", advice, "S, N, K")
         _, self.n_arms, self.dimension = table.shape
         if self.n_arms != environment.n_arms:
-            raise ArgumentError(f"advice must be on {environment.n_arms} arms, got {self.n_arms}", "advice")
+            raise ArgumentError(
+                f"advice must be on {environment.n_arms} arms, got {self.n_arms}", "advice"
+            )
         self.support = environment.support
         length = self.horizon if period is None else integer("period", period, 1)
-        self.state = AdvisedState(table, np.array([length], dtype=np.int64), np.zeros(1, np.int64), environment.state)
+        self.state = AdvisedState(
+            table, np.array([length], dtype=np.int64), np.zeros(1, np.int64), environment.state
+        )
         own = environment.kernels
-        self.kernels = ContextKernels(_show_advised, bind(_answer_advised, draw=own.draw, regret=own.regret))  # type: ignore[misc]
+        answer = bind(_answer_advised, draw=own.draw, regret=own.regret)
+        self.kernels = ContextKernels(_show_advised, answer)  # type: ignore[misc]
         losses = np.zeros(table.shape[:2])
         bind(_losses, regret=own.regret)(self.state, self.horizon, losses)
         self.state.best[0] = np.einsum("sk,skn->n", losses, table).argmin()
@@ -129,8 +145,11 @@ class Advised(AdviceEnvironment):
         return self.environment.arm_names
 
     @classmethod
-    def constant(cls, environment: ArmsEnvironment, n_experts: int, *, horizon: int, seed: int = 0) -> Advised:
-        """Experts who never change their mind: the first always advise one arm each, the others uniformly random distributions.
+    def constant(
+        cls, environment: ArmsEnvironment, n_experts: int, *, horizon: int, seed: int = 0
+    ) -> Advised:
+        """Experts who never change their mind: the first always advise one arm each, the others
+            uniformly random distributions.
 
         >>> from dpbandits.environments import Bernoulli
         >>> Advised.constant(Bernoulli([0.9, 0.1]), 5, horizon=100).state.best.tolist()
@@ -142,8 +161,11 @@ class Advised(AdviceEnvironment):
         return cls(environment, rows[None], horizon=horizon)
 
     @classmethod
-    def shifted(cls, environment: ArmsEnvironment, n_experts: int, *, period: int, horizon: int) -> Advised:
-        """Experts who advise one arm each and move on after every period: expert j by j // K arms, so that the first K stay.
+    def shifted(
+        cls, environment: ArmsEnvironment, n_experts: int, *, period: int, horizon: int
+    ) -> Advised:
+        """Experts who advise one arm each and move on after every period: expert j by j // K arms,
+        so that the first K stay.
 
         >>> from dpbandits.environments import Bernoulli
         >>> Advised.shifted(Bernoulli([0.9, 0.1]), 4, period=10, horizon=100).state.advice.shape
@@ -155,17 +177,22 @@ class Advised(AdviceEnvironment):
 
     def _arguments(self) -> str:
         state = self.state
-        plan = f"{self.n_experts} experts, period={state.period[0]}, horizon={self.horizon}, content {content(state.advice)}"
+        plan = (
+            f"{self.n_experts} experts, period={state.period[0]}, horizon={self.horizon}, content"
+            f" {content(state.advice)}"
+        )
         return f"{self.environment!r}, {plan}"
 
 
 def _over_arms(environment: Any) -> ArmsEnvironment:
     if not isinstance(environment, ArmsEnvironment):
-        raise ArgumentError(f"environment must be one over arms, got {environment!r}", "environment")
+        raise ArgumentError(
+            f"environment must be one over arms, got {environment!r}", "environment"
+        )
     return environment
 
 
-# Fixed in advance ---------------------------------------------------------------------------------------------------------
+# Fixed in advance ----------------------------------------------------------------------------
 
 
 class AdviceTableState(NamedTuple):
@@ -206,18 +233,29 @@ class AdviceTable(AdviceEnvironment):
     kernels = ContextKernels(_show_advice, _answer_advice)
 
     def __init__(self, advice: Any, rewards: Any) -> None:
-        table, rewards = distributions("advice", advice, "T, N, K"), finite_array("rewards", rewards, "T, K")
+        table, rewards = (
+            distributions("advice", advice, "T, N, K"),
+            finite_array("rewards", rewards, "T, K"),
+        )
         if rewards.shape != table.shape[:2]:
-            raise ArgumentError(f"rewards must have shape {table.shape[:2]} as the advice has, got {rewards.shape}", "rewards")
+            raise ArgumentError(
+                f"rewards must have shape {table.shape[:2]} as the advice has, got {rewards.shape}",
+                "rewards",
+            )
         self.horizon, self.n_arms, self.dimension = table.shape
         self.support = (float(rewards.min()), float(rewards.max()))
-        self.state = AdviceTableState(table, rewards, np.array([int(np.einsum("tkn,tk->n", table, rewards).argmax())]))
+        self.state = AdviceTableState(
+            table, rewards, np.array([int(np.einsum("tkn,tk->n", table, rewards).argmax())])
+        )
 
     def _arguments(self) -> str:
-        return f"{self.horizon} rounds, {self.n_arms} arms, {self.n_experts} experts, content {content(*self.state[:2])}"
+        return (
+            f"{self.horizon} rounds, {self.n_arms} arms, {self.n_experts} experts, content"
+            f" {content(*self.state[:2])}"
+        )
 
 
-# Classifiers as experts ---------------------------------------------------------------------------------------------------
+# Classifiers as experts ----------------------------------------------------------------------
 
 
 class PersonsState(NamedTuple):
@@ -246,12 +284,14 @@ def _answer_person(state, t, view, hidden, arm, rng):
 
 
 class ClassifierAdvice(AdviceEnvironment):
-    """Persons whose class is to be guessed, advised by classifiers that were trained on others; reward 1 for the right class, else 0.
+    """Persons whose class is to be guessed, advised by classifiers that were trained on others;
+    reward 1 for the right class, else 0.
 
     Args:
         advice: shape (P, N, K): the probability that each expert gives each class of each person.
         labels: the class of each person, shape (P,); 0 to K - 1.
-        once: everybody comes once, in the order given, and the horizon is P; by default every round draws anyone.
+        once: everybody comes once, in the order given, and the horizon is P; by default every round
+            draws anyone.
         names: of the classes.
 
     Raises:
@@ -263,17 +303,31 @@ class ClassifierAdvice(AdviceEnvironment):
 
     kernels = ContextKernels(_show_person, _answer_person)
 
-    def __init__(self, advice: Any, labels: Any, *, once: bool = False, names: list[str] | None = None) -> None:
+    def __init__(
+        self, advice: Any, labels: Any, *, once: bool = False, names: list[str] | None = None
+    ) -> None:
         table = distributions("advice", advice, "P, N, K")
         _, self.n_arms, self.dimension = table.shape
         classes = whole_numbers("labels", labels)
         if classes.max() >= self.n_arms:
-            raise ArgumentError(f"labels must be whole numbers from 0 to {self.n_arms - 1}, got {classes.max()}", "labels")
+            raise ArgumentError(
+                f"labels must be whole numbers from 0 to {self.n_arms - 1}, got {classes.max()}",
+                "labels",
+            )
         if classes.size != len(table):
-            raise ArgumentError(f"labels must hold {len(table)} classes, one per person, got {classes.size}", "labels")
-        self._names = [f"arm {a}" for a in range(self.n_arms)] if names is None else [str(name) for name in names]
+            raise ArgumentError(
+                f"labels must hold {len(table)} classes, one per person, got {classes.size}",
+                "labels",
+            )
+        self._names = (
+            [f"arm {a}" for a in range(self.n_arms)]
+            if names is None
+            else [str(name) for name in names]
+        )
         if len(self._names) != self.n_arms:
-            raise ArgumentError(f"names must hold {self.n_arms} names, one per class, got {self._names}", "names")
+            raise ArgumentError(
+                f"names must hold {self.n_arms} names, one per class, got {self._names}", "names"
+            )
         order = np.arange(classes.size if flag("once", once) else 0)
         self.horizon = classes.size if once else None
         self.support = (0.0, 1.0)
@@ -293,16 +347,25 @@ class ClassifierAdvice(AdviceEnvironment):
     def _arguments(self) -> str:
         advice, labels, order, _ = self.state
         once = ", once" if order.size else ""
-        return f"{labels.size} persons, {self.n_arms} classes, {self.n_experts} experts{once}, content {content(advice, labels)}"
+        return (
+            f"{labels.size} persons, {self.n_arms} classes, {self.n_experts} experts{once}, content"
+            f" {content(advice, labels)}"
+        )
 
 
 def classifier_advice(
-    name: str = "digits", n_experts: int = 16, *, share: float = 0.05, once: bool = False, seed: int = 0
+    name: str = "digits",
+    n_experts: int = 16,
+    *,
+    share: float = 0.05,
+    once: bool = False,
+    seed: int = 0,
 ) -> ClassifierAdvice:
     """Classifiers of scikit-learn as experts on a data set that comes with it.
 
-    Half of the persons are for training: every expert sees a random slice of them.  Logistic regressions, naive Bayes, decision trees and
-    nearest neighbours take turns.  The other half come to be classified; an expert's advice is its probability of each class.
+    Half of the persons are for training: every expert sees a random slice of them.  Logistic
+    regressions, naive Bayes, decision trees and nearest neighbours take turns.  The other half come
+    to be classified; an expert's advice is its probability of each class.
 
     Args:
         name: ``"digits"``, 10 classes; or ``"breast_cancer"``, 2 classes.
@@ -320,11 +383,16 @@ def classifier_advice(
     """
     choice("name", name, DATA_SETS)
     share = real("share", share, 0.01, 1.0)
-    rng, n = np.random.default_rng(integer("seed", seed, 0)), integer("n_experts", n_experts, 1, 1000)
+    rng, n = (
+        np.random.default_rng(integer("seed", seed, 0)),
+        integer("n_experts", n_experts, 1, 1000),
+    )
     try:
         from sklearn import datasets
     except ImportError as error:
-        raise MissingExtra("classifier_advice needs scikit-learn: pip install 'dpbandits[datasets]'") from error
+        raise MissingExtra(
+            "classifier_advice needs scikit-learn: pip install 'dpbandits[datasets]'"
+        ) from error
     data = datasets.load_digits() if name == "digits" else datasets.load_breast_cancer()
     order = rng.permutation(len(data.target))
     learned, met = order[: len(order) // 2], order[len(order) // 2 :]
@@ -338,7 +406,9 @@ def classifier_advice(
         else:
             expert = _classifier(j, size).fit(data.data[slice_], data.target[slice_])
             advice[:, j, expert.classes_] = expert.predict_proba(data.data[met])
-    return ClassifierAdvice(advice, data.target[met], once=once, names=[str(c) for c in data.target_names])
+    return ClassifierAdvice(
+        advice, data.target[met], once=once, names=[str(c) for c in data.target_names]
+    )
 
 
 def _classifier(j: int, size: int) -> Any:

@@ -1,9 +1,12 @@
 """What answers a pull in the loop over arms.
 
-An environment is a named tuple of arrays and two kernels, so that one compiled loop serves every instance of a kind:
+An environment is a named tuple of arrays and two kernels, so that one compiled loop serves every
+instance of a kind:
 
-* ``draw(state, arm, start, n, rng) -> float``: the sum of the rewards of n rounds of an arm, exactly distributed;
-* ``regret(state, arm, start, n) -> float``: what those rounds cost in expectation against the best arm.
+* ``draw(state, arm, start, n, rng) -> float``: the sum of the rewards of n rounds of an arm,
+  exactly distributed;
+* ``regret(state, arm, start, n) -> float``: what those rounds cost in expectation against the best
+  arm.
 
 Rounds count from 0.  Both change nothing.
 """
@@ -36,7 +39,8 @@ class ArmsEnvironment(ABC):
         support: (lo, hi), which holds every reward; infinite where rewards are not bounded.
         horizon: how many rounds there are; None for any number.
         arm_names: what the arms are called in tables and figures.
-        reference: a name and the shares of arms, shape (K,), of an allocation to compare with; None where there is none.
+        reference: a name and the shares of arms, shape (K,), of an allocation to compare with; None
+            where there is none.
     """
 
     kernels: ClassVar[ArmsKernels]
@@ -78,9 +82,13 @@ def vector(name: str, values: Any, low: float = -np.inf, high: float = np.inf) -
     except (TypeError, ValueError):
         raise ArgumentError(f"{name} must be a list of numbers, got {values!r}", name) from None
     if array.ndim != 1 or array.size == 0:
-        raise ArgumentError(f"{name} must be a list of at least one number, got shape {array.shape}", name)
+        raise ArgumentError(
+            f"{name} must be a list of at least one number, got shape {array.shape}", name
+        )
     if not np.all((array >= low) & (array <= high) & np.isfinite(array)):
-        raise ArgumentError(f"{name} must hold finite numbers in [{low:g}, {high:g}], got {array.tolist()}", name)
+        raise ArgumentError(
+            f"{name} must hold finite numbers in [{low:g}, {high:g}], got {array.tolist()}", name
+        )
     array.flags.writeable = False
     return array
 
@@ -100,4 +108,6 @@ def stationary_regret(state, arm, start, n):
 
 def stationary(first: np.ndarray, second: np.ndarray, means: np.ndarray) -> StationaryState:
     """The state of a stationary environment."""
-    return StationaryState(np.ascontiguousarray(first), np.ascontiguousarray(second), means.max() - means)
+    return StationaryState(
+        np.ascontiguousarray(first), np.ascontiguousarray(second), means.max() - means
+    )

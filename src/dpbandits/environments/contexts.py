@@ -1,14 +1,16 @@
 """What answers a pull in the loop over contexts.
 
-In every round the environment shows one feature vector per arm, the policy chooses an arm, and its reward comes.  Two kernels:
+In every round the environment shows one feature vector per arm, the policy chooses an arm, and its
+reward comes.  Two kernels:
 
 * ``show(state, t, view, rng) -> hidden``: fill in the features of round t, shape (K, d);
-* ``answer(state, t, view, hidden, arm, rng) -> (reward, regret)``: the reward of the arm, and what it costs in expectation against
-  the best.
+* ``answer(state, t, view, hidden, arm, rng) -> (reward, regret)``: the reward of the arm, and what
+  it costs in expectation against the best.
 
-Rounds count from 0.  Neither changes the state, which threads share; what an answer has to know of its round besides the features,
-such as a label, is the integer ``hidden``, which no policy sees.  Both draw as many random numbers whatever the arm, so that all
-policies of a study meet the same contexts and the same noise.
+Rounds count from 0.  Neither changes the state, which threads share; what an answer has to know of
+its round besides the features, such as a label, is the integer ``hidden``, which no policy sees.
+Both draw as many random numbers whatever the arm, so that all policies of a study meet the same
+contexts and the same noise.
 """
 
 from __future__ import annotations
@@ -71,14 +73,22 @@ class ContextEnvironment(ABC):
 
 
 def finite_array(name: str, values: Any, shape: str) -> np.ndarray:
-    """``values`` as a read-only C-contiguous array of finite numbers with the axes that ``shape`` names, none of them empty."""
+    """``values`` as a read-only C-contiguous array of finite numbers with the axes that ``shape``
+    names, none of them empty.
+    """
     axes = shape.count(",") + 1
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be an array of numbers of shape ({shape}), got {values!r}", name) from None
+        raise ArgumentError(
+            f"{name} must be an array of numbers of shape ({shape}), got {values!r}", name
+        ) from None
     if array.ndim != axes or 0 in array.shape or not np.all(np.isfinite(array)):
-        raise ArgumentError(f"{name} must be an array of finite numbers of shape ({shape}), got shape {array.shape}", name)
+        raise ArgumentError(
+            f"{name} must be an array of finite numbers of shape ({shape}), got shape"
+            f" {array.shape}",
+            name,
+        )
     array.flags.writeable = False
     return array
 
@@ -130,11 +140,18 @@ class ContextTable(ContextEnvironment):
     kernels = ContextKernels(_show_table, _answer_table)
 
     def __init__(self, contexts: Any, rewards: Any, means: Any = None) -> None:
-        contexts, rewards = finite_array("contexts", contexts, "T, K, d"), finite_array("rewards", rewards, "T, K")
+        contexts, rewards = (
+            finite_array("contexts", contexts, "T, K, d"),
+            finite_array("rewards", rewards, "T, K"),
+        )
         means = rewards if means is None else finite_array("means", means, "T, K")
         for name, table in (("rewards", rewards), ("means", means)):
             if table.shape != contexts.shape[:2]:
-                raise ArgumentError(f"{name} must have shape {contexts.shape[:2]} as the contexts have, got {table.shape}", name)
+                raise ArgumentError(
+                    f"{name} must have shape {contexts.shape[:2]} as the contexts have, got"
+                    f" {table.shape}",
+                    name,
+                )
         self.horizon, self.n_arms, self.dimension = contexts.shape
         self.support = (float(rewards.min()), float(rewards.max()))
         self.context_bound = float(np.linalg.norm(contexts, axis=2).max())

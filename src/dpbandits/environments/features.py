@@ -12,7 +12,8 @@ _DENSE = 10**6  # entries up to which a matrix is simply written out
 
 
 def tfidf(counts: sparse.csr_array) -> sparse.csr_array:
-    """Counts of words times ln((1 + n) / (1 + n_w)) + 1, for n things of which n_w have the word; rows scaled to length 1.
+    """Counts of words times ln((1 + n) / (1 + n_w)) + 1, for n things of which n_w have the word;
+    rows scaled to length 1.
 
     A thing without words keeps a row of zeros.
     """
@@ -24,10 +25,11 @@ def tfidf(counts: sparse.csr_array) -> sparse.csr_array:
 
 
 def principal_features(matrix: sparse.csr_array, components: int) -> np.ndarray:
-    """The first principal components of the rows, divided by the length of the longest row, so that no row is longer than 1.
+    """The first principal components of the rows, divided by the length of the longest row, so that
+    no row is longer than 1.
 
-    Components are not standardised: lengths and angles in the leading directions stay as they are.  The sign of a component is such
-    that its largest coefficient is positive.
+    Components are not standardised: lengths and angles in the leading directions stay as they are.
+    The sign of a component is such that its largest coefficient is positive.
 
     Args:
         matrix: shape (n, m); it is not changed, and not filled in.
@@ -38,8 +40,14 @@ def principal_features(matrix: sparse.csr_array, components: int) -> np.ndarray:
     """
     dense = matrix.shape[0] * matrix.shape[1] <= _DENSE
     components = integer("components", components, 1, min(matrix.shape) - (not dense))
-    scores, axes = _dense_components(matrix.toarray(), components) if dense else _sparse_components(matrix, components)
-    scores = scores * np.where(axes[np.arange(components), np.abs(axes).argmax(axis=1)] < 0.0, -1.0, 1.0)
+    scores, axes = (
+        _dense_components(matrix.toarray(), components)
+        if dense
+        else _sparse_components(matrix, components)
+    )
+    scores = scores * np.where(
+        axes[np.arange(components), np.abs(axes).argmax(axis=1)] < 0.0, -1.0, 1.0
+    )
     longest = np.linalg.norm(scores, axis=1).max()
     return np.ascontiguousarray(scores / longest if longest > 0.0 else scores)
 
@@ -58,7 +66,8 @@ def _sparse_components(matrix: sparse.csr_array, components: int) -> tuple[np.nd
         rmatvec=lambda y: transposed @ y.ravel() - centre * y.sum(),
         dtype=np.float64,
     )
-    start = np.random.default_rng(0).standard_normal(min(matrix.shape))  # any start does; a fixed one gives the same digits again
+    # any start does; a fixed one gives the same digits again
+    start = np.random.default_rng(0).standard_normal(min(matrix.shape))
     left, values, axes = svds(centred, k=components, v0=start)
     falling = np.argsort(-values)
     return (left * values)[:, falling], axes[falling]

@@ -1,4 +1,6 @@
-"""Classification as a bandit: the features of a person come, a class is chosen, and the reward says whether it was right."""
+"""Classification as a bandit: the features of a person come, a class is chosen, and the reward says
+whether it was right.
+"""
 
 from __future__ import annotations
 
@@ -43,19 +45,23 @@ def _answer_person(state, t, view, hidden, arm, rng):
 
 
 class Classification(ContextEnvironment):
-    """Persons with features and a class; an arm is a class, and the reward is 1 where it is the person's, else 0.
+    """Persons with features and a class; an arm is a class, and the reward is 1 where it is the
+    person's, else 0.
 
-    Columns are standardised and replaced by their first principal components, which are divided by their root mean square length; then
-    comes a 1 for the intercept, and every row is divided by its length.  Arm a sees the row x at the a-th of K places, e_a ⊗ x, so that a
-    linear model has coefficients of its own for every class.  Its decision does not depend on the length of x.
+    Columns are standardised and replaced by their first principal components, which are divided by
+    their root mean square length; then comes a 1 for the intercept, and every row is divided by its
+    length.  Arm a sees the row x at the a-th of K places, e_a ⊗ x, so that a linear model has
+    coefficients of its own for every class.  Its decision does not depend on the length of x.
 
-    All this uses the features of everybody in advance, and no label: contexts are public here, rewards are not.
+    All this uses the features of everybody in advance, and no label: contexts are public here,
+        rewards are not.
 
     Args:
         features: shape (N, m).
         labels: the class of each person, shape (N,); 0 to K - 1, every class at least once.
         components: how many principal components are kept, at most min(N, m); None for all.
-        once: everybody comes once, in an order drawn by ``seed``, and the horizon is N; by default every round draws anyone.
+        once: everybody comes once, in an order drawn by ``seed``, and the horizon is N; by default
+            every round draws anyone.
         seed: of the order.
         names: of the classes.
 
@@ -79,19 +85,34 @@ class Classification(ContextEnvironment):
         seed: int = 0,
         names: Sequence[str] | None = None,
     ) -> None:
-        features, classes = finite_array("features", features, "N, m"), whole_numbers("labels", labels)
+        features, classes = (
+            finite_array("features", features, "N, m"),
+            whole_numbers("labels", labels),
+        )
         if classes.size != len(features):
-            raise ArgumentError(f"features and labels must be equally long, got {len(features)} and {classes.size}")
+            raise ArgumentError(
+                f"features and labels must be equally long, got {len(features)} and {classes.size}"
+            )
         if np.unique(classes).size != classes.max() + 1:
             raise ArgumentError(
-                f"labels must hold every class from 0 to {classes.max()}, got {np.unique(classes).tolist()}", "labels"
+                f"labels must hold every class from 0 to {classes.max()}, got"
+                f" {np.unique(classes).tolist()}",
+                "labels",
             )
         self.n_arms = int(classes.max()) + 1
-        self._names = [f"arm {a}" for a in range(self.n_arms)] if names is None else [str(name) for name in names]
+        self._names = (
+            [f"arm {a}" for a in range(self.n_arms)]
+            if names is None
+            else [str(name) for name in names]
+        )
         if len(self._names) != self.n_arms:
-            raise ArgumentError(f"names must hold {self.n_arms} names, one per class, got {self._names}", "names")
+            raise ArgumentError(
+                f"names must hold {self.n_arms} names, one per class, got {self._names}", "names"
+            )
         most = min(features.shape)
-        rows = _unit_rows(features, most if components is None else integer("components", components, 1, most))
+        rows = _unit_rows(
+            features, most if components is None else integer("components", components, 1, most)
+        )
         shuffled = np.random.default_rng(integer("seed", seed, 0)).permutation(len(rows))
         order = shuffled if flag("once", once) else shuffled[:0]
         self.horizon = len(rows) if once else None
@@ -106,7 +127,10 @@ class Classification(ContextEnvironment):
     def _arguments(self) -> str:
         rows, _, order = self.state
         once = ", once" if order.size else ""
-        return f"{len(rows)} persons, {self.n_arms} classes, dimension {self.dimension}{once}, content {content(*self.state)}"
+        return (
+            f"{len(rows)} persons, {self.n_arms} classes, dimension {self.dimension}{once}, content"
+            f" {content(*self.state)}"
+        )
 
 
 def _unit_rows(features: np.ndarray, components: int) -> np.ndarray:
@@ -123,12 +147,14 @@ def _unit_rows(features: np.ndarray, components: int) -> np.ndarray:
     return np.ascontiguousarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-def classification(name: str = "digits", *, components: int | None = 10, once: bool = False, seed: int = 0) -> Classification:
+def classification(
+    name: str = "digits", *, components: int | None = 10, once: bool = False, seed: int = 0
+) -> Classification:
     """A data set that comes with scikit-learn, as a bandit.
 
     Args:
-        name: ``"digits"``, 1,797 handwritten digits of 64 pixels, 10 classes; or ``"breast_cancer"``, 569 tumours with 30
-            measurements, malignant or benign.
+        name: ``"digits"``, 1,797 handwritten digits of 64 pixels, 10 classes; or
+            ``"breast_cancer"``, 569 tumours with 30 measurements, malignant or benign.
         components: as for ``Classification``.
         once: as for ``Classification``.
         seed: as for ``Classification``.
@@ -144,6 +170,10 @@ def classification(name: str = "digits", *, components: int | None = 10, once: b
     try:
         from sklearn import datasets
     except ImportError as error:
-        raise MissingExtra("classification needs scikit-learn: pip install 'dpbandits[datasets]'") from error
+        raise MissingExtra(
+            "classification needs scikit-learn: pip install 'dpbandits[datasets]'"
+        ) from error
     data = datasets.load_digits() if name == "digits" else datasets.load_breast_cancer()
-    return Classification(data.data, data.target, components=components, once=once, seed=seed, names=data.target_names)
+    return Classification(
+        data.data, data.target, components=components, once=once, seed=seed, names=data.target_names
+    )

@@ -1,7 +1,9 @@
-"""Rewards whose means are linear in features: fixed arms, and fresh Gaussian contexts in every round (Azize & Basu, 2024, section 7).
+"""Rewards whose means are linear in features: fixed arms, and fresh Gaussian contexts in every
+round (Azize & Basu, 2024, section 7).
 
-A reward of an arm with features x is either ``"gaussian"``, <theta, x> plus normal noise, which no range holds, or ``"bounded"``:
-1 or -1 with the mean <theta, x>, which a policy can keep private without clipping anything.
+A reward of an arm with features x is either ``"gaussian"``, <theta, x> plus normal noise, which no
+range holds, or ``"bounded"``: 1 or -1 with the mean <theta, x>, which a policy can keep private
+without clipping anything.
 """
 
 from __future__ import annotations
@@ -40,13 +42,20 @@ def unit_vectors(count: int, dimension: int, rng: np.random.Generator) -> np.nda
 
 
 def linear_means(name: str, features: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """<theta, x> of every row x, or an error that says which shapes do not fit, or that a product is too large for a float."""
+    """<theta, x> of every row x, or an error that says which shapes do not fit, or that a product
+    is too large for a float.
+    """
     if features.shape[1] != theta.size:
-        raise ArgumentError(f"theta must have shape ({features.shape[1]},) as the {name} have, got ({theta.size},)", "theta")
+        raise ArgumentError(
+            f"theta must have shape ({features.shape[1]},) as the {name} have, got ({theta.size},)",
+            "theta",
+        )
     with np.errstate(over="ignore", invalid="ignore"):
         means = features @ theta
     if not np.all(np.isfinite(means)):
-        raise ArgumentError(f"{name} must have finite inner products with theta, got {means.tolist()}", name)
+        raise ArgumentError(
+            f"{name} must have finite inner products with theta, got {means.tolist()}", name
+        )
     return means
 
 
@@ -67,20 +76,23 @@ def _draw_linear(state, arm, start, n, rng):
 
 
 class LinearArms(ArmsEnvironment):
-    """Arms that never change, with mean rewards <theta, a>; the sum of n rounds is one normal or one binomial draw.
+    """Arms that never change, with mean rewards <theta, a>; the sum of n rounds is one normal or
+    one binomial draw.
 
     Args:
         arms: the features of the arms, shape (K, d).
         theta: the parameter, shape (d,).
         std: of the noise; used by Gaussian rewards only.
-        rewards: ``"gaussian"``, normal noise around the mean and no bounds; or ``"bounded"``, 1 or -1.
+        rewards: ``"gaussian"``, normal noise around the mean and no bounds; or ``"bounded"``, 1 or
+            -1.
 
     Attributes:
         features: shape (K, d).
         parameter: theta, shape (d,).
 
     Raises:
-        ArgumentError: shapes that do not fit, numbers that are not finite, or a mean outside [-1, 1] with bounded rewards.
+        ArgumentError: shapes that do not fit, numbers that are not finite, or a mean outside [-1,
+            1] with bounded rewards.
 
     >>> LinearArms([[1.0, 0.0], [0.6, 0.8]], [0.5, 0.5]).means().tolist()
     [0.5, 0.7]
@@ -88,26 +100,46 @@ class LinearArms(ArmsEnvironment):
 
     kernels = ArmsKernels(_draw_linear, stationary_regret)
 
-    def __init__(self, arms: Any, theta: Any, *, std: float = 1.0, rewards: str = "gaussian") -> None:
-        self.features, self.parameter = finite_array("arms", arms, "K, d"), finite_array("theta", theta, "d")
-        self.std, self.rewards = real("std", std, 0.0, strict=True), choice("rewards", rewards, REWARDS)
+    def __init__(
+        self, arms: Any, theta: Any, *, std: float = 1.0, rewards: str = "gaussian"
+    ) -> None:
+        self.features, self.parameter = (
+            finite_array("arms", arms, "K, d"),
+            finite_array("theta", theta, "d"),
+        )
+        self.std, self.rewards = (
+            real("std", std, 0.0, strict=True),
+            choice("rewards", rewards, REWARDS),
+        )
         self.n_arms = len(self.features)
         self.support = support_of(self.rewards)
         self._means = linear_means("arms", self.features, self.parameter)
         if self.rewards == "bounded":
             self._means = _within_one(self._means)
         self._means.flags.writeable = False
-        self.state = LinearArmsState(self._means, self._means.max() - self._means, self.std, self.rewards == "bounded")
+        self.state = LinearArmsState(
+            self._means, self._means.max() - self._means, self.std, self.rewards == "bounded"
+        )
 
     @classmethod
-    def on_sphere(cls, n_arms: int, dimension: int, *, seed: int = 0, std: float = 1.0, rewards: str = "gaussian") -> LinearArms:
+    def on_sphere(
+        cls,
+        n_arms: int,
+        dimension: int,
+        *,
+        seed: int = 0,
+        std: float = 1.0,
+        rewards: str = "gaussian",
+    ) -> LinearArms:
         """Arms and theta uniform on the unit sphere; published figures have 10 arms in dimension 3.
 
         >>> LinearArms.on_sphere(10, 3, seed=1).features.shape
         (10, 3)
         """
         n_arms, dimension = integer("n_arms", n_arms, 1), integer("dimension", dimension, 1)
-        vectors = unit_vectors(n_arms + 1, dimension, np.random.default_rng(integer("seed", seed, 0)))
+        vectors = unit_vectors(
+            n_arms + 1, dimension, np.random.default_rng(integer("seed", seed, 0))
+        )
         return cls(vectors[1:], vectors[0], std=std, rewards=rewards)
 
     @property
@@ -119,12 +151,19 @@ class LinearArms(ArmsEnvironment):
 
     def _arguments(self) -> str:
         shape = f"{self.n_arms} arms, dimension {self.parameter.size}"
-        return f"{shape}, {spread(self.rewards, self.std)}, content {content(self.features, self.parameter)}"
+        return (
+            f"{shape}, {spread(self.rewards, self.std)}, content"
+            f" {content(self.features, self.parameter)}"
+        )
 
 
 def _within_one(means: np.ndarray) -> np.ndarray:
     if np.abs(means).max() > 1.0 + _ROUNDING:
-        raise ArgumentError(f"arms must have means <theta, a> in [-1, 1] when rewards='bounded', got {means.tolist()}", "arms")
+        raise ArgumentError(
+            "arms must have means <theta, a> in [-1, 1] when rewards='bounded', got"
+            f" {means.tolist()}",
+            "arms",
+        )
     return np.clip(means, -1.0, 1.0)
 
 
@@ -141,7 +180,9 @@ def linear_mean(state, view, arm):
 
 @kernel
 def _best_mean(state, view):
-    """The highest mean reward; four arms at a time, because the sum of one has to wait for each of its terms."""
+    """The highest mean reward; four arms at a time, because the sum of one has to wait for each of
+    its terms.
+    """
     n_arms, d = view.shape
     rest = n_arms % 4
     best = -np.inf
@@ -184,7 +225,8 @@ def _project(view):
         square = 0.0
         for i in range(view.shape[1]):
             square += view[a, i] * view[a, i]
-        scale = 1.0 / math.sqrt(max(square, 1.0))  # to branch on the length would cost more: it is guessed wrongly half the time
+        # to branch on the length would cost more: it is guessed wrongly half the time
+        scale = 1.0 / math.sqrt(max(square, 1.0))
         for i in range(view.shape[1]):
             view[a, i] *= scale
 
@@ -198,10 +240,12 @@ def _show_gaussian(state, t, view, rng):
 
 
 class GaussianContexts(ContextEnvironment):
-    """Fresh features for every arm in every round, all coordinates independent N(mean, variance); rewards linear in them.
+    """Fresh features for every arm in every round, all coordinates independent N(mean, variance);
+    rewards linear in them.
 
-    Regret is counted by the means that rewards really have: <theta, x>, or with ``rewards="bounded"`` the nearest number in [-1, 1],
-    since the mean of a reward in {-1, 1} can be no other.  So bounded rewards are linear in the features where |<theta, x>| <= 1, which
+    Regret is counted by the means that rewards really have: <theta, x>, or with
+    ``rewards="bounded"`` the nearest number in [-1, 1], since the mean of a reward in {-1, 1} can
+    be no other.  So bounded rewards are linear in the features where |<theta, x>| <= 1, which
     ``project=True`` ensures for theta on the unit sphere.
 
     Args:
@@ -210,8 +254,10 @@ class GaussianContexts(ContextEnvironment):
         mean: of every coordinate of the features; by default 1 / sqrt(d).
         variance: of every coordinate of the features.
         std: of the noise; used by Gaussian rewards only.
-        rewards: ``"gaussian"``, normal noise around the mean and no bounds; or ``"bounded"``, 1 or -1.
-        project: scale features longer than 1 to length 1, so that a guarantee for contexts in the unit ball holds.
+        rewards: ``"gaussian"``, normal noise around the mean and no bounds; or ``"bounded"``, 1 or
+            -1.
+        project: scale features longer than 1 to length 1, so that a guarantee for contexts in the
+            unit ball holds.
 
     Raises:
         ArgumentError: an argument is outside its range.
@@ -234,19 +280,34 @@ class GaussianContexts(ContextEnvironment):
         rewards: str = "gaussian",
         project: bool = False,
     ) -> None:
-        self.n_arms, self.parameter = integer("n_arms", n_arms, 1), finite_array("theta", theta, "d")
+        self.n_arms, self.parameter = (
+            integer("n_arms", n_arms, 1),
+            finite_array("theta", theta, "d"),
+        )
         self.dimension = self.parameter.size
-        self.mean = 1.0 / math.sqrt(self.dimension) if mean is None else real("mean", mean, -1e6, 1e6)
-        self.variance, self.std = real("variance", variance, 0.0, 1e12), real("std", std, 0.0, strict=True)
+        self.mean = (
+            1.0 / math.sqrt(self.dimension) if mean is None else real("mean", mean, -1e6, 1e6)
+        )
+        self.variance, self.std = (
+            real("variance", variance, 0.0, 1e12),
+            real("std", std, 0.0, strict=True),
+        )
         self.rewards, self.project = choice("rewards", rewards, REWARDS), flag("project", project)
         self.support = support_of(self.rewards)
         self.context_bound = 1.0 if self.project else math.inf
         self.state = GaussianContextsState(
-            self.parameter, self.mean, math.sqrt(self.variance), self.project, self.std, self.rewards == "bounded"
+            self.parameter,
+            self.mean,
+            math.sqrt(self.variance),
+            self.project,
+            self.std,
+            self.rewards == "bounded",
         )
 
     @classmethod
-    def on_sphere(cls, n_arms: int, dimension: int, *, seed: int = 0, **options: Any) -> GaussianContexts:
+    def on_sphere(
+        cls, n_arms: int, dimension: int, *, seed: int = 0, **options: Any
+    ) -> GaussianContexts:
         """Theta uniform on the unit sphere; ``options`` as for the class.
 
         >>> GaussianContexts.on_sphere(10, 3, seed=1).dimension
@@ -257,7 +318,11 @@ class GaussianContexts(ContextEnvironment):
 
     def _arguments(self) -> str:
         features = (
-            f"{self.n_arms} arms, dimension {self.dimension}, mean={shortest(self.mean)}, variance={shortest(self.variance)}"
+            f"{self.n_arms} arms, dimension {self.dimension}, mean={shortest(self.mean)},"
+            f" variance={shortest(self.variance)}"
         )
         projected = ", project=True" if self.project else ""
-        return f"{features}{projected}, {spread(self.rewards, self.std)}, content {content(self.parameter)}"
+        return (
+            f"{features}{projected}, {spread(self.rewards, self.std)}, content"
+            f" {content(self.parameter)}"
+        )

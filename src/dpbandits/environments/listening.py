@@ -1,4 +1,6 @@
-"""Last.fm: who listened to which artists, and how artists were tagged (HetRec 2011; Cantador, Brusilovsky & Kuflik, 2011)."""
+"""Last.fm: who listened to which artists, and how artists were tagged (HetRec 2011; Cantador,
+Brusilovsky & Kuflik, 2011).
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,9 @@ _FILES = {
 }
 
 _INSTRUCTIONS = (
-    "The data set is named hetrec2011-lastfm-2k: the Last.fm part of HetRec 2011, which GroupLens, a research group of the University "
-    "of Minnesota, offers on its website for non-commercial use.  Unpack it and name the folder with these files."
+    "The data set is named hetrec2011-lastfm-2k: the Last.fm part of HetRec 2011, which GroupLens,"
+    " a research group of the University of Minnesota, offers on its website for non-commercial"
+    " use.  Unpack it and name the folder with these files."
 )
 
 
@@ -34,9 +37,11 @@ class LastFM:
 
     Attributes:
         artists: ``id``, ``name``, ``url``, ``pictureURL``; 17,632 rows.
-        listening: ``userID``, ``artistID``, ``weight`` (how often she listened); 92,834 rows of 1,892 users.
+        listening: ``userID``, ``artistID``, ``weight`` (how often she listened); 92,834 rows of
+            1,892 users.
         tags: ``tagID``, ``tagValue``; 11,946 rows.
-        assignments: ``userID``, ``artistID``, ``tagID``, ``day``, ``month``, ``year``; 186,479 rows, some on artists that are not listed.
+        assignments: ``userID``, ``artistID``, ``tagID``, ``day``, ``month``, ``year``; 186,479
+            rows, some on artists that are not listed.
     """
 
     artists: pd.DataFrame
@@ -45,10 +50,12 @@ class LastFM:
     assignments: pd.DataFrame
 
     def features(self, components: int = 25) -> np.ndarray:
-        """The features of every artist, shape (artists, components), rows as in ``artists``; none is longer than 1.
+        """The features of every artist, shape (artists, components), rows as in ``artists``; none
+        is longer than 1.
 
-        The words of an artist are her tags, each as often as it was assigned: TF-IDF, then principal components, all divided by the
-        length of the longest row.  Artists without tags share one row.
+        The words of an artist are her tags, each as often as it was assigned: TF-IDF, then
+        principal components, all divided by the length of the longest row.  Artists without tags
+        share one row.
         """
         artists, tags = pd.Index(self.artists["id"]), pd.Index(self.tags["tagID"])
         rows = artists.get_indexer(self.assignments["artistID"])
@@ -56,28 +63,42 @@ class LastFM:
         columns = tags.get_indexer(self.assignments["tagID"])[listed]
         ones = np.ones(listed.sum())
         return principal_features(
-            tfidf(sparse.csr_array((ones, (rows[listed], columns)), shape=(len(artists), len(tags)))), components
+            tfidf(
+                sparse.csr_array((ones, (rows[listed], columns)), shape=(len(artists), len(tags)))
+            ),
+            components,
         )
 
     def environment(self, *, components: int = 25, per_round: int = 25) -> Recommendations:
-        """In every round a user, an artist that she listened to and others that she did not; reward 1 for the one she listened to."""
+        """In every round a user, an artist that she listened to and others that she did not; reward
+        1 for the one she listened to.
+        """
         users, _ = pd.factorize(self.listening["userID"])
         items = pd.Index(self.artists["id"]).get_indexer(self.listening["artistID"])
         return Recommendations(self.features(components), users, items, per_round=per_round)
 
     def reward_table(self, *, artists: int = 20) -> RewardTable:
-        """Artists as arms and visits as rounds, in the order of time: reward 1 for every artist whom the visitor listens to.
+        """Artists as arms and visits as rounds, in the order of time: reward 1 for every artist
+        whom the visitor listens to.
 
-        A visit is a user on a date on which she tagged anything.  Most dates are the first of a month; within a date visits are in the
-        order of the file, which is that of users.  Whom she listens to has no date, so that it is the visitors who change.
+        A visit is a user on a date on which she tagged anything.  Most dates are the first of a
+        month; within a date visits are in the order of the file, which is that of users.  Whom she
+        listens to has no date, so that it is the visitors who change.
 
         Args:
-            artists: how many of those with most listeners; for equal numbers those whose identifier is smaller.
+            artists: how many of those with most listeners; for equal numbers those whose identifier
+                is smaller.
         """
-        counts = self.listening.groupby("artistID")["userID"].nunique().sort_values(ascending=False, kind="stable")
+        counts = (
+            self.listening.groupby("artistID")["userID"]
+            .nunique()
+            .sort_values(ascending=False, kind="stable")
+        )
         chosen = counts.index[: integer("artists", artists, 1, len(counts))]
         dates = ["year", "month", "day"]
-        visits = self.assignments.drop_duplicates(["userID", *dates]).sort_values(dates, kind="stable")
+        visits = self.assignments.drop_duplicates(["userID", *dates]).sort_values(
+            dates, kind="stable"
+        )
         pairs = self.listening[self.listening["artistID"].isin(chosen)]
         listens = pd.crosstab(pairs["userID"], pairs["artistID"]) > 0
         rewards = listens.reindex(index=visits["userID"], columns=chosen, fill_value=False)
@@ -85,7 +106,10 @@ class LastFM:
         return RewardTable(rewards, arm_names=names[chosen].tolist(), name="Last.fm artists")
 
     def __repr__(self) -> str:
-        people = f"{self.listening['userID'].nunique()} users, {len(self.artists)} artists, {len(self.listening)} listening rows"
+        people = (
+            f"{self.listening['userID'].nunique()} users, {len(self.artists)} artists,"
+            f" {len(self.listening)} listening rows"
+        )
         return f"LastFM({people}, {len(self.assignments)} tag assignments, {len(self.tags)} tags)"
 
 
@@ -93,7 +117,8 @@ def lastfm(folder: str | os.PathLike[str], *, check: bool = True) -> LastFM:
     """The Last.fm data from the published files; ``docs/data.md`` says how to get them.
 
     Args:
-        folder: holds ``artists.dat``, ``tags.dat``, ``user_artists.dat`` and ``user_taggedartists.dat``.
+        folder: holds ``artists.dat``, ``tags.dat``, ``user_artists.dat`` and
+            ``user_taggedartists.dat``.
         check: refuse files that are not, byte for byte, the published ones.
 
     Raises:
@@ -108,11 +133,21 @@ def lastfm(folder: str | os.PathLike[str], *, check: bool = True) -> LastFM:
     about = {"id": int, "name": str, "url": str, "pictureURL": str}
     artists = table("artists.dat", files["artists.dat"], about, separator="\t", header=True)
     words = {"tagID": int, "tagValue": str}
-    tags = table("tags.dat", files["tags.dat"], words, separator="\t", header=True, encoding="latin-1")
+    tags = table(
+        "tags.dat", files["tags.dat"], words, separator="\t", header=True, encoding="latin-1"
+    )
     counts = dict.fromkeys(("userID", "artistID", "weight"), int)
-    listening = table("user_artists.dat", files["user_artists.dat"], counts, separator="\t", header=True)
+    listening = table(
+        "user_artists.dat", files["user_artists.dat"], counts, separator="\t", header=True
+    )
     tagging = dict.fromkeys(("userID", "artistID", "tagID", "day", "month", "year"), int)
-    assignments = table("user_taggedartists.dat", files["user_taggedartists.dat"], tagging, separator="\t", header=True)
+    assignments = table(
+        "user_taggedartists.dat",
+        files["user_taggedartists.dat"],
+        tagging,
+        separator="\t",
+        header=True,
+    )
     require_known("user_artists.dat", listening["artistID"], artists["id"], "artists.dat")
     require_known("user_taggedartists.dat", assignments["tagID"], tags["tagID"], "tags.dat")
     return LastFM(artists, listening, tags, assignments)

@@ -15,10 +15,12 @@ _CLEARLY_UNEVEN = 1e-6
 
 
 class LoggedTrial:
-    """The records of an experiment that gave every person one of K arms uniformly at random, for ``dpbandits.replay``.
+    """The records of an experiment that gave every person one of K arms uniformly at random, for
+    ``dpbandits.replay``.
 
-    Replay needs that the arm of a person is drawn from all arms alike, whoever the person is and whatever came before.  The log
-    can only show whether the arms are about equally frequent: a log that is clearly not (chi-square test at 1e-6) is refused.
+    Replay needs that the arm of a person is drawn from all arms alike, whoever the person is and
+    whatever came before.  The log can only show whether the arms are about equally frequent: a log
+    that is clearly not (chi-square test at 1e-6) is refused.
 
     Args:
         arms: which arm each person got, shape (N,); 0 to K - 1, every arm at least once.
@@ -32,7 +34,8 @@ class LoggedTrial:
         arm_names: what the arms are called.
 
     Raises:
-        ArgumentError: the two differ in length, an arm is missing, a reward is not finite, or the allocation is not uniform.
+        ArgumentError: the two differ in length, an arm is missing, a reward is not finite, or the
+            allocation is not uniform.
 
     >>> trial = LoggedTrial([0, 1, 1, 0], [1.0, 0.0, 1.0, 1.0])
     >>> trial.means().tolist(), trial.mean()
@@ -42,15 +45,23 @@ class LoggedTrial:
     def __init__(self, arms: Any, rewards: Any) -> None:
         self.arms, self.rewards = _arms(arms), vector("rewards", rewards)
         if self.arms.size != self.rewards.size:
-            raise ArgumentError(f"arms and rewards must be equally long, got {self.arms.size} and {self.rewards.size}")
+            raise ArgumentError(
+                f"arms and rewards must be equally long, got {self.arms.size} and"
+                f" {self.rewards.size}"
+            )
         self.counts = np.bincount(self.arms)
         self.n_arms = self.counts.size
         if not self.counts.all():
             raise ArgumentError(
-                f"arms must hold every arm from 0 to {self.n_arms - 1}, got counts {self.counts.tolist()}", "arms"
+                f"arms must hold every arm from 0 to {self.n_arms - 1}, got counts"
+                f" {self.counts.tolist()}",
+                "arms",
             )
         if self.n_arms > 1 and chisquare(self.counts).pvalue < _CLEARLY_UNEVEN:
-            raise ArgumentError(f"arms must have been given uniformly at random, got counts {self.counts.tolist()}", "arms")
+            raise ArgumentError(
+                f"arms must have been given uniformly at random, got counts {self.counts.tolist()}",
+                "arms",
+            )
 
     def __len__(self) -> int:
         return self.arms.size
@@ -73,10 +84,12 @@ class LoggedTrial:
         return float(self.rewards.mean())
 
     def reward_table(self) -> RewardTable:
-        """A table whose t-th row holds the reward of the t-th record of every arm; shape (smallest count, K).
+        """A table whose t-th row holds the reward of the t-th record of every arm; shape (smallest
+        count, K).
 
-        For policies that play against fixed tables.  Each number is real and each arm's are in their order, but a row is K persons and
-        not one person under K arms, whom no trial can show; and records beyond the smallest count are left out.
+        For policies that play against fixed tables.  Each number is real and each arm's are in
+        their order, but a row is K persons and not one person under K arms, whom no trial can show;
+        and records beyond the smallest count are left out.
 
         >>> LoggedTrial([0, 1, 1, 0, 1], [1.0, 0.0, 1.0, 1.0, 1.0]).reward_table().means().tolist()
         [1.0, 0.5]
@@ -91,10 +104,20 @@ class LoggedTrial:
 
 def _arms(values: Any) -> np.ndarray:
     array = np.asarray(values)
-    if array.ndim != 1 or array.size == 0 or not np.issubdtype(array.dtype, np.integer) or array.min() < 0:
-        raise ArgumentError(f"arms must be a list of at least one arm number from 0, got {values!r}", "arms")
-    if array.max() >= array.size:  # and so would some arm be missing; said here because counting would fill the memory
-        raise ArgumentError(f"arms must hold every arm from 0 to {array.max()}, got {array.size} records", "arms")
+    if (
+        array.ndim != 1
+        or array.size == 0
+        or not np.issubdtype(array.dtype, np.integer)
+        or array.min() < 0
+    ):
+        raise ArgumentError(
+            f"arms must be a list of at least one arm number from 0, got {values!r}", "arms"
+        )
+    # and so would some arm be missing; said here because counting would fill the memory
+    if array.max() >= array.size:
+        raise ArgumentError(
+            f"arms must hold every arm from 0 to {array.max()}, got {array.size} records", "arms"
+        )
     arms = array.astype(np.int64)
     arms.flags.writeable = False
     return arms

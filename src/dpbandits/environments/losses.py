@@ -1,8 +1,10 @@
-"""Rewards that follow no law: means that are fixed in advance and change over time, without a table of T x K numbers.
+"""Rewards that follow no law: means that are fixed in advance and change over time, without a table
+of T x K numbers.
 
-Sums of means over any window come from a closed form, or from prefix sums over the few pieces in which nothing changes.  Regret is
-against the best fixed arm in hindsight: the arm of the largest sum of means over all of ``horizon``.  A window may have negative
-regret, since that arm need not be the best one there.  For losses read 1 - reward.
+Sums of means over any window come from a closed form, or from prefix sums over the few pieces in
+which nothing changes.  Regret is against the best fixed arm in hindsight: the arm of the largest
+sum of means over all of ``horizon``.  A window may have negative regret, since that arm need not be
+the best one there.  For losses read 1 - reward.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from ..kernel import kernel
 from ..validation import flag, integer, real, shortest
 from .base import ArmsEnvironment, ArmsKernels, vector
 
-# Piecewise constant means -------------------------------------------------------------------------------------------------
+# Piecewise constant means --------------------------------------------------------------------
 
 
 class PiecewiseState(NamedTuple):
@@ -77,7 +79,8 @@ def _piecewise_regret(state, arm, start, n):
 
 
 class Piecewise(ArmsEnvironment):
-    """Means that are constant over pieces of time; sums over a window are one binomial draw per piece that it meets.
+    """Means that are constant over pieces of time; sums over a window are one binomial draw per
+    piece that it meets.
 
     Args:
         means: shape (S, K), in [0, 1]: one row per piece.
@@ -99,12 +102,20 @@ class Piecewise(ArmsEnvironment):
         try:
             rows = np.array(means, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ArgumentError(f"means must be a table (pieces, arms) of numbers in [0, 1], got {means!r}", "means") from None
+            raise ArgumentError(
+                f"means must be a table (pieces, arms) of numbers in [0, 1], got {means!r}", "means"
+            ) from None
         if rows.ndim != 2 or 0 in rows.shape or not np.all((rows >= 0.0) & (rows <= 1.0)):
-            raise ArgumentError(f"means must be a table (pieces, arms) of numbers in [0, 1], got {rows.tolist()}", "means")
+            raise ArgumentError(
+                f"means must be a table (pieces, arms) of numbers in [0, 1], got {rows.tolist()}",
+                "means",
+            )
         first = vector("starts", starts, 0, self.horizon - 1).astype(np.int64)
         if first.size != len(rows) or first[0] != 0 or not np.all(np.diff(first) > 0):
-            raise ArgumentError(f"starts must hold {len(rows)} increasing rounds from 0, got {first.tolist()}", "starts")
+            raise ArgumentError(
+                f"starts must hold {len(rows)} increasing rounds from 0, got {first.tolist()}",
+                "starts",
+            )
         bounds = np.append(first, self.horizon)
         sums = np.cumsum(rows * np.diff(bounds)[:, None], axis=0)
         self.n_arms, self.support = rows.shape[1], (0.0, 1.0)
@@ -143,7 +154,16 @@ class SwitchingBest(Piecewise):
     [0.48, 0.4, 0.52]
     """
 
-    def __init__(self, n_arms: int, *, best: Any, switches: Any, horizon: int, gap: float = 0.2, random: bool = True) -> None:
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        best: Any,
+        switches: Any,
+        horizon: int,
+        gap: float = 0.2,
+        random: bool = True,
+    ) -> None:
         k, gap = integer("n_arms", n_arms, 1, 10**6), real("gap", gap, 0.0, 1.0)
         arms = [integer(f"best[{i}]", arm, 0, k - 1) for i, arm in enumerate(best)]
         means = np.full((len(arms), k), (1.0 - gap) / 2.0)
@@ -152,10 +172,12 @@ class SwitchingBest(Piecewise):
 
 
 class LateTurn(Piecewise):
-    """The instance of a lower bound for two arms (Faster Rates for Private Adversarial Bandits, Lemma 15), which draws nothing.
+    """The instance of a lower bound for two arms (Faster Rates for Private Adversarial Bandits,
+    Lemma 15), which draws nothing.
 
-    Arm 0 always loses 1/2.  Arm 1 loses 1 until round ``turn``, and nothing from then on; with ``turn`` = ``horizon`` it never turns.
-    An algorithm that has left arm 1 has to come back, and privacy makes it slow to notice.
+    Arm 0 always loses 1/2.  Arm 1 loses 1 until round ``turn``, and nothing from then on; with
+    ``turn`` = ``horizon`` it never turns. An algorithm that has left arm 1 has to come back, and
+    privacy makes it slow to notice.
 
     >>> LateTurn(horizon=1000, turn=100).means().tolist()
     [0.5, 0.9]
@@ -170,7 +192,7 @@ class LateTurn(Piecewise):
             super().__init__([[0.5, 0.0], [0.5, 1.0]], [0, turn], horizon=horizon, random=False)
 
 
-# Sine waves ---------------------------------------------------------------------------------------------------------------
+# Sine waves ----------------------------------------------------------------------------------
 
 
 class SineState(NamedTuple):
@@ -186,7 +208,9 @@ class SineState(NamedTuple):
 
 @kernel
 def _sine_sum(state, arm, start, n):
-    """sum of sin(a + b t) over n rounds = sin(a' + b (n - 1) / 2) sin(b n / 2) / sin(b / 2), a' the angle of the first."""
+    """sum of sin(a + b t) over n rounds = sin(a' + b (n - 1) / 2) sin(b n / 2) / sin(b / 2), a' the
+    angle of the first.
+    """
     half = np.pi / state.period[0]
     # Whole periods are taken out first, so that late rounds lose no digits.
     angle = 2.0 * np.pi * ((start % state.period[0]) / state.period[0] + state.phases[arm])
@@ -213,10 +237,12 @@ def _sine_regret(state, arm, start, n):
 
 
 class SineDrift(ArmsEnvironment):
-    """Means that swing around their centres, every arm's at its own time: the best arm of the moment keeps changing.
+    """Means that swing around their centres, every arm's at its own time: the best arm of the
+    moment keeps changing.
 
-    In round t, arm a has mean ``centres[a] + amplitude sin(2 pi (t / period + a / K))``.  With ``random`` = False the rewards are
-    the means, and a window costs the same whatever its length; rewards 0 or 1 are drawn round by round.
+    In round t, arm a has mean ``centres[a] + amplitude sin(2 pi (t / period + a / K))``.  With
+    ``random`` = False the rewards are the means, and a window costs the same whatever its length;
+    rewards 0 or 1 are drawn round by round.
 
     Args:
         centres: shape (K,); they lie at least ``amplitude`` inside [0, 1].
@@ -234,7 +260,9 @@ class SineDrift(ArmsEnvironment):
 
     kernels = ArmsKernels(_draw_sine, _sine_regret)
 
-    def __init__(self, centres: Any, *, amplitude: float, period: int, horizon: int, random: bool = True) -> None:
+    def __init__(
+        self, centres: Any, *, amplitude: float, period: int, horizon: int, random: bool = True
+    ) -> None:
         amplitude = real("amplitude", amplitude, 0.0, 0.5)
         inside = vector("centres", centres, amplitude, 1.0 - amplitude)
         self.horizon: int = integer("horizon", horizon, 1)
@@ -256,11 +284,14 @@ class SineDrift(ArmsEnvironment):
 
     def _arguments(self) -> str:
         state = self.state
-        swing = f"amplitude={shortest(state.amplitude[0])}, period={state.period[0]}, horizon={self.horizon}"
+        swing = (
+            f"amplitude={shortest(state.amplitude[0])}, period={state.period[0]},"
+            f" horizon={self.horizon}"
+        )
         return f"{', '.join(map(shortest, state.centres))}; {swing}, random={bool(state.random[0])}"
 
 
-# Files larger than memory -------------------------------------------------------------------------------------------------
+# Files larger than memory --------------------------------------------------------------------
 
 _BLOCK = 1024  # rows between two prefix sums that are kept in memory
 
@@ -301,10 +332,12 @@ def _file_regret(state, arm, start, n):
 
 
 class RewardFile(ArmsEnvironment):
-    """A fixed table of potential rewards in a ``.npy`` file, shape (T, K), which may be larger than memory.
+    """A fixed table of potential rewards in a ``.npy`` file, shape (T, K), which may be larger than
+    memory.
 
-    The file is read once when the environment is made; from then on one row of sums for every 1,024 rows is in memory, and a window
-    reads at most 2,048 rows.  The file must not change meanwhile.  Regret is against the best column.
+    The file is read once when the environment is made; from then on one row of sums for every 1,024
+    rows is in memory, and a window reads at most 2,048 rows.  The file must not change meanwhile.
+    Regret is against the best column.
 
     Args:
         path: of a file that ``numpy.save`` wrote, of real numbers or truth values.
@@ -325,12 +358,24 @@ class RewardFile(ArmsEnvironment):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         try:
-            # "c" maps the file for reading with pages that could be written in memory, which is what compiled code expects.
+            # "c" maps the file for reading with pages that could be written in memory, which is
+            # what compiled code expects.
             rows = np.asarray(np.load(self.path, mmap_mode="c", allow_pickle=False))
         except ValueError as error:
-            raise ArgumentError(f"path must name a .npy file of numbers, got {str(path)!r}", "path") from error
-        if rows.ndim != 2 or 0 in rows.shape or rows.dtype.kind not in "biuf" or not rows.dtype.isnative:
-            raise ArgumentError(f"path must name a table (rounds, arms) of real numbers, got {rows.dtype} {rows.shape}", "path")
+            raise ArgumentError(
+                f"path must name a .npy file of numbers, got {str(path)!r}", "path"
+            ) from error
+        if (
+            rows.ndim != 2
+            or 0 in rows.shape
+            or rows.dtype.kind not in "biuf"
+            or not rows.dtype.isnative
+        ):
+            raise ArgumentError(
+                f"path must name a table (rounds, arms) of real numbers, got {rows.dtype}"
+                f" {rows.shape}",
+                "path",
+            )
         self.horizon, self.n_arms = rows.shape
         sums, low, high = np.zeros((-(-len(rows) // _BLOCK) + 1, self.n_arms)), np.inf, -np.inf
         digest = sha256()
@@ -340,7 +385,10 @@ class RewardFile(ArmsEnvironment):
             low, high = min(low, float(block.min())), max(high, float(block.max()))
             sums[b + 1] = sums[b] + block.sum(axis=0, dtype=np.float64)
         if not np.all(np.isfinite(sums)) or not np.isfinite(high - low):
-            raise ArgumentError(f"path must name a table of finite numbers with finite sums, got {str(path)!r}", "path")
+            raise ArgumentError(
+                f"path must name a table of finite numbers with finite sums, got {str(path)!r}",
+                "path",
+            )
         self.support = (low, high)
         self.state = FileState(rows, sums, np.array([int(sums[-1].argmax())]))
         self._digest = digest.hexdigest()[:8]

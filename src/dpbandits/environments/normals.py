@@ -1,8 +1,9 @@
 """Normal numbers by the hundred, for an environment where drawing them is most of the work.
 
-A generator of NumPy is called through a pointer for every number, which takes as long as the rest of drawing it.  ``fill_normal``
-asks it for a state of xoshiro256++ (Blackman & Vigna 2021) once, and draws from that inside the compiled loop, by the ziggurat method
-(Marsaglia & Tsang 2000; Doornik 2005).  It is for worlds: noise that protects people is not drawn here.
+A generator of NumPy is called through a pointer for every number, which takes as long as the rest
+of drawing it.  ``fill_normal`` asks it for a state of xoshiro256++ (Blackman & Vigna 2021) once,
+and draws from that inside the compiled loop, by the ziggurat method (Marsaglia & Tsang 2000;
+Doornik 2005).  It is for worlds: noise that protects people is not drawn here.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ import numpy as np
 
 from ..kernel import inlined, kernel
 
-_TAIL = 3.6541528853610088  # where the tail begins, so that 256 layers have the same area as the tail with the block below it
+# Where the tail begins, so that 256 layers have the same area as the tail with the block below it.
+_TAIL = 3.6541528853610088
 
 
 def _edges() -> np.ndarray:
-    """Right ends of the layers, (257,), from below: the first is that of a block as large as the lowest layer with its tail."""
+    """Right ends of the layers, (257,), from below: the first is that of a block as large as the
+    lowest layer with its tail.
+    """
     tail = math.sqrt(math.pi / 2.0) * math.erfc(_TAIL / math.sqrt(2.0))
     area = _TAIL * math.exp(-0.5 * _TAIL**2) + tail
     edges = [area / math.exp(-0.5 * _TAIL**2), _TAIL]
@@ -29,9 +33,8 @@ def _edges() -> np.ndarray:
 _EDGES = _edges()
 _HEIGHTS = np.exp(-0.5 * _EDGES**2)
 _STEPS = _EDGES[:-1] * 2.0**-52
-_SURE = np.floor(_EDGES[1:] / _EDGES[:-1] * 2.0**52).astype(
-    np.int64
-)  # a number of fewer steps is under the curve, whatever its height
+# a number of fewer steps is under the curve, whatever its height
+_SURE = np.floor(_EDGES[1:] / _EDGES[:-1] * 2.0**52).astype(np.int64)
 
 _1, _8, _11, _17, _19, _23, _41, _45 = (np.uint64(n) for n in (1, 8, 11, 17, 19, 23, 41, 45))
 _LAYER, _LOW = np.uint64(255), np.uint64(2**11 - 1)
@@ -60,7 +63,9 @@ def _uniform(bits):
 
 @inlined
 def _beyond(layer, x, a, b, c, d):
-    """What becomes of a number beyond the sure part of its layer: itself, a number of the tail, or NaN to draw again."""
+    """What becomes of a number beyond the sure part of its layer: itself, a number of the tail, or
+    NaN to draw again.
+    """
     bits, a, b, c, d = _advance(a, b, c, d)
     if layer > 0:
         height = _HEIGHTS[layer] + (_HEIGHTS[layer + 1] - _HEIGHTS[layer]) * _uniform(bits)
@@ -89,7 +94,12 @@ def fill_normal(view, mean, std, rng):
         rng: what decides them.
     """
     low = np.uint64(rng.random() * 2.0**53)
-    a, b, c, d = _word(rng, low), _word(rng, low >> _11), _word(rng, low >> _11 >> _11), _word(rng, low >> _41)
+    a, b, c, d = (
+        _word(rng, low),
+        _word(rng, low >> _11),
+        _word(rng, low >> _11 >> _11),
+        _word(rng, low >> _41),
+    )
     for row in range(view.shape[0]):
         for column in range(view.shape[1]):
             x = math.nan

@@ -1,7 +1,8 @@
 """Contexts drawn from a pool of items: arms are a few items of the pool, other ones in every round.
 
-``PoolContexts`` has linear rewards (the synthetic design of Wang, Zhao & Wang, 2022); ``Recommendations`` shows a user one item that she
-liked among others that she did not, as is customary with data of listening and of ratings.
+``PoolContexts`` has linear rewards (the synthetic design of Wang, Zhao & Wang, 2022);
+``Recommendations`` shows a user one item that she liked among others that she did not, as is
+customary with data of listening and of ratings.
 """
 
 from __future__ import annotations
@@ -20,15 +21,19 @@ from .linear import REWARDS, answer_linear, linear_means, spread, support_of
 
 @kernel
 def draw_below(n, rng):
-    """A uniformly random number below n, but for a bias of n / 2^53; numba's own allocates an array."""
+    """A uniformly random number below n, but for a bias of n / 2^53; numba's own allocates an
+    array.
+    """
     return int(rng.random() * n)
 
 
 @kernel
 def draw_distinct(view, count, n, rng):
-    """Fill ``view[:count, 0]`` with a uniformly random sequence of different numbers below n (Floyd's sampling, shuffled).
+    """Fill ``view[:count, 0]`` with a uniformly random sequence of different numbers below n
+    (Floyd's sampling, shuffled).
 
-    The numbers stand where features will: a kernel has no memory of its own, and environments are shared by threads.
+    The numbers stand where features will: a kernel has no memory of its own, and environments are
+        shared by threads.
     """
     for i in range(count):
         number = draw_below(n - count + i + 1, rng)
@@ -67,7 +72,8 @@ def _show_pool(state, t, view, rng):
 
 
 class PoolContexts(ContextEnvironment):
-    """In every round some items of a pool, drawn without replacement and in random order, with rewards linear in their features.
+    """In every round some items of a pool, drawn without replacement and in random order, with
+    rewards linear in their features.
 
     Args:
         features: of the items of the pool, shape (N, d).
@@ -86,15 +92,31 @@ class PoolContexts(ContextEnvironment):
     kernels = ContextKernels(_show_pool, answer_linear)
     parameter: np.ndarray
 
-    def __init__(self, features: Any, theta: Any, *, per_round: int = 10, std: float = 0.5, rewards: str = "gaussian") -> None:
-        self.features, self.parameter = finite_array("features", features, "N, d"), finite_array("theta", theta, "d")
+    def __init__(
+        self,
+        features: Any,
+        theta: Any,
+        *,
+        per_round: int = 10,
+        std: float = 0.5,
+        rewards: str = "gaussian",
+    ) -> None:
+        self.features, self.parameter = (
+            finite_array("features", features, "N, d"),
+            finite_array("theta", theta, "d"),
+        )
         size, self.dimension = self.features.shape
         linear_means("features", self.features, self.parameter)  # for its errors
         self.n_arms = integer("per_round", per_round, 1, size)
-        self.std, self.rewards = real("std", std, 0.0, strict=True), choice("rewards", rewards, REWARDS)
+        self.std, self.rewards = (
+            real("std", std, 0.0, strict=True),
+            choice("rewards", rewards, REWARDS),
+        )
         self.support = support_of(self.rewards)
         self.context_bound = longest(self.features)
-        self.state = PoolContextsState(self.features, self.parameter, self.std, self.rewards == "bounded")
+        self.state = PoolContextsState(
+            self.features, self.parameter, self.std, self.rewards == "bounded"
+        )
 
     @classmethod
     def uniform(
@@ -107,26 +129,34 @@ class PoolContexts(ContextEnvironment):
         std: float = 0.5,
         rewards: str = "gaussian",
     ) -> PoolContexts:
-        """Features and theta with coordinates uniform in (0, 1), every vector then divided by its length.
+        """Features and theta with coordinates uniform in (0, 1), every vector then divided by its
+        length.
 
-        The paper draws the coordinates and assumes lengths of at most 1, without a word about how; dividing each by its own
-        length is ours.
+        The paper draws the coordinates and assumes lengths of at most 1, without a word about how;
+        dividing each by its own length is ours.
 
         >>> PoolContexts.uniform(seed=1).n_arms
         10
         """
         pool, dimension = integer("pool", pool, 1), integer("dimension", dimension, 1)
-        vectors = np.random.default_rng(integer("seed", seed, 0)).uniform(size=(pool + 1, dimension))
+        vectors = np.random.default_rng(integer("seed", seed, 0)).uniform(
+            size=(pool + 1, dimension)
+        )
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         return cls(vectors[1:], vectors[0], per_round=per_round, std=std, rewards=rewards)
 
     def _arguments(self) -> str:
         shape = f"{self.n_arms} of {len(self.features)} items, dimension {self.dimension}"
-        return f"{shape}, {spread(self.rewards, self.std)}, content {content(self.features, self.parameter)}"
+        return (
+            f"{shape}, {spread(self.rewards, self.std)}, content"
+            f" {content(self.features, self.parameter)}"
+        )
 
 
 def longest(features: np.ndarray) -> float:
-    """The largest length of a row; rows that were divided by their lengths count as 1 in spite of rounding."""
+    """The largest length of a row; rows that were divided by their lengths count as 1 in spite of
+    rounding.
+    """
     length = float(np.linalg.norm(features, axis=1).max())
     return 1.0 if math.isclose(length, 1.0, rel_tol=1e-12) else length
 
@@ -143,7 +173,9 @@ class RecommendationsState(NamedTuple):
 def _passed_over(state, start, end, rank):
     """The item of the given rank among those that are not in ``liked[start:end]``."""
     low, high = start, end
-    while low < high:  # how many liked items come before it: liked[i] is the one iff i - start others and rank items do
+    # how many liked items come before it: liked[i] is the one iff i - start others and rank items
+    # do
+    while low < high:
         middle = (low + high) // 2
         if state.liked[middle] - (middle - start) <= rank:
             low = middle + 1
@@ -174,22 +206,27 @@ def _answer_candidates(state, t, view, hidden, arm, rng):
 
 
 class Recommendations(ContextEnvironment):
-    """In every round a random user, one item that she liked and others that she did not, in random order; reward 1 for the liked one.
+    """In every round a random user, one item that she liked and others that she did not, in random
+    order; reward 1 for the liked one.
 
-    The user is drawn uniformly from those who liked anything, the liked item uniformly from hers, the others without replacement from
-    all items that are not hers.  Who the user is stays hidden: a policy sees features of items only, and learns what is liked in
-    general.  Regret is against the choice of the liked item, which no policy can know: ratios of rewards say more.
+    The user is drawn uniformly from those who liked anything, the liked item uniformly from hers,
+    the others without replacement from all items that are not hers.  Who the user is stays hidden:
+    a policy sees features of items only, and learns what is liked in general.  Regret is against
+    the choice of the liked item, which no policy can know: ratios of rewards say more.
 
     Args:
         features: of the items, shape (M, d).
         users: who liked, shape (N,), numbers from 0.
-        items: what each of them liked, shape (N,), rows of ``features``; a pair that comes twice counts once.
+        items: what each of them liked, shape (N,), rows of ``features``; a pair that comes twice
+            counts once.
         per_round: how many items each round shows; they are its arms.
 
     Raises:
-        ArgumentError: an argument is outside its range, shapes do not fit, or a user liked so much that too few other items are left.
+        ArgumentError: an argument is outside its range, shapes do not fit, or a user liked so much
+            that too few other items are left.
 
-    >>> Recommendations([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]], users=[0, 0, 1], items=[0, 2, 1], per_round=2)
+    >>> features = [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]
+    >>> Recommendations(features, users=[0, 0, 1], items=[0, 2, 1], per_round=2)
     Recommendations(2 of 3 items, dimension 2, 2 users, content e3489c70)
     """
 
@@ -199,11 +236,13 @@ class Recommendations(ContextEnvironment):
         self.features = finite_array("features", features, "M, d")
         size, self.dimension = self.features.shape
         self.n_arms = integer("per_round", per_round, 1, size)
-        likes = np.unique(np.column_stack(_pairs(users, items, size)), axis=0)  # sorted by user, then by item
+        # sorted by user, then by item
+        likes = np.unique(np.column_stack(_pairs(users, items, size)), axis=0)
         _, counts = np.unique(likes[:, 0], return_counts=True)
         if size - counts.max() < self.n_arms - 1:
             raise ArgumentError(
-                f"per_round must be at most {size - counts.max() + 1}, as a user liked {counts.max()} of {size} items, got {per_round}",
+                f"per_round must be at most {size - counts.max() + 1}, as a user liked"
+                f" {counts.max()} of {size} items, got {per_round}",
                 "per_round",
             )
         self.support, self.context_bound = (0.0, 1.0), longest(self.features)
@@ -211,22 +250,36 @@ class Recommendations(ContextEnvironment):
         self.state = RecommendationsState(self.features, starts, np.ascontiguousarray(likes[:, 1]))
 
     def _arguments(self) -> str:
-        shape = f"{self.n_arms} of {len(self.features)} items, dimension {self.dimension}, {self.state.starts.size - 1} users"
+        shape = (
+            f"{self.n_arms} of {len(self.features)} items, dimension {self.dimension},"
+            f" {self.state.starts.size - 1} users"
+        )
         return f"{shape}, content {content(*self.state)}"
 
 
 def _pairs(users: Any, items: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
     users, items = whole_numbers("users", users), whole_numbers("items", items)
     if users.size != items.size:
-        raise ArgumentError(f"users and items must be equally long, got {users.size} and {items.size}")
+        raise ArgumentError(
+            f"users and items must be equally long, got {users.size} and {items.size}"
+        )
     if items.max() >= size:
-        raise ArgumentError(f"items must be rows of the features, at most {size - 1}, got {items.max()}", "items")
+        raise ArgumentError(
+            f"items must be rows of the features, at most {size - 1}, got {items.max()}", "items"
+        )
     return users, items
 
 
 def whole_numbers(name: str, values: Any) -> np.ndarray:
     """``values`` as a vector of at least one integer from 0."""
     array = np.asarray(values)
-    if array.ndim != 1 or array.size == 0 or not np.issubdtype(array.dtype, np.integer) or array.min() < 0:
-        raise ArgumentError(f"{name} must be a list of at least one whole number from 0, got {values!r}", name)
+    if (
+        array.ndim != 1
+        or array.size == 0
+        or not np.issubdtype(array.dtype, np.integer)
+        or array.min() < 0
+    ):
+        raise ArgumentError(
+            f"{name} must be a list of at least one whole number from 0, got {values!r}", name
+        )
     return array.astype(np.int64)

@@ -14,11 +14,14 @@ import pandas as pd
 from ..errors import ArgumentError
 
 
-def read_files(folder: str | os.PathLike[str], digests: Mapping[str, str], instructions: str, *, check: bool) -> dict[str, bytes]:
+def read_files(
+    folder: str | os.PathLike[str], digests: Mapping[str, str], instructions: str, *, check: bool
+) -> dict[str, bytes]:
     """The content of the files that ``digests`` names with their SHA-256.
 
     Raises:
-        ArgumentError: a file is missing or cannot be read, or, with ``check``, is not the published one.
+        ArgumentError: a file is missing or cannot be read, or, with ``check``, is not the published
+            one.
     """
     contents = {}
     for name, digest in digests.items():
@@ -26,19 +29,28 @@ def read_files(folder: str | os.PathLike[str], digests: Mapping[str, str], instr
             contents[name] = (Path(folder) / name).read_bytes()
         except (OSError, TypeError, ValueError) as error:
             given = str(folder) if isinstance(folder, Path) else folder
-            raise ArgumentError(f"folder must hold {name}, got {given!r} ({error}).  {instructions}", "folder") from error
+            raise ArgumentError(
+                f"folder must hold {name}, got {given!r} ({error}).  {instructions}", "folder"
+            ) from error
         found = sha256(contents[name]).hexdigest()
         if check and found != digest:
             raise ArgumentError(
-                f"folder must hold {name} as published, got {len(contents[name]):,} bytes with SHA-256 {found} instead of {digest}: "
-                f"the file is damaged, cut short or another edition.  Get it again, or take it as it is with check=False.  {instructions}",
+                f"folder must hold {name} as published, got {len(contents[name]):,} bytes with"
+                f" SHA-256 {found} instead of {digest}: the file is damaged, cut short or another"
+                f" edition.  Get it again, or take it as it is with check=False.  {instructions}",
                 "folder",
             )
     return contents
 
 
 def table(
-    name: str, content: bytes, columns: Mapping[str, type], *, separator: str, header: bool, encoding: str = "utf-8"
+    name: str,
+    content: bytes,
+    columns: Mapping[str, type],
+    *,
+    separator: str,
+    header: bool,
+    encoding: str = "utf-8",
 ) -> pd.DataFrame:
     """A file of separated values without quoting.
 
@@ -51,25 +63,39 @@ def table(
         encoding: of the text.
 
     Raises:
-        ArgumentError: the file has other columns, a line is too short or too long, or values are not of these types.
+        ArgumentError: the file has other columns, a line is too short or too long, or values are
+            not of these types.
     """
     try:
         text = content.decode(encoding).replace("\r\n", "\n").rstrip("\n")
         lines = text.split("\n")
-        for number, line in enumerate(lines, 1):  # pandas would fill up what is missing and drop what is too much
+        # pandas would fill up what is missing and drop what is too much
+        for number, line in enumerate(lines, 1):
             if line.count(separator) != len(columns) - 1:
                 raise ValueError(f"line {number} has {line.count(separator) + 1} values")
         if header and lines[0] != separator.join(columns):
             raise ValueError(f"its first line is {lines[0]!r}")
-        options = {"names": list(columns), "header": 0 if header else None, "dtype": dict(columns), "keep_default_na": False}
-        return pd.read_csv(StringIO(text), sep=separator, lineterminator="\n", quoting=csv.QUOTE_NONE, **options)
+        options = {
+            "names": list(columns),
+            "header": 0 if header else None,
+            "dtype": dict(columns),
+            "keep_default_na": False,
+        }
+        return pd.read_csv(
+            StringIO(text), sep=separator, lineterminator="\n", quoting=csv.QUOTE_NONE, **options
+        )
     except (ValueError, OverflowError) as error:
-        raise ArgumentError(f"folder must hold {name} with the columns {', '.join(columns)}, got: {error}", "folder") from error
+        raise ArgumentError(
+            f"folder must hold {name} with the columns {', '.join(columns)}, got: {error}", "folder"
+        ) from error
 
 
 def require_known(name: str, values: pd.Series, known: pd.Series, source: str) -> None:
     """Refuse values that the other table does not list."""
     unknown = values[~values.isin(known)]
     if len(unknown):
-        message = f"folder must hold {name} whose {values.name} are all in {source}, got {unknown.iloc[0]}"
+        message = (
+            f"folder must hold {name} whose {values.name} are all in {source}, got"
+            f" {unknown.iloc[0]}"
+        )
         raise ArgumentError(f"{message} and {len(unknown) - 1} more that are not", "folder")

@@ -22,8 +22,9 @@ _FILES = {
 }
 
 _INSTRUCTIONS = (
-    "The data set is named MovieLens 100K (ml-100k); GroupLens, a research group of the University of Minnesota, offers it on its "
-    "website for research.  Unpack it and name the folder with these files."
+    "The data set is named MovieLens 100K (ml-100k); GroupLens, a research group of the University"
+    " of Minnesota, offers it on its website for research.  Unpack it and name the folder with"
+    " these files."
 )
 
 _ABOUT = ("movie", "title", "date", "video_date", "url")
@@ -34,10 +35,10 @@ class MovieLens:
     """The tables of the data set.
 
     Attributes:
-        ratings: ``user``, ``movie``, ``rating`` (1 to 5), ``timestamp`` (seconds of Unix time) in the order of time, and for equal
-            times in that of the file; 100,000 rows of 943 users.
-        movies: ``movie``, ``title``, ``date`` (of release, as printed), ``year`` (of release, 0 where it is missing), and for each
-            genre a column of 0 and 1; 1,682 rows.
+        ratings: ``user``, ``movie``, ``rating`` (1 to 5), ``timestamp`` (seconds of Unix time) in
+            the order of time, and for equal times in that of the file; 100,000 rows of 943 users.
+        movies: ``movie``, ``title``, ``date`` (of release, as printed), ``year`` (of release, 0
+            where it is missing), and for each genre a column of 0 and 1; 1,682 rows.
         genres: the names of the 19 genres, which are columns of ``movies``.
     """
 
@@ -46,17 +47,22 @@ class MovieLens:
     genres: list[str]
 
     def features(self, components: int = 20) -> np.ndarray:
-        """The features of every movie, shape (movies, components), rows as in ``movies``; none is longer than 1.
+        """The features of every movie, shape (movies, components), rows as in ``movies``; none is
+        longer than 1.
 
-        The words of a movie are its genres and the decade of its release: TF-IDF, then principal components, all divided by the
-        length of the longest row.  Ratings take no part, or features would tell rewards before they are given.
+        The words of a movie are its genres and the decade of its release: TF-IDF, then principal
+        components, all divided by the length of the longest row.  Ratings take no part, or features
+        would tell rewards before they are given.
         """
         decades = pd.get_dummies(self.movies["year"] // 10).to_numpy(dtype=float)
         words = np.hstack([self.movies[self.genres].to_numpy(dtype=float), decades])
         return principal_features(tfidf(sparse.csr_array(words)), components)
 
-    def environment(self, *, components: int = 20, per_round: int = 25, liked_from: int = 4) -> Recommendations:
-        """In every round a user, a movie that she liked, and others that she rated lower or not at all; reward 1 for the liked one.
+    def environment(
+        self, *, components: int = 20, per_round: int = 25, liked_from: int = 4
+    ) -> Recommendations:
+        """In every round a user, a movie that she liked, and others that she rated lower or not at
+        all; reward 1 for the liked one.
 
         Args:
             components: dimension of the features.
@@ -69,25 +75,36 @@ class MovieLens:
         return Recommendations(self.features(components), users, items, per_round=per_round)
 
     def reward_table(self, *, liked_from: int = 4) -> RewardTable:
-        """Genres as arms and ratings as rounds, in the order of time: reward 1 where the movie was liked and is of the genre.
+        """Genres as arms and ratings as rounds, in the order of time: reward 1 where the movie was
+            liked and is of the genre.
 
-        The next person names the movie that she has just seen, and a genre had been picked for her: a hit if she liked the movie
-        and it is of that genre, for a movie may have several.  A genre that many watch earns more than one that few watch and like.
-        What she would have said of another movie is nowhere in the data.  A round is one rating, so that what protects a round
+        The next person names the movie that she has just seen, and a genre had been picked for her:
+        a hit if she liked the movie and it is of that genre, for a movie may have several.  A genre
+        that many watch earns more than one that few watch and like. What she would have said of
+        another movie is nowhere in the data.  A round is one rating, so that what protects a round
         protects a rating.  "unknown" is no genre; where a movie has no other, all arms get 0.
 
         Args:
             liked_from: the lowest rating that counts as liked.
         """
         genres = [name for name in self.genres if name != "unknown"]
-        shown = self.movies.set_index("movie").loc[self.ratings["movie"], genres].to_numpy(dtype=bool)
-        return RewardTable(shown & self._liked(liked_from).to_numpy()[:, None], arm_names=genres, name="MovieLens genres")
+        shown = (
+            self.movies.set_index("movie").loc[self.ratings["movie"], genres].to_numpy(dtype=bool)
+        )
+        return RewardTable(
+            shown & self._liked(liked_from).to_numpy()[:, None],
+            arm_names=genres,
+            name="MovieLens genres",
+        )
 
     def _liked(self, liked_from: int) -> pd.Series:
         return self.ratings["rating"] >= integer("liked_from", liked_from, 1, 5)
 
     def __repr__(self) -> str:
-        return f"MovieLens({self.ratings['user'].nunique()} users, {len(self.movies)} movies, {len(self.ratings)} ratings)"
+        return (
+            f"MovieLens({self.ratings['user'].nunique()} users, {len(self.movies)} movies,"
+            f" {len(self.ratings)} ratings)"
+        )
 
 
 def movielens(folder: str | os.PathLike[str], *, check: bool = True) -> MovieLens:
@@ -106,14 +123,20 @@ def movielens(folder: str | os.PathLike[str], *, check: bool = True) -> MovieLen
     dpbandits.errors.ArgumentError: folder must hold u.data, got 'no/such/folder' ...
     """
     files = read_files(folder, _FILES, _INSTRUCTIONS, check=flag("check", check))
-    genres = table("u.genre", files["u.genre"], {"genre": str, "number": int}, separator="|", header=False)
+    genres = table(
+        "u.genre", files["u.genre"], {"genre": str, "number": int}, separator="|", header=False
+    )
     names = genres.sort_values("number")["genre"].tolist()
     about = {name: int if name == "movie" else str for name in _ABOUT} | dict.fromkeys(names, int)
-    movies = table("u.item", files["u.item"], about, separator="|", header=False, encoding="latin-1")
+    movies = table(
+        "u.item", files["u.item"], about, separator="|", header=False, encoding="latin-1"
+    )
     years = pd.to_numeric(movies["date"].str[-4:], errors="coerce").fillna(0).astype(int)
     movies = movies.drop(columns=["video_date", "url"])
     movies.insert(3, "year", years)
     columns = dict.fromkeys(("user", "movie", "rating", "timestamp"), int)
     ratings = table("u.data", files["u.data"], columns, separator="\t", header=False)
     require_known("u.data", ratings["movie"], movies["movie"], "u.item")
-    return MovieLens(ratings.sort_values("timestamp", kind="stable", ignore_index=True), movies, names)
+    return MovieLens(
+        ratings.sort_values("timestamp", kind="stable", ignore_index=True), movies, names
+    )

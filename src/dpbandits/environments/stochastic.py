@@ -52,7 +52,8 @@ def _draw_clipped_gaussian(state, arm, start, n, rng):
 
 
 class Gaussian(ArmsEnvironment):
-    """Normal rewards without bounds, as many papers simulate; the sum of n rounds is one normal draw.
+    """Normal rewards without bounds, as many papers simulate; the sum of n rounds is one normal
+    draw.
 
     A policy clips them to its reward range, round by round, unless it was made with ``clip=False``.
     """
@@ -72,7 +73,9 @@ class Gaussian(ArmsEnvironment):
 
 
 class BoundedGaussian(ArmsEnvironment):
-    """Normal rewards clipped to [0, 1]; ``centres`` and ``std`` are those before clipping, ``means()`` those after it."""
+    """Normal rewards clipped to [0, 1]; ``centres`` and ``std`` are those before clipping,
+    ``means()`` those after it.
+    """
 
     kernels = ArmsKernels(_draw_clipped_gaussian, stationary_regret)
 
@@ -108,7 +111,9 @@ def _draw_beta(state, arm, start, n, rng):
 
 
 class Beta(ArmsEnvironment):
-    """Rewards in (0, 1) with the given means and a common concentration a + b; sums are drawn round by round."""
+    """Rewards in (0, 1) with the given means and a common concentration a + b; sums are drawn round
+    by round.
+    """
 
     kernels = ArmsKernels(_draw_beta, stationary_regret)
 

@@ -1,4 +1,6 @@
-"""Rewards fixed in advance: one row per person, one column per arm.  For tests, audits and adversarial sequences."""
+"""Rewards fixed in advance: one row per person, one column per arm.  For tests, audits and
+adversarial sequences.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def _draw_table(state, arm, start, n, rng):
 @kernel
 def _table_regret(state, arm, start, n):
     best = state.best[0]
-    return (state.prefix[start + n, best] - state.prefix[start, best]) - (state.prefix[start + n, arm] - state.prefix[start, arm])
+    return (state.prefix[start + n, best] - state.prefix[start, best]) - (
+        state.prefix[start + n, arm] - state.prefix[start, arm]
+    )
 
 
 class RewardTable(ArmsEnvironment):
@@ -40,7 +44,8 @@ class RewardTable(ArmsEnvironment):
         name: what the table is called in reports.
 
     Raises:
-        ArgumentError: this is no table of finite numbers, or there are more or fewer names than columns.
+        ArgumentError: this is no table of finite numbers, or there are more or fewer names than
+            columns.
 
     >>> RewardTable([[0, 1], [1, 1]]).horizon
     2
@@ -48,19 +53,28 @@ class RewardTable(ArmsEnvironment):
 
     kernels = ArmsKernels(_draw_table, _table_regret)
 
-    def __init__(self, rewards: Any, *, arm_names: Sequence[str] | None = None, name: str | None = None) -> None:
+    def __init__(
+        self, rewards: Any, *, arm_names: Sequence[str] | None = None, name: str | None = None
+    ) -> None:
         try:
             table = np.asarray(rewards, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ArgumentError(f"rewards must be a table (rounds, arms) of finite numbers, got {rewards!r}") from None
+            raise ArgumentError(
+                f"rewards must be a table (rounds, arms) of finite numbers, got {rewards!r}"
+            ) from None
         if table.ndim != 2 or 0 in table.shape or not np.all(np.isfinite(table)):
-            raise ArgumentError(f"rewards must be a table (rounds, arms) of finite numbers, got shape {table.shape}")
+            raise ArgumentError(
+                f"rewards must be a table (rounds, arms) of finite numbers, got shape {table.shape}"
+            )
         self.horizon: int = table.shape[0]
         self.n_arms = table.shape[1]
         self._name = name
         self._names = None if arm_names is None else [str(name) for name in arm_names]
         if self._names is not None and len(self._names) != self.n_arms:
-            raise ArgumentError(f"arm_names must hold {self.n_arms} names, one per column, got {len(self._names)}", "arm_names")
+            raise ArgumentError(
+                f"arm_names must hold {self.n_arms} names, one per column, got {len(self._names)}",
+                "arm_names",
+            )
         self.support = (float(table.min()), float(table.max()))
         prefix = np.vstack([np.zeros(self.n_arms), np.cumsum(table, axis=0)])
         if not np.all(np.isfinite(prefix)):

@@ -1,7 +1,8 @@
 """Policies that see features of every arm before they choose.
 
-Contexts are public: only rewards are behind the wall.  Feature vectors longer than ``context_bound`` are scaled to it before anything
-else uses them, because a record moves sums of ``x * reward`` in proportion to the length of ``x``.
+Contexts are public: only rewards are behind the wall.  Feature vectors longer than
+``context_bound`` are scaled to it before anything else uses them, because a record moves sums of
+``x * reward`` in proportion to the length of ``x``.
 """
 
 from __future__ import annotations
@@ -18,12 +19,18 @@ from ..validation import integer, real
 from .policy import Policy
 
 MOST_FEATURES = 2048
-SHORTEST, LONGEST = 1e-50, 1e12  # bounds on features: their squares have to be numbers, and to leave room for a regulariser
+# bounds on features: their squares have to be numbers, and to leave room for a regulariser
+SHORTEST, LONGEST = (
+    1e-50,
+    1e12,
+)
 
 
 @kernel
 def within_bound(params, view, seen, rng):
-    """``see``: feature vectors longer than ``params.context_bound`` are scaled to it; an infinite bound leaves all as they are."""
+    """``see``: feature vectors longer than ``params.context_bound`` are scaled to it; an infinite
+    bound leaves all as they are.
+    """
     for a in range(view.shape[0]):
         squared = 0.0
         for i in range(view.shape[1]):
@@ -37,9 +44,11 @@ def within_bound(params, view, seen, rng):
 
 
 class ViewingPolicy(Policy):
-    """The base of policies that see something of every arm before they choose: a matrix with a row of numbers for each.
+    """The base of policies that see something of every arm before they choose: a matrix with a row
+    of numbers for each.
 
-    A subclass sets ``dimension``, the length of the rows, before this constructor runs, and gives ``_viewed``.
+    A subclass sets ``dimension``, the length of the rows, before this constructor runs, and gives
+    ``_viewed``.
     """
 
     dimension: int
@@ -65,11 +74,15 @@ class ViewingPolicy(Policy):
     def _decision(self, arm: int, propensity: float, recorded: bool, view: np.ndarray) -> Any:
         if recorded:
             # Of the other arms nothing is asked later, unless a person may openly take one.
-            self._progress.contexts[self._progress.pulls] = view if self.choices_public else view[int(arm) : int(arm) + 1].copy()
+            self._progress.contexts[self._progress.pulls] = (
+                view if self.choices_public else view[int(arm) : int(arm) + 1].copy()
+            )
         return super()._decision(arm, propensity, recorded, view)
 
     def _weights(self, arm: int, x: np.ndarray) -> np.ndarray:
-        """By what the reward of a round enters the statistic: what is kept of a round in case its reward is lost."""
+        """By what the reward of a round enters the statistic: what is kept of a round in case its
+        reward is lost.
+        """
         raise TypeError(f"{type(self).__name__} does not say what a round weighs")
 
     def _start(self) -> None:
@@ -94,8 +107,11 @@ class ViewingPolicy(Policy):
             array = np.asarray(given)
         except ValueError:  # rows of different lengths
             array = np.array(None)
-        if array.dtype.kind not in "biuf":  # NumPy would read words as numbers, and drop imaginary parts
-            raise ArgumentError(f"{name} must be an array of real numbers of shape {shape}, got {given!r}", name)
+        # NumPy would read words as numbers, and drop imaginary parts
+        if array.dtype.kind not in "biuf":
+            raise ArgumentError(
+                f"{name} must be an array of real numbers of shape {shape}, got {given!r}", name
+            )
         entries = np.array(array, dtype=np.float64, order="C")
         if entries.shape != shape:
             raise ArgumentError(f"{name} must have shape {shape}, got {entries.shape}", name)
@@ -107,13 +123,20 @@ class ViewingPolicy(Policy):
 class ContextualPolicy(ViewingPolicy):
     """The base of policies whose ``pull`` takes contexts.
 
-    A subclass passes ``dimension`` and ``context_bound`` in its ``config``, and its ``params`` carry ``context_bound``.
+    A subclass passes ``dimension`` and ``context_bound`` in its ``config``, and its ``params``
+    carry ``context_bound``.
     """
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
         self.dimension: int = integer("dimension", config["dimension"], 1, MOST_FEATURES)
-        self.context_bound: float = real("context_bound", config["context_bound"], SHORTEST, LONGEST)
-        super().__init__({**config, "dimension": self.dimension, "context_bound": self.context_bound}, budget=budget, **options)
+        self.context_bound: float = real(
+            "context_bound", config["context_bound"], SHORTEST, LONGEST
+        )
+        super().__init__(
+            {**config, "dimension": self.dimension, "context_bound": self.context_bound},
+            budget=budget,
+            **options,
+        )
 
     @property
     def effective_bound(self) -> float:
@@ -124,7 +147,10 @@ class ContextualPolicy(ViewingPolicy):
         return context_bound > self.effective_bound
 
     def _assumed(self) -> list[str]:
-        return [f"contexts are public; feature vectors are at most {self.context_bound:g} long, which scaling enforces"]
+        return [
+            f"contexts are public; feature vectors are at most {self.context_bound:g} long, which"
+            " scaling enforces"
+        ]
 
     def _extent(self) -> float:
         return super()._extent() * self.context_bound
@@ -140,11 +166,19 @@ class ContextualPolicy(ViewingPolicy):
         booked = sum(self._progress.booked.values())
         if booked:
             self.kernels.collect(
-                self.params, self._raw, self._public, 0, self._progress.weights.copy(), self.default_reward, booked
+                self.params,
+                self._raw,
+                self._public,
+                0,
+                self._progress.weights.copy(),
+                self.default_reward,
+                booked,
             )
 
     def _viewed(self, contexts: Any) -> np.ndarray:
         shape = (self.n_arms, self.dimension)
         seen = np.empty(shape)
-        self._steps.see(self.params, self._entries(contexts, "contexts", shape), seen, self._choice_rng)
+        self._steps.see(
+            self.params, self._entries(contexts, "contexts", shape), seen, self._choice_rng
+        )
         return seen

@@ -1,4 +1,6 @@
-"""How a policy's running sum is released: which counter, for how many releases, and how large its noise is."""
+"""How a policy's running sum is released: which counter, for how many releases, and how large its
+noise is.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,15 @@ from typing import Any, NoReturn
 
 from ..errors import ArgumentError
 from ..privacy.channels import Channel, Laplace, Open
-from ..privacy.continual import BinaryTree, BufferedToeplitz, Counter, HonakerTree, HybridTree, Independent, SqrtToeplitz
+from ..privacy.continual import (
+    BinaryTree,
+    BufferedToeplitz,
+    Counter,
+    HonakerTree,
+    HybridTree,
+    Independent,
+    SqrtToeplitz,
+)
 
 _FEW = 4096  # releases whose noise may be kept
 
@@ -23,11 +33,14 @@ COUNTERS: dict[str, Any] = {
 _IN_INTEGERS = ("tree", "toeplitz", "hybrid", "independent")
 
 
-def counter_for(name: str | None, horizon: int | None, channel: Channel, *, secure: bool) -> Counter:
+def counter_for(
+    name: str | None, horizon: int | None, channel: Channel, *, secure: bool
+) -> Counter:
     """The counter that a policy's arguments ask for.
 
-    By default the one with the least noise: square-root Toeplitz noise, or its approximation in constant memory for many releases,
-    where noise is Gaussian (a tree under secure noise); the better of a tree and independent noise where it is Laplace.
+    By default the one with the least noise: square-root Toeplitz noise, or its approximation in
+    constant memory for many releases, where noise is Gaussian (a tree under secure noise); the
+    better of a tree and independent noise where it is Laplace.
 
     Raises:
         ArgumentError: the counter needs a horizon, or has no noise of the channel's family.
@@ -40,7 +53,9 @@ def counter_for(name: str | None, horizon: int | None, channel: Channel, *, secu
         return HybridTree()
     if horizon is None or name is None:
         raise ArgumentError(
-            "horizon must be an upper bound on the number of rounds unless counter is 'hybrid', got None", "horizon"
+            "horizon must be an upper bound on the number of rounds unless counter is 'hybrid', got"
+            " None",
+            "horizon",
         )
     counter: Counter = COUNTERS[name](horizon)
     if channel.norm == 1 and not counter.pure:
@@ -55,7 +70,9 @@ def counter_for(name: str | None, horizon: int | None, channel: Channel, *, secu
 
 
 def _refuse(name: str, fitting: Iterable[str], where: str) -> NoReturn:
-    raise ArgumentError(f"counter must be one of {', '.join(map(repr, fitting))} {where}, got {name!r}", "counter")
+    raise ArgumentError(
+        f"counter must be one of {', '.join(map(repr, fitting))} {where}, got {name!r}", "counter"
+    )
 
 
 def _best(horizon: int, channel: Channel, secure: bool) -> str:
@@ -67,7 +84,12 @@ def _best(horizon: int, channel: Channel, secure: bool) -> str:
 
 
 def noise_std(counter: Counter, channel: Channel, movement: float, releases: int) -> float:
-    """The largest standard deviation, over so many releases, of the noise on one coordinate of the running sum."""
+    """The largest standard deviation, over so many releases, of the noise on one coordinate of the
+    running sum.
+    """
     if isinstance(channel, Open):
         return 0.0
-    return channel.scale(movement) * counter.max_variance(min(releases, counter.horizon or releases), channel.norm) ** 0.5
+    return (
+        channel.scale(movement)
+        * counter.max_variance(min(releases, counter.horizon or releases), channel.norm) ** 0.5
+    )

@@ -1,4 +1,6 @@
-"""How a statistic crosses the wall behind ``pull`` and ``update``: within the budget, written ahead, and undone where a step fails."""
+"""How a statistic crosses the wall behind ``pull`` and ``update``: within the budget, written
+ahead, and undone where a step fails.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Crossing:
-    """The part of a policy that releases.  Both sides, the wall and the progress are ``Policy``'s."""
+    """The part of a policy that releases.  All state is that of ``Policy``."""
 
     kernels: ClassVar[Kernels]
     budget: Budget | None
@@ -60,7 +62,9 @@ class Crossing:
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Undo what a step that fails has done, a keyboard interrupt included: no value that it drew is ever used."""
+        """Undo what a step that fails has done, a keyboard interrupt included: no value that it
+        drew is ever used.
+        """
         sides = {"_raw": self._raw, "_public": self._public, "_wall": self._wall}
         before: dict[str, Any] = {name: _copy(side) for name, side in sides.items()}
         before["_progress"] = self._progress.copy()
@@ -80,7 +84,14 @@ class Crossing:
         self._make_room()
         if self._is_secure or self._journal is not None:
             self._cross_slowly()
-        elif not self._steps.cross(self.params, self._raw, self._public, self._wall, self._progress.rounds, self._privacy_rng):
+        elif not self._steps.cross(
+            self.params,
+            self._raw,
+            self._public,
+            self._wall,
+            self._progress.rounds,
+            self._privacy_rng,
+        ):
             raise ArgumentError("sensitivity must be a number in [0, inf): the algorithm has a bug")
         self._progress.due = False
 
@@ -90,7 +101,15 @@ class Crossing:
         bound = float(self.kernels.sensitivity(self.params, self._public, wall.norm))
         which = int(self.kernels.part(self.params, self._public))
         draws = wall.statistic.size * int(draws_of(wall.running)) if wall.family > 0 else 0
-        return int(wall.opened[which]), self._progress.rounds - 1, which, wall.charged, bound, wall.multiplier, draws
+        return (
+            int(wall.opened[which]),
+            self._progress.rounds - 1,
+            which,
+            wall.charged,
+            bound,
+            wall.multiplier,
+            draws,
+        )
 
     @property
     def _is_secure(self) -> bool:
@@ -98,7 +117,9 @@ class Crossing:
         return self._noise.secure and self.budget is not None and not self._takes_reports
 
     def _cross_slowly(self) -> None:
-        """The same release as ``steps.cross``, around a journal and a noise source that compiled code cannot call."""
+        """The same release as ``steps.cross``, around a journal and a noise source that compiled
+        code cannot call.
+        """
         kernels, wall = self.kernels, self._wall
         _, _, which, _, bound, _, _ = line = self._next_line()
         if self._journal is not None:
@@ -109,13 +130,22 @@ class Crossing:
         if self._takes_reports:
             wall.release[:] = wall.statistic
         elif self._exactly is not None:
-            wall.release[:] = self._exactly.add(wall.statistic, self.channel, self.channel.scale(bound))
+            wall.release[:] = self._exactly.add(
+                wall.statistic, self.channel, self.channel.scale(bound)
+            )
             wall.running.clock[0] += 1
         elif self._noise.secure:
-            self._noise.perturb(self.channel, self.channel.scale(bound), wall.statistic, wall.release)
+            self._noise.perturb(
+                self.channel, self.channel.scale(bound), wall.statistic, wall.release
+            )
         else:
             self._steps.disclose(
-                wall.running, wall.family, self.channel.scale(bound), wall.statistic, wall.release, self._privacy_rng
+                wall.running,
+                wall.family,
+                self.channel.scale(bound),
+                wall.statistic,
+                wall.release,
+                self._privacy_rng,
             )
         if wall.base.size:
             np.add(wall.release, wall.base, out=wall.release)
@@ -127,27 +157,30 @@ class Crossing:
     def _refuse_fork(self) -> None:
         if self.budget is not None and os.getpid() != self._process:
             raise ClaimError(
-                "no release is made in a forked process: it and its parent would release the same raw data twice with fresh "
-                "noise; save the policy in the process that made it, and load the saved state here instead"
+                "no release is made in a forked process: it and its parent would release the same"
+                " raw data twice with fresh noise; save the policy in the process that made it, and"
+                " load the saved state here instead"
             )
 
     def _refuse_overspending(self) -> None:
         if self._is_spent:
             self._progress.exhausted = True
             raise BudgetExhausted(
-                f"horizon: the running sum was planned for {self._wall.running.limit} releases, which have been made; "
-                "the policy keeps serving from what is public"
+                f"horizon: the running sum was planned for {self._wall.running.limit} releases,"
+                " which have been made; the policy keeps serving from what is public"
             )
         if self._always_fits or self._meter is None:
             return
         wall = self._wall
         which = int(self.kernels.part(self.params, self._public))
         first = int(wall.opened[which])
-        if not self.ledger.allows(first, self._progress.rounds - 1, which, wall.charged, wall.multiplier):
+        if not self.ledger.allows(
+            first, self._progress.rounds - 1, which, wall.charged, wall.multiplier
+        ):
             self._progress.exhausted = True
             raise BudgetExhausted(
-                f"a release over rounds {first} to {self._progress.rounds - 1} would exceed {self._meter.budget}; "
-                f"spent so far: {self.ledger.spent() or 'nothing'}"
+                f"a release over rounds {first} to {self._progress.rounds - 1} would exceed"
+                f" {self._meter.budget}; spent so far: {self.ledger.spent() or 'nothing'}"
             )
 
     def _most_exact(self) -> float:
@@ -160,12 +193,14 @@ class Crossing:
 
     def _refuse_inexact_sums(self) -> None:
         most = self._most_exact()
-        records = self._progress.rounds - int(self._wall.opened[self.kernels.part(self.params, self._public)])
+        records = self._progress.rounds - int(
+            self._wall.opened[self.kernels.part(self.params, self._public)]
+        )
         if records > most:
             self._progress.exhausted = True
             raise ArgumentError(
-                f"grid must be coarser than {self._config['grid']!r} for a release over {records} rounds: "
-                f"sums are exact for at most {math.floor(most)} rewards of this range"
+                f"grid must be coarser than {self._config['grid']!r} for a release over {records}"
+                f" rounds: sums are exact for at most {math.floor(most)} rewards of this range"
             )
 
     def _magnification(self) -> float:

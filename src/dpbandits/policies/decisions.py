@@ -8,7 +8,8 @@ import numpy as np
 
 
 class Decision:
-    """One pull: the arm, and what is needed to answer it.  It works as an index: ``outcomes[decision]``.
+    """One pull: the arm, and what is needed to answer it.  It works as an index:
+        ``outcomes[decision]``.
 
     Attributes:
         arm: which arm to play, from 0.
@@ -19,21 +20,33 @@ class Decision:
 
     __slots__ = ("_owner", "arm", "number", "propensity", "recorded")
 
-    def __init__(self, arm: int, propensity: float | None, number: int, recorded: bool, owner: str) -> None:
-        self.arm, self.propensity, self.number, self.recorded, self._owner = arm, propensity, number, recorded, owner
+    def __init__(
+        self, arm: int, propensity: float | None, number: int, recorded: bool, owner: str
+    ) -> None:
+        self.arm, self.propensity, self.number, self.recorded, self._owner = (
+            arm,
+            propensity,
+            number,
+            recorded,
+            owner,
+        )
 
     def __index__(self) -> int:
         return self.arm
 
     def __repr__(self) -> str:
-        return f"Decision(arm={self.arm}, propensity={self.propensity}, number={self.number}, recorded={self.recorded})"
+        return (
+            f"Decision(arm={self.arm}, propensity={self.propensity}, number={self.number},"
+            f" recorded={self.recorded})"
+        )
 
 
 @dataclass
 class Progress:
     """Where a policy stands between two calls.
 
-    Who has answered and when (``pending``, ``dropped``) is not public: good answers may come sooner than bad ones.
+    Who has answered and when (``pending``, ``dropped``) is not public: good answers may come sooner
+        than bad ones.
     """
 
     rounds: int = 0  # recorded so far
@@ -46,10 +59,15 @@ class Progress:
     exhausted: bool = False  # the budget is
     standing: tuple[int, float] = (0, 1.0)  # arm and propensity
     pending: dict[int, int] = field(default_factory=dict)  # pull -> arm, for answers to come
-    booked: dict[int, int] = field(default_factory=dict)  # arm -> rounds that no release has covered
-    contexts: dict[int, np.ndarray] = field(default_factory=dict)  # pull -> features: of its arm (1, d), or of all (K, d)
-    weights: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (d,) sum of the features of all booked rounds
+    # arm -> rounds that no release has covered
+    booked: dict[int, int] = field(default_factory=dict)
+    # pull -> features: of its arm (1, d), or of all (K, d)
+    contexts: dict[int, np.ndarray] = field(default_factory=dict)
+    # (d,) sum of the features of all booked rounds
+    weights: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def copy(self) -> Progress:
         """The same, with dictionaries of its own; arrays in it are never changed in place."""
-        return replace(self, pending=dict(self.pending), booked=dict(self.booked), contexts=dict(self.contexts))
+        return replace(
+            self, pending=dict(self.pending), booked=dict(self.booked), contexts=dict(self.contexts)
+        )

@@ -25,12 +25,15 @@ class Options(TypedDict, total=False):
     reward_range: (lo, hi); rewards outside are clipped to it.  Default (0, 1).
     calibration: "exact" (default) or "paper", the published constants.
     clip: False leaves rewards as they are, to reproduce papers that do; it voids the guarantee.
-    noise: "simulation" (default; seeded, fast, protects nobody) or "secure" (needs the extra ``secure``; takes no seed).
+    noise: "simulation" (default; seeded, fast, protects nobody) or "secure" (needs the extra
+        ``secure``; takes no seed).
     grid: rewards are rounded to multiples of this power of two under secure noise.  Default 2**-20.
     seed: of the policy's own random numbers and of simulated noise; an integer or None.
-    patience: rounds to wait for late rewards after an episode's end; None waits for all of them.  Default 0.
+    patience: rounds to wait for late rewards after an episode's end; None waits for all of them.
+        Default 0.
     default_reward: what an answer that never came counts as.  Default: the lower end of the range.
-    choices_public: True if it is public when a person did something else than was recommended.  Default False.
+    choices_public: True if it is public when a person did something else than was recommended.
+        Default False.
     """
 
     reward_range: tuple[float, float]

@@ -1,23 +1,30 @@
-"""Save and load: one file per state, one living holder per policy, and a journal of what was released since.
+"""Save and load: one file per state, one living holder per policy, and a journal of what was
+released since.
 
-The file is an npz archive of the arrays and a JSON header; the archive's comment is the SHA-256 of all bytes before it.  It appears
-complete or not at all, holds nothing that could be executed, and no generator of secure noise.  It does hold raw statistics: guard it.
+The file is an npz archive of the arrays and a JSON header; the archive's comment is the SHA-256 of
+all bytes before it.  It appears complete or not at all, holds nothing that could be executed, and
+no generator of secure noise.  It does hold raw statistics: guard it.
 
-*One holder.* Two living copies of a policy would release the same raw data twice with fresh noise, so that each record would
-lose more than the ledgers say.  Every life of a policy, from its construction or loading on, has a name of its own.  ``load``
-claims the name in the file, by a file in the user's state folder (``$DPBANDITS_STATE_DIR`` replaces it) that only one process
-can create; the loaded policy starts a new life, and saves itself under it to the same path before ``load`` returns.  While it
-lives, nobody else can load that file; after a crash, or once the policy has saved itself again, the next one can.  Of all the
-files that one life saved, only the last can be loaded, and once; whoever goes on with the original after that is refused at its
-next release or save.  Claims and announcements of one life exclude each other by a lock (``fcntl.flock``; where Python has no
-``fcntl``, on Windows, a release that begins in the very moment of a load may escape, and a file that was loaded can be loaded
-again).  A forked process neither releases nor saves.  What the state folder cannot see is for people to prevent: a state loaded
-under two state folders, and an original that was never saved again and has no budget.
+*One holder.* Two living copies of a policy would release the same raw data twice with fresh noise,
+so that each record would lose more than the ledgers say.  Every life of a policy, from its
+construction or loading on, has a name of its own.  ``load`` claims the name in the file, by a file
+in the user's state folder (``$DPBANDITS_STATE_DIR`` replaces it) that only one process can create;
+the loaded policy starts a new life, and saves itself under it to the same path before ``load``
+returns.  While it lives, nobody else can load that file; after a crash, or once the policy has
+saved itself again, the next one can.  Of all the files that one life saved, only the last can be
+loaded, and once; whoever goes on with the original after that is refused at its next release or
+save.  Claims and announcements of one life exclude each other by a lock (``fcntl.flock``; where
+Python has no ``fcntl``, on Windows, a release that begins in the very moment of a load may escape,
+and a file that was loaded can be loaded again).  A forked process neither releases nor saves.  What
+the state folder cannot see is for people to prevent: a state loaded under two state folders, and an
+original that was never saved again and has no budget.
 
-*Written ahead.*  After a ``save`` or ``load``, every release under a budget is announced in ``<path>.journal`` with its ledger line
-before it is made, and its noisy values follow before they are used.  If the process dies, ``load`` counts all announced lines as
-spent, made or not, and drops the raw statistics of the file, because those lines may cover their records.  Each dropped round of an
-episode that goes on counts as ``default_reward``.  Without a ``save`` a policy lives in memory only.
+*Written ahead.*  After a ``save`` or ``load``, every release under a budget is announced in
+``<path>.journal`` with its ledger line before it is made, and its noisy values follow before they
+are used.  If the process dies, ``load`` counts all announced lines as spent, made or not, and drops
+the raw statistics of the file, because those lines may cover their records.  Each dropped round of
+an episode that goes on counts as ``default_reward``.  Without a ``save`` a policy lives in memory
+only.
 """
 
 from __future__ import annotations
@@ -51,8 +58,14 @@ except ImportError:  # not on POSIX
 
 _FORMAT, _VERSION = "dpbandits-state", 2
 _DIGEST = 64  # hexadecimal digits of SHA-256
-_NOTIONS: dict[str, type[Budget]] = {notion.__name__: notion for notion in (PureDP, ApproxDP, ZCDP, RDP)}
-_COUNTS = ("pending", "booked")  # of the progress: dictionaries with integer keys, which JSON has not
+_NOTIONS: dict[str, type[Budget]] = {
+    notion.__name__: notion for notion in (PureDP, ApproxDP, ZCDP, RDP)
+}
+# of the progress: dictionaries with integer keys, which JSON has not
+_COUNTS = (
+    "pending",
+    "booked",
+)
 _FEATURES = ("contexts", "weights")  # of the progress: arrays
 _WHY = "two copies would release the same raw data twice with fresh noise"
 
@@ -63,15 +76,22 @@ def save(policy: Policy, path: str | Path) -> Path:
     Raises:
         ArgumentError: ``path`` is no path of a file.
         StateFileError: the state folder cannot be used.
-        ClaimError: an earlier save of this object has been loaded, so that another object carries on, or this process is a fork.
+        ClaimError: an earlier save of this object has been loaded, so that another object carries
+            on, or this process is a fork.
         OSError: the file cannot be written.
     """
     path = _checked_path(path)
     if os.getpid() != policy._process:
-        raise ClaimError(f"{path} was not written: this process is a fork; save in the process that made the policy; {_WHY}")
+        raise ClaimError(
+            f"{path} was not written: this process is a fork; save in the process that made the"
+            f" policy; {_WHY}"
+        )
     with _locked(policy._id):
         if _claim_file(policy._id).exists():
-            raise ClaimError(f"{path} was not written: an earlier save of this policy has been loaded and carries on; {_WHY}")
+            raise ClaimError(
+                f"{path} was not written: an earlier save of this policy has been loaded and"
+                f" carries on; {_WHY}"
+            )
         content = _encode(policy, policy._serial + 1)
         _replace(path, content)
         policy._serial += 1  # from here on the new file counts, whatever else fails
@@ -87,17 +107,20 @@ def save(policy: Policy, path: str | Path) -> Path:
 def load(path: str | Path, *, simulation: bool = False) -> Policy:
     """Continue a saved policy, exactly where it stood.
 
-    The loaded policy saves itself to the same file before it is returned, so that the next crash is survived like this one.
+    The loaded policy saves itself to the same file before it is returned, so that the next crash is
+    survived like this one.
 
     Args:
         path: what ``Policy.save`` wrote, with its journal beside it.
-        simulation: True to load a copy for an experiment, as often as wanted, without claiming it; simulated noise only.
+        simulation: True to load a copy for an experiment, as often as wanted, without claiming it;
+            simulated noise only.
 
     Raises:
         ArgumentError: ``path`` is no path of a file.
-        StateFileError: the file or its journal is damaged, not ours, or from a newer version, or the state folder cannot be used.
-            Nothing was claimed.
-        ClaimError: the state has been loaded before, a later one was saved, or the policy that was loaded from the file is alive.
+        StateFileError: the file or its journal is damaged, not ours, or from a newer version, or
+            the state folder cannot be used. Nothing was claimed.
+        ClaimError: the state has been loaded before, a later one was saved, or the policy that was
+            loaded from the file is alive.
         FileNotFoundError: there is no such file.
         OSError: the file cannot be written again.  Nothing was claimed.
 
@@ -111,14 +134,21 @@ def load(path: str | Path, *, simulation: bool = False) -> Policy:
     path = _checked_path(path)
     header, arrays = _decode(path)
     try:
-        policy, holder, serial = _rebuilt(header, arrays), str(header["holder"]), int(header["serial"])
+        policy, holder, serial = (
+            _rebuilt(header, arrays),
+            str(header["holder"]),
+            int(header["serial"]),
+        )
     except MissingExtra:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise StateFileError(f"{path} does not hold a policy of this version: {error!r}") from error
     if simulation:
         if policy._noise.secure:
-            raise ClaimError(f"{path} holds a policy with secure noise, which is never copied for a simulation: {_WHY}")
+            raise ClaimError(
+                f"{path} holds a policy with secure noise, which is never copied for a simulation:"
+                f" {_WHY}"
+            )
         _replay(policy, _journalled(_journal_path(path), holder, serial)[0])
         return policy
     with _locked(holder):
@@ -128,7 +158,10 @@ def load(path: str | Path, *, simulation: bool = False) -> Policy:
         try:
             begun, end = _journalled(_journal_path(path), holder, serial)
             if released and not end:
-                raise StateFileError(f"{_journal_path(path)} is missing; it tells what was released since {path} was saved")
+                raise StateFileError(
+                    f"{_journal_path(path)} is missing; it tells what was released since {path} was"
+                    " saved"
+                )
             _replay(policy, begun)
             save(policy, path)
         except BaseException:
@@ -139,11 +172,12 @@ def load(path: str | Path, *, simulation: bool = False) -> Policy:
     return policy
 
 
-# The journal ------------------------------------------------------------------------------------------------------------------
+# The journal ---------------------------------------------------------------------------------
 
 
 class Journal:
-    """The releases since one save: checksummed lines of JSON, each on disk before the next step is taken.
+    """The releases since one save: checksummed lines of JSON, each on disk before the next step is
+        taken.
 
     ``digest`` is the end of the state file, by which it is known.
     """
@@ -151,7 +185,9 @@ class Journal:
     def __init__(self, path: Path, holder: str, serial: int, digest: bytes) -> None:
         self._state, self._path, self._digest = path, _journal_path(path), digest
         self._holder, self._serial, self._end = holder, serial, 0
-        self._last: tuple[Any, ...] | None = None  # ledger line that was announced, and where in the file
+        self._last: tuple[Any, ...] | None = (
+            None  # ledger line that was announced, and where in the file
+        )
         self._start = 0
 
     def begin(self, line: tuple[Any, ...]) -> None:
@@ -160,14 +196,20 @@ class Journal:
         Announced again, because the first attempt failed, a line is not charged twice.
 
         Raises:
-            ClaimError: the saved state has been loaded, and whoever did may release the same records; or another policy was
-                saved to the same file.
+            ClaimError: the saved state has been loaded, and whoever did may release the same
+                records; or another policy was saved to the same file.
         """
         with _locked(self._holder):
             if _claim_file(self._holder).exists():
-                raise ClaimError(f"no release is made: a save of this policy has been loaded and carries on; {_WHY}")
+                raise ClaimError(
+                    "no release is made: a save of this policy has been loaded and carries on;"
+                    f" {_WHY}"
+                )
             if self._state.exists() and _digest_of(self._state) != self._digest:
-                raise ClaimError(f"no release is made: {self._state} was overwritten by another save; save this policy elsewhere")
+                raise ClaimError(
+                    f"no release is made: {self._state} was overwritten by another save; save this"
+                    " policy elsewhere"
+                )
             if self._end == 0:
                 self._start_anew()
             if line != self._last:
@@ -201,7 +243,9 @@ class Journal:
 
 
 def _journalled(path: Path, holder: str, serial: int) -> tuple[list[Any], int]:
-    """The ledger lines announced since a save, and where the sound part of the journal ends; 0 if there is none of that save."""
+    """The ledger lines announced since a save, and where the sound part of the journal ends; 0 if
+    there is none of that save.
+    """
     content = path.read_bytes() if path.exists() else b""
     lines = content.split(b"\n")[:-1]  # a last line without its end was never used
     entries: list[dict[str, Any]] = []
@@ -212,7 +256,9 @@ def _journalled(path: Path, holder: str, serial: int) -> tuple[list[Any], int]:
         entries.append(json.loads(text))
     if not entries or (entries[0].get("holder"), entries[0].get("serial")) != (holder, serial):
         return [], 0
-    return [entry["begin"] for entry in entries if "begin" in entry], sum(len(line) + 1 for line in lines)
+    return [entry["begin"] for entry in entries if "begin" in entry], sum(
+        len(line) + 1 for line in lines
+    )
 
 
 def _replay(policy: Policy, begun: list[Any]) -> None:
@@ -224,20 +270,24 @@ def _replay(policy: Policy, begun: list[Any]) -> None:
         write(policy._wall.ledger, *line)
     policy._raw, _, fresh = policy.new_state()
     if policy._wall.base.size:
-        # The noise of a running sum goes on in memory that has been lost: later records get a running sum of their own, on top of
-        # what was last released.
-        policy._wall = policy._wall._replace(running=fresh.running, base=policy._wall.release.copy())
+        # The noise of a running sum goes on in memory that has been lost: later records get a
+        # running sum of their own, on top of what was last released.
+        policy._wall = policy._wall._replace(
+            running=fresh.running, base=policy._wall.release.copy()
+        )
         policy._restart_sum()
     progress, wall = policy._progress, policy._wall
     policy._recollect()
     past = max(progress.rounds, 1 + max(int(line[1]) for line in begun))
-    # One round that nobody contributes to, so that a release that was due at the save covers a span that is not empty.
+    # One round that nobody contributes to, so that a release that was due at the save covers a span
+    # that is not empty.
     wall.opened[:], progress.rounds = past, past + 1
     progress.pending.clear()
     progress.contexts.clear()
     progress.closed = progress.pulls
     if policy._privacy_rng is not None:
-        cast(np.random.PCG64, policy._privacy_rng.bit_generator).advance(1 << 64)  # its next numbers have been released
+        # its next numbers have been released
+        cast(np.random.PCG64, policy._privacy_rng.bit_generator).advance(1 << 64)
 
 
 def _journal_path(path: Path) -> Path:
@@ -248,12 +298,14 @@ def _line_digest(text: bytes) -> bytes:
     return hashlib.sha256(text).hexdigest()[:16].encode()
 
 
-# Claims -----------------------------------------------------------------------------------------------------------------------
+# Claims --------------------------------------------------------------------------------------
 
 
 def _claims() -> Path:
     chosen = os.environ.get("DPBANDITS_STATE_DIR")
-    return (Path(chosen) if chosen else Path(platformdirs.user_state_dir("dpbandits", appauthor=False))) / "claims"
+    return (
+        Path(chosen) if chosen else Path(platformdirs.user_state_dir("dpbandits", appauthor=False))
+    ) / "claims"
 
 
 @contextmanager
@@ -264,7 +316,8 @@ def _locked(holder: str) -> Iterator[None]:
         handle = os.open(_claims() / f"{holder}.lock", os.O_CREAT | os.O_RDWR, 0o600)
     except OSError as error:
         raise StateFileError(
-            f"the state folder {_claims()} cannot be used: {error.strerror}; set DPBANDITS_STATE_DIR to a folder that can be written"
+            f"the state folder {_claims()} cannot be used: {error.strerror}; set"
+            " DPBANDITS_STATE_DIR to a folder that can be written"
         ) from error
     try:
         if fcntl is not None:
@@ -275,7 +328,9 @@ def _locked(holder: str) -> Iterator[None]:
 
 
 def _hold(policy: Policy) -> Callable[[], Any] | None:
-    """Hold the file that ``load`` has written for as long as the policy lives; the result lets go of it.  A crash lets go, too."""
+    """Hold the file that ``load`` has written for as long as the policy lives; the result lets go
+    of it.  A crash lets go, too.
+    """
     if fcntl is None:
         return None
     handle = os.open(_living_file(policy._id), os.O_CREAT | os.O_RDWR, 0o600)
@@ -290,7 +345,9 @@ def _refuse_living(path: Path, holder: str) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise ClaimError(f"{path} has been loaded, and the policy that came of it is alive; {_WHY}") from None
+        raise ClaimError(
+            f"{path} has been loaded, and the policy that came of it is alive; {_WHY}"
+        ) from None
     finally:
         os.close(handle)
 
@@ -314,16 +371,21 @@ def _note(holder: str, serial: int, *, released: bool) -> None:
 
 
 def _refuse_old(path: Path, holder: str, serial: int) -> bool:
-    """Refuse a state that was claimed or saved again; tell whether anything was released since it was saved."""
+    """Refuse a state that was claimed or saved again; tell whether anything was released since it
+    was saved.
+    """
     if _claim_file(holder).exists():
-        raise ClaimError(f"{path} has been loaded before, or another save of the same policy has; {_WHY}")
+        raise ClaimError(
+            f"{path} has been loaded before, or another save of the same policy has; {_WHY}"
+        )
     try:
         latest, released = json.loads(_latest_file(holder).read_bytes())
     except FileNotFoundError:  # saved on another machine
         return False
     if serial < latest:
         raise ClaimError(
-            f"{path} is save {serial} of a policy that was saved {latest} times; only the last one can be loaded; {_WHY}"
+            f"{path} is save {serial} of a policy that was saved {latest} times; only the last one"
+            f" can be loaded; {_WHY}"
         )
     return bool(released and serial == latest)
 
@@ -340,7 +402,7 @@ def _claim(path: Path, holder: str) -> None:
     _sync_folder(_claims())
 
 
-# The file ---------------------------------------------------------------------------------------------------------------------
+# The file ------------------------------------------------------------------------------------
 
 
 def _encode(policy: Policy, serial: int) -> bytes:
@@ -348,8 +410,16 @@ def _encode(policy: Policy, serial: int) -> bytes:
 
     progress = policy._progress
     views = [progress.contexts[number] for number in progress.pending] if progress.contexts else []
-    arrays = {**dict(_arrays(policy)), "progress.weights": progress.weights, "progress.contexts": np.array(views)}
-    streams = {} if policy._noise.secure else {name: rng for name, rng in _streams(policy) if rng is not None}
+    arrays = {
+        **dict(_arrays(policy)),
+        "progress.weights": progress.weights,
+        "progress.contexts": np.array(views),
+    }
+    streams = (
+        {}
+        if policy._noise.secure
+        else {name: rng for name, rng in _streams(policy) if rng is not None}
+    )
     last = policy._last
     header = {
         "format": _FORMAT,
@@ -361,17 +431,26 @@ def _encode(policy: Policy, serial: int) -> bytes:
         "former": policy._former,
         "serial": serial,
         "progress": {
-            **{name: value for name, value in vars(policy._progress).items() if name not in _FEATURES},
+            **{
+                name: value
+                for name, value in vars(policy._progress).items()
+                if name not in _FEATURES
+            },
             **{name: list(getattr(policy._progress, name).items()) for name in _COUNTS},
         },
-        "last": None if last is None else [last.arm, last.propensity, last.number, last.recorded, last._owner],
+        "last": (
+            None
+            if last is None
+            else [last.arm, last.propensity, last.number, last.recorded, last._owner]
+        ),
         "streams": {name: rng.bit_generator.state for name, rng in streams.items()},
         "arrays": {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()},
     }
     text = json.dumps(header, default=_as_json).encode()
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, header=np.frombuffer(text, np.uint8), **arrays)
-    archive = buffer.getvalue()[:-2] + _DIGEST.to_bytes(2, "little")  # the length of the comment that follows
+    # the length of the comment that follows
+    archive = buffer.getvalue()[:-2] + _DIGEST.to_bytes(2, "little")
     return archive + hashlib.sha256(archive).hexdigest().encode()
 
 
@@ -382,16 +461,23 @@ def _decode(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         raise StateFileError(f"{path} is a folder, and no saved policy") from None
     archive, digest = content[:-_DIGEST], content[-_DIGEST:]
     if hashlib.sha256(archive).hexdigest().encode() != digest:
-        raise StateFileError(f"{path} is damaged, cut short, or no saved policy: its checksum does not fit")
+        raise StateFileError(
+            f"{path} is damaged, cut short, or no saved policy: its checksum does not fit"
+        )
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             header = json.loads(file["header"].tobytes())
             if header["format"] != _FORMAT or header["version"] > _VERSION:
-                raise StateFileError(f"{path} has format {header['format']} {header['version']}; this version reads {_VERSION}")
+                raise StateFileError(
+                    f"{path} has format {header['format']} {header['version']}; this version reads"
+                    f" {_VERSION}"
+                )
             arrays = {name: file[name] for name in file.files if name != "header"}
     except (KeyError, TypeError, ValueError, OSError, zipfile.BadZipFile) as error:
         raise StateFileError(f"{path} is no saved policy: {error!r}") from error
-    if {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()} != header.get("arrays"):
+    if {
+        name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()
+    } != header.get("arrays"):
         raise StateFileError(f"{path} does not hold the arrays that its header lists")
     return header, arrays
 
@@ -412,9 +498,13 @@ def _rebuilt(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Policy:
     progress = header["progress"]
     counts = {name: dict(map(tuple, progress[name])) for name in _COUNTS}
     weights = _fitting("weights", arrays.pop("progress.weights"), policy._progress.weights)
-    policy._progress = Progress(**{**progress, **counts, "standing": tuple(progress["standing"]), "weights": weights})
+    policy._progress = Progress(
+        **{**progress, **counts, "standing": tuple(progress["standing"]), "weights": weights}
+    )
     views = arrays.pop("progress.contexts")
-    policy._progress.contexts = dict(zip(policy._progress.pending, views, strict=True)) if len(views) else {}
+    policy._progress.contexts = (
+        dict(zip(policy._progress.pending, views, strict=True)) if len(views) else {}
+    )
     if arrays:
         raise ValueError(f"unknown arrays {', '.join(arrays)}")
     policy._last = None if header["last"] is None else Decision(*header["last"])
@@ -427,7 +517,9 @@ def _rebuilt(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Policy:
 
 def _fitting(name: str, saved: np.ndarray, array: np.ndarray) -> np.ndarray:
     if saved.shape != array.shape or saved.dtype != array.dtype:
-        raise ValueError(f"{name} is {saved.dtype} {saved.shape} and should be {array.dtype} {array.shape}")
+        raise ValueError(
+            f"{name} is {saved.dtype} {saved.shape} and should be {array.dtype} {array.shape}"
+        )
     return saved
 
 
@@ -470,7 +562,11 @@ def _from_json(value: Any) -> Any:
 
 
 def _checked_path(path: Any) -> Path:
-    if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes) or not Path(path).name:
+    if (
+        not isinstance(path, str | os.PathLike)
+        or isinstance(os.fspath(path), bytes)
+        or not Path(path).name
+    ):
         raise ArgumentError(f"path must name a file, got {path!r}")
     return Path(path)
 

@@ -1,32 +1,44 @@
 """The kernel protocol: what an algorithm consists of.
 
-An algorithm is a handful of compiled functions over three named tuples: ``params`` (public, frozen scalars), ``raw`` (the private
-side, arrays only) and ``public`` (the public side, arrays only).  A function that decides or publishes has no ``raw`` argument, so
-that it cannot leak by accident.  No kernel adds noise, and none raises.
+An algorithm is a handful of compiled functions over three named tuples: ``params`` (public, frozen
+scalars), ``raw`` (the private side, arrays only) and ``public`` (the public side, arrays only).  A
+function that decides or publishes has no ``raw`` argument, so that it cannot leak by accident.  No
+kernel adds noise, and none raises.
 
-======================================================  =======================================================================
-``init(params) -> (raw, public)``                       the empty state
-``prepare(params, public, view, rng)``                  draw what a choice needs and the public side keeps: a leader, an expert,
-                                                        how often to resample; ahead of every ``choose``
-``choose(params, public, view, rng) -> (arm, p)``       the arm, and the probability with which it was drawn (nan: unknown);
-                                                        ``view`` is what is seen before choosing: nothing, the contexts of the arms,
-                                                        shape (K, d), or the experts' advice, shape (K, N)
-``hold(params, public, arm) -> rounds``                 for how many rounds that choice stands
-``see(params, view, seen, rng)``                        the contexts as the algorithm takes them: within its norm bound, or perturbed
-``note(params, public, arm, x, n)``                     public bookkeeping of n rounds of the arm; linear in n, and n = -1 takes
-                                                        one round back
-``collect(params, raw, public, arm, x, reward, n)``     add the (sum of the) rewards of n rounds; the order of calls is irrelevant
-``due(params, public) -> bool``                         whether a release is due, from public quantities only
-``part(params, public) -> int``                         whose records that release covers: ``WHOLE``, or those of one arm
-``sensitivity(params, public, norm) -> float``          the most one record moves the statistic, in the L1 or L2 norm
-``summarise(params, raw, public, statistic)``           fill in the statistic, and forget what it was made of
-``publish(params, public, release)``                    take in the noisy statistic, or the noisy running sum of all statistics
-                                                        where the policy has a counter (``privacy.continual``)
-``estimate(params, public, i) -> float``                what is believed of the i-th coefficient of mean rewards; nan: nothing
-======================================================  =======================================================================
+``init(params) -> (raw, public)``
+    the empty state
+``prepare(params, public, view, rng)``
+    draw what a choice needs and the public side keeps: a leader, an expert, how often to resample;
+    ahead of every ``choose``
+``choose(params, public, view, rng) -> (arm, propensity)``
+    the arm, and the probability with which it was drawn (nan: unknown); ``view`` is what is seen
+    before choosing: nothing, the contexts of the arms, shape (K, d), or the experts' advice, shape
+    (K, N)
+``hold(params, public, arm) -> rounds``
+    for how many rounds that choice stands
+``see(params, view, seen, rng)``
+    the contexts as the algorithm takes them: within its norm bound, or perturbed
+``note(params, public, arm, x, n)``
+    public bookkeeping of n rounds of the arm; linear in n, and n = -1 takes one round back
+``collect(params, raw, public, arm, x, reward, n)``
+    add the (sum of the) rewards of n rounds; the order of calls is irrelevant
+``due(params, public) -> bool``
+    whether a release is due, from public quantities only
+``part(params, public) -> int``
+    whose records that release covers: ``WHOLE``, or those of one arm
+``sensitivity(params, public, norm) -> float``
+    the most one record moves the statistic, in the L1 or L2 norm
+``summarise(params, raw, public, statistic)``
+    fill in the statistic, and forget what it was made of
+``publish(params, public, release)``
+    take in the noisy statistic, or the noisy running sum of all statistics where the policy has a
+    counter (``privacy.continual``)
+``estimate(params, public, i) -> float``
+    what is believed of the i-th coefficient of mean rewards; nan: nothing
 
-``choose``, ``hold``, ``due``, ``part``, ``sensitivity`` and ``estimate`` change nothing.  ``note`` runs when an arm is pulled,
-``collect`` when its reward is known.  ``x`` is the arm's row of the view in that round, and 0 where nothing is seen.
+``choose``, ``hold``, ``due``, ``part``, ``sensitivity`` and ``estimate`` change nothing.  ``note``
+runs when an arm is pulled, ``collect`` when its reward is known.  ``x`` is the arm's row of the
+view in that round, and 0 where nothing is seen.
 """
 
 from __future__ import annotations
@@ -105,11 +117,13 @@ class Wall(NamedTuple):
     norm: int  # of the sensitivity: 1 or 2
     statistic: np.ndarray  # (n,) float64: exact, private; zero after every release
     release: np.ndarray  # (n,) float64
-    opened: np.ndarray  # (parts + 1,) int64: first round that the next release of a part covers; the last entry is WHOLE's
+    # (parts + 1,) int64: first round that a part's next release covers; the last entry is WHOLE's
+    opened: np.ndarray
     ledger: LedgerArrays
     charged: int  # the family that ledger lines name
     running: Running  # the running sum of the statistics, for policies with a counter
-    base: np.ndarray  # (n,) float64, or (0,) without a counter: what running sums before a crash had released
+    # (n,) float64, or (0,) without a counter: what running sums before a crash had released
+    base: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -122,9 +136,11 @@ class Card:
         channels: the noise of each kind of budget; empty where only the open channel fits.
         trust_model: who has to be trusted with raw rewards; "none" for policies without privacy.
         view: from which view the guarantee holds.
-        learns_at_once: whether each answer is released when it arrives, instead of at the end of an episode.
+        learns_at_once: whether each answer is released when it arrives, instead of at the end of an
+            episode.
         randomised: whether ``prepare``, ``choose`` or ``see`` draws random numbers.
-        void: why the published claim is not one, for algorithms that are here to be reproduced; empty for all others.
+        void: why the published claim is not one, for algorithms that are here to be reproduced;
+            empty for all others.
     """
 
     title: str
@@ -144,7 +160,8 @@ P = TypeVar("P", bound="type[Policy]")
 def register(**example: Any) -> Callable[[P], P]:
     """Make a policy class known to ``dpbandits list``, to study files and to the conformance suite.
 
-    ``example`` are constructor arguments, apart from the budget, of a small instance with three arms that the suite can run.
+    ``example`` are constructor arguments, apart from the budget, of a small instance with three
+    arms that the suite can run.
     """
 
     def enter(policy: P) -> P:

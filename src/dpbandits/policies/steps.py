@@ -1,4 +1,5 @@
-"""The compiled steps between a policy and its algorithm: templates that ``bind`` fills with one algorithm's kernels.
+"""The compiled steps between a policy and its algorithm: templates that ``bind`` fills with one
+algorithm's kernels.
 
 The simulation loops are made of the same steps, so that what was measured is what is deployed.
 """
@@ -14,7 +15,9 @@ from ..privacy.continual import disclose, draws_of, is_spent, pass_on
 from ..privacy.ledger import write
 from .protocol import Kernels
 
-choose = hold = note = collect = due = part = sensitivity = summarise = publish = cross = see = prepare = unbound
+choose = hold = note = collect = due = part = sensitivity = summarise = publish = cross = see = (
+    prepare
+) = unbound
 
 
 @entry
@@ -34,9 +37,11 @@ def _advance(params, public, arm, x, n):
 
 @kernel
 def _cross(params, raw, public, wall, rounds, rng):
-    """One release through a simulated channel, after ``rounds`` rounds; False, and no release, if its sensitivity is no bound.
+    """One release through a simulated channel, after ``rounds`` rounds; False, and no release, if
+    its sensitivity is no bound.
 
-    A running sum that has made all the releases it was planned for makes no more: what is public stays as it is.
+    A running sum that has made all the releases it was planned for makes no more: what is public
+        stays as it is.
     """
     if is_spent(wall.running):
         return True
@@ -50,7 +55,16 @@ def _cross(params, raw, public, wall, rounds, rng):
     wall.statistic[:] = 0.0  # no exact sum outlasts its release
     for i in range(wall.base.size):
         wall.release[i] += wall.base[i]
-    write(wall.ledger, wall.opened[which], rounds - 1, which, wall.charged, bound, wall.multiplier, draws)
+    write(
+        wall.ledger,
+        wall.opened[which],
+        rounds - 1,
+        which,
+        wall.charged,
+        bound,
+        wall.multiplier,
+        draws,
+    )
     wall.opened[which] = rounds
     publish(params, public, wall.release)
     return True
@@ -115,7 +129,8 @@ _bound: dict[tuple[Kernels, bool], Steps] = {}
 def steps_of(kernels: Kernels, *, noisy: bool = True) -> Steps:
     """The steps bound to an algorithm; compiled at their first call, once per algorithm.
 
-    Those that are not ``noisy`` serve the open channel only, and take None for a generator, which spares some microseconds a call.
+    Those that are not ``noisy`` serve the open channel only, and take None for a generator, which
+    spares some microseconds a call.
     """
     key = (kernels, noisy)
     if key not in _bound:
@@ -134,7 +149,9 @@ def steps_of(kernels: Kernels, *, noisy: bool = True) -> Steps:
             absorb=fill(_absorb, "note", "collect", "due"),
             absorb_and_cross=fill(_absorb_and_cross, "note", "collect", "due", cross=inside),
             cross=bind(_cross_from_python, cross=inside),
-            cross_inside=inlined(bind(_cross, **{name: inlined(k[name]) for name in parts}, disclose=channel)),
+            cross_inside=inlined(
+                bind(_cross, **{name: inlined(k[name]) for name in parts}, disclose=channel)
+            ),
             see=fill(_see, "see"),
             disclose=bind(_disclose_from_python, disclose=channel),
         )

@@ -1,10 +1,12 @@
 """Closed forms of privacy accounting: Gaussian, Laplace and zCDP curves, and their inverses.
 
-Notation.  A Gaussian release with L2 sensitivity D and standard deviation s is mu-GDP with mu = D / s, and (mu^2 / 2)-zCDP
-(Dong, Roth & Su 2022; Bun & Steinke 2016).  A Laplace release with L1 sensitivity D and scale b is (D / b)-DP.
+Notation.  A Gaussian release with L2 sensitivity D and standard deviation s is mu-GDP with mu = D /
+s, and (mu^2 / 2)-zCDP (Dong, Roth & Su 2022; Bun & Steinke 2016).  A Laplace release with L1
+sensitivity D and scale b is (D / b)-DP.
 
-Everything is rounded to the safe side: a noise level is never smaller, and a loss never lower, than the exact one.  Each formula
-is therefore written without cancellation, and what rounding can do to it is added on top.
+Everything is rounded to the safe side: a noise level is never smaller, and a loss never lower, than
+the exact one.  Each formula is therefore written without cancellation, and what rounding can do to
+it is added on top.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ _LARGE = 1e150  # squares of larger numbers overflow
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
-    """The least delta for which a mu-GDP Gaussian release is (epsilon, delta)-DP (Balle & Wang 2018, Theorem 8).
+    """The least delta for which a mu-GDP Gaussian release is (epsilon, delta)-DP (Balle & Wang
+    2018, Theorem 8).
 
     The classical noise for epsilon = 10 and delta = 0.1 is sqrt(2 ln 12.5) / 10, and really gives:
 
@@ -37,7 +40,8 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
         return math.ulp(0.0)
     if a > 1.0:
         return _up(float(ndtr(a)) - _density(a) * _mills(u + h), 8 * _ULP)
-    # With Mills' ratio m, delta = density(a) (m(u - h) - m(u + h)); a and the exponent a^2 / 2 carry rounding of their own.
+    # With Mills' ratio m, delta = density(a) (m(u - h) - m(u + h)); a and the exponent a^2 / 2
+    # carry rounding of their own.
     gap, error = _mills_gap(u, h)
     return _up(_density(a) * gap, error + (16 + 8 * a * a) * _ULP)
 
@@ -52,11 +56,14 @@ def _mills(x: float) -> float:
 
 
 def _mills_gap(u: float, h: float) -> tuple[float, float]:
-    """m(u - h) - m(u + h), and a bound on the relative error of what is returned, for 0 <= u < 40 + h."""
+    """m(u - h) - m(u + h), and a bound on the relative error of what is returned, for 0 <= u < 40 +
+    h.
+    """
     if h > 1e-5:
         gap = _mills(u - h) - _mills(u + h)
         return gap, 8 * _ULP * _mills(u - h) / gap
-    # The gap is the integral of exp(-t^2 / 2 - ut) 2 sinh(ht) over t > 0, hence 2h (-m'(u)) up to a factor in [1, 1 + h^2].
+    # The gap is the integral of exp(-t^2 / 2 - ut) 2 sinh(ht) over t > 0, hence 2h (-m'(u)) up to a
+    # factor in [1, 1 + h^2].
     slope = 1.0 - u * _mills(u)
     return 2 * h * slope, h * h + 8 * _ULP / slope
 
@@ -76,16 +83,21 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """The largest mu for which a Gaussian release is (epsilon, delta)-DP: the analytic Gaussian mechanism."""
+    """The largest mu for which a Gaussian release is (epsilon, delta)-DP: the analytic Gaussian
+    mechanism.
+    """
     inverse = _solve_up(lambda inverse: delta - gaussian_delta(epsilon, 1.0 / inverse), 1e-9, 1.0)
     return math.nextafter(1.0 / inverse, 0.0)
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
-    """The least delta that rho-zCDP is known to give at epsilon (Canonne, Kamath & Steinke 2020, Corollary 13)."""
+    """The least delta that rho-zCDP is known to give at epsilon (Canonne, Kamath & Steinke 2020,
+    Corollary 13).
+    """
     if rho == 0.0:
         return 0.0
-    # Less privacy is safe, and every order gives a valid bound: only the evaluation of the last lines has to be rounded.
+    # Less privacy is safe, and every order gives a valid bound: only the evaluation of the last
+    # lines has to be rounded.
     rho, epsilon = max(rho, 1e-300), min(epsilon, _LARGE)
     low, high = 1e-12, min((epsilon + 1.0) / (2.0 * rho) + 2.0, _LARGE)
 
@@ -95,7 +107,12 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     if slope(low) >= 0.0:
         return 1.0
     order = _root(slope, low, high, maxiter=1000) if slope(high) > 0.0 else high
-    terms = (order * ((order + 1.0) * rho), -order * epsilon, -(order + 1.0) * math.log1p(1.0 / order), -math.log(order))
+    terms = (
+        order * ((order + 1.0) * rho),
+        -order * epsilon,
+        -(order + 1.0) * math.log1p(1.0 / order),
+        -math.log(order),
+    )
     log_delta = math.fsum(terms) + 4 * _ULP * sum(map(abs, terms))
     return _up(math.exp(min(0.0, log_delta)), 4 * _ULP)
 
@@ -116,7 +133,9 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
 
 def laplace_rdp(epsilon: float, alpha: float) -> float:
-    """The Renyi divergence of order alpha of a Laplace release that is epsilon-DP (Mironov 2017, Proposition 6)."""
+    """The Renyi divergence of order alpha of a Laplace release that is epsilon-DP (Mironov 2017,
+    Proposition 6).
+    """
     if epsilon == 0.0 or math.isinf(epsilon) or alpha > _LARGE:
         return epsilon
     order = alpha - 1.0
@@ -145,8 +164,9 @@ def _expm2(x: float) -> float:
 def pure_mu(epsilon: float) -> float:
     """The least mu for which every epsilon-DP mechanism is mu-GDP.
 
-    The trade-off curve of epsilon-DP is piecewise linear through (0, 1) and (c, c) with c = 1 / (1 + e^epsilon).  The convex
-    Gaussian curve through (0, 1) and (c, c) lies below that chord, and by symmetry everywhere: mu = -2 Phi^-1(c).
+    The trade-off curve of epsilon-DP is piecewise linear through (0, 1) and (c, c) with c = 1 / (1
+    + e^epsilon).  The convex Gaussian curve through (0, 1) and (c, c) lies below that chord, and by
+    symmetry everywhere: mu = -2 Phi^-1(c).
     """
     if math.isinf(epsilon):
         return math.inf
@@ -158,7 +178,7 @@ def pure_mu(epsilon: float) -> float:
 
 
 def _solve_up(excess: Callable[[float], float], low: float, high: float) -> float:
-    """The least x >= low at which the increasing function ``excess`` is not negative, rounded up."""
+    """The least x >= low at which the increasing ``excess`` is not negative, rounded up."""
     if excess(low) >= 0.0:
         return low
     while excess(high) < 0.0:
@@ -171,7 +191,14 @@ def _solve_up(excess: Callable[[float], float], low: float, high: float) -> floa
     return root
 
 
-def _root(function: Callable[[float], float], low: float, high: float, *, maxiter: int, xtol: float = 2e-12) -> float:
+def _root(
+    function: Callable[[float], float],
+    low: float,
+    high: float,
+    *,
+    maxiter: int,
+    xtol: float = 2e-12,
+) -> float:
     from scipy.optimize import brentq  # takes as long to import as numba
 
     return float(brentq(function, low, high, xtol=xtol, rtol=_TOLERANCE, maxiter=maxiter))

@@ -1,8 +1,10 @@
 """What may be spent: the four notions of differential privacy that the literature on bandits uses.
 
-A budget is a value, not an accountant: the ledger adds up costs and compares them with it.  Every notion is linear in one
-currency in which adaptive composition and adaptive stopping (a filter) are valid: epsilon for pure DP, rho for zCDP, the
-divergence at one order for RDP, and mu^2 for Gaussian DP, in which an (epsilon, delta) budget is kept.
+A budget is a value, not an accountant: the ledger adds up costs and compares them with it.  Every
+notion is linear in one
+currency in which adaptive composition and adaptive stopping (a filter) are valid: epsilon for pure
+DP, rho for zCDP, the divergence at one order for RDP, and mu^2 for Gaussian DP, in which an
+(epsilon, delta) budget is kept.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ class PureDP(Budget):
     epsilon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", real("epsilon", self.epsilon, 0.0, math.inf, strict=True))
+        object.__setattr__(
+            self, "epsilon", real("epsilon", self.epsilon, 0.0, math.inf, strict=True)
+        )
 
     def to_zcdp(self) -> ZCDP:
         """(epsilon^2 / 2)-zCDP (Bun & Steinke 2016, Proposition 1.4)."""
@@ -50,24 +54,31 @@ class PureDP(Budget):
 class ApproxDP(Budget):
     """(epsilon, delta)-differential privacy.
 
-    Keep delta far below one over the number of people: delta is the probability with which a record may be revealed outright.
+    Keep delta far below one over the number of people: delta is the probability with which a record
+        may be revealed outright.
     """
 
     epsilon: float
     delta: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", real("epsilon", self.epsilon, 0.0, math.inf, strict=True))
+        object.__setattr__(
+            self, "epsilon", real("epsilon", self.epsilon, 0.0, math.inf, strict=True)
+        )
         object.__setattr__(self, "delta", real("delta", self.delta, 0.0, 1.0, strict=True))
 
     @property
     def mu(self) -> float:
-        """The mu of the Gaussian release that spends exactly this budget (analytic Gaussian mechanism)."""
+        """The mu of the Gaussian release that spends exactly this budget (analytic Gaussian
+        mechanism).
+        """
         return accounting.gaussian_mu(self.epsilon, self.delta)
 
     @property
     def rho(self) -> float:
-        """The largest rho whose zCDP implies this budget; less than a Gaussian may spend, and valid for any mechanism."""
+        """The largest rho whose zCDP implies this budget; less than a Gaussian may spend, and valid
+        for any mechanism.
+        """
         return accounting.zcdp_rho(self.epsilon, self.delta)
 
     def __str__(self) -> str:
@@ -76,7 +87,8 @@ class ApproxDP(Budget):
 
 @dataclass(frozen=True)
 class ZCDP(Budget):
-    """rho-zero-concentrated differential privacy: Renyi divergences at most rho * alpha, for every order alpha.
+    """rho-zero-concentrated differential privacy: Renyi divergences at most rho * alpha, for every
+    order alpha.
 
     >>> round(ZCDP(0.02).to_approx(1e-6).epsilon, 4)
     0.8999
@@ -92,11 +104,14 @@ class ZCDP(Budget):
     def to_approx(self, delta: float, *, gaussian: bool = False) -> ApproxDP:
         """(epsilon, delta)-DP at the given delta.
 
-        With ``gaussian`` the exact curve, valid when every release is Gaussian with continuous noise, else the best known bound for zCDP.
+        With ``gaussian`` the exact curve, valid when every release is Gaussian with continuous
+        noise, else the best known bound for zCDP.
         """
         delta = real("delta", delta, 0.0, 1.0, strict=True)
         epsilon = (
-            accounting.gaussian_epsilon(math.sqrt(2 * self.rho), delta) if gaussian else accounting.zcdp_epsilon(self.rho, delta)
+            accounting.gaussian_epsilon(math.sqrt(2 * self.rho), delta)
+            if gaussian
+            else accounting.zcdp_epsilon(self.rho, delta)
         )
         return ApproxDP(max(epsilon, math.ulp(0.0)), delta)
 
@@ -118,19 +133,29 @@ class ZCDP(Budget):
 
 @dataclass(frozen=True)
 class RDP(Budget):
-    """(alpha, epsilon)-Renyi differential privacy: the divergence of order alpha > 1 is at most epsilon."""
+    """(alpha, epsilon)-Renyi differential privacy: the divergence of order alpha > 1 is at most
+    epsilon.
+    """
 
     alpha: float
     epsilon: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", real("alpha", self.alpha, 1.0, math.inf, strict=True))
-        object.__setattr__(self, "epsilon", real("epsilon", self.epsilon, 0.0, math.inf, strict=True))
+        object.__setattr__(
+            self, "epsilon", real("epsilon", self.epsilon, 0.0, math.inf, strict=True)
+        )
 
     def to_approx(self, delta: float) -> ApproxDP:
-        """(epsilon, delta)-DP by the conversion of Canonne, Kamath & Steinke (2020, Proposition 12)."""
+        """(epsilon, delta)-DP by the conversion of Canonne, Kamath & Steinke (2020, Proposition
+        12).
+        """
         delta = real("delta", delta, 0.0, 1.0, strict=True)
-        epsilon = self.epsilon + math.log1p(-1 / self.alpha) - math.log(delta * self.alpha) / (self.alpha - 1)
+        epsilon = (
+            self.epsilon
+            + math.log1p(-1 / self.alpha)
+            - math.log(delta * self.alpha) / (self.alpha - 1)
+        )
         return ApproxDP(max(epsilon, math.ulp(0.0)), delta)
 
     def __str__(self) -> str:

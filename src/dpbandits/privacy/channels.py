@@ -1,17 +1,21 @@
 """Channels: the mechanisms at the wall, and the only place where a budget becomes noise.
 
-A channel is a noise family with a multiplier; the noise of a release has scale ``multiplier * sensitivity``, where the
-sensitivity is measured in the family's norm.  Everything about the release that accounting needs is in these two numbers, so
-that a ledger line can be charged without knowing what was released:
+A channel is a noise family with a multiplier; the noise of a release has scale ``multiplier *
+sensitivity``, where the sensitivity is measured in the family's norm.  Everything about the release
+that accounting needs is in these two numbers, so that a ledger line can be charged without knowing
+what was released:
 
-* ``Gaussian``, L2: standard deviation m * D, hence (1/m)-GDP, (1 / 2m^2)-zCDP and (alpha, alpha / 2m^2)-RDP.
+* ``Gaussian``, L2: standard deviation m * D, hence (1/m)-GDP, (1 / 2m^2)-zCDP and (alpha, alpha /
+  2m^2)-RDP.
 * ``Laplace``, L1: scale m * D in every coordinate independently, hence (1/m)-DP.
-* ``LaplaceVector``, L2: Laplace noise of scale m * D in every coordinate independently, hence (1 / 2m^2)-zCDP: a record that moves
-  coordinate i by v_i loses |v_i| / (m D) there in pure DP, hence half the square of that in zCDP, and the squares sum to |v|^2.
+* ``LaplaceVector``, L2: Laplace noise of scale m * D in every coordinate independently, hence (1 /
+  2m^2)-zCDP: a record that moves coordinate i by v_i loses |v_i| / (m D) there in pure DP, hence
+  half the square of that in zCDP, and the squares sum to |v|^2.
 * ``Open``: no noise, no privacy; it turns an algorithm into its non-private counterpart.
 
-Discrete Gaussian noise keeps the zCDP and RDP statements exactly (Canonne, Kamath & Steinke 2020) but not the GDP one, so an
-(epsilon, delta) budget is calibrated through zCDP when the noise is discrete.
+Discrete Gaussian noise keeps the zCDP and RDP statements exactly (Canonne, Kamath & Steinke 2020)
+but not the GDP one, so an (epsilon, delta) budget is calibrated through zCDP when the noise is
+discrete.
 """
 
 from __future__ import annotations
@@ -32,7 +36,8 @@ Calibration = Literal["exact", "paper"]
 
 OPEN, GAUSSIAN, LAPLACE = 0, 1, 2
 VECTOR = 4
-PURE = 3  # of ledger lines only: releases that together are (1 / multiplier)-DP, and nothing else is known of them
+# Of ledger lines only: releases that together are (1 / multiplier)-DP, and nothing else is known.
+PURE = 3
 
 
 @kernel
@@ -44,7 +49,9 @@ def pass_through(family, scale, statistic, release, rng):
 
 @kernel
 def perturb(family, scale, statistic, release, rng):
-    """Write the statistic plus independent noise of the family into ``release``.  Simulation only: ``rng`` can be predicted."""
+    """Write the statistic plus independent noise of the family into ``release``.  Simulation only:
+    ``rng`` can be predicted.
+    """
     if family == GAUSSIAN:
         for i in range(statistic.size):
             release[i] = statistic[i] + scale * rng.standard_normal()
@@ -74,7 +81,9 @@ class Channel:
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "multiplier", real("multiplier", self.multiplier, 0.0, math.inf, strict=True))
+        object.__setattr__(
+            self, "multiplier", real("multiplier", self.multiplier, 0.0, math.inf, strict=True)
+        )
 
     def scale(self, sensitivity: float) -> float:
         """The scale of the noise for a statistic that one record moves by at most ``sensitivity``.
@@ -84,10 +93,14 @@ class Channel:
         """
         scale = self.multiplier * real("sensitivity", sensitivity, 0.0)
         if scale == math.inf or (scale == 0.0 < self.multiplier * math.inf and sensitivity > 0.0):
-            raise ArgumentError(f"sensitivity must be in proportion to {self!r}, got {sensitivity!r}")
+            raise ArgumentError(
+                f"sensitivity must be in proportion to {self!r}, got {sensitivity!r}"
+            )
         return scale
 
-    def release(self, statistic: np.ndarray, sensitivity: float, rng: np.random.Generator) -> np.ndarray:
+    def release(
+        self, statistic: np.ndarray, sensitivity: float, rng: np.random.Generator
+    ) -> np.ndarray:
         """A noisy copy of a vector, for simulations.
 
         >>> Open().release(np.array([3.0]), 1.0, np.random.default_rng(0))
@@ -95,13 +108,15 @@ class Channel:
         """
         statistic = np.asarray(statistic, dtype=np.float64, order="C")
         if statistic.ndim != 1 or not np.all(np.isfinite(statistic)):
-            raise ArgumentError(f"statistic must be a vector of finite numbers, got shape {statistic.shape}")
+            raise ArgumentError(
+                f"statistic must be a vector of finite numbers, got shape {statistic.shape}"
+            )
         noisy = np.empty_like(statistic)
         _perturb_from_python(self.family, self.scale(sensitivity), statistic, noisy, rng)
         return noisy
 
     def cost(self, currency: Currency, alpha: float = math.nan) -> float:
-        """What one release costs in the currency; ``alpha`` is the order where the currency is RDP."""
+        """What one release costs in the currency; ``alpha`` is the order of RDP."""
         return unit_cost(self.family, self.multiplier, currency, alpha)
 
 
@@ -114,11 +129,14 @@ class Gaussian(Channel):
     name: ClassVar[str] = "Gaussian"
 
     @classmethod
-    def calibrated(cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False) -> Gaussian:
+    def calibrated(
+        cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False
+    ) -> Gaussian:
         """The channel one release of which spends the budget.
 
-        ``calibration="paper"`` uses the classical sqrt(2 ln(1.25 / delta)) / epsilon for an (epsilon, delta) budget, as published
-        recipes do; above epsilon = 1 its real delta is larger (0.41 instead of 0.1 at epsilon = 10).
+        ``calibration="paper"`` uses the classical sqrt(2 ln(1.25 / delta)) / epsilon for an
+        (epsilon, delta) budget, as published recipes do; above epsilon = 1 its real delta is larger
+        (0.41 instead of 0.1 at epsilon = 10).
 
         >>> round(Gaussian.calibrated(ApproxDP(1.0, 1e-6)).multiplier, 5)
         4.22468
@@ -131,20 +149,28 @@ class Gaussian(Channel):
             if calibration == "paper":
                 return cls(math.sqrt(2.0 * math.log(1.25 / budget.delta)) / budget.epsilon)
             return cls(math.sqrt(0.5 / budget.rho) if discrete else 1.0 / budget.mu)
-        raise ArgumentError(f"budget must be ZCDP, ApproxDP or RDP for Gaussian noise, got {budget!r}")
+        raise ArgumentError(
+            f"budget must be ZCDP, ApproxDP or RDP for Gaussian noise, got {budget!r}"
+        )
 
 
 @dataclass(frozen=True)
 class Laplace(Channel):
-    """Laplace noise of scale ``multiplier`` times the L1 sensitivity, independent in every coordinate."""
+    """Laplace noise of scale ``multiplier`` times the L1 sensitivity, independent in every
+    coordinate.
+    """
 
     family: ClassVar[int] = LAPLACE
     norm: ClassVar[int] = 1
     name: ClassVar[str] = "Laplace"
 
     @classmethod
-    def calibrated(cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False) -> Laplace:
-        """The channel one release of which spends the budget, which must be in pure DP; published constants are exact here."""
+    def calibrated(
+        cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False
+    ) -> Laplace:
+        """The channel one release of which spends the budget, which must be in pure DP; published
+        constants are exact here.
+        """
         if isinstance(budget, PureDP):
             return cls(1.0 / budget.epsilon)
         raise ArgumentError(f"budget must be PureDP for Laplace noise, got {budget!r}")
@@ -152,10 +178,12 @@ class Laplace(Channel):
 
 @dataclass(frozen=True)
 class LaplaceVector(Channel):
-    """Laplace noise of scale ``multiplier`` times the L2 sensitivity, independent in every coordinate, for vectors that move as a whole.
+    """Laplace noise of scale ``multiplier`` times the L2 sensitivity, independent in every
+    coordinate, for vectors that move as a whole.
 
-    In the L1 norm n coordinates would cost up to sqrt(n) times as much; but what holds is zCDP, not pure DP.  Its variance is twice that
-    of the Gaussian noise that costs as much, so that it is here for algorithms that were published with it.
+    In the L1 norm n coordinates would cost up to sqrt(n) times as much; but what holds is zCDP, not
+    pure DP.  Its variance is twice that of the Gaussian noise that costs as much, so that it is
+    here for algorithms that were published with it.
     """
 
     family: ClassVar[int] = VECTOR
@@ -163,11 +191,14 @@ class LaplaceVector(Channel):
     name: ClassVar[str] = "Laplace vector"
 
     @classmethod
-    def calibrated(cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False) -> LaplaceVector:
+    def calibrated(
+        cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False
+    ) -> LaplaceVector:
         """The channel one release of which spends the budget.
 
-        ``calibration="paper"`` uses 3 sqrt(ln(1 / delta)) / epsilon for an (epsilon, delta) budget, which is advanced composition over
-        the coordinates (Faster Rates for Private Adversarial Bandits, Algorithm 2).
+        ``calibration="paper"`` uses 3 sqrt(ln(1 / delta)) / epsilon for an (epsilon, delta) budget,
+        which is advanced composition over the coordinates (Faster Rates for Private Adversarial
+        Bandits, Algorithm 2).
 
         >>> round(LaplaceVector.calibrated(ZCDP(0.5)).multiplier, 5)
         1.0
@@ -176,7 +207,9 @@ class LaplaceVector(Channel):
             return cls(3.0 * math.sqrt(-math.log(budget.delta)) / budget.epsilon)
         if isinstance(budget, ZCDP | ApproxDP):
             return cls(math.sqrt(0.5 / budget.rho))
-        raise ArgumentError(f"budget must be ZCDP or ApproxDP for Laplace noise on a vector, got {budget!r}")
+        raise ArgumentError(
+            f"budget must be ZCDP or ApproxDP for Laplace noise on a vector, got {budget!r}"
+        )
 
 
 @dataclass(frozen=True)
@@ -191,17 +224,23 @@ class Open(Channel):
 
     def __post_init__(self) -> None:
         if self.multiplier != 0.0:
-            raise ArgumentError(f"multiplier must be 0 for the open channel, got {self.multiplier!r}")
+            raise ArgumentError(
+                f"multiplier must be 0 for the open channel, got {self.multiplier!r}"
+            )
 
 
 def unit_cost(family: int, multiplier: float, currency: Currency, alpha: float = math.nan) -> float:
     """What one release of a family with a multiplier costs in a currency."""
     if family == GAUSSIAN:
         squared = (1.0 / multiplier) * (1.0 / multiplier)
-        return {"pure": math.inf, "zcdp": squared / 2, "rdp": alpha * squared / 2, "gdp": squared}[currency]
+        return {"pure": math.inf, "zcdp": squared / 2, "rdp": alpha * squared / 2, "gdp": squared}[
+            currency
+        ]
     if family == VECTOR:
         squared = (1.0 / multiplier) * (1.0 / multiplier)
-        return {"pure": math.inf, "zcdp": squared / 2, "rdp": alpha * squared / 2, "gdp": math.inf}[currency]
+        return {"pure": math.inf, "zcdp": squared / 2, "rdp": alpha * squared / 2, "gdp": math.inf}[
+            currency
+        ]
     if family == LAPLACE:
         epsilon = 1.0 / multiplier
         if currency == "pure":
@@ -218,7 +257,8 @@ def unit_cost(family: int, multiplier: float, currency: Currency, alpha: float =
         return {
             "pure": epsilon,
             "zcdp": epsilon * epsilon / 2,
-            "rdp": min(alpha * epsilon * epsilon / 2, epsilon),  # Bun & Steinke (2016), Proposition 3.3
+            # Bun & Steinke (2016), Proposition 3.3
+            "rdp": min(alpha * epsilon * epsilon / 2, epsilon),
             "gdp": mu * mu,
         }[currency]
     return math.inf

@@ -1,12 +1,15 @@
 """What a policy promises, to a person and to a program.
 
-Three notions say *from which view* a policy is private (Azize & Basu 2024, Section III); neighbours differ in one person's row.
+Three notions say *from which view* a policy is private (Azize & Basu 2024, Section III); neighbours
+differ in one person's row.
 
 * **View**: the adversary sees the sequence of arms; the input is the list of observed rewards.
-* **Table**: the same, where the input is the table of all potential rewards of each person, seen or not.  Table implies View with
-  the same budget; the converse holds for pure DP only (Proposition 1).
-* **Interactive**: the adversary also replaces recommended arms by others of its choice, round by round, after seeing what was
-  recommended.  It implies Table, and covers people who do not follow the recommendation.
+* **Table**: the same, where the input is the table of all potential rewards of each person, seen or
+  not.  Table implies View with the same budget; the converse holds for pure DP only (Proposition
+  1).
+* **Interactive**: the adversary also replaces recommended arms by others of its choice, round by
+  round, after seeing what was recommended.  It implies Table, and covers people who do not follow
+  the recommendation.
 """
 
 from __future__ import annotations
@@ -26,7 +29,9 @@ _OBSERVERS = {
 }
 _TRUST = {
     "central": "The party that runs the policy sees the true rewards and is trusted with them",
-    "local": "Each reward is randomised before the party that runs the policy sees it; nobody is trusted",
+    "local": (
+        "Each reward is randomised before the party that runs the policy sees it; nobody is trusted"
+    ),
     "none": "The party that runs the policy sees the true rewards",
 }
 
@@ -37,7 +42,8 @@ class Guarantee:
 
     Attributes:
         holds: the budget that really holds, or None where nothing does.
-        asked: the budget that was asked for; it differs from ``holds`` where a published calibration is too optimistic.
+        asked: the budget that was asked for; it differs from ``holds`` where a published
+            calibration is too optimistic.
         trust_model: who has to be trusted with raw data.
         protects: which data of a person.
         view: from which view, see the module's words on Interactive, Table and View.
@@ -45,7 +51,8 @@ class Guarantee:
         assumptions: what has to be true, and how it is enforced.
         source: the theorem.
         caveats: reasons for which less holds than one might think.
-        simulated: whether noise comes from a seeded generator: what holds then describes an experiment, and nobody is protected.
+        simulated: whether noise comes from a seeded generator: what holds then describes an
+            experiment, and nobody is protected.
     """
 
     holds: Budget | None
@@ -61,11 +68,13 @@ class Guarantee:
 
     def __str__(self) -> str:
         if self.holds is None:
-            promise = f"This policy gives no privacy guarantee for the {self.protects} it learns from."
+            promise = (
+                f"This policy gives no privacy guarantee for the {self.protects} it learns from."
+            )
         else:
             promise = (
-                f"The {self.protects} of {self.unit} are protected with {self.holds} ({self.view} privacy) "
-                f"from {_OBSERVERS[self.view]}."
+                f"The {self.protects} of {self.unit} are protected with {self.holds} ({self.view}"
+                f" privacy) from {_OBSERVERS[self.view]}."
             )
         sentences = [promise, _TRUST[self.trust_model] + "."]
         if self.assumptions:
@@ -80,7 +89,9 @@ class Guarantee:
         data = asdict(self)
         for name in ("holds", "asked"):
             budget = getattr(self, name)
-            data[name] = None if budget is None else {"notion": type(budget).__name__, **asdict(budget)}
+            data[name] = (
+                None if budget is None else {"notion": type(budget).__name__, **asdict(budget)}
+            )
         for name in ("assumptions", "caveats"):
             data[name] = list(data[name])
         return data

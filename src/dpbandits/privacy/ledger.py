@@ -1,15 +1,18 @@
 """The ledger: one line per release, and what the worst-placed person has lost.
 
-A line covers the records of the rounds ``first..last``.  Its ``part`` says which of them: ``WHOLE`` for all, otherwise only the
-records of that part (one arm, say).  Parts are disjoint sets of records, so sums over arms that take turns compose in parallel
-although their spans interleave.  ``repeats`` adjacent equal lines of equal length are folded into one; a record is in one of them.
+A line covers the records of the rounds ``first..last``.  Its ``part`` says which of them: ``WHOLE``
+for all, otherwise only the records of that part (one arm, say).  Parts are disjoint sets of
+records, so sums over arms that take turns compose in parallel although their spans interleave.
+``repeats`` adjacent equal lines of equal length are folded into one; a record is in one of them.
 
-What has been spent is the largest total, over all records, of the costs of the lines that cover it: lines of disjoint records
-compose in parallel, overlapping ones add up.  This is valid under adaptive choice of lines because each currency (see
-``budgets``) composes adaptively; the parallel part is the argument of Azize & Basu (2024, Lemma 1 and Appendix D): which line a
-record falls into depends only on what was released before that record arrived.
+What has been spent is the largest total, over all records, of the costs of the lines that cover it:
+lines of disjoint records compose in parallel, overlapping ones add up.  This is valid under
+adaptive choice of lines because each currency (see ``budgets``) composes adaptively; the parallel
+part is the argument of Azize & Basu (2024, Lemma 1 and Appendix D): which line a record falls into
+depends only on what was released before that record arrived.
 
-The arrays live in compiled loops and behind ``pull``/``update`` alike, and ``write`` is the only way into them.
+The arrays live in compiled loops and behind ``pull``/``update`` alike, and ``write`` is the only
+way into them.
 """
 
 from __future__ import annotations
@@ -37,8 +40,14 @@ FIRST, LAST, PART, REPEATS, FAMILY = range(5)
 SENSITIVITY, MULTIPLIER = range(2)
 LINES, RELEASES, DRAWS = range(3)
 
-FAMILY_NAMES = {OPEN: "open", GAUSSIAN: "Gaussian", LAPLACE: "Laplace", VECTOR: "Laplace vector", PURE: "pure"}
-_SLACK = 1e-9  # relative; sums of floating-point costs of an exactly spent budget exceed it by rounding only
+FAMILY_NAMES = {
+    OPEN: "open",
+    GAUSSIAN: "Gaussian",
+    LAPLACE: "Laplace",
+    VECTOR: "Laplace vector",
+    PURE: "pure",
+}
+_SLACK = 1e-9  # relative; by rounding, the costs of an exactly spent budget may add up to more
 
 
 class LedgerArrays(NamedTuple):
@@ -51,14 +60,20 @@ class LedgerArrays(NamedTuple):
 
 def empty_arrays(capacity: int = 64) -> LedgerArrays:
     """A ledger without lines."""
-    return LedgerArrays(np.zeros((capacity, 5), np.int64), np.zeros((capacity, 2)), np.zeros(3, np.int64))
+    return LedgerArrays(
+        np.zeros((capacity, 5), np.int64), np.zeros((capacity, 2)), np.zeros(3, np.int64)
+    )
 
 
 def grown(arrays: LedgerArrays) -> LedgerArrays:
     """The same ledger with room for twice as many lines."""
     larger = empty_arrays(2 * arrays.span.shape[0])
     used = int(arrays.head[LINES])
-    larger.span[:used], larger.noise[:used], larger.head[:] = arrays.span[:used], arrays.noise[:used], arrays.head
+    larger.span[:used], larger.noise[:used], larger.head[:] = (
+        arrays.span[:used],
+        arrays.noise[:used],
+        arrays.head,
+    )
     return larger
 
 
@@ -96,10 +111,12 @@ def write(ledger, first, last, part, family, sensitivity, multiplier, draws):
 
 @entry
 def worst_record(span, costs):
-    """The largest sum of ``costs`` over the lines that cover one record, and that record: its round and part.
+    """The largest sum of ``costs`` over the lines that cover one record, and that record: its round
+        and part.
 
-    ``span`` has shape (n, 5), ``costs`` (n,); costs are finite.  Totals only grow when a line opens, so that the worst record is at
-    the start of some line.  A line of a part raises that part's records, a WHOLE one those of all parts.
+    ``span`` has shape (n, 5), ``costs`` (n,); costs are finite.  Totals only grow when a line
+    opens, so that the worst record is at the start of some line.  A line of a part raises that
+    part's records, a WHOLE one those of all parts.
     """
     n = span.shape[0]
     parts = 1
@@ -117,7 +134,8 @@ def worst_record(span, costs):
             old = closing[closed]
             closed += 1
             if span[old, FIRST] <= span[old, LAST]:
-                # What rounding leaves behind is relative to a total that some record has reached, hence to the worst.
+                # What rounding leaves behind is relative to a total that some record has reached,
+                # hence to the worst.
                 totals[span[old, PART]] -= costs[old]
         totals[part] += costs[line]
         if part == WHOLE:
@@ -129,7 +147,9 @@ def worst_record(span, costs):
 
 @entry
 def worst_total(span, costs):
-    """The largest sum of ``costs`` over the lines that cover one record; infinite as soon as one of them is."""
+    """The largest sum of ``costs`` over the lines that cover one record; infinite as soon as one of
+    them is.
+    """
     for i in range(span.shape[0]):
         if span[i, FIRST] <= span[i, LAST] and not costs[i] < np.inf:
             return np.inf
@@ -138,7 +158,9 @@ def worst_total(span, costs):
 
 @dataclass(frozen=True)
 class Meter:
-    """How costs are counted: in which currency, up to which limit, and how a total reads as a budget."""
+    """How costs are counted: in which currency, up to which limit, and how a total reads as a
+    budget.
+    """
 
     currency: Currency
     limit: float
@@ -146,7 +168,9 @@ class Meter:
 
     @classmethod
     def of(cls, budget: Budget, *, gaussian: bool = True) -> Meter:
-        """The meter of a budget; where noise is not exactly Gaussian, an (epsilon, delta) budget is kept in zCDP instead of GDP."""
+        """The meter of a budget; where noise is not exactly Gaussian, an (epsilon, delta) budget is
+        kept in zCDP instead of GDP.
+        """
         if isinstance(budget, PureDP):
             return cls("pure", budget.epsilon, budget)
         if isinstance(budget, ZCDP):
@@ -169,8 +193,8 @@ class Meter:
     def describe(self, total: float) -> Budget | None:
         """A total as a budget of the same notion; None for nothing spent.
 
-        For an (epsilon, delta) budget it is the epsilon at the budget's delta.  A total that differs from the limit by rounding only is
-        the budget itself.
+        For an (epsilon, delta) budget it is the epsilon at the budget's delta.  A total that
+        differs from the limit by rounding only is the budget itself.
         """
         if abs(total - self.limit) <= _SLACK * self.limit:
             return self.budget
@@ -192,12 +216,15 @@ class Meter:
 
 
 class Ledger:
-    """A reader's view of a ledger under a budget; ``None`` is the open channel, where nothing is counted.
+    """A reader's view of a ledger under a budget; ``None`` is the open channel, where nothing is
+    counted.
 
     Lines are added by policies and loops only.
     """
 
-    def __init__(self, arrays: LedgerArrays | Callable[[], LedgerArrays], meter: Meter | None) -> None:
+    def __init__(
+        self, arrays: LedgerArrays | Callable[[], LedgerArrays], meter: Meter | None
+    ) -> None:
         # A policy gives a function, because its ledger moves to larger arrays as it grows.
         self._source: Any = arrays
         self._meter = meter
@@ -225,7 +252,9 @@ class Ledger:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The lines: rounds (from 0), part (-1: all), repeats, family, sensitivity, multiplier, scale of the noise, cost."""
+        """The lines: rounds (from 0), part (-1: all), repeats, family, sensitivity, multiplier,
+        scale of the noise, cost.
+        """
         import pandas as pd  # takes longer to import than all else here
 
         used = len(self)
@@ -238,14 +267,18 @@ class Ledger:
         return table
 
     def total(self) -> float:
-        """The cost to the worst-placed record, in the budget's currency; infinite once anything crossed an open channel."""
+        """The cost to the worst-placed record, in the budget's currency; infinite once anything
+        crossed an open channel.
+        """
         return float(worst_total(self._arrays.span[: len(self)], self._costs()))
 
     def spent(self) -> Budget | None:
-        """What the worst-placed record has lost so far, in the budget's own notion; None for nothing, or without a budget.
+        """What the worst-placed record has lost so far, in the budget's own notion; None for
+        nothing, or without a budget.
 
         Raises:
-            DPBanditsError: a release has no finite cost in the budget's notion, as Gaussian noise under ``PureDP``.
+            DPBanditsError: a release has no finite cost in the budget's notion, as Gaussian noise
+                under ``PureDP``.
         """
         return self._meter.describe(self.total()) if self._meter else None
 
@@ -257,13 +290,20 @@ class Ledger:
         met = (span[:, LAST] >= first) & (span[:, FIRST] <= last)
         if part != WHOLE:
             met &= (span[:, PART] == part) | (span[:, PART] == WHOLE)
-        # Of the lines that meet the new one, what lies within it: the records that are left are those that it covers.
+        # Of the lines that meet the new one, what lies within it: the records that are left are
+        # those that it covers.
         within = span[met]
-        within[:, FIRST], within[:, LAST] = np.maximum(within[:, FIRST], first), np.minimum(within[:, LAST], last)
-        return self._meter.allows(float(worst_total(within, costs[met])) + self._meter.cost(family, multiplier))
+        within[:, FIRST], within[:, LAST] = (
+            np.maximum(within[:, FIRST], first),
+            np.minimum(within[:, LAST], last),
+        )
+        return self._meter.allows(
+            float(worst_total(within, costs[met])) + self._meter.cost(family, multiplier)
+        )
 
     def to_dp_event(self) -> dp_accounting.DpEvent:
-        """The releases that touch the worst-placed record, as an event for the accountants of ``dp_accounting``.
+        """The releases that touch the worst-placed record, as an event for the accountants of
+        ``dp_accounting``.
 
         Events of that library know no parallel composition, so that the other lines are left out.
         """
@@ -275,8 +315,11 @@ class Ledger:
             GAUSSIAN: dp_accounting.GaussianDpEvent,
             LAPLACE: dp_accounting.LaplaceDpEvent,
             VECTOR: lambda multiplier: dp_accounting.ZCDpEvent(0.5 / multiplier**2),
-            # Randomised response on one bit, which dominates every mechanism of its epsilon; its parameter is P(answer is random).
-            PURE: lambda multiplier: dp_accounting.RandomizedResponseDpEvent(2.0 * float(special.expit(-1.0 / multiplier)), 2),
+            # Randomised response on one bit, which dominates every mechanism of its epsilon; its
+            # parameter is P(answer is random).
+            PURE: lambda multiplier: dp_accounting.RandomizedResponseDpEvent(
+                2.0 * float(special.expit(-1.0 / multiplier)), 2
+            ),
         }
         lines = self._worst_lines()
         span, noise = self._arrays.span[lines], self._arrays.noise[lines]
@@ -288,13 +331,22 @@ class Ledger:
         span, noise = self._arrays.span[: len(self)], self._arrays.noise[: len(self)]
         if self._meter is None or not len(self):
             return np.full(len(self), np.inf)
-        kinds, which = np.unique(np.column_stack((span[:, FAMILY], noise[:, MULTIPLIER])), axis=0, return_inverse=True)
-        return np.array([self._meter.cost(int(family), float(multiplier)) for family, multiplier in kinds])[which.ravel()]
+        kinds, which = np.unique(
+            np.column_stack((span[:, FAMILY], noise[:, MULTIPLIER])), axis=0, return_inverse=True
+        )
+        return np.array(
+            [self._meter.cost(int(family), float(multiplier)) for family, multiplier in kinds]
+        )[which.ravel()]
 
     def _worst_lines(self) -> np.ndarray:
         span, costs = self._arrays.span[: len(self)], self._costs()
         if not np.all(np.isfinite(costs)):
-            costs = np.isinf(costs).astype(np.float64)  # where some cost has no bound, most of those are worst
+            # where some cost has no bound, most of those are worst
+            costs = np.isinf(costs).astype(np.float64)
         total, at, part = worst_record(span, costs)
-        covering = (span[:, FIRST] <= at) & (at <= span[:, LAST]) & ((span[:, PART] == part) | (span[:, PART] == WHOLE))
+        covering = (
+            (span[:, FIRST] <= at)
+            & (at <= span[:, LAST])
+            & ((span[:, PART] == part) | (span[:, PART] == WHOLE))
+        )
         return np.flatnonzero(covering & (total > 0.0))

@@ -1,7 +1,8 @@
 """Where noise comes from: a seeded generator for simulations, or a secure source for real people.
 
-The two share no code beyond the channel that calls them.  Everything that simulated noise touches says that it protects nobody,
-because whoever knows or recovers the state of the generator can subtract the noise.
+The two share no code beyond the channel that calls them.  Everything that simulated noise touches
+says that it protects nobody, because whoever knows or recovers the state of the generator can
+subtract the noise.
 """
 
 from __future__ import annotations
@@ -42,27 +43,41 @@ class NoiseSource(ABC):
         return reward
 
     @abstractmethod
-    def perturb(self, channel: Channel, scale: float, statistic: np.ndarray, release: np.ndarray) -> None:
+    def perturb(
+        self, channel: Channel, scale: float, statistic: np.ndarray, release: np.ndarray
+    ) -> None:
         """Write the noisy statistic into ``release``; ``scale`` is that of the noise."""
 
 
 class SimulationNoise(NoiseSource):
     """Seeded NumPy noise, drawn inside compiled code."""
 
-    caveats = ("SIMULATION: the noise comes from a seeded generator and protects nobody; use noise='secure' for real people",)
+    caveats = (
+        (
+            "SIMULATION: the noise comes from a seeded generator and protects nobody; use"
+            " noise='secure' for real people"
+        ),
+    )
 
     def __init__(self, seed: int | None) -> None:
         self._seed = seed if seed is not None else np.random.SeedSequence().entropy
-        self._rng = self.stream("privacy")  # of ``perturb``; a policy's compiled steps have one of their own
+        # of ``perturb``; a policy's compiled steps have one of their own
+        self._rng = self.stream("privacy")
 
     def stream(self, name: str) -> np.random.Generator:
-        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self._seed, spawn_key=(STREAMS.index(name),))))
+        return np.random.Generator(
+            np.random.PCG64(np.random.SeedSequence(self._seed, spawn_key=(STREAMS.index(name),)))
+        )
 
-    def perturb(self, channel: Channel, scale: float, statistic: np.ndarray, release: np.ndarray) -> None:
+    def perturb(
+        self, channel: Channel, scale: float, statistic: np.ndarray, release: np.ndarray
+    ) -> None:
         release[:] = channel.release(statistic, scale / channel.multiplier, self._rng)
 
 
-def noise_source(noise: Any, seed: Any, *, grid: float, reward_range: tuple[float, float]) -> NoiseSource:
+def noise_source(
+    noise: Any, seed: Any, *, grid: float, reward_range: tuple[float, float]
+) -> NoiseSource:
     """The source that a policy's arguments ask for."""
     kind = choice("noise", noise, ("simulation", "secure"))
     if kind == "simulation":

@@ -10,13 +10,15 @@ from .noise import noise_source
 
 
 class Randomiser:
-    """Clips one reward, adds the channel's noise, and returns the report; it keeps nothing of the reward.
+    """Clips one reward, adds the channel's noise, and returns the report; it keeps nothing of the
+    reward.
 
     ``LDPUCB.randomiser()`` makes it; it can be pickled and sent to where rewards arise.
 
     Args:
         channel: the mechanism; calibrated so that one reward may spend the whole budget.
-        reward_range: (lo, hi); one reward moves a report by at most hi - lo, which is the sensitivity.
+        reward_range: (lo, hi); one reward moves a report by at most hi - lo, which is the
+            sensitivity.
         noise: "secure" (needs the extra ``secure``), or "simulation", which protects nobody.
         grid: of secure noise, a power of two.
         seed: of simulated noise.

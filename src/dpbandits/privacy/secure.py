@@ -1,20 +1,26 @@
-"""Noise for real people: exact integer noise on a declared grid, from OpenDP and the operating system's randomness.
+"""Noise for real people: exact integer noise on a declared grid, from OpenDP and the operating
+system's randomness.
 
-Floating-point noise betrays the number it was added to in its low bits (Mironov 2012; Haney et al. 2022), and sums of floats move
-further than their sensitivity (Casacuberta et al. 2022).  Here nothing is rounded behind the wall:
+Floating-point noise betrays the number it was added to in its low bits (Mironov 2012; Haney et al.
+2022), and sums of floats move further than their sensitivity (Casacuberta et al. 2022).  Here
+nothing is rounded behind the wall:
 
-* At the door a reward is clipped and then rounded to a multiple of ``grid``, a power of two, that lies inside the range.  Two such
-  rewards differ by at most ``hi - lo``, so that rounding costs no sensitivity, and sums of them are exact below 2**53 grid units.
-  Whether a release could exceed that is decided by how many records it covers, which is public, before it is made.
-* In grid units the statistic is a vector of integers, and the noise on each coordinate an independent integer, drawn exactly (no
-  approximation of any density) by the samplers of Canonne, Kamath & Steinke (2020).  Integers are turned into floats afterwards.
-* Discrete Laplace noise of scale b on a statistic of L1 sensitivity D is (D / b)-DP.  Discrete Gaussian noise of parameter s with L2
-  sensitivity D is (D^2 / 2s^2)-zCDP, hence (alpha, alpha D^2 / 2s^2)-RDP; it obeys no Gaussian-DP curve exactly, so that an
-  (epsilon, delta) budget is kept in zCDP.  D and the scale are divided by the same grid, which changes neither.
+* At the door a reward is clipped and then rounded to a multiple of ``grid``, a power of two, that
+  lies inside the range.  Two such rewards differ by at most ``hi - lo``, so that rounding costs no
+  sensitivity, and sums of them are exact below 2**53 grid units. Whether a release could exceed
+  that is decided by how many records it covers, which is public, before it is made.
+* In grid units the statistic is a vector of integers, and the noise on each coordinate an
+  independent integer, drawn exactly (no approximation of any density) by the samplers of Canonne,
+  Kamath & Steinke (2020).  Integers are turned into floats afterwards.
+* Discrete Laplace noise of scale b on a statistic of L1 sensitivity D is (D / b)-DP.  Discrete
+  Gaussian noise of parameter s with L2 sensitivity D is (D^2 / 2s^2)-zCDP, hence (alpha, alpha D^2
+  / 2s^2)-RDP; it obeys no Gaussian-DP curve exactly, so that an (epsilon, delta) budget is kept in
+  zCDP.  D and the scale are divided by the same grid, which changes neither.
 * Scales are rounded up by more than all rounding errors on the way from the budget.
 
-Continual sums keep to the same rules (``SecureSum``): the rows of an integer matrix times the increments in grid units, plus integer
-noise, are what is private.  Sums are decoded from these noisy rows alone, so that no float has ever seen raw data.
+Continual sums keep to the same rules (``SecureSum``): the rows of an integer matrix times the
+increments in grid units, plus integer noise, are what is private.  Sums are decoded from these
+noisy rows alone, so that no float has ever seen raw data.
 """
 
 from __future__ import annotations
@@ -38,7 +44,9 @@ _UP = 1.0 + 2.0**-48  # outweighs a dozen roundings
 _BATCH = 32  # noise variables drawn at once
 _SCALES = 64  # for how many scales noise is kept ready
 _MOST_RELEASES = 2**30  # of a continual sum
-_WIDEST = 2.0**50  # noise in grid units: wider noise would end at 2**63, where it hides nothing, and sums of it overflow
+# noise in grid units: wider noise would end at 2**63, where it hides nothing, and sums of it
+# overflow
+_WIDEST = 2.0**50
 _BITS = 10  # of the rounded square root: one part in a thousand more variance than without rounding
 
 
@@ -51,7 +59,9 @@ class Sampler:
         self._process = os.getpid()
 
     def _draw(self, family: int, scale: float) -> int:
-        """One noise variable, never given out twice.  They are drawn in batches, because a call of OpenDP costs more than a draw."""
+        """One noise variable, never given out twice.  They are drawn in batches, because a call of
+        OpenDP costs more than a draw.
+        """
         if self._process != os.getpid():  # a forked process would give out its parent's
             self._ready, self._process = {}, os.getpid()
         if len(self._ready) > _SCALES:
@@ -67,11 +77,13 @@ class Sampler:
 
 
 class SecureNoise(Sampler, NoiseSource):
-    """Discrete noise that protects people.  It has no seed; what it has drawn ahead is neither saved nor copied.
+    """Discrete noise that protects people.  It has no seed; what it has drawn ahead is neither
+    saved nor copied.
 
     Args:
         grid: a power of two between 2**-40 and 2**20.
-        reward_range: must hold at least two multiples of the grid, and none beyond 2**32 grid units.
+        reward_range: must hold at least two multiples of the grid, and none beyond 2**32 grid
+            units.
 
     Raises:
         MissingExtra: OpenDP is not installed.
@@ -84,40 +96,57 @@ class SecureNoise(Sampler, NoiseSource):
     """
 
     secure = True
-    caveats = ("Secure noise does not hide how long a release takes to compute: timing side channels are out of scope",)
+    caveats = (
+        (
+            "Secure noise does not hide how long a release takes to compute: timing side channels"
+            " are out of scope"
+        ),
+    )
 
     def __init__(self, grid: float, reward_range: tuple[float, float]) -> None:
         super().__init__()
         self.grid = _checked_grid(grid)
         lo, hi = reward_range
-        # In exact arithmetic: the quotient of a tiny bound underflows to zero, which lies outside the range.
-        self._low, self._high = math.ceil(Fraction(lo) / Fraction(grid)), math.floor(Fraction(hi) / Fraction(grid))
+        # In exact arithmetic: the quotient of a tiny bound underflows to zero, which lies outside
+        # the range.
+        self._low, self._high = (
+            math.ceil(Fraction(lo) / Fraction(grid)),
+            math.floor(Fraction(hi) / Fraction(grid)),
+        )
         if self._high <= self._low:
             raise ArgumentError(
-                f"grid must have two multiples within the reward range [{lo:g}, {hi:g}], got {grid!r}: take a finer one"
+                f"grid must have two multiples within the reward range [{lo:g}, {hi:g}], got"
+                f" {grid!r}: take a finer one"
             )
         largest = max(abs(self._low), abs(self._high))
         if largest > _LARGEST:
             raise ArgumentError(
-                f"grid must be at least {max(-lo, hi) / _LARGEST:g} for rewards in [{lo:g}, {hi:g}], got {grid!r}"
+                f"grid must be at least {max(-lo, hi) / _LARGEST:g} for rewards in [{lo:g},"
+                f" {hi:g}], got {grid!r}"
             )
         self.most_records = (EXACT - 1) // largest
 
     def stream(self, name: str) -> np.random.Generator:
         """A generator for exploration, seeded by the operating system.  There is none for noise."""
         if name != "policy":
-            raise DPBanditsError(f"secure noise has no generator for {name!r}: it is drawn by perturb() alone")
+            raise DPBanditsError(
+                f"secure noise has no generator for {name!r}: it is drawn by perturb() alone"
+            )
         return np.random.default_rng()
 
     def to_grid(self, reward: float) -> float:
         """The multiple of the grid within the range that is nearest to a clipped reward."""
         return min(max(round(reward / self.grid), self._low), self._high) * self.grid
 
-    def perturb(self, channel: Channel, scale: float, statistic: np.ndarray, release: np.ndarray) -> None:
-        """Write the statistic plus integer noise of at least the given scale, times the grid, into ``release``.
+    def perturb(
+        self, channel: Channel, scale: float, statistic: np.ndarray, release: np.ndarray
+    ) -> None:
+        """Write the statistic plus integer noise of at least the given scale, times the grid, into
+        ``release``.
 
         Raises:
-            DPBanditsError: the statistic is not a vector of exact multiples of the grid, because of a bug of the algorithm.
+            DPBanditsError: the statistic is not a vector of exact multiples of the grid, because of
+                a bug of the algorithm.
             ArgumentError: the grid is too fine for the noise.
         """
         if channel.family == OPEN:
@@ -126,13 +155,20 @@ class SecureNoise(Sampler, NoiseSource):
         refuse_wide_noise(scale, self.grid)
         units = [value / self.grid for value in statistic.tolist()]
         if not all(abs(value) < EXACT and value.is_integer() for value in units):
-            raise DPBanditsError("the statistic is not a sum of rewards on the grid: this algorithm cannot use secure noise")
+            raise DPBanditsError(
+                "the statistic is not a sum of rewards on the grid: this algorithm cannot use"
+                " secure noise"
+            )
         for i, value in enumerate(units):
-            release[i] = (int(value) + self._draw(channel.family, scale / self.grid * _UP)) * self.grid
+            release[i] = (
+                int(value) + self._draw(channel.family, scale / self.grid * _UP)
+            ) * self.grid
 
 
 class SecureState(NamedTuple):
-    """All that a ``SecureSum`` knows, to be saved and restored; private, because it holds exact sums."""
+    """All that a ``SecureSum`` knows, to be saved and restored; private, because it holds exact
+    sums.
+    """
 
     clock: np.ndarray  # (1,) int64: releases so far
     exact: np.ndarray  # (rows, size) int64, private: what later rows still need, in grid units
@@ -140,19 +176,23 @@ class SecureState(NamedTuple):
 
     def __repr__(self) -> str:
         # Sums end up in logs by way of tracebacks and debuggers.
-        return f"<SecureState of shape {self.exact.shape} after {self.clock[0]} releases, contents not shown>"
+        return (
+            f"<SecureState of shape {self.exact.shape} after {self.clock[0]} releases, contents not"
+            " shown>"
+        )
 
 
 class SecureSum:
     """A continual sum of vectors on a grid, in integers (see ``continual`` for why it is private).
 
     Args:
-        counter: ``BinaryTree``, ``HybridTree`` or ``Independent``, whose encoders are zeros and ones, or ``SqrtToeplitz``, which is
-            rounded to ten bits where it does not say otherwise.
+        counter: ``BinaryTree``, ``HybridTree`` or ``Independent``, whose encoders are zeros and
+            ones, or ``SqrtToeplitz``, which is rounded to ten bits where it does not say otherwise.
         size: the number of coordinates.
         grid: a power of two; increments are multiples of it.
         source: the noise, ``Sampler()`` or a ``SecureNoise``.
-        state: to continue from; its arrays are taken over.  Two sums that continue from one state release the same data twice.
+        state: to continue from; its arrays are taken over.  Two sums that continue from one state
+            release the same data twice.
 
     Raises:
         ArgumentError: a counter whose factors are no integers, or a state of another sum.
@@ -165,13 +205,28 @@ class SecureSum:
         ((2,), True)
     """
 
-    def __init__(self, counter: Counter, size: int, grid: float, source: Sampler, state: SecureState | None = None) -> None:
-        self.counter, self.grid, self._source = integer_counter(counter), _checked_grid(grid), source
+    def __init__(
+        self,
+        counter: Counter,
+        size: int,
+        grid: float,
+        source: Sampler,
+        state: SecureState | None = None,
+    ) -> None:
+        self.counter, self.grid, self._source = (
+            integer_counter(counter),
+            _checked_grid(grid),
+            source,
+        )
         rows = self.counter.start(size, 2).memory.shape[0]
         shape = (rows, size)
-        self.state = state or SecureState(np.zeros(1, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
+        self.state = state or SecureState(
+            np.zeros(1, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        )
         if self.state.exact.shape != shape or self.state.noisy.shape != shape:
-            raise ArgumentError(f"state must hold arrays of shape {shape}, got {self.state.exact.shape}", "state")
+            raise ArgumentError(
+                f"state must hold arrays of shape {shape}, got {self.state.exact.shape}", "state"
+            )
 
     def add(self, increments: np.ndarray, channel: Channel, scale: float) -> np.ndarray:
         """Add a vector and release the noisy sum, shape (size,).
@@ -179,18 +234,24 @@ class SecureSum:
         Args:
             increments: (size,) multiples of the grid, at most ``largest`` grid units each.
             channel: its family and norm; the open channel adds no noise.
-            scale: noise multiplier times the sensitivity of the increment; the column norm of the counter is applied here.
+            scale: noise multiplier times the sensitivity of the increment; the column norm of the
+                counter is applied here.
 
         Raises:
             BudgetExhausted: all planned releases were made.
-            DPBanditsError: an increment is not on the grid, or the grid too fine for the noise.  Nothing has changed.
+            DPBanditsError: an increment is not on the grid, or the grid too fine for the noise.
+                Nothing has changed.
         """
         t = int(self.state.clock[0]) + 1
         if t > (self.counter.horizon or _MOST_RELEASES):
-            raise BudgetExhausted(f"the continual sum was planned for {t - 1} releases, and all of them were made")
+            raise BudgetExhausted(
+                f"the continual sum was planned for {t - 1} releases, and all of them were made"
+            )
         units = [value / self.grid for value in np.asarray(increments, np.float64).tolist()]
         if not all(abs(value) <= self.largest and value.is_integer() for value in units):
-            raise DPBanditsError(f"the increments are not multiples of the grid within {self.largest} of its units")
+            raise DPBanditsError(
+                f"the increments are not multiples of the grid within {self.largest} of its units"
+            )
         width = scale * self.counter.column_norm(channel.norm) * self._row_scale(t, channel.norm)
         noise = self._noise(channel.family, width)
         self.state.clock[0] = t
@@ -202,15 +263,24 @@ class SecureSum:
         return int(2**61 / ((self.counter.horizon or _MOST_RELEASES) * self._row_scale(1, 2)))
 
     def refuse_wide_noise(self, channel: Channel, scale: float) -> None:
-        """Refuse, before the first release, noise that is too wide in some planned one; ``scale`` as for ``add``."""
-        late = max(1, (self.counter.horizon or _MOST_RELEASES) - 1)  # and no power of two, which ends an epoch of the hybrid
+        """Refuse, before the first release, noise that is too wide in some planned one; ``scale``
+        as for ``add``.
+        """
+        # and no power of two, which ends an epoch of the hybrid
+        late = max(1, (self.counter.horizon or _MOST_RELEASES) - 1)
         width = scale * self.counter.column_norm(channel.norm) * self._row_scale(late, channel.norm)
         refuse_wide_noise(width, self.grid, self.widest)
 
     @property
     def widest(self) -> float:
-        """The widest noise in grid units, so that sums of it stay within 64 bits: those of ``Independent`` grow with every release."""
-        grown = math.sqrt(self.counter.horizon or _MOST_RELEASES) if isinstance(self.counter, Independent) else 1.0
+        """The widest noise in grid units, so that sums of it stay within 64 bits: those of
+        ``Independent`` grow with every release.
+        """
+        grown = (
+            math.sqrt(self.counter.horizon or _MOST_RELEASES)
+            if isinstance(self.counter, Independent)
+            else 1.0
+        )
         return _WIDEST / grown
 
     def _row_scale(self, t: int, norm: int) -> float:
@@ -226,7 +296,9 @@ class SecureSum:
         if family == OPEN:
             return np.zeros(size, np.int64)
         refuse_wide_noise(width, self.grid, self.widest)
-        return np.array([self._source._draw(family, width / self.grid * _UP) for _ in range(size)], np.int64)
+        return np.array(
+            [self._source._draw(family, width / self.grid * _UP) for _ in range(size)], np.int64
+        )
 
     def _advance(self, t: int, units: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Make the noisy row that ends at release t, and decode the noisy rows."""
@@ -242,26 +314,36 @@ class SecureSum:
         inside = t & ~(1 << (t.bit_length() - 1))
         if isinstance(self.counter, HybridTree) and inside:
             return noisy[0] + _node(inside, exact[1:], noisy[1:], units, noise)
-        # A block that ends an epoch, or an increment of its own: nothing but the noisy total is kept.
+        # A block that ends an epoch, or an increment of its own: nothing but the noisy total is
+        # kept.
         noisy[0] += exact.sum(axis=0) + units + noise
         exact[:] = 0
         return noisy[0].astype(np.float64)
 
 
-def _node(t: int, exact: np.ndarray, noisy: np.ndarray, units: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """The node of a tree that ends at t takes in those below it, which no later one needs; the noisy nodes that make up 1..t."""
+def _node(
+    t: int, exact: np.ndarray, noisy: np.ndarray, units: np.ndarray, noise: np.ndarray
+) -> np.ndarray:
+    """The node of a tree that ends at t takes in those below it, which no later one needs; the
+    noisy nodes that make up 1..t.
+    """
     level = (t & -t).bit_length() - 1
     exact[level] = exact[:level].sum(axis=0) + units
     exact[:level] = 0
     noisy[level] = exact[level] + noise
-    return noisy[[place for place in range(t.bit_length()) if t >> place & 1]].sum(axis=0).astype(np.float64)
+    return (
+        noisy[[place for place in range(t.bit_length()) if t >> place & 1]]
+        .sum(axis=0)
+        .astype(np.float64)
+    )
 
 
 def refuse_wide_noise(scale: float, grid: float, widest: float = _WIDEST) -> None:
     """Raise ArgumentError where noise of that scale is too wide on the grid."""
     if scale / grid > widest:
         raise ArgumentError(
-            f"grid must be coarser: the noise would be {scale / grid:g} grid units wide, at most {widest:g} stay within 64 bits",
+            f"grid must be coarser: the noise would be {scale / grid:g} grid units wide, at most"
+            f" {widest:g} stay within 64 bits",
             "grid",
         )
 
@@ -274,11 +356,14 @@ def integer_counter(counter: Counter) -> Counter:
     """
     if isinstance(counter, SqrtToeplitz):
         return counter if counter.bits is not None else SqrtToeplitz(counter.horizon, _BITS)
-    if isinstance(counter, BinaryTree | HybridTree | Independent) and (counter.horizon or 1) <= _MOST_RELEASES:
+    if (
+        isinstance(counter, BinaryTree | HybridTree | Independent)
+        and (counter.horizon or 1) <= _MOST_RELEASES
+    ):
         return counter
     raise ArgumentError(
-        "counter must be BinaryTree, HybridTree, Independent or SqrtToeplitz for secure noise, with at most 2**30 releases, because "
-        f"sums are made in integers; got {counter!r}",
+        "counter must be BinaryTree, HybridTree, Independent or SqrtToeplitz for secure noise,"
+        f" with at most 2**30 releases, because sums are made in integers; got {counter!r}",
         "counter",
     )
 
@@ -296,14 +381,18 @@ def _opendp() -> Any:
     try:
         import opendp.prelude as opendp
     except ImportError as error:
-        raise MissingExtra("noise='secure' needs OpenDP: pip install 'dpbandits[secure]'") from error
+        raise MissingExtra(
+            "noise='secure' needs OpenDP: pip install 'dpbandits[secure]'"
+        ) from error
     opendp.enable_features("contrib")  # OpenDP's word for: accepted by its maintainers, with proofs
     return opendp
 
 
 @functools.lru_cache(maxsize=256)
 def _mechanism(family: int, scale: float) -> Any:
-    """OpenDP's mechanism on a vector of integers; kept, because to build it takes longer than a draw."""
+    """OpenDP's mechanism on a vector of integers; kept, because to build it takes longer than a
+    draw.
+    """
     opendp = _opendp()
     domain = opendp.vector_domain(opendp.atom_domain(T="i64"))
     if family == GAUSSIAN:

@@ -1,4 +1,6 @@
-"""Claims of papers that a study has measured, and what came of them.  A verdict is computed from the numbers, never written down."""
+"""Claims of papers that a study has measured, and what came of them.  A verdict is computed from
+the numbers, never written down.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,11 @@ class Expectation:
 
     def excludes(self, low: float, high: float) -> bool:
         """Whether no value of an interval is within."""
-        below, above = (high <= self.low, low >= self.high) if self.strict else (high < self.low, low > self.high)
+        below, above = (
+            (high <= self.low, low >= self.high)
+            if self.strict
+            else (high < self.low, low > self.high)
+        )
         return below or above
 
 
@@ -50,7 +56,8 @@ class Claim:
     Attributes:
         statement: a sentence, with the number that was measured in words.
         source: who says so, and where.
-        reading: under which rules it was measured, such as "as published"; claims of one reading stand together.
+        reading: under which rules it was measured, such as "as published"; claims of one reading
+            stand together.
         measured: the number, with a 95 % bootstrap interval over runs.
         expected: where it has to lie.
         shares: whether the number is a share, to be written in percent.
@@ -65,7 +72,8 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """Holds or does not where the whole interval agrees; undecided where it lies astride, or one run gives none.
+        """Holds or does not where the whole interval agrees; undecided where it lies astride, or
+        one run gives none.
 
         >>> def verdict(low, high):
         ...     return Claim("", "", "", Estimate(0.5, low, high), Expectation(high=1.0)).verdict
@@ -81,7 +89,11 @@ class Claim:
 
     def shown(self, value: float) -> str:
         """A value as this claim writes it."""
-        return percent(value, 1).replace("-", "−") if self.shares and math.isfinite(value) else close_up(value)
+        return (
+            percent(value, 1).replace("-", "−")
+            if self.shares and math.isfinite(value)
+            else close_up(value)
+        )
 
     @property
     def range(self) -> str:
@@ -110,7 +122,9 @@ def tally(claims: Sequence[Claim]) -> str:
     fails = f"{found[FAILS]} {'does' if found[FAILS] == 1 else 'do'} not hold"
     holds = f"{found[HOLDS]} hold{'s' if found[HOLDS] == 1 else ''}"
     open_ = f"{found[UNDECIDED]} {'is' if found[UNDECIDED] == 1 else 'are'} undecided"
-    return f"Of {len(claims)} claim{'' if len(claims) == 1 else 's'}, {holds}, {fails}, and {open_}."
+    return (
+        f"Of {len(claims)} claim{'' if len(claims) == 1 else 's'}, {holds}, {fails}, and {open_}."
+    )
 
 
 def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
@@ -135,20 +149,29 @@ def section(claims: Sequence[Claim], notes: Sequence[str]) -> Iterator[Html]:
     yield tag("p", tally(claims), class_="lead")
     yield tag(
         "p",
-        "A claim holds, or does not, where its whole 95 % interval says so, and is undecided where the interval lies astride. "
-        "Intervals are bootstrapped over runs, which are paired: all policies meet the same instances. They cover one claim at a time.",
+        "A claim holds, or does not, where its whole 95 % interval says so, and is undecided where"
+        " the interval lies astride. Intervals are bootstrapped over runs, which are paired: all"
+        " policies meet the same instances. They cover one claim at a time.",
     )
     for note in notes:
         yield tag("p", note)
     for reading in dict.fromkeys(claim.reading for claim in claims):
         chosen = [claim for claim in claims if claim.reading == reading]
         yield tag("h3", reading)
-        rows = [(_stated(claim), [[_badge(claim), _measured(claim), claim.wanted]]) for claim in chosen]
-        yield tag("div", table(tally(chosen), ["Claim", "Verdict", "Measured", "Expected"], rows), class_="claims")
+        rows = [
+            (_stated(claim), [[_badge(claim), _measured(claim), claim.wanted]]) for claim in chosen
+        ]
+        yield tag(
+            "div",
+            table(tally(chosen), ["Claim", "Verdict", "Measured", "Expected"], rows),
+            class_="claims",
+        )
 
 
 def _stated(claim: Claim) -> Html:
-    return Html(tag("span", claim.statement, class_="claim") + tag("span", claim.source, class_="range"))
+    return Html(
+        tag("span", claim.statement, class_="claim") + tag("span", claim.source, class_="range")
+    )
 
 
 def _badge(claim: Claim) -> Html:

@@ -16,7 +16,8 @@ class Series:
         label: in the legend; the same label has the same colour in all exhibits of a report.
         x, y: shape (n,).
         low, high: a band or bars around ``y``, shape (n,); NaN where there is none.
-        marks: whether the values stand at single places, with bars, and not along a curve with a band.
+        marks: whether the values stand at single places, with bars, and not along a curve with a
+            band.
         dashed: for what others are compared with.
     """
 
@@ -36,7 +37,8 @@ class Panel:
     Attributes:
         title, x_label, y_label: texts.
         series: what to draw.
-        x_scale, y_scale: "linear", "log", or "symlog", which is linear up to ``threshold`` and logarithmic beyond.
+        x_scale, y_scale: "linear", "log", or "symlog", which is linear up to ``threshold`` and
+            logarithmic beyond.
         threshold: see there.
         line: height of a line to compare with; None for none.
     """

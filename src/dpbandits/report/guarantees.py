@@ -1,4 +1,6 @@
-"""What the policies of a study promise, as cards: a promise that several budgets share stands once, with the list of them."""
+"""What the policies of a study promise, as cards: a promise that several budgets share stands once,
+with the list of them.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,9 @@ def stamp() -> Html:
     return tag(
         "p",
         tag("strong", "Simulated noise protects nobody. "),
-        "The noise in this study comes from a seeded generator that anyone can rerun and subtract. What follows shows how the policies "
-        "would perform; it is no evidence that the data of real people were protected. "
-        "With real people, policies have to run on secure noise.",
+        "The noise in this study comes from a seeded generator that anyone can rerun and subtract."
+        " What follows shows how the policies would perform; it is no evidence that the data of"
+        " real people were protected. With real people, policies have to run on secure noise.",
         class_="stamp",
     )
 
@@ -40,7 +42,9 @@ def simulated(entry: Entry) -> bool:
 
 
 def marks(policies: Sequence[Entry]) -> dict[str, str]:
-    """What legends say of a policy besides its name: that nothing it promises holds, or that it trusts nobody with raw rewards."""
+    """What legends say of a policy besides its name: that nothing it promises holds, or that it
+    trusts nobody with raw rewards.
+    """
     private = [entry for entry in policies if entry["budget"] != NO_PRIVACY]
     local = {entry["policy"] for entry in policies if entry["guarantee"]["trust_model"] == "local"}
     held = {entry["policy"] for entry in private if entry["holds"] != NO_PRIVACY}
@@ -50,19 +54,28 @@ def marks(policies: Sequence[Entry]) -> dict[str, str]:
 
 def _card(entries: Sequence[Entry], looks_of: Mapping[str, Look]) -> Html:
     bare = all(entry["budget"] == NO_PRIVACY for entry in entries)
-    badge = "no privacy" if bare else "simulated noise: protects nobody" if any(map(simulated, entries)) else ""
+    badge = (
+        "no privacy"
+        if bare
+        else "simulated noise: protects nobody"
+        if any(map(simulated, entries))
+        else ""
+    )
     kinds: dict[str, list[Entry]] = {}
     for entry in entries:
         kinds.setdefault(entry["policy"], []).append(entry)
     alike: dict[tuple[str, ...], list[str]] = {}
     for policy, members in kinds.items():
         told = tuple(
-            promised(entry["budget"], entry["holds"]) for entry in sorted(members, key=lambda entry: level(entry["budget"]).order)
+            promised(entry["budget"], entry["holds"])
+            for entry in sorted(members, key=lambda entry: level(entry["budget"]).order)
         )
         alike.setdefault(told, []).append(looks_of[policy].label if policy in looks_of else policy)
     names = [label for labels in alike.values() for label in dict.fromkeys(labels)]
     title = tag("h3", ", ".join(names), *([tag("span", badge, class_="badge")] if badge else []))
-    lines = [f"{', '.join(dict.fromkeys(labels))}: {', '.join(told)}" for told, labels in alike.items()]
+    lines = [
+        f"{', '.join(dict.fromkeys(labels))}: {', '.join(told)}" for told, labels in alike.items()
+    ]
     whole = entries[0]["sentence"] if len(entries) == 1 else _promise(entries[0])
     parts = [tag("p", whole)] + ([items(lines)] if not bare and len(entries) > 1 else [])
     return tag("div", title, *parts, class_="card open" if bare else "card")

@@ -1,4 +1,6 @@
-"""The few pieces of HTML that a page is made of.  Text is escaped where it enters; only ``Html`` goes through as it is."""
+"""The few pieces of HTML that a page is made of.  Text is escaped where it enters; only ``Html``
+goes through as it is.
+"""
 
 from __future__ import annotations
 
@@ -28,27 +30,45 @@ def items(sentences: Iterable[str]) -> Html:
 
 def picture(wide: bytes, narrow: bytes, alt: str) -> Html:
     """An SVG with another one for phones, both within the page."""
+    phone = {"media": "screen and (max-width: 640px)", "srcset": _data(narrow)}
     image = f"<img{_written({'src': _data(wide), 'alt': alt})}>"
-    return tag(
-        "picture", Html(f"<source{_written({'media': 'screen and (max-width: 640px)', 'srcset': _data(narrow)})}>"), Html(image)
-    )
+    return tag("picture", Html(f"<source{_written(phone)}>"), Html(image))
 
 
 def table(
-    caption: str, heads: Sequence[str], groups: Iterable[tuple[str, Sequence[Sequence[str]]]], words: Iterable[int] = ()
+    caption: str,
+    heads: Sequence[str],
+    groups: Iterable[tuple[str, Sequence[Sequence[str]]]],
+    words: Iterable[int] = (),
 ) -> Html:
-    """A table whose rows come in groups under a common first cell; all columns but the first two, and ``words``, are numbers."""
+    """A table whose rows come in groups under a common first cell; all columns but the first two,
+    and ``words``, are numbers.
+    """
     kinds = ["", "budget"] + ["n"] * (len(heads) - 2)
     for column in words:
         kinds[0], kinds[column] = "budget", "words"
-    head = tag("tr", *(tag("th", name, scope="col", class_=kind) for name, kind in zip(heads, kinds, strict=True)))
+    head = tag(
+        "tr",
+        *(
+            tag("th", name, scope="col", class_=kind)
+            for name, kind in zip(heads, kinds, strict=True)
+        ),
+    )
     body = []
     for first, rows in groups:
         for i, row in enumerate(rows):
-            cells = [tag("td", cell, class_=kind) for cell, kind in zip(row, kinds[1:], strict=True)]
-            lead = [tag("th", first, scope="rowgroup", class_=kinds[0], rowspan=str(len(rows)))] if i == 0 else []
+            cells = [
+                tag("td", cell, class_=kind) for cell, kind in zip(row, kinds[1:], strict=True)
+            ]
+            lead = (
+                [tag("th", first, scope="rowgroup", class_=kinds[0], rowspan=str(len(rows)))]
+                if i == 0
+                else []
+            )
             body.append(tag("tr", *lead, *cells, class_="" if i else "first"))
-    inner = tag("table", tag("caption", tag("span", caption)), tag("thead", head), tag("tbody", *body))
+    inner = tag(
+        "table", tag("caption", tag("span", caption)), tag("thead", head), tag("tbody", *body)
+    )
     return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
@@ -57,4 +77,8 @@ def _data(svg: bytes) -> str:
 
 
 def _written(attributes: dict[str, str]) -> str:
-    return "".join(f' {name.rstrip("_").replace("_", "-")}="{escape(value)}"' for name, value in attributes.items() if value)
+    return "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{escape(value)}"'
+        for name, value in attributes.items()
+        if value
+    )

@@ -1,4 +1,6 @@
-"""How policies, budgets and numbers are written, and which colour a policy has, in every figure and table of a report."""
+"""How policies, budgets and numbers are written, and which colour a policy has, in every figure and
+table of a report.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-# Dark enough on white, and told apart with the common kinds of colour blindness (after Okabe & Ito 2008, and Tol); the markers
-# carry the same distinction once more.
+# Dark enough on white, and told apart with the common kinds of colour blindness (after Okabe & Ito
+# 2008, and Tol); the markers carry the same distinction once more.
 _COLOURS = (
     *("#0072B2", "#D55E00", "#009E73", "#AA4499", "#332288", "#B8860B"),
     *("#56B4E9", "#882255", "#555555", "#7A9A01", "#E7298A", "#8C564B"),
 )
 _MARKERS = "osD^vPX<>*hp"
 
-_NOTIONS = {  # how the strings of privacy.budgets end, and how many numbers they have: in the order of the page
+# How the strings of privacy.budgets end, and how many numbers they have: in the order of the page.
+_NOTIONS = {
     ("zCDP", 1): ("zCDP", "ρ"),
     ("DP", 1): ("Pure DP", "ε"),
     ("DP", 2): ("Approximate DP, δ = {}", "ε"),
@@ -55,8 +58,8 @@ class Level(NamedTuple):
 def level(budget: str) -> Level:
     """Read a budget back from its string.
 
-    >>> level("0.123456789-zCDP").value, level("0.123456789-zCDP").shown, level("(1, 1e-06)-DP").notion
-    (0.123456789, '0.123457-zCDP', 'Approximate DP, δ = one in a million')
+    >>> level("0.123456789-zCDP").shown, level("(1, 1e-06)-DP").notion
+    ('0.123457-zCDP', 'Approximate DP, δ = one in a million')
     """
     if budget == NO_PRIVACY:
         return Level(len(_NOTIONS) + 1, "No privacy", math.inf, "", budget, "no privacy")
@@ -66,7 +69,10 @@ def level(budget: str) -> Level:
         notion, symbol = _NOTIONS[ending, len(values)]
     except (ValueError, KeyError):
         return Level(len(_NOTIONS), budget, math.nan, "", budget, budget)
-    rank, written = list(_NOTIONS).index((ending, len(values))), [f"{value:.6g}" for value in values]
+    rank, written = (
+        list(_NOTIONS).index((ending, len(values))),
+        [f"{value:.6g}" for value in values],
+    )
     if len(values) == 1:
         return Level(rank, notion, values[0], symbol, budget, f"{written[0]}-{ending}")
     at = 0 if ending == "RDP" else 1  # (order, epsilon), but (epsilon, delta)
@@ -84,7 +90,11 @@ def promised(budget: str, holds: str) -> str:
     shown = level(budget).shown
     if budget in (NO_PRIVACY, holds):
         return shown
-    return f"{shown}, {NO_GUARANTEE}" if holds == NO_PRIVACY else f"{shown} asked for, {level(holds).shown} holds"
+    return (
+        f"{shown}, {NO_GUARANTEE}"
+        if holds == NO_PRIVACY
+        else f"{shown} asked for, {level(holds).shown} holds"
+    )
 
 
 class Look(NamedTuple):
@@ -96,11 +106,14 @@ class Look(NamedTuple):
 
 
 def looks(policies: Iterable[str], marks: Mapping[str, str] | None = None) -> dict[str, Look]:
-    """A look for every policy of a study: the class, and of its arguments those that tell it from others of its class.
+    """A look for every policy of a study: the class, and of its arguments those that tell it from
+        others of its class.
 
-    ``marks`` has what to say of a policy besides, because it promises more or less than others at the same budget.
+    ``marks`` has what to say of a policy besides, because it promises more or less than others at
+    the same budget.
 
-    >>> [look.label for look in looks(["A(n_arms=4, b=1.0, c=True)", "A(n_arms=4, b=1.0, c=False)", "B(n_arms=4)"]).values()]
+    >>> policies = ["A(n_arms=4, b=1.0, c=True)", "A(n_arms=4, b=1.0, c=False)", "B(n_arms=4)"]
+    >>> [look.label for look in looks(policies).values()]
     ['A (c=True)', 'A (c=False)', 'B']
     """
     parsed = {policy: _parsed(policy) for policy in policies}
@@ -131,7 +144,9 @@ def _parsed(policy: str) -> tuple[str, dict[str, str]]:
 def _compact(policy: str, parsed: dict[str, tuple[str, dict[str, str]]], mark: str | None) -> str:
     name, arguments = parsed[policy]
     family = [others for other, others in parsed.values() if other == name]
-    varying = [key for key in arguments if any(others.get(key) != arguments[key] for others in family)]
+    varying = [
+        key for key in arguments if any(others.get(key) != arguments[key] for others in family)
+    ]
     said = [f"{key}={arguments[key]}" for key in varying] + ([mark] if mark else [])
     return f"{name} ({', '.join(said)})" if said else name
 
@@ -156,7 +171,8 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def close_up(value: float) -> str:
-    """As ``number``, but near 1 with three digits of the distance from 1: a ratio of 0.9962 is not 1.
+    """As ``number``, but near 1 with three digits of the distance from 1: a ratio of 0.9962 is not
+    1.
 
     >>> close_up(0.99621), close_up(1.000123), close_up(1.0), close_up(1.25), close_up(-0.05678)
     ('0.99621', '1.000123', '1', '1.25', '−0.0568')

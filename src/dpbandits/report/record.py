@@ -14,10 +14,12 @@ from .exhibits import Exhibit
 
 
 class Replay(Protocol):
-    """The replay of a logged trial: a round counts when the policy picks the arm that the person really got.
+    """The replay of a logged trial: a round counts when the policy picks the arm that the person
+        really got.
 
-    ``runs`` has one row per (environment, policy, budget, run) with ``holds``, ``rounds``, ``successes``, ``rate``, ``releases`` and
-    ``spent``; ``summary()`` the mean rate with ``low`` and ``high`` per environment, policy and budget.
+    ``runs`` has one row per (environment, policy, budget, run) with ``holds``, ``rounds``,
+    ``successes``, ``rate``, ``releases`` and ``spent``; ``summary()`` the mean rate with ``low``
+    and ``high`` per environment, policy and budget.
     """
 
     @property
@@ -62,7 +64,18 @@ class StudyRecord:
         """The result in the environments that the page shows."""
         if self.shown is None:
             return self.result
-        runs, frame = (table[table["environment"].isin(self.shown)] for table in (self.result.runs, self.result.frame))
+        runs, frame = (
+            table[table["environment"].isin(self.shown)]
+            for table in (self.result.runs, self.result.frame)
+        )
         played = set(zip(runs["policy"], runs["budget"], strict=True))
-        policies = [entry for entry in self.result.info["policies"] if (entry["policy"], entry["budget"]) in played]
-        return Result(frame.reset_index(drop=True), runs.reset_index(drop=True), {**self.result.info, "policies": policies})
+        policies = [
+            entry
+            for entry in self.result.info["policies"]
+            if (entry["policy"], entry["budget"]) in played
+        ]
+        return Result(
+            frame.reset_index(drop=True),
+            runs.reset_index(drop=True),
+            {**self.result.info, "policies": policies},
+        )

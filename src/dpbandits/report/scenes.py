@@ -1,4 +1,6 @@
-"""What a report says in numbers: one table per environment, and paired comparisons, all with bootstrap intervals over runs."""
+"""What a report says in numbers: one table per environment, and paired comparisons, all with
+bootstrap intervals over runs.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +38,17 @@ class Scene(NamedTuple):
         means: mean reward per arm; None where the environment does not say.
         reference: name and shares of the allocation to compare with; None where there is none.
         horizon: rounds of a run.
-        runs: the result's rows of this environment, with ``helped``: the expected successes per 1,000 people, given which arms were played.
+        runs: the result's rows of this environment, with ``helped``: the expected successes per
+            1,000 people, given which arms were played.
         curves: the result's summary of this environment.
-        table: one row per policy and budget, in the order of the study, budgets from strict to loose.
-        distances: a summary as ``curves``, of how far estimates of the parameter are from it; None where there are none.
-        clipped: policy -> what becomes of rewards outside of its range, for those that do not see all rewards as they are.
-        named: whether arms are the same in every round, so that their shares mean something; fresh contexts have numbers only.
+        table: one row per policy and budget, in the order of the study, budgets from strict to
+            loose.
+        distances: a summary as ``curves``, of how far estimates of the parameter are from it; None
+            where there are none.
+        clipped: policy -> what becomes of rewards outside of its range, for those that do not see
+            all rewards as they are.
+        named: whether arms are the same in every round, so that their shares mean something; fresh
+            contexts have numbers only.
     """
 
     name: str
@@ -59,15 +66,18 @@ class Scene(NamedTuple):
 
     @property
     def baseline(self) -> tuple[str, float] | None:
-        """What ``helped`` is compared with: the reference's, or that of playing all arms equally."""
+        """What ``helped`` is compared with: the reference's, or that of equal shares."""
         if self.means is None:
             return None
-        name, shares = self.reference or ("equal shares", np.full(len(self.arms), 1 / len(self.arms)))
+        name, shares = self.reference or (
+            "equal shares",
+            np.full(len(self.arms), 1 / len(self.arms)),
+        )
         return name, 1000 * float(shares @ self.means)
 
     @property
     def gained(self) -> str:
-        """What a mean counts: the rewards of a trial with an allocation of its own are successes."""
+        """What a mean counts: successes, in a trial with an allocation of its own."""
         return "successes" if self.reference else "reward"
 
     @property
@@ -82,7 +92,9 @@ class Scene(NamedTuple):
 
     def open_row(self, row: pd.Series) -> pd.Series | None:
         """The same policy without privacy."""
-        found = self.table[(self.table["policy"] == row["policy"]) & (self.table["budget"] == "none")]
+        found = self.table[
+            (self.table["policy"] == row["policy"]) & (self.table["budget"] == "none")
+        ]
         return None if found.empty else found.iloc[0]
 
     def _column(self, column: str, row: pd.Series) -> pd.Series:
@@ -103,7 +115,9 @@ def scenes(result: Result) -> list[Scene]:
     summary = result.summary(CONFIDENCE, _RESAMPLES)
     distances = _distances(result)
     return [
-        _scene(result, str(name), summary[summary["environment"] == name], _of(distances, str(name)))
+        _scene(
+            result, str(name), summary[summary["environment"] == name], _of(distances, str(name))
+        )
         for name in result.runs["environment"].drop_duplicates()
     ]
 
@@ -124,11 +138,16 @@ def _of(summary: pd.DataFrame | None, environment: str) -> pd.DataFrame | None:
     return None if chosen.empty else chosen
 
 
-def _scene(result: Result, name: str, curves: pd.DataFrame, distances: pd.DataFrame | None) -> Scene:
+def _scene(
+    result: Result, name: str, curves: pd.DataFrame, distances: pd.DataFrame | None
+) -> Scene:
     facts: dict[str, Any] = result.info.get("environments", {}).get(name) or {}
     runs = result.runs[result.runs["environment"] == name].reset_index(drop=True)
-    # Environments of one study may have different numbers of arms: the columns of the others are empty here.
-    pulls = runs[[c for c in runs if c.startswith("pulls_") and runs[c].notna().any()]].to_numpy(float)
+    # Environments of one study may have different numbers of arms: the columns of the others are
+    # empty here.
+    pulls = runs[[c for c in runs if c.startswith("pulls_") and runs[c].notna().any()]].to_numpy(
+        float
+    )
     shares = pulls / pulls.sum(axis=1, keepdims=True)
     means = None if facts.get("means") is None else np.asarray(facts["means"], float)
     reference = facts.get("reference")
@@ -138,29 +157,44 @@ def _scene(result: Result, name: str, curves: pd.DataFrame, distances: pd.DataFr
     scene = Scene(
         name=name,
         title=_title(result, name),
-        arms=[str(arm) for arm in facts.get("arm_names") or [f"arm {a}" for a in range(shares.shape[1])]],
+        arms=[
+            str(arm)
+            for arm in facts.get("arm_names") or [f"arm {a}" for a in range(shares.shape[1])]
+        ],
         means=means,
-        reference=None if reference is None else (str(reference["name"]), np.asarray(reference["shares"], float)),
+        reference=(
+            None
+            if reference is None
+            else (str(reference["name"]), np.asarray(reference["shares"], float))
+        ),
         horizon=int(curves["round"].max()),
         runs=runs,
         curves=curves,
         table=pd.DataFrame(),
         distances=distances,
         clipped=_clipped(result, facts),
-        named=not facts or means is not None or facts.get("arm_names") != [f"arm {a}" for a in range(shares.shape[1])],
+        named=not facts
+        or means is not None
+        or facts.get("arm_names") != [f"arm {a}" for a in range(shares.shape[1])],
     )
     return scene._replace(table=_table(scene, _policies(result)))
 
 
 def _title(result: Result, name: str) -> str:
     """The environment's own title where that tells it from the others of the result."""
-    titles = {other: str(facts.get("title", other)) for other, facts in result.info.get("environments", {}).items()}
+    titles = {
+        other: str(facts.get("title", other))
+        for other, facts in result.info.get("environments", {}).items()
+    }
     title = titles.get(name, name)
     return title if list(titles.values()).count(title) < 2 else name
 
 
 def _clipped(result: Result, facts: Mapping[str, Any]) -> dict[str, str]:
-    told = {entry["policy"]: clipped(entry["reward_range"], facts.get("support")) for entry in result.info.get("policies", [])}
+    told = {
+        entry["policy"]: clipped(entry["reward_range"], facts.get("support"))
+        for entry in result.info.get("policies", [])
+    }
     return {policy: what for policy, what in told.items() if what is not None}
 
 
@@ -191,7 +225,10 @@ def _table(scene: Scene, policies: dict[tuple[str, str], dict[str, Any]]) -> pd.
             **{name: group[name].mean() for name in ("releases", "draws")},
             **{name: group[name].mean() for name in group if name.startswith("share_")},
         }
-        for name, values in {"helped": group["helped"], "gain": group["helped"] - (scene.baseline or ("", np.nan))[1]}.items():
+        for name, values in {
+            "helped": group["helped"],
+            "gain": group["helped"] - (scene.baseline or ("", np.nan))[1],
+        }.items():
             row[name], row[f"{name}_low"], row[f"{name}_high"] = estimate(values.to_numpy())
         rows.append(row)
     rows.sort(key=lambda row: (order[row["policy"]], row["level"].order))

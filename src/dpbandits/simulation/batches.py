@@ -1,4 +1,6 @@
-"""What ``simulate`` and ``replay`` share: several policies, many runs of each, in batches over threads."""
+"""What ``simulate`` and ``replay`` share: several policies, many runs of each, in batches over
+threads.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def distinct_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
             raise ArgumentError(f"policies must hold policies, got {policy!r}")
     names = [policy.stream_key for policy in chosen]
     if not names or len(set(names)) < len(names):
-        raise ArgumentError(f"policies must be one or more that differ in more than their seed, got {names}")
+        raise ArgumentError(
+            f"policies must be one or more that differ in more than their seed, got {names}"
+        )
     return chosen
 
 
@@ -40,9 +44,14 @@ def job_count(n_jobs: int) -> int:
 
 
 def play_in_batches(
-    policies: list[Policy], runs: int, n_jobs: int, progress: Progress, play: Callable[[Policy, int], R]
+    policies: list[Policy],
+    runs: int,
+    n_jobs: int,
+    progress: Progress,
+    play: Callable[[Policy, int], R],
 ) -> list[list[R]]:
-    """``play(policy, run)`` for every policy and run; a list of results per policy, in the order of runs whatever ``n_jobs``.
+    """``play(policy, run)`` for every policy and run; a list of results per policy, in the order of
+    runs whatever ``n_jobs``.
 
     ``progress`` is called with (runs done, runs in all) after every batch; True shows a bar.
     """
@@ -62,8 +71,14 @@ def play_in_batches(
 
 
 def keys_of(policy: Policy) -> dict[str, str]:
-    """What names a policy's rows in results: the policy, the budget that was asked for, and the one that really holds."""
-    return {"policy": policy.label, "budget": str(policy.budget or "none"), "holds": str(what_holds(policy) or "none")}
+    """What names a policy's rows in results: the policy, the budget that was asked for, and the one
+    that really holds.
+    """
+    return {
+        "policy": policy.label,
+        "budget": str(policy.budget or "none"),
+        "holds": str(what_holds(policy) or "none"),
+    }
 
 
 def describe_policy(policy: Policy) -> dict[str, Any]:

@@ -1,8 +1,10 @@
-"""Which rewards of an environment a policy never sees as they are, because it clips them to its range.
+"""Which rewards of an environment a policy never sees as they are, because it clips them to its
+range.
 
-Clipping is what makes a sensitivity true, but a reward outside of the range counts as its end, which biases what is learnt.  Reports say
-so wherever it may happen.  A warning comes only where the user could have given the right range: that of a bounded support, or one
-that holds the mean rewards of the arms where there are no bounds, as no range holds those rewards themselves.
+Clipping is what makes a sensitivity true, but a reward outside of the range counts as its end,
+which biases what is learnt.  Reports say so wherever it may happen.  A warning comes only where the
+user could have given the right range: that of a bounded support, or one that holds the mean rewards
+of the arms where there are no bounds, as no range holds those rewards themselves.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ def ends(support: tuple[float, float]) -> list[float | None]:
 
 
 def clipped(reward_range: Interval | None, support: Interval | None) -> str | None:
-    """What becomes of rewards with that support, in words; None where they are left as they are, or nothing is known of them.
+    """What becomes of rewards with that support, in words; None where they are left as they are, or
+    nothing is known of them.
 
     >>> clipped([0.0, 1.0], [-1.0, 1.0])
     'rewards outside [0, 1] are clipped: those of this environment lie in [-1, 1]'
@@ -45,17 +48,23 @@ def clipped(reward_range: Interval | None, support: Interval | None) -> str | No
 
 
 def warn_of_clipping(policies: Sequence[Policy], environment: Any, stacklevel: int) -> None:
-    """Warn of policies whose ``reward_range`` could fit the environment better, see above; Python shows equal warnings once."""
+    """Warn of policies whose ``reward_range`` could fit the environment better, see above; Python
+    shows equal warnings once.
+    """
     support = ends(environment.support)
     known, what_lies = support, ""
     if None in support and isinstance(environment, ArmsEnvironment):
         means = environment.means()
-        known, what_lies = [float(means.min()), float(means.max())], f", and mean rewards in [{means.min():g}, {means.max():g}]"
+        known, what_lies = (
+            [float(means.min()), float(means.max())],
+            f", and mean rewards in [{means.min():g}, {means.max():g}]",
+        )
     for policy in policies:
         told = clipped(range_of(policy), support)
         if told is not None and None not in known and not _holds(policy.reward_range, known):
             message = (
-                f"{type(policy).__name__} in {environment!r}: {told}{what_lies}; this biases what is learnt, see reward_range"
+                f"{type(policy).__name__} in {environment!r}: {told}{what_lies}; this biases what"
+                " is learnt, see reward_range"
             )
             warnings.warn(message, ClippingWarning, stacklevel=stacklevel)
 

@@ -1,7 +1,8 @@
-"""The compiled loop over contexts and advice: one source, one compiled copy per algorithm and kind of environment.
+"""The compiled loop over contexts and advice: one source, one compiled copy per algorithm and kind
+of environment.
 
-Every round shows a row for each arm (its features, or what the experts make of it), asks for an arm, answers it and lets the
-algorithm learn.
+Every round shows a row for each arm (its features, or what the experts make of it), asks for an
+arm, answers it and lets the algorithm learn.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from ..policies.steps import steps_of
 from ..privacy.ledger import is_full
 from .loops import BAD_SENSITIVITY, DONE, LEDGER_FULL, MARK, PAUSED, ROUND
 
-show = answer = see = prepare = choose = note = collect = due = estimate = cross = play = distance_to = unbound
+show = answer = see = prepare = choose = note = collect = due = estimate = cross = play = (
+    distance_to
+) = unbound
 
 
 @kernel
@@ -50,9 +53,17 @@ def _play(
 ):
     """Play until the horizon, or pause at round ``until``; returns as the loop over arms does.
 
-    ``view`` holds what the environment shows, ``seen`` what the algorithm takes it for: the same array unless ``altered``.
+    ``view`` holds what the environment shows, ``seen`` what the algorithm takes it for: the same
+        array unless ``altered``.
     """
-    cursor, marks, curve, distance, sums, ledger = tally.cursor, tally.marks, tally.curve, tally.distance, tally.sums, wall.ledger
+    cursor, marks, curve, distance, sums, ledger = (
+        tally.cursor,
+        tally.marks,
+        tally.curve,
+        tally.distance,
+        tally.sums,
+        wall.ledger,
+    )
     clip, lo, hi = bounds
     t, mark = cursor[ROUND], cursor[MARK]
     status = DONE
@@ -94,7 +105,9 @@ def _play(
 
 @entry
 def _contexts(*arguments):
-    """``play`` for callers that hand over Python generators.  All rounds are one call: each array that an entry hands over costs time."""
+    """``play`` for callers that hand over Python generators.  All rounds are one call: each array
+    that an entry hands over costs time.
+    """
     return play(*arguments)
 
 

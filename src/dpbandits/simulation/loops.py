@@ -1,8 +1,9 @@
-"""The compiled loop over arms, and what both loops keep of a run: one source, one compiled copy per algorithm and kind of environment.
+"""The compiled loop over arms, and what both loops keep of a run: one source, one compiled copy per
+algorithm and kind of environment.
 
-The arm is chosen once and stands for ``hold`` rounds; the environment answers with the sum of their rewards.  The cost is that of
-the releases, not of the rounds.  A hold is never split, because two smaller binomial draws would not be the same random numbers;
-only the horizon cuts the last one.
+The arm is chosen once and stands for ``hold`` rounds; the environment answers with the sum of their
+rewards.  The cost is that of the releases, not of the rounds.  A hold is never split, because two
+smaller binomial draws would not be the same random numbers; only the horizon cuts the last one.
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ ROUND, MARK, ARM, LEFT = range(4)
 
 
 class Tally(NamedTuple):
-    """Where a run stands and what has been seen of it; the loop continues from here when it is called again."""
+    """Where a run stands and what has been seen of it; the loop continues from here when it is
+    called again.
+    """
 
     cursor: np.ndarray  # (4,) int64: rounds played, next mark, standing arm, rounds left for it
     marks: np.ndarray  # (M,) int64: rounds after which regret is recorded, increasing
     curve: np.ndarray  # (M,) cumulative expected regret at the marks
     sums: np.ndarray  # (2,) regret and reward so far
     counts: np.ndarray  # (K,) int64: rounds of each arm
-    distance: np.ndarray  # (M,) from the estimated to the true parameter at the marks; (0,) where there is none
+    # (M,) from the estimated to the true parameter at the marks; (0,) where there is none
+    distance: np.ndarray
     trace: np.ndarray  # (T,) int64: the arm of every round; (0,) where nobody asked
 
 
@@ -50,7 +54,7 @@ def new_tally(marks: np.ndarray, n_arms: int, *, distances: bool = False, trace:
 
 @kernel
 def _clipped(environment, arm, start, n, clip, lo, hi, rng):
-    """The sum of n rewards, each clipped to [lo, hi] where ``clip`` says that some may lie outside."""
+    """The sum of n rewards, each clipped to [lo, hi] where ``clip`` says so."""
     if not clip:
         return draw(environment, arm, start, n, rng)
     total = 0.0
@@ -60,14 +64,36 @@ def _clipped(environment, arm, start, n, clip, lo, hi, rng):
 
 
 @entry
-def _arms(params, raw, public, wall, environment, tally, bounds, horizon, until, max_hold, world_rng, choice_rng, privacy_rng):
-    """Play until the horizon, or pause at the first step at or after round ``until``; see ``DONE`` and its neighbours.
+def _arms(
+    params,
+    raw,
+    public,
+    wall,
+    environment,
+    tally,
+    bounds,
+    horizon,
+    until,
+    max_hold,
+    world_rng,
+    choice_rng,
+    privacy_rng,
+):
+    """Play until the horizon, or pause at the first step at or after round ``until``; see ``DONE``
+    and its neighbours.
 
     ``max_hold`` = 1 takes every round of a hold by itself, for checks.
     """
     clip, lo, hi = bounds
     # Taken out once: in an entry every look into a named tuple counts references.
-    cursor, marks, curve, sums, counts, ledger = tally.cursor, tally.marks, tally.curve, tally.sums, tally.counts, wall.ledger
+    cursor, marks, curve, sums, counts, ledger = (
+        tally.cursor,
+        tally.marks,
+        tally.curve,
+        tally.sums,
+        tally.counts,
+        wall.ledger,
+    )
     t, mark = cursor[ROUND], cursor[MARK]
     status = DONE
     while t < horizon:
@@ -111,7 +137,10 @@ def arms_loop(kernels: Kernels, environment: ArmsKernels) -> Kernel:
     key = (kernels, environment)
     if key not in _bound:
         algorithm: dict[str, Any] = kernels._asdict()
-        own = {name: algorithm[name] for name in ("prepare", "choose", "hold", "note", "collect", "due")}
+        own = {
+            name: algorithm[name]
+            for name in ("prepare", "choose", "hold", "note", "collect", "due")
+        }
         _bound[key] = bind(
             _arms,
             **own,

@@ -1,10 +1,13 @@
-"""``replay``: what a policy would have reached on the people of a randomised trial (Li, Chu, Langford & Wang 2011).
+"""``replay``: what a policy would have reached on the people of a randomised trial (Li, Chu,
+Langford & Wang 2011).
 
-The people come one by one.  A round counts when the person got the arm that the policy wants; whoever got another arm is passed over
-and the policy learns nothing.  Assumed is that people are alike in law and that every arm was drawn uniformly, whoever the person.
-Then the rounds that count are distributed as if the policy had been in charge (Theorem 1 of the paper), and each person counts with
-probability 1 / K whatever has happened before, so that the number of rounds tells nothing about the rewards: the mean reward per counted
-round is unbiased, over the draw of the people and of their arms.
+The people come one by one.  A round counts when the person got the arm that the policy wants;
+whoever got another arm is passed over and the policy learns nothing.  Assumed is that people are
+alike in law and that every arm was drawn uniformly, whoever the person. Then the rounds that count
+are distributed as if the policy had been in charge (Theorem 1 of the paper), and each person counts
+with probability 1 / K whatever has happened before, so that the number of rounds tells nothing
+about the rewards: the mean reward per counted round is unbiased, over the draw of the people and of
+their arms.
 """
 
 from __future__ import annotations
@@ -23,7 +26,14 @@ from ..policies import Kernels, Policy, ViewingPolicy
 from ..policies.steps import steps_of
 from ..privacy.ledger import Ledger, grown, is_full
 from ..validation import integer, real
-from .batches import Progress, describe_policy, distinct_policies, job_count, keys_of, play_in_batches
+from .batches import (
+    Progress,
+    describe_policy,
+    distinct_policies,
+    job_count,
+    keys_of,
+    play_in_batches,
+)
 from .clipping import warn_of_clipping
 from .results import KEYS, bootstrap_band
 from .seeding import identity, stream
@@ -35,8 +45,12 @@ PERSON, COUNTED, ARM, LEFT = range(4)
 
 
 @entry
-def _replay(params, raw, public, wall, arms, rewards, cursor, counted, limit, choice_rng, privacy_rng):
-    """Meet people until all have been met or ``limit`` rounds have counted; ``counted`` receives whose rounds they were."""
+def _replay(
+    params, raw, public, wall, arms, rewards, cursor, counted, limit, choice_rng, privacy_rng
+):
+    """Meet people until all have been met or ``limit`` rounds have counted; ``counted`` receives
+    whose rounds they were.
+    """
     while cursor[PERSON] < arms.size and cursor[COUNTED] < limit:
         if is_full(wall.ledger):
             return LEDGER_FULL
@@ -49,7 +63,17 @@ def _replay(params, raw, public, wall, arms, rewards, cursor, counted, limit, ch
         counted[cursor[COUNTED]] = person
         cursor[COUNTED] += 1
         cursor[LEFT] -= 1
-        if not absorb_and_cross(params, raw, public, wall, arms[person], 0, rewards[person], cursor[COUNTED], privacy_rng):
+        if not absorb_and_cross(
+            params,
+            raw,
+            public,
+            wall,
+            arms[person],
+            0,
+            rewards[person],
+            cursor[COUNTED],
+            privacy_rng,
+        ):
             return BAD_SENSITIVITY
     return DONE
 
@@ -58,10 +82,14 @@ _bound: dict[Kernels, Kernel] = {}
 
 
 def replay_loop(kernels: Kernels) -> Kernel:
-    """The loop of one algorithm, made of the steps behind ``pull`` and ``update``; compiled at its first call."""
+    """The loop of one algorithm, made of the steps behind ``pull`` and ``update``; compiled at its
+    first call.
+    """
     if kernels not in _bound:
         steps = steps_of(kernels)
-        _bound[kernels] = bind(_replay, decide=steps.decide, absorb_and_cross=steps.absorb_and_cross)
+        _bound[kernels] = bind(
+            _replay, decide=steps.decide, absorb_and_cross=steps.absorb_and_cross
+        )
     return _bound[kernels]
 
 
@@ -70,31 +98,38 @@ class ReplayResult:
     """What ``replay`` returns.
 
     Attributes:
-        runs: one row per (environment, policy, budget, run): ``holds`` as in ``Result``, ``rounds`` that counted, ``successes`` (the sum
-            of their rewards), ``rate`` = successes / rounds, ``releases``, ``draws``, ``spent`` (in the currency of the budget),
-            ``pulls_0``, ... .
-        info: ``horizon``, ``runs``, ``seed``; ``environments``: name -> facts of the trial itself (``people``, ``mean``, ``means`` of the
-            arms, ``counts``, ``arm_names``); ``policies`` as in ``Result``.  JSON data.
+        runs: one row per (environment, policy, budget, run): ``holds`` as in ``Result``, ``rounds``
+            that counted, ``successes`` (the sum of their rewards), ``rate`` = successes / rounds,
+            ``releases``, ``draws``, ``spent`` (in the currency of the budget), ``pulls_0``, ... .
+        info: ``horizon``, ``runs``, ``seed``; ``environments``: name -> facts of the trial itself
+            (``people``, ``mean``, ``means`` of the arms, ``counts``, ``arm_names``); ``policies``
+            as in ``Result``.  JSON data.
     """
 
     runs: pd.DataFrame
     info: dict[str, Any] = field(default_factory=dict)
 
-    def summary(self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0) -> pd.DataFrame:
-        """The mean rate of every policy with a bootstrap confidence interval, beside what the trial itself reached.
+    def summary(
+        self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
+    ) -> pd.DataFrame:
+        """The mean rate of every policy with a bootstrap confidence interval, beside what the trial
+        itself reached.
 
-        Columns: environment, policy, budget, holds, runs; ``rounds``, ``successes``, ``releases`` and ``spent`` (means over runs);
-        ``mean``, ``low`` and ``high`` of the rate; ``trial`` (the mean reward under the trial's own allocation) and ``best`` (under
-        its best arm).
+        Columns: environment, policy, budget, holds, runs; ``rounds``, ``successes``, ``releases``
+        and ``spent`` (means over runs); ``mean``, ``low`` and ``high`` of the rate; ``trial`` (the
+        mean reward under the trial's own allocation) and ``best`` (under its best arm).
 
-        The interval covers the order of the people and the noise.  It does not cover that other people would have been other people:
-        all runs meet the same ones, and ``trial`` and ``best`` are facts about them.
+        The interval covers the order of the people and the noise.  It does not cover that other
+        people would have been other people: all runs meet the same ones, and ``trial`` and ``best``
+        are facts about them.
         """
         confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
         resamples = integer("resamples", resamples, 1)
         rng = np.random.default_rng(seed)
         rows = []
-        for (environment, policy, budget, holds), group in self.runs.groupby([*KEYS, "holds"], sort=False):
+        for (environment, policy, budget, holds), group in self.runs.groupby(
+            [*KEYS, "holds"], sort=False
+        ):
             low, high = bootstrap_band(group[["rate"]].to_numpy(), confidence, resamples, rng)
             trial = self.info["environments"][environment]
             rows.append(
@@ -134,20 +169,23 @@ def replay(
     n_jobs: int = 1,
     progress: Progress = False,
 ) -> ReplayResult:
-    """Replay a randomised trial under every policy, ``runs`` times, each time with the people in another order.
+    """Replay a randomised trial under every policy, ``runs`` times, each time with the people in
+    another order.
 
-    About one person in K counts.  Policies are templates: each run starts from an empty state, and the given objects are not changed.
-    In run i all policies meet the people in the same order, and the order does not depend on ``n_jobs``.  Simulated noise is used
-    throughout.
+    About one person in K counts.  Policies are templates: each run starts from an empty state, and
+    the given objects are not changed. In run i all policies meet the people in the same order, and
+    the order does not depend on ``n_jobs``.  Simulated noise is used throughout.
 
     Args:
         policies: one or more; two that are configured alike (apart from their seed) are refused.
         log: who got which arm, and how it went.
-        horizon: a run ends after so many counted rounds; by default, and at the latest, when everybody has been met.
+        horizon: a run ends after so many counted rounds; by default, and at the latest, when
+            everybody has been met.
         runs: how many orders.
         seed: of everything, see ``dpbandits.simulation.seeding``.
         n_jobs: threads; -1 for one per core.
-        progress: True for a bar, or a function that is called with (runs done, runs in all) now and then.
+        progress: True for a bar, or a function that is called with (runs done, runs in all) now and
+            then.
 
     Returns:
         A ``ReplayResult`` with ``runs`` and ``summary()``.
@@ -159,8 +197,8 @@ def replay(
         ClippingWarning: rewards of the log lie outside of a policy's ``reward_range``.
 
     References:
-        L. Li, W. Chu, J. Langford, X. Wang (2011), Unbiased offline evaluation of contextual-bandit-based news article recommendation
-        algorithms, WSDM.
+        L. Li, W. Chu, J. Langford, X. Wang (2011), Unbiased offline evaluation of
+        contextual-bandit-based news article recommendation algorithms, WSDM.
 
     Example:
         >>> from dpbandits import ZCDP, AdaCUCB
@@ -177,7 +215,9 @@ def replay(
     for policy in chosen:
         _check_fit(policy, log)
     warn_of_clipping(chosen, log, stacklevel=3)
-    finished = play_in_batches(chosen, runs, n_jobs, progress, lambda policy, run: _play(policy, log, horizon, run, seed))
+    finished = play_in_batches(
+        chosen, runs, n_jobs, progress, lambda policy, run: _play(policy, log, horizon, run, seed)
+    )
     info = {
         "horizon": horizon,
         "runs": runs,
@@ -191,7 +231,9 @@ def replay(
 
 def _check_fit(policy: Policy, log: LoggedTrial) -> None:
     if isinstance(policy, ViewingPolicy):
-        raise ArgumentError(f"policies must fit the log: {policy!r} takes contexts, and a log has none", "policies")
+        raise ArgumentError(
+            f"policies must fit the log: {policy!r} takes contexts, and a log has none", "policies"
+        )
     if policy.n_arms != log.n_arms:
         raise ArgumentError(f"n_arms of {policy!r} must be {log.n_arms}, the log's number of arms")
 
@@ -207,9 +249,16 @@ def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed:
     limit = len(log) if horizon is None else min(horizon, len(log))
     raw, public, wall = policy.new_state()
     cursor, counted = np.zeros(4, np.int64), np.empty(limit, np.int64)
-    while (status := loop(policy.params, raw, public, wall, arms, seen, cursor, counted, limit, choices, privacy)) != DONE:
+    while (
+        status := loop(
+            policy.params, raw, public, wall, arms, seen, cursor, counted, limit, choices, privacy
+        )
+    ) != DONE:
         if status == BAD_SENSITIVITY:
-            raise DPBanditsError(f"{policy!r} declared a sensitivity that is no bound; this is a bug of the algorithm")
+            raise DPBanditsError(
+                f"{policy!r} declared a sensitivity that is no bound; this is a bug of the"
+                " algorithm"
+            )
         wall = wall._replace(ledger=grown(wall.ledger))
     met, ledger = counted[: cursor[COUNTED]], Ledger(wall.ledger, policy.meter)
     return _Run(
@@ -237,4 +286,11 @@ def _table(policy: Policy, log: LoggedTrial, played: list[_Run]) -> pd.DataFrame
     table.insert(2, "rate", table["successes"] / table["rounds"])
     pulls = np.array([run.pulls for run in played])
     keys = {"environment": repr(log), **keys_of(policy), "run": range(len(played))}
-    return pd.concat([pd.DataFrame(keys), table, pd.DataFrame({f"pulls_{a}": pulls[:, a] for a in range(log.n_arms)})], axis=1)
+    return pd.concat(
+        [
+            pd.DataFrame(keys),
+            table,
+            pd.DataFrame({f"pulls_{a}": pulls[:, a] for a in range(log.n_arms)}),
+        ],
+        axis=1,
+    )

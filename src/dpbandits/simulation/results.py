@@ -26,15 +26,18 @@ class Result:
     """What ``simulate`` returns.
 
     Attributes:
-        frame: one row per (environment, policy, budget, run, round) with the cumulative expected ``regret``, and ``holds``: what really
-            holds where ``budget`` was asked for, "none" where nothing does.  With contexts and a linear truth also ``distance``, how far
-            the policy's estimate of the parameter is from it in the L2 norm.
-        runs: one row per (environment, policy, budget, run): ``holds``, final ``regret``, ``reward``, ``releases``, ``draws``, ``spent``
-            (in the currency of the budget) and ``pulls_0``, ``pulls_1``, ... .
-        info: JSON data: ``horizon``, ``runs``, ``seed``; ``environments``: name -> ``title``, ``support`` of rewards, ``means``,
-            ``arm_names``, ``reference``; ``policies``: one entry per policy and budget with ``policy``, ``budget``, ``holds``,
-            ``reward_range`` (None where nothing is clipped), ``class``, ``currency``, ``limit`` of what ``spent`` counts, ``guarantee``
-            and ``sentence``.
+        frame: one row per (environment, policy, budget, run, round) with the cumulative expected
+            ``regret``, and ``holds``: what really holds where ``budget`` was asked for, "none"
+            where nothing does.  With contexts and a linear truth also ``distance``, how far the
+            policy's estimate of the parameter is from it in the L2 norm.
+        runs: one row per (environment, policy, budget, run): ``holds``, final ``regret``,
+            ``reward``, ``releases``, ``draws``, ``spent`` (in the currency of the budget) and
+            ``pulls_0``, ``pulls_1``, ... .
+        info: JSON data: ``horizon``, ``runs``, ``seed``; ``environments``: name -> ``title``,
+            ``support`` of rewards, ``means``, ``arm_names``, ``reference``; ``policies``: one entry
+            per policy and budget with ``policy``, ``budget``, ``holds``, ``reward_range`` (None
+            where nothing is clipped), ``class``, ``currency``, ``limit`` of what ``spent`` counts,
+            ``guarantee`` and ``sentence``.
     """
 
     frame: pd.DataFrame
@@ -45,32 +48,45 @@ class Result:
     def combined(cls, results: Sequence[Result]) -> Result:
         """Several results as one: of the same or other policies, in the same or other environments.
 
-        ``info`` names every environment and every policy with its budget once; ``horizon`` and ``runs`` are the largest.
+        ``info`` names every environment and every policy with its budget once; ``horizon`` and
+        ``runs`` are the largest.
 
         Raises:
-            ArgumentError: there are none, or two hold the same policy and budget in the same environment.
+            ArgumentError: there are none, or two hold the same policy and budget in the same
+                environment.
         """
         if not results:
             raise ArgumentError("results must hold at least one result")
         held = pd.concat([result.runs[KEYS].drop_duplicates() for result in results])
         if held.duplicated().any():
             twice = held[held.duplicated()].iloc[0]
-            raise ArgumentError(f"results must hold every policy once per environment, got {twice.to_dict()} twice")
+            raise ArgumentError(
+                f"results must hold every policy once per environment, got {twice.to_dict()} twice"
+            )
         infos = [result.info for result in results]
-        policies = {(entry["policy"], entry["budget"]): entry for info in infos for entry in info["policies"]}
+        policies = {
+            (entry["policy"], entry["budget"]): entry
+            for info in infos
+            for entry in info["policies"]
+        }
         info = {
             **infos[0],
             **{name: max(info[name] for info in infos) for name in ("horizon", "runs")},
-            "environments": {name: facts for info in infos for name, facts in info["environments"].items()},
+            "environments": {
+                name: facts for info in infos for name, facts in info["environments"].items()
+            },
             "policies": list(policies.values()),
         }
         frame = pd.concat([result.frame for result in results], ignore_index=True)
         return cls(frame, pd.concat([result.runs for result in results], ignore_index=True), info)
 
-    def summary(self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0) -> pd.DataFrame:
+    def summary(
+        self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
+    ) -> pd.DataFrame:
         """Mean regret with a bootstrap confidence band, per policy and recorded round.
 
-        Columns: environment, policy, budget, holds, round, mean, low, high, runs.  The band is the percentile bootstrap over runs.
+        Columns: environment, policy, budget, holds, round, mean, low, high, runs.  The band is the
+            percentile bootstrap over runs.
         """
         confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
         resamples = integer("resamples", resamples, 1)
@@ -80,7 +96,13 @@ class Result:
             curves = group.pivot(index="run", columns="round", values="regret")
             low, high = bootstrap_band(curves.to_numpy(), confidence, resamples, rng)
             table = pd.DataFrame(
-                {"round": curves.columns, "mean": curves.mean().to_numpy(), "low": low, "high": high, "runs": len(curves)}
+                {
+                    "round": curves.columns,
+                    "mean": curves.mean().to_numpy(),
+                    "low": low,
+                    "high": high,
+                    "runs": len(curves),
+                }
             )
             rows.append(table.assign(**{str(k): v for k, v in zip(names, keys, strict=True)}))
         summary = pd.concat(rows, ignore_index=True)
@@ -92,7 +114,9 @@ class Result:
         from ..report.guarantees import marks
         from ..report.labels import looks
 
-        looks_of = looks(self.frame["policy"].drop_duplicates(), marks(self.info.get("policies", [])))
+        looks_of = looks(
+            self.frame["policy"].drop_duplicates(), marks(self.info.get("policies", []))
+        )
         return regret_curves(self.summary(), **{"looks_of": looks_of, **options})
 
     def save(self, path: str | Path) -> Path:
@@ -134,7 +158,8 @@ def bootstrap_band(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Percentile bootstrap of the mean over rows; ``curves`` has shape (runs, points)."""
     runs = curves.shape[0]
-    # Resampling rows is multinomial weighting of them: one matrix product instead of a gather per resample.
+    # Resampling rows is multinomial weighting of them: one matrix product instead of a gather per
+    # resample.
     weights = rng.multinomial(runs, np.full(runs, 1.0 / runs), size=resamples) / runs
     means = weights @ curves
     tail = (1.0 - confidence) / 2.0

@@ -16,7 +16,14 @@ from ..policies import AdvicePolicy, Policy, ViewingPolicy
 from ..policies.protocol import Wall
 from ..privacy.ledger import DRAWS, RELEASES, Ledger, grown
 from ..validation import flag, integer
-from .batches import Progress, describe_policy, distinct_policies, job_count, keys_of, play_in_batches
+from .batches import (
+    Progress,
+    describe_policy,
+    distinct_policies,
+    job_count,
+    keys_of,
+    play_in_batches,
+)
 from .clipping import ends, warn_of_clipping
 from .contexts import context_loop
 from .loops import BAD_SENSITIVITY, DONE, LEDGER_FULL, Tally, arms_loop, new_tally
@@ -49,8 +56,8 @@ def simulate(
 ) -> Result:
     """Play every policy ``runs`` times for ``horizon`` rounds.
 
-    Policies are templates: each run starts from an empty state, and the given objects are not changed.  Simulated noise is used
-    throughout.  The result is the same for any ``n_jobs``.
+    Policies are templates: each run starts from an empty state, and the given objects are not
+    changed.  Simulated noise is used throughout.  The result is the same for any ``n_jobs``.
 
     Args:
         policies: one or more; two that are configured alike (apart from their seed) are refused.
@@ -58,11 +65,13 @@ def simulate(
         horizon: rounds per run.
         runs: independent repetitions.
         seed: of everything, see ``dpbandits.simulation.seeding``.
-        record: about how many log-spaced rounds to record regret at, or the rounds themselves; the horizon is always among them.
+        record: about how many log-spaced rounds to record regret at, or the rounds themselves; the
+            horizon is always among them.
         n_jobs: threads; -1 for one per core.  Pays when a run takes more than some milliseconds.
-        round_by_round: draw every reward by itself instead of exact sums: the same law, slower; for checks.  With contexts every
-            reward is.
-        progress: True for a bar, or a function that is called with (runs done, runs in all) now and then.
+        round_by_round: draw every reward by itself instead of exact sums: the same law, slower; for
+            checks.  With contexts every reward is.
+        progress: True for a bar, or a function that is called with (runs done, runs in all) now and
+            then.
 
     Returns:
         A ``Result`` with ``frame``, ``runs``, ``summary()``, ``plot()`` and ``save()``.
@@ -71,19 +80,22 @@ def simulate(
         ArgumentError: an argument is out of range, or policy and environment do not fit.
 
     Warns:
-        ClippingWarning: rewards lie outside of a policy's ``reward_range``, and another one would hold them, or at least their means.
+        ClippingWarning: rewards lie outside of a policy's ``reward_range``, and another one would
+            hold them, or at least their means.
 
     Example:
         >>> from dpbandits import ZCDP, AdaCUCB
         >>> from dpbandits.environments import Bernoulli
-        >>> result = simulate(AdaCUCB(2, budget=ZCDP(1.0)), Bernoulli([0.9, 0.1]), horizon=1000, runs=3, seed=7)
+        >>> policy, world = AdaCUCB(2, budget=ZCDP(1.0)), Bernoulli([0.9, 0.1])
+        >>> result = simulate(policy, world, horizon=1000, runs=3, seed=7)
         >>> bool(result.runs["regret"].mean() < 400)
         True
     """
     chosen = distinct_policies(policies)
     if not isinstance(environment, ArmsEnvironment | ContextEnvironment):
         raise ArgumentError(
-            f"environment must be an ArmsEnvironment or a ContextEnvironment (logs are for replay), got {environment!r}"
+            "environment must be an ArmsEnvironment or a ContextEnvironment (logs are for replay),"
+            f" got {environment!r}"
         )
     horizon, runs = integer("horizon", horizon, 1), integer("runs", runs, 1)
     seed, n_jobs = integer("seed", seed, 0), job_count(n_jobs)
@@ -118,21 +130,31 @@ def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
     return np.unique(np.append(rounds, horizon))
 
 
-def _check_fit(policy: Policy, environment: ArmsEnvironment | ContextEnvironment, horizon: int) -> None:
+def _check_fit(
+    policy: Policy, environment: ArmsEnvironment | ContextEnvironment, horizon: int
+) -> None:
     taken, shown = what_is_taken(type(policy)), what_is_shown(environment)
     if taken != shown:
         raise ArgumentError(
-            f"policies must fit the environment: {policy!r} takes {taken}, and {environment!r} shows {shown}", "policies"
+            f"policies must fit the environment: {policy!r} takes {taken}, and {environment!r}"
+            f" shows {shown}",
+            "policies",
         )
     if policy.n_arms != environment.n_arms:
-        raise ArgumentError(f"n_arms of {policy!r} must be {environment.n_arms}, the environment's number of arms")
-    if isinstance(policy, ViewingPolicy) and policy.dimension != environment.dimension:  # type: ignore[union-attr]
+        raise ArgumentError(
+            f"n_arms of {policy!r} must be {environment.n_arms}, the environment's number of arms"
+        )
+    shown_dimension = getattr(environment, "dimension", None)
+    if isinstance(policy, ViewingPolicy) and policy.dimension != shown_dimension:
         name = "n_experts" if isinstance(policy, AdvicePolicy) else "dimension"
-        raise ArgumentError(f"{name} of {policy!r} must be {environment.dimension}, the environment's")  # type: ignore[union-attr]
+        raise ArgumentError(f"{name} of {policy!r} must be {shown_dimension}, the environment's")
     if environment.horizon is not None and horizon > environment.horizon:
         raise ArgumentError(f"horizon must be at most {environment.horizon} here, got {horizon}")
     if policy.planned_rounds is not None and horizon > policy.planned_rounds:
-        raise ArgumentError(f"horizon must be at most {policy.planned_rounds}, for which {policy!r} was planned, got {horizon}")
+        raise ArgumentError(
+            f"horizon must be at most {policy.planned_rounds}, for which {policy!r} was planned,"
+            f" got {horizon}"
+        )
 
 
 def what_is_taken(policy: type[Policy]) -> str:
@@ -172,7 +194,10 @@ def play(
     advance: Callable[[Wall, int], int]
     if isinstance(environment, ContextEnvironment):
         assert isinstance(policy, ViewingPolicy)
-        loop, altered = context_loop(policy.kernels, environment.kernels), policy.alters(environment.context_bound)
+        loop, altered = (
+            context_loop(policy.kernels, environment.kernels),
+            policy.alters(environment.context_bound),
+        )
         view = np.zeros((policy.n_arms, policy.dimension))
         seen = np.zeros_like(view) if altered else view
         parameter = environment.parameter if distances else np.zeros(0)
@@ -195,6 +220,7 @@ def play(
                 until,
                 *rngs,
             )
+
     else:
         loop = arms_loop(policy.kernels, environment.kernels)
         max_hold = _EVERY_ROUND if round_by_round else _UNBROKEN
@@ -220,24 +246,35 @@ def play(
     while status != DONE:
         status = advance(wall, until)
         if status == BAD_SENSITIVITY:
-            raise DPBanditsError(f"{policy!r} declared a sensitivity that is no bound; this is a bug of the algorithm")
+            raise DPBanditsError(
+                f"{policy!r} declared a sensitivity that is no bound; this is a bug of the"
+                " algorithm"
+            )
         if status == LEDGER_FULL:
             wall = wall._replace(ledger=grown(wall.ledger))
         else:
             until = int(tally.cursor[0]) + _CHUNK
     ledger = Ledger(wall.ledger, policy.meter)
-    return _Run(tally, int(wall.ledger.head[RELEASES]), int(wall.ledger.head[DRAWS]), ledger.total())
+    return _Run(
+        tally, int(wall.ledger.head[RELEASES]), int(wall.ledger.head[DRAWS]), ledger.total()
+    )
 
 
 def _describe_environment(environment: ArmsEnvironment | ContextEnvironment) -> dict[str, Any]:
-    facts = {"title": environment.title, "support": ends(environment.support), "arm_names": environment.arm_names}
+    facts = {
+        "title": environment.title,
+        "support": ends(environment.support),
+        "arm_names": environment.arm_names,
+    }
     if isinstance(environment, ContextEnvironment):
         return {**facts, "means": None, "reference": None}
     reference = environment.reference
     return {
         **facts,
         "means": environment.means().tolist(),
-        "reference": None if reference is None else {"name": reference[0], "shares": reference[1].tolist()},
+        "reference": (
+            None if reference is None else {"name": reference[0], "shares": reference[1].tolist()}
+        ),
     }
 
 

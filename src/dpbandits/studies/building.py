@@ -1,4 +1,6 @@
-"""Calling constructors with what a study file says, and collecting everything that is wrong with it."""
+"""Calling constructors with what a study file says, and collecting everything that is wrong with
+it.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,14 @@ class Problems(list[str]):
 
 
 def build(
-    place: str, make: Callable[..., Any], given: dict[str, Any], fixed: dict[str, Any], known: set[str], problems: Problems
+    place: str,
+    make: Callable[..., Any],
+    given: dict[str, Any],
+    fixed: dict[str, Any],
+    known: set[str],
+    problems: Problems,
 ) -> Any:
-    """``make(**given, **fixed)``, or None after noting everything that is wrong with the arguments."""
+    """``make(**given, **fixed)``, or None after noting all that is wrong with the arguments."""
     before = len(problems)
     usable = {}
     for name, value in given.items():
@@ -31,7 +38,11 @@ def build(
             usable[name] = value
         else:
             problems.add(f"{place}.{name}", f"unknown argument; {close_name(name, sorted(known))}")
-    needed = {name for name, p in inspect.signature(make).parameters.items() if p.default is p.empty and p.kind != p.VAR_KEYWORD}
+    needed = {
+        name
+        for name, p in inspect.signature(make).parameters.items()
+        if p.default is p.empty and p.kind != p.VAR_KEYWORD
+    }
     missing = needed - usable.keys() - fixed.keys()
     for name in sorted(missing):
         problems.add(f"{place}.{name}", "is missing")
@@ -45,7 +56,8 @@ def build(
                 problems.add(place, str(error))
                 break
             problems.add(f"{place}.{argument}", without_name(error))
-            # A constructor reports one argument at a time: leave that one at its default, and see what else is wrong.
+            # A constructor reports one argument at a time: leave that one at its default, and see
+            # what else is wrong.
             del usable[name]
             missing = needed & {name}
         else:

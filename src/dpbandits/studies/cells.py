@@ -1,8 +1,9 @@
 """Cells: the parts that a long study is computed in, each kept on disk when it is finished.
 
-They are kept in a hidden folder beside the output, which is named by a digest of all that decides their numbers: the same command
-continues after a kill, and another one never finds them.  Several processes may share the folder: each file appears complete or not at
-all, and the last process to end removes the folder.
+They are kept in a hidden folder beside the output, which is named by a digest of all that decides
+their numbers: the same command
+continues after a kill, and another one never finds them.  Several processes may share the folder:
+each file appears complete or not at all, and the last process to end removes the folder.
 """
 
 from __future__ import annotations
@@ -32,7 +33,14 @@ except ImportError:  # Windows, where the folder goes with the first process tha
 
 Progress = Callable[[str, int, int], None]
 
-_ROOMS = ("privacy", "policies", "algorithms", "environments", "simulation")  # whose code decides numbers
+# whose code decides numbers
+_ROOMS = (
+    "privacy",
+    "policies",
+    "algorithms",
+    "environments",
+    "simulation",
+)
 _PREFIX, _SUFFIX = ".dpbandits-", ".cells"
 
 
@@ -59,7 +67,14 @@ class Cell:
     @property
     def digest(self) -> str:
         """A name for all that decides the numbers."""
-        numbers = (repr(self.environment), self.policy.stream_key, self.horizon, self.runs, self.seed, self.record)
+        numbers = (
+            repr(self.environment),
+            self.policy.stream_key,
+            self.horizon,
+            self.runs,
+            self.seed,
+            self.record,
+        )
         return sha256(repr((__version__, code_digest(), *numbers)).encode()).hexdigest()[:24]
 
     def compute(self, n_jobs: int, progress: Callable[[int, int], None]) -> Result:
@@ -104,7 +119,9 @@ class Results(Mapping[str, Result]):
         return np.sort(self[key].frame["round"].unique())
 
 
-def compute(cells: Sequence[Cell], beside: Path, *, n_jobs: int, progress: Progress | None = None) -> Results:
+def compute(
+    cells: Sequence[Cell], beside: Path, *, n_jobs: int, progress: Progress | None = None
+) -> Results:
     """Compute what is missing of the cells, and load what an earlier run has finished.
 
     Args:
@@ -138,7 +155,8 @@ def folder_for(cells: Sequence[Cell], beside: Path) -> Path:
 
 @contextlib.contextmanager
 def kept(cells: Sequence[Cell], beside: Path) -> Iterator[Path]:
-    """The folder of finished cells, which stays if the block fails, and is removed if it ends well and nobody else uses it.
+    """The folder of finished cells, which stays if the block fails, and is removed if it ends well
+    and nobody else uses it.
 
     Raises:
         ArgumentError: the folder cannot be made.
@@ -147,7 +165,9 @@ def kept(cells: Sequence[Cell], beside: Path) -> Iterator[Path]:
     try:
         lock = _shared_lock(folder)
     except OSError as error:
-        raise ArgumentError(f"output must be in a folder that can be written, got {folder.parent}: {error.strerror}") from None
+        raise ArgumentError(
+            f"output must be in a folder that can be written, got {folder.parent}: {error.strerror}"
+        ) from None
     try:
         yield folder
         if _is_last(lock):
@@ -226,7 +246,9 @@ def stages(cells: Sequence[Cell]) -> dict[str, int]:
 
 @functools.cache
 def code_digest() -> str:
-    """A digest of the code that decides numbers, and of the libraries below it: results of other code are no results."""
+    """A digest of the code that decides numbers, and of the libraries below it: results of other
+    code are no results.
+    """
     package = Path(__file__).parents[1]
     digest = sha256((package / "kernel.py").read_bytes())
     for room in _ROOMS:

@@ -29,10 +29,11 @@ class Choice:
 
     Attributes:
         policy: the one with the smallest bound, ready to be used.
-        bounds: one row per policy that accepts the budget, best first: ``policy``, ``bound`` on regret over the horizon in units of the
-            reward range, ``share`` of the horizon (1 or more says nothing), ``batch`` length.  Of equal bounds the simpler policy is
-            first.
-        left_out: policies that take the budget, but not together with the other arguments, and why not.
+        bounds: one row per policy that accepts the budget, best first: ``policy``, ``bound`` on
+            regret over the horizon in units of the reward range, ``share`` of the horizon (1 or
+            more says nothing), ``batch`` length.  Of equal bounds the simpler policy is first.
+        left_out: policies that take the budget, but not together with the other arguments, and why
+            not.
     """
 
     policy: Policy
@@ -46,24 +47,32 @@ class Choice:
 
 
 def choose_for_experts(
-    n_arms: int, n_experts: int, *, budget: Budget | None, horizon: int, advice_changes: bool = True, **options: Any
+    n_arms: int,
+    n_experts: int,
+    *,
+    budget: Budget | None,
+    horizon: int,
+    advice_changes: bool = True,
+    **options: Any,
 ) -> Choice:
     """The policy with expert advice whose proved regret bound is smallest.
 
-    Bounds are for the worst sequence of losses.  They are the more pessimistic the more a proof has to assume, so that the order of
-    policies on milder losses may be another; simulate the best few.
+    Bounds are for the worst sequence of losses.  They are the more pessimistic the more a proof has
+    to assume, so that the order of policies on milder losses may be another; simulate the best few.
 
     Args:
         n_arms: number of arms, K.
         n_experts: number of experts, N.
         budget: of the policy; None for no privacy.
         horizon: number of rounds.
-        advice_changes: whether experts may change their advice from round to round; False makes ``FrozenEXP4`` a candidate, whose bound
-            holds where advice stands for as many rounds as its row's ``batch``.
+        advice_changes: whether experts may change their advice from round to round; False makes
+            ``FrozenEXP4`` a candidate, whose bound holds where advice stands for as many rounds as
+            its row's ``batch``.
         **options: see ``Options``; for all policies.
 
     Raises:
-        ArgumentError: an argument is out of range, or no policy with expert advice takes such a budget.
+        ArgumentError: an argument is out of range, or no policy with expert advice takes such a
+            budget.
 
     >>> from dpbandits import PureDP
     >>> choose_for_experts(10, 2, budget=PureDP(0.01), horizon=10**6).bounds["policy"].iloc[0]
@@ -90,7 +99,16 @@ def choose_for_experts(
     if not found and refused:
         raise next(iter(refused.values()))
     if not found:
-        raise ArgumentError(f"budget must be PureDP, ZCDP or ApproxDP for policies with expert advice, got {budget!r}", "budget")
+        raise ArgumentError(
+            "budget must be PureDP, ZCDP or ApproxDP for policies with expert advice, got"
+            f" {budget!r}",
+            "budget",
+        )
     found.sort(key=lambda entry: entry[0])
-    rows = [{"policy": name, "bound": bound, "share": bound / horizon, "batch": policy.batch} for bound, name, policy in found]
-    return Choice(found[0][2], pd.DataFrame(rows), {name: str(error) for name, error in refused.items()})
+    rows = [
+        {"policy": name, "bound": bound, "share": bound / horizon, "batch": policy.batch}
+        for bound, name, policy in found
+    ]
+    return Choice(
+        found[0][2], pd.DataFrame(rows), {name: str(error) for name, error in refused.items()}
+    )

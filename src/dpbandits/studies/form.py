@@ -1,6 +1,7 @@
 """The form of a study file: which keys there are, and what may stand behind them.
 
-What the arguments of a policy or an environment may be is known to their constructors only, which ``study`` asks.
+What the arguments of a policy or an environment may be is known to their constructors only, which
+``study`` asks.
 """
 
 from __future__ import annotations
@@ -11,7 +12,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, StringConstraints, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StringConstraints,
+    ValidationError,
+)
 
 from ..privacy.budgets import NOTIONS, RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..validation import integer
@@ -37,11 +45,15 @@ def _record(value: Any) -> int | list[int]:
 
 
 class _Form(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True
+    )
 
 
 class Budgets(_Form):
-    """The budgets to try: a list of each notion, and whether the same policies also run without privacy."""
+    """The budgets to try: a list of each notion, and whether the same policies also run without
+    privacy.
+    """
 
     pure: list[Annotated[PureDP, _reader(PureDP)]] = []
     zcdp: list[Annotated[ZCDP, _reader(ZCDP)]] = []
@@ -106,7 +118,11 @@ def close_name(word: str, known: Iterable[str]) -> str:
     """
     folded = {name.lower(): name for name in known}
     match = difflib.get_close_matches(word.lower(), folded, n=1)
-    return f"did you mean {folded[match[0]]}?" if match else f"known: {', '.join(folded.values()) or 'none'}"
+    return (
+        f"did you mean {folded[match[0]]}?"
+        if match
+        else f"known: {', '.join(folded.values()) or 'none'}"
+    )
 
 
 def place_of(loc: Iterable[int | str]) -> str:
@@ -143,7 +159,11 @@ def _sentence(detail: Any) -> str:
     if kind == "value_error":  # from our own constructors, which name the value
         error = detail["ctx"]["error"]
         argument = getattr(error, "argument", None) or ""
-        return f"{argument}: {without_name(error)}" if argument.startswith(place) else f"{place}: {error}"
+        return (
+            f"{argument}: {without_name(error)}"
+            if argument.startswith(place)
+            else f"{place}: {error}"
+        )
     if kind.startswith("model_"):
         return f"{place}: must be a table, got {detail['input']!r}"
     message = re.sub(r"^\w+ should (be|have) ", r"must \1 ", detail["msg"])

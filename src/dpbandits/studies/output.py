@@ -1,8 +1,8 @@
 """The folder that a study leaves behind: complete, or not there at all.
 
-Everything is written into a hidden folder beside the target, which gets its name at the very end.  The process holds a lock on
-the hidden folder, which the system releases however the process ends: a hidden folder without a lock is a dead run's, and the
-next run removes it.
+Everything is written into a hidden folder beside the target, which gets its name at the very end.
+The process holds a lock on the hidden folder, which the system releases however the process ends: a
+hidden folder without a lock is a dead run's, and the next run removes it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,15 @@ except ImportError:  # Windows, where dead runs' folders stay
     fcntl = None  # type: ignore[assignment]
 
 MANIFEST = "manifest.json"
-_WRITTEN = {"report.html", "figures", "results.parquet", "summary.csv", "replay.csv", "claims.csv", MANIFEST}
+_WRITTEN = {
+    "report.html",
+    "figures",
+    "results.parquet",
+    "summary.csv",
+    "replay.csv",
+    "claims.csv",
+    MANIFEST,
+}
 _FIGURES = {".svg", ".png"}
 _NAMED = 5
 _PREFIX, _SUFFIX = ".dpbandits-", ".partial"
@@ -39,7 +47,8 @@ _PREFIX, _SUFFIX = ".dpbandits-", ".partial"
 
 @contextlib.contextmanager
 def result_folder(target: Path, *, force: bool = False) -> Iterator[Path]:
-    """A hidden folder to write into, which becomes ``target`` if the block ends well and vanishes if not.
+    """A hidden folder to write into, which becomes ``target`` if the block ends well and vanishes
+    if not.
 
     With ``force``, ``target`` may hold earlier results and nothing else; they are replaced.
 
@@ -58,7 +67,9 @@ def result_folder(target: Path, *, force: bool = False) -> Iterator[Path]:
             folder.rename(target)
 
 
-def write_results(folder: Path, record: StudyRecord, *, started: datetime, n_jobs: int, command: Sequence[str]) -> None:
+def write_results(
+    folder: Path, record: StudyRecord, *, started: datetime, n_jobs: int, command: Sequence[str]
+) -> None:
     """Write report, figures, tables and manifest into ``folder``."""
     from ..report import write
 
@@ -84,23 +95,29 @@ def write_results(folder: Path, record: StudyRecord, *, started: datetime, n_job
         "n_jobs": n_jobs,
         "command": list(command),
     }
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False, default=str) + "\n", encoding="utf-8")
+    (folder / MANIFEST).write_text(
+        json.dumps(manifest, indent=2, ensure_ascii=False, default=str) + "\n", encoding="utf-8"
+    )
 
 
 def final_table(record: StudyRecord) -> pd.DataFrame:
     """One row per environment, policy and budget, at the horizon.
 
-    Columns: environment, policy, budget, holds, rounds, runs, mean ``regret`` with its 95 % band ``low`` and ``high``, mean ``reward``,
-    ``releases`` and ``spent``, which is the largest of all runs.
+    Columns: environment, policy, budget, holds, rounds, runs, mean ``regret`` with its 95 % band
+    ``low`` and ``high``, mean ``reward``, ``releases`` and ``spent``, which is the largest of all
+    runs.
     """
     keys = [*KEYS, "holds"]
     result = record.result
     horizons = result.frame.groupby("environment")["round"].transform("max")
-    # The bands of the other rounds cost most of the time of a summary; leaving them out does not change this one.
+    # The bands of the other rounds cost most of the time of a summary; leaving them out does not
+    # change this one.
     summary = replace(result, frame=result.frame[result.frame["round"] == horizons]).summary()
     last = summary.rename(columns={"mean": "regret", "round": "rounds"})
     runs = result.runs.groupby(keys, sort=False)
-    extra = runs.agg(reward=("reward", "mean"), releases=("releases", "mean"), spent=("spent", "max")).reset_index()
+    extra = runs.agg(
+        reward=("reward", "mean"), releases=("releases", "mean"), spent=("spent", "max")
+    ).reset_index()
     table = last.merge(extra, on=keys, how="left")
     return table[[*keys, "rounds", "runs", "regret", "low", "high", "reward", "releases", "spent"]]
 
@@ -115,13 +132,25 @@ def _check_free(target: Path, force: bool) -> None:
     if not any(target.iterdir()):
         return
     if not force:
-        raise ArgumentError(f"output must be a new or empty folder, got {target}; --force replaces earlier results")
+        raise ArgumentError(
+            f"output must be a new or empty folder, got {target}; --force replaces earlier results"
+        )
     if not (target / MANIFEST).is_file():
-        raise ArgumentError(f"output must hold earlier results to be replaced, got {target}, which has no {MANIFEST}")
-    strangers = [path.relative_to(target).as_posix() for path in target.rglob("*") if not _is_ours(path.relative_to(target))]
+        raise ArgumentError(
+            f"output must hold earlier results to be replaced, got {target}, which has no"
+            f" {MANIFEST}"
+        )
+    strangers = [
+        path.relative_to(target).as_posix()
+        for path in target.rglob("*")
+        if not _is_ours(path.relative_to(target))
+    ]
     if strangers:
         named = ", ".join(sorted(strangers)[:_NAMED]) + (", ..." if len(strangers) > _NAMED else "")
-        raise ArgumentError(f"output must hold nothing but earlier results to be replaced, got {target} with {named}")
+        raise ArgumentError(
+            f"output must hold nothing but earlier results to be replaced, got {target} with"
+            f" {named}"
+        )
 
 
 def _is_ours(path: Path) -> bool:
@@ -138,7 +167,10 @@ def _locked_folder(parent: Path) -> Iterator[Path]:
         try:
             folder.mkdir(parents=True)
         except OSError as error:
-            raise ArgumentError(f"output must be a folder that can be written, got one in {parent}: {error.strerror}") from None
+            raise ArgumentError(
+                f"output must be a folder that can be written, got one in {parent}:"
+                f" {error.strerror}"
+            ) from None
         lock = _lock(folder)
         if lock is not None or fcntl is None:
             break  # else another run took it for a dead one's before it was locked
@@ -159,7 +191,9 @@ def _remove_abandoned(parent: Path) -> None:
 
 
 def _lock(folder: Path) -> int | None:
-    """A descriptor that holds the lock of the folder; None where someone else does, or there is none."""
+    """A descriptor that holds the lock of the folder; None where someone else does, or there is
+    none.
+    """
     if fcntl is None:
         return None
     try:

@@ -51,7 +51,8 @@ class Plan:
         cells: what to simulate.
         assess: from their results to claims and figures.
         notes: what a reader of the claims has to know besides.
-        shown: environments, by their ``repr``, whose results the page shows by themselves; None for all.
+        shown: environments, by their ``repr``, whose results the page shows by themselves; None for
+            all.
     """
 
     title: str

@@ -12,12 +12,16 @@ from .plans import Plan, Size
 from .run import versions
 
 _QUICK = (
-    "This is the small version (--quick): fewer rounds, runs and budgets than published. Verdicts at full size may be others."
+    "This is the small version (--quick): fewer rounds, runs and budgets than published. Verdicts"
+    " at full size may be others."
 )
 
 
-def reproduce(plan: Plan, size: Size, beside: Path, *, n_jobs: int = -1, progress: Progress | None = None) -> StudyRecord:
-    """Compute the cells of a plan, continuing where an earlier run was cut short, and measure the claims.
+def reproduce(
+    plan: Plan, size: Size, beside: Path, *, n_jobs: int = -1, progress: Progress | None = None
+) -> StudyRecord:
+    """Compute the cells of a plan, continuing where an earlier run was cut short, and measure the
+    claims.
 
     Args:
         plan: see ``studies.papers``.

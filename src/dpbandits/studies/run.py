@@ -13,7 +13,17 @@ from .study import Study
 
 Progress = Callable[[str, int, int], None]
 
-_PACKAGES = ("numpy", "scipy", "numba", "pandas", "pyarrow", "matplotlib", "dp-accounting", "joblib", "pydantic")
+_PACKAGES = (
+    "numpy",
+    "scipy",
+    "numba",
+    "pandas",
+    "pyarrow",
+    "matplotlib",
+    "dp-accounting",
+    "joblib",
+    "pydantic",
+)
 
 
 def run_study(study: Study, *, n_jobs: int = -1, progress: Progress | None = None) -> StudyRecord:
@@ -47,7 +57,14 @@ def run_study(study: Study, *, n_jobs: int = -1, progress: Progress | None = Non
     ]
     replayed = None
     if study.log is not None:
-        replayed = replay(study.policies, study.log, runs=study.runs, seed=study.seed, n_jobs=n_jobs, progress=tell(study.log))
+        replayed = replay(
+            study.policies,
+            study.log,
+            runs=study.runs,
+            seed=study.seed,
+            n_jobs=n_jobs,
+            progress=tell(study.log),
+        )
     return StudyRecord(
         title=study.title,
         description=study.description,
@@ -64,4 +81,7 @@ def versions() -> dict[str, str]:
     """This package's version and those of the packages that decide its numbers and figures."""
     from .. import __version__
 
-    return {"dpbandits": __version__, **{name: importlib.metadata.version(name) for name in _PACKAGES}}
+    return {
+        "dpbandits": __version__,
+        **{name: importlib.metadata.version(name) for name in _PACKAGES},
+    }

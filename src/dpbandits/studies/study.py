@@ -1,9 +1,10 @@
-"""A study: environments x policies x budgets, read from a TOML file in which every mistake is reported at once.
+"""A study: environments x policies x budgets, read from a TOML file in which every mistake is
+reported at once.
 
 title = "Two treatments"
 horizon = 10_000
 runs = 50
-imports = ["my_policies"]       # modules beside this file, or installed, that ``@register`` policies of your own
+imports = ["my_policies"]       # modules with ``@register``ed policies of your own
 
 [budgets]                       # every policy runs with those of its notion
 zcdp = [0.1, 1.0]
@@ -38,7 +39,16 @@ from ..errors import StudyError
 from ..policies import Options, Policy, registered
 from ..privacy import Budget
 from .building import Problems, build
-from .form import Budgets, Entry, Horizon, PolicyEntry, StudyForm, close_name, form_problems, notions_of
+from .form import (
+    Budgets,
+    Entry,
+    Horizon,
+    PolicyEntry,
+    StudyForm,
+    close_name,
+    form_problems,
+    notions_of,
+)
 from .worlds import Worlds, read_worlds
 
 DEMO = Path(__file__).with_name("demo.toml")
@@ -87,7 +97,11 @@ class Study:
     def quick(self) -> Study:
         """A small version, to try a study out: 5 runs of at most 10,000 rounds."""
         horizon = min(self.horizon, 10_000)
-        record = self.record if isinstance(self.record, int) else [r for r in self.record if r <= horizon]
+        record = (
+            self.record
+            if isinstance(self.record, int)
+            else [r for r in self.record if r <= horizon]
+        )
         return self.altered(runs=min(self.runs, 5), horizon=horizon, record=record)
 
 
@@ -96,10 +110,12 @@ def load_study(path: str | Path, *, before_policies: Callable[[], None] = lambda
 
     Args:
         path: of the file.
-        before_policies: called before the policies are built, which takes seconds where nothing is compiled yet.
+        before_policies: called before the policies are built, which takes seconds where nothing is
+            compiled yet.
 
     Raises:
-        StudyError: the file is missing, or anything in it is wrong; ``problems`` names everything that is.
+        StudyError: the file is missing, or anything in it is wrong; ``problems`` names everything
+            that is.
 
     Example:
         >>> load_study(DEMO).title
@@ -113,31 +129,49 @@ def load_study(path: str | Path, *, before_policies: Callable[[], None] = lambda
     except OSError as error:
         raise StudyError(str(path), [f"cannot be read: {error.strerror}"]) from None
     except UnicodeDecodeError as error:
-        raise StudyError(str(path), [f"is not UTF-8 text: {error.reason} at byte {error.start}"]) from None
+        raise StudyError(
+            str(path), [f"is not UTF-8 text: {error.reason} at byte {error.start}"]
+        ) from None
     except tomllib.TOMLDecodeError as error:
         raise StudyError(str(path), [f"is not TOML: {error}"]) from None
     return _parse(data, str(path), path.parent, before_policies)
 
 
-def _parse(data: dict[str, Any], source: str, folder: Path, before_policies: Callable[[], None] = lambda: None) -> Study:
+def _parse(
+    data: dict[str, Any],
+    source: str,
+    folder: Path,
+    before_policies: Callable[[], None] = lambda: None,
+) -> Study:
     problems = Problems()
     try:
         form = StudyForm.model_validate(data)
     except ValidationError as error:
         form = None
         problems.extend(form_problems(error))
-    # Whatever has the right form is built even where other parts do not, so that all mistakes are found in one go.
+    # Whatever has the right form is built even where other parts do not, so that all mistakes are
+    # found in one go.
     horizon = _valid(Horizon, data.get("horizon"))
     worlds = read_worlds(_entries(Entry, data, "environments"), folder, horizon, problems)
     budgets = _valid(Budgets, data.get("budgets", {}))
     _import(_valid(list[str], data.get("imports", [])) or [], folder, problems)
     before_policies()
-    policies = _policies(_entries(PolicyEntry, data, "policies"), budgets, worlds, horizon, problems)
-    if form is not None and isinstance(form.record, list) and (late := [r for r in form.record if r > form.horizon]):
+    policies = _policies(
+        _entries(PolicyEntry, data, "policies"), budgets, worlds, horizon, problems
+    )
+    if (
+        form is not None
+        and isinstance(form.record, list)
+        and (late := [r for r in form.record if r > form.horizon])
+    ):
         problems.add("record", f"must hold rounds up to the horizon {form.horizon}, got {late}")
     if problems or form is None:
         raise StudyError(source, problems)
-    config = {name: data.get(name, getattr(form, name)) for name in StudyForm.model_fields if name != "budgets"}
+    config = {
+        name: data.get(name, getattr(form, name))
+        for name in StudyForm.model_fields
+        if name != "budgets"
+    }
     config["budgets"] = data.get("budgets", {})
     return Study(
         title=form.title,
@@ -155,7 +189,9 @@ def _parse(data: dict[str, Any], source: str, folder: Path, before_policies: Cal
 
 
 def _valid(form: Any, data: Any) -> Any:
-    """``data`` in the given form; None where it does not fit, which has been reported with the whole file."""
+    """``data`` in the given form; None where it does not fit, which has been reported with the
+    whole file.
+    """
     try:
         return TypeAdapter(form).validate_python(data, strict=True)
     except ValidationError:
@@ -164,7 +200,10 @@ def _valid(form: Any, data: Any) -> Any:
 
 def _entries(form: type[M], data: dict[str, Any], section: str) -> list[tuple[str, M]]:
     listed = data.get(section)
-    checked = [(f"{section}[{i}]", _valid(form, raw)) for i, raw in enumerate(listed if isinstance(listed, list) else [])]
+    checked = [
+        (f"{section}[{i}]", _valid(form, raw))
+        for i, raw in enumerate(listed if isinstance(listed, list) else [])
+    ]
     return [(place, entry) for place, entry in checked if entry is not None]
 
 
@@ -176,24 +215,34 @@ def _import(modules: list[str], folder: Path, problems: Problems) -> None:
         for i, module in enumerate(modules):
             try:
                 importlib.import_module(module)
-            except Exception as error:  # whatever the module does wrong is wrong with the file that names it
-                problems.add(f"imports[{i}]", f"{module} cannot be imported: {type(error).__name__}: {error}")
+            # whatever the module does wrong is wrong with the file that names it
+            except Exception as error:
+                problems.add(
+                    f"imports[{i}]", f"{module} cannot be imported: {type(error).__name__}: {error}"
+                )
     finally:
         sys.path.remove(here)
 
 
-# Policies -----------------------------------------------------------------------------------------------------------------
+# Policies ------------------------------------------------------------------------------------
 
 
 def _policies(
-    entries: list[tuple[str, PolicyEntry]], budgets: Budgets | None, worlds: Worlds, horizon: int | None, problems: Problems
+    entries: list[tuple[str, PolicyEntry]],
+    budgets: Budgets | None,
+    worlds: Worlds,
+    horizon: int | None,
+    problems: Problems,
 ) -> list[Policy]:
     kinds = registered()
     seen: dict[str, str] = {}
     policies = []
     for place, entry in entries:
         if entry.kind not in kinds:
-            problems.add(f"{place}.kind", f"there is no policy {entry.kind!r}; {close_name(entry.kind, kinds)}")
+            problems.add(
+                f"{place}.kind",
+                f"there is no policy {entry.kind!r}; {close_name(entry.kind, kinds)}",
+            )
             continue
         cls = kinds[entry.kind]
         known, given = _policy_arguments(cls), entry.arguments
@@ -203,7 +252,9 @@ def _policies(
         if worlds.sound and (misfit := worlds.misfit(cls, given)):
             problems.add(place, misfit)
             continue
-        fixed = {name: value for name, value in worlds.arguments_for(cls).items() if name not in given}
+        fixed = {
+            name: value for name, value in worlds.arguments_for(cls).items() if name not in given
+        }
         if "horizon" in known and "horizon" not in given:
             fixed["horizon"] = horizon or _ANY_HORIZON
         for budget in _budgets_for(place, entry, cls, budgets, problems):
@@ -221,11 +272,15 @@ def _policies(
 
 
 def _policy_arguments(cls: type[Policy]) -> set[str]:
-    """The names of what a class takes: its own, and those of its ``options``, such as ``LinearOptions``."""
+    """The names of what a class takes: its own, and those of its ``options``, such as
+    ``LinearOptions``.
+    """
     own = inspect.signature(cls).parameters
     shared = get_args(get_type_hints(cls.__init__).get("options"))
     options = shared[0] if shared else Options
-    return ({name for name in own if name != "options"} | set(get_type_hints(options))) - _NOT_IN_FILES
+    return (
+        {name for name in own if name != "options"} | set(get_type_hints(options))
+    ) - _NOT_IN_FILES
 
 
 def _budgets_for(
@@ -245,5 +300,7 @@ def _budgets_for(
     fitting = chosen.accepted(cls.card.channels)
     if not fitting and not (own is not None and own.model_fields_set - {"open"}):
         whose = "its own" if own is not None else "the study's"
-        problems.add(place, f"none of {whose} budgets fits {entry.kind}, which takes {', '.join(accepted)}")
+        problems.add(
+            place, f"none of {whose} budgets fits {entry.kind}, which takes {', '.join(accepted)}"
+        )
     return fitting or [None]

@@ -46,7 +46,8 @@ class Worlds:
     """What policies meet in a study.
 
     Attributes:
-        simulated: environments; all have as many arms and show contexts of one dimension, or none does.
+        simulated: environments; all have as many arms and show contexts of one dimension, or none
+            does.
         log: a logged trial; None without one.
         sound: whether all entries could be built.
     """
@@ -58,7 +59,9 @@ class Worlds:
     @property
     def n_arms(self) -> int:
         """Number of arms of all; any where nobody knows."""
-        return self.simulated[0].n_arms if self.simulated else getattr(self.log, "n_arms", _ANY_ARMS)
+        return (
+            self.simulated[0].n_arms if self.simulated else getattr(self.log, "n_arms", _ANY_ARMS)
+        )
 
     @property
     def dimension(self) -> int | None:
@@ -67,9 +70,13 @@ class Worlds:
 
     @property
     def features(self) -> np.ndarray | None:
-        """Of the arms, shape (K, d), where they are the same in every environment; None elsewhere."""
+        """Of the arms, shape (K, d), if they are the same in every environment; else None."""
         found = [world.features for world in self.simulated if isinstance(world, LinearArms)]
-        alike = found and len(found) == len(self.simulated) and all(np.array_equal(one, found[0]) for one in found)
+        alike = (
+            found
+            and len(found) == len(self.simulated)
+            and all(np.array_equal(one, found[0]) for one in found)
+        )
         return found[0] if alike else None
 
     def arguments_for(self, cls: type[Policy]) -> dict[str, Any]:
@@ -82,7 +89,9 @@ class Worlds:
             "n_experts": _ANY_DIMENSION if dimension is None else dimension,
             "arms": self.features,
         }
-        return {name: value for name, value in fitting.items() if name in known and value is not None}
+        return {
+            name: value for name, value in fitting.items() if name in known and value is not None
+        }
 
     def misfit(self, cls: type[Policy], given: Collection[str]) -> str | None:
         """Why no policy of the class can play here with these arguments; None where it can."""
@@ -91,7 +100,11 @@ class Worlds:
         shown = what_is_shown(self.simulated[0])
         if (taken := what_is_taken(cls)) != shown:
             return f"{cls.__name__} takes {taken}, and {self.simulated[0]!r} shows {shown}"
-        if "arms" in inspect.signature(cls).parameters and "arms" not in given and self.features is None:
+        if (
+            "arms" in inspect.signature(cls).parameters
+            and "arms" not in given
+            and self.features is None
+        ):
             source = "from LinearArms, the same in every environment, or as arms = [[...], ...]"
             return f"{cls.__name__} needs the features of its arms: {source}"
         return None
@@ -99,11 +112,16 @@ class Worlds:
     def wrong_arms(self, policy: Policy) -> str | None:
         """What is wrong with the arms of a policy that was given them; None where nothing is."""
         if self.sound and policy.n_arms != self.n_arms:
-            return f"must hold {self.n_arms} arms, as many as the environments have, got {policy.n_arms}"
+            return (
+                f"must hold {self.n_arms} arms, as many as the environments have, got"
+                f" {policy.n_arms}"
+            )
         return None
 
 
-def read_worlds(entries: list[tuple[str, Entry]], folder: Path, horizon: int | None, problems: Problems) -> Worlds:
+def read_worlds(
+    entries: list[tuple[str, Entry]], folder: Path, horizon: int | None, problems: Problems
+) -> Worlds:
     """Build the environments of a file, and note everything that is wrong with them."""
     kinds, log, first, before = environment_kinds(folder), None, "", len(problems)
     worlds: list[World] = []
@@ -111,13 +129,22 @@ def read_worlds(entries: list[tuple[str, Entry]], folder: Path, horizon: int | N
     n_arms = 0
     for place, entry in entries:
         if entry.kind not in kinds:
-            problems.add(f"{place}.kind", f"there is no environment {entry.kind!r}; {close_name(entry.kind, kinds)}")
+            problems.add(
+                f"{place}.kind",
+                f"there is no environment {entry.kind!r}; {close_name(entry.kind, kinds)}",
+            )
             continue
-        made = build(place, kinds[entry.kind], entry.arguments, {}, _arguments(kinds[entry.kind]), problems)
+        made = build(
+            place, kinds[entry.kind], entry.arguments, {}, _arguments(kinds[entry.kind]), problems
+        )
         if made is None:
             continue
         if n_arms not in (0, made.n_arms):
-            problems.add(place, f"has {made.n_arms} arms where {first} has {n_arms}; one study has one number of arms")
+            problems.add(
+                place,
+                f"has {made.n_arms} arms where {first} has {n_arms}; one study has one number of"
+                " arms",
+            )
         if not n_arms:
             n_arms, first = made.n_arms, place
         if isinstance(made, LoggedTrial):
@@ -129,27 +156,37 @@ def read_worlds(entries: list[tuple[str, Entry]], folder: Path, horizon: int | N
             problems.add(place, f"cannot be told from {names[repr(made)]}: both are {made!r}")
         names[repr(made)] = place
         if horizon is not None and made.horizon is not None and horizon > made.horizon:
-            problems.add("horizon", f"must be at most {made.horizon}, the length of {place}, got {horizon}")
+            problems.add(
+                "horizon", f"must be at most {made.horizon}, the length of {place}, got {horizon}"
+            )
         if worlds and _shown(made) != _shown(worlds[0]):
             problems.add(
-                place, f"{_shown(made)} where {names[repr(worlds[0])]} {_shown(worlds[0])}; one study has one kind of them"
+                place,
+                f"{_shown(made)} where {names[repr(worlds[0])]} {_shown(worlds[0])}; one study has"
+                " one kind of them",
             )
         worlds.append(made)
     if entries and all(_is_log(kinds.get(entry.kind)) for _, entry in entries):
-        problems.add("environments", "must hold one that is simulated, beside the log that is replayed")
+        problems.add(
+            "environments", "must hold one that is simulated, beside the log that is replayed"
+        )
     if log is not None and any(_dimension(world) is not None for world in worlds):
         problems.add("environments", "must not show contexts beside a log, which has none")
     return Worlds(worlds, log, sound=len(problems) == before)
 
 
 def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:
-    """What may stand behind ``kind``: classes, other ways of making them, and readers of data relative to the folder."""
+    """What may stand behind ``kind``: classes, other ways of making them, and readers of data
+    relative to the folder.
+    """
     public = {name: getattr(environments, name) for name in environments.__all__}
     bases = (ArmsEnvironment, ContextEnvironment, LoggedTrial)
     kinds = {
         name: kind
         for name, kind in public.items()
-        if isinstance(kind, type) and issubclass(kind, bases) and kind not in (*bases[:2], AdviceEnvironment, Advised)
+        if isinstance(kind, type)
+        and issubclass(kind, bases)
+        and kind not in (*bases[:2], AdviceEnvironment, Advised)
     }
     return {
         **kinds,
@@ -175,7 +212,11 @@ def _advised(make: Callable[..., Advised]) -> Callable[..., Advised]:
     def build(means: Any, n_experts: int, *, horizon: int, **others: Any) -> Advised:
         return make(Bernoulli(means), n_experts, horizon=horizon, **others)
 
-    own = [p for p in inspect.signature(make).parameters.values() if p.name not in ("environment", "n_experts", "horizon")]
+    own = [
+        p
+        for p in inspect.signature(make).parameters.values()
+        if p.name not in ("environment", "n_experts", "horizon")
+    ]
     first = [p for p in inspect.signature(build).parameters.values() if p.kind is not p.VAR_KEYWORD]
     build.__signature__ = inspect.Signature(first + own)  # type: ignore[attr-defined]
     return build
@@ -184,7 +225,9 @@ def _advised(make: Callable[..., Advised]) -> Callable[..., Advised]:
 def _arguments(make: Callable[..., Any]) -> set[str]:
     """The names of what a kind takes; those of the class where the rest is passed on to it."""
     known = inspect.signature(make).parameters
-    names = {name for name, parameter in known.items() if parameter.kind is not parameter.VAR_KEYWORD}
+    names = {
+        name for name, parameter in known.items() if parameter.kind is not parameter.VAR_KEYWORD
+    }
     if len(names) < len(known):
         names |= set(inspect.signature(make.__self__).parameters) - {"theta"}  # type: ignore[attr-defined]
     return names
@@ -200,7 +243,10 @@ def _dimension(world: World) -> int | None:
 
 def _shown(world: World) -> str:
     shown, dimension = what_is_shown(world), _dimension(world)
-    return f"shows {shown}" + {"advice": f" of {dimension} experts", "contexts": f" of dimension {dimension}"}.get(shown, "")
+    return f"shows {shown}" + {
+        "advice": f" of {dimension} experts",
+        "contexts": f" of dimension {dimension}",
+    }.get(shown, "")
 
 
 def _table_reader(folder: Path) -> Callable[[Any], RewardTable]:
@@ -212,7 +258,9 @@ def _table_reader(folder: Path) -> Callable[[Any], RewardTable]:
             header = bool(text) and not re.fullmatch(r"[\s\d.,eE+-]*", text[0])
             return RewardTable(np.loadtxt(text, delimiter=",", ndmin=2, skiprows=int(header)))
         except ValueError as error:
-            raise ArgumentError(f"path must hold rows of numbers, one column per arm; {path}: {error}", "path") from None
+            raise ArgumentError(
+                f"path must hold rows of numbers, one column per arm; {path}: {error}", "path"
+            ) from None
 
     return read
 
@@ -225,13 +273,17 @@ def _inside(folder: Path, given: Any) -> Path:
 
 def _lastfm_reader(beside: Path) -> Callable[..., Recommendations]:
     def read(folder: Any, components: int = 25, per_round: int = 25) -> Recommendations:
-        return lastfm(_inside(beside, folder)).environment(components=components, per_round=per_round)
+        return lastfm(_inside(beside, folder)).environment(
+            components=components, per_round=per_round
+        )
 
     return read
 
 
 def _movielens_reader(beside: Path) -> Callable[..., Recommendations]:
-    def read(folder: Any, components: int = 20, per_round: int = 25, liked_from: int = 4) -> Recommendations:
+    def read(
+        folder: Any, components: int = 20, per_round: int = 25, liked_from: int = 4
+    ) -> Recommendations:
         data = movielens(_inside(beside, folder))
         return data.environment(components=components, per_round=per_round, liked_from=liked_from)
 

@@ -15,14 +15,19 @@ def test_the_gaussian_norm_bounds_the_chi_law_and_not_by_much(d, probability):
     exact = 2.0 * stats.chi(d).isf(probability)
     assert exact <= confidence.gaussian_norm(d, 2.0, 1, probability) <= 2.5 * exact
     # A union over releases.
-    assert confidence.gaussian_norm(d, 2.0, 100, 100 * probability) == confidence.gaussian_norm(d, 2.0, 1, probability)
+    assert confidence.gaussian_norm(d, 2.0, 100, 100 * probability) == confidence.gaussian_norm(
+        d, 2.0, 1, probability
+    )
 
 
 @pytest.mark.parametrize("terms", [1, 3, 30])
 @pytest.mark.parametrize("probability", [0.1, 1e-3])
 def test_the_sum_of_laplace_variables_is_bounded_and_not_by_much(terms, probability):
-    # 200,000 sums; a bound without the factor 2 ln 2 would be exceeded more than twice as often at 30 terms.
-    sums = np.abs(np.random.default_rng(terms).laplace(scale=3.0, size=(200_000, terms)).sum(axis=1))
+    # 200,000 sums; a bound without the factor 2 ln 2 would be exceeded more than twice as often at
+    # 30 terms.
+    sums = np.abs(
+        np.random.default_rng(terms).laplace(scale=3.0, size=(200_000, terms)).sum(axis=1)
+    )
     bound = confidence.laplace_sum(terms, 3.0, math.log(2 / probability))
     assert stats.binomtest(int((sums > bound).sum()), 200_000, probability, "greater").pvalue > 1e-4
     assert bound <= 2.5 * np.quantile(sums, 1 - probability)
@@ -41,7 +46,11 @@ def test_the_noise_norm_holds_for_all_releases_at_once(counter, norm):
     rng, d, runs = np.random.default_rng(3), 5, 1000
     scale = counter.column_norm(norm)
     b = counter.decoder(100, norm)
-    noise = scale * (rng.laplace(size=(runs, b.shape[1], d)) if norm == 1 else rng.standard_normal((runs, b.shape[1], d)))
+    noise = scale * (
+        rng.laplace(size=(runs, b.shape[1], d))
+        if norm == 1
+        else rng.standard_normal((runs, b.shape[1], d))
+    )
     worst = np.linalg.norm(b @ noise, axis=2).max(axis=1)
     std = counter.max_variance(100, norm) ** 0.5
     bound = confidence.noise_norm(norm, d, std, scale, 100, 0.05)
@@ -59,14 +68,22 @@ def test_the_coordinate_quantile_bounds_projections():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda seed: PrivateLinUCB(5, 5, budget=ZCDP(0.5), horizon=200, failure_probability=0.1, seed=seed),
-        lambda seed: PrivateLinUCB(5, 5, budget=PureDP(5.0), horizon=200, failure_probability=0.1, seed=seed),
-        lambda seed: AdaCOFUL(5, 5, budget=ZCDP(0.5), horizon=200, failure_probability=0.1, seed=seed),
+        lambda seed: PrivateLinUCB(
+            5, 5, budget=ZCDP(0.5), horizon=200, failure_probability=0.1, seed=seed
+        ),
+        lambda seed: PrivateLinUCB(
+            5, 5, budget=PureDP(5.0), horizon=200, failure_probability=0.1, seed=seed
+        ),
+        lambda seed: AdaCOFUL(
+            5, 5, budget=ZCDP(0.5), horizon=200, failure_probability=0.1, seed=seed
+        ),
     ],
     ids=["linucb", "laplace", "oful"],
 )
 def test_the_safe_radius_covers_the_parameter_in_all_rounds(make):
-    """At most a share of 0.1 of the runs may ever miss theta; a radius without its noise misses in most of them."""
+    """At most a share of 0.1 of the runs may ever miss theta; a radius without its noise misses in
+    most of them.
+    """
     rng, runs, missed, missed_without = np.random.default_rng(4), 60, 0, 0
     theta = np.full(5, 1 / math.sqrt(5))
     for seed in range(runs):
@@ -77,7 +94,9 @@ def test_the_safe_radius_covers_the_parameter_in_all_rounds(make):
             decision = policy.pull(x)
             policy.update(float(rng.random() < x[decision] @ theta), decision)
             public = policy._public
-            matrix = np.linalg.inv(public.standing) if hasattr(public, "standing") else public.precision
+            matrix = (
+                np.linalg.inv(public.standing) if hasattr(public, "standing") else public.precision
+            )
             error, radius = public.estimate - theta, public.facts[2]
             distance = math.sqrt(error @ matrix @ error)
             worst = max(worst, distance / radius)

@@ -1,7 +1,15 @@
 import numpy as np
 import pytest
 
-from dpbandits.algorithms.learners.dense import add_outer, dot, factorise, invert, multiply, solve_lower, solve_upper
+from dpbandits.algorithms.learners.dense import (
+    add_outer,
+    dot,
+    factorise,
+    invert,
+    multiply,
+    solve_lower,
+    solve_upper,
+)
 
 RNG = np.random.default_rng(1)
 
@@ -35,6 +43,8 @@ def test_it_agrees_with_numpy_on_the_leading_block(n):
     assert total[:n, :n] == pytest.approx(a - 0.5 * np.outer(x, x))
 
 
-@pytest.mark.parametrize("a", [[[0.0]], [[1.0, 2.0], [2.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]], [[np.nan]]])
+@pytest.mark.parametrize(
+    "a", [[[0.0]], [[1.0, 2.0], [2.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]], [[np.nan]]]
+)
 def test_what_is_not_positive_definite_is_told(a):
     assert not factorise(np.array(a), 0.0, np.array(a), len(a))

@@ -13,7 +13,9 @@ def sphere(k, d, seed=0):
 
 
 def ragged(k, d, seed=0):
-    """Arms of different lengths, for which the optimal weights are unique: on the sphere any with V = I / d are optimal."""
+    """Arms of different lengths, for which the optimal weights are unique: on the sphere any with V
+    = I / d are optimal.
+    """
     return sphere(k, d, seed) * np.random.default_rng(seed).uniform(0.5, 1.0, size=(k, 1))
 
 
@@ -43,7 +45,9 @@ def test_it_agrees_with_brute_force(k, d):
 
 
 @pytest.mark.parametrize("tolerance", [1.0, 1e-2, 1e-5, 1e-9])
-@pytest.mark.parametrize(("k", "d"), [(1, 1), (1, 4), (5, 1), (10, 3), (200, 2), (100, 5), (400, 8), (25, 25)])
+@pytest.mark.parametrize(
+    ("k", "d"), [(1, 1), (1, 4), (5, 1), (10, 3), (200, 2), (100, 5), (400, 8), (25, 25)]
+)
 def test_the_certificate_is_true_and_the_support_small(k, d, tolerance):
     arms = ragged(k, d)
     design = g_optimal(arms, tolerance)
@@ -61,7 +65,9 @@ def test_a_coarse_design_plays_few_arms(d):
     for seed in range(10):
         design = g_optimal(sphere(50 * d, d, seed), 1.0)
         assert design.value <= 2 * d
-        assert np.count_nonzero(design.weights) <= min(4 * d * math.log(math.log(d)) + 16, 2 * d + 1)
+        assert np.count_nonzero(design.weights) <= min(
+            4 * d * math.log(math.log(d)) + 16, 2 * d + 1
+        )
 
 
 def test_known_designs():
@@ -144,7 +150,9 @@ def test_degenerate_arms(arms, rank, support):
     assert design.weights.sum() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("arms", [3.0, [], [1.0], [[]], [[math.nan]], [[math.inf]], [["a"]], [[1.0], [1.0, 2.0]], None])
+@pytest.mark.parametrize(
+    "arms", [3.0, [], [1.0], [[]], [[math.nan]], [[math.inf]], [["a"]], [[1.0], [1.0, 2.0]], None]
+)
 def test_what_is_no_table_is_refused(arms):
     with pytest.raises(ArgumentError, match=r"^arms must"):
         g_optimal(arms)

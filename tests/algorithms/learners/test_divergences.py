@@ -16,7 +16,11 @@ def divergence(p, q):
 def test_upper_bound_solves_the_equation_from_above(p, level):
     q = kl_upper_bound(p, level)
     top = 1 - 1e-16
-    expected = brentq(lambda q: divergence(p, q) - level, p, top, xtol=1e-15) if divergence(p, top) > level else top
+    expected = (
+        brentq(lambda q: divergence(p, q) - level, p, top, xtol=1e-15)
+        if divergence(p, top) > level
+        else top
+    )
     assert q == pytest.approx(expected, rel=1e-9, abs=1e-9)
     assert p <= q <= 1.0
 

@@ -37,13 +37,17 @@ def test_an_observation_added_and_taken_back(d):
     expected = 2.0 * np.eye(d) + np.outer(x, x) + np.outer(y, y)
     assert precision == pytest.approx(expected)
     assert inverse == pytest.approx(np.linalg.inv(expected))
-    assert factor == pytest.approx(np.linalg.det(expected) / np.linalg.det(expected - np.outer(y, y)))
+    assert factor == pytest.approx(
+        np.linalg.det(expected) / np.linalg.det(expected - np.outer(y, y))
+    )
     add_observation(precision, inverse, y, -1, work)
     assert inverse == pytest.approx(np.linalg.inv(expected - np.outer(y, y)))
 
 
 def ridge_after(rounds, d, ridge, rng):
-    """V, the eigenvalue bound and the inverse when they were last computed anew, and the inverse after as many updates again."""
+    """V, the eigenvalue bound and the inverse when they were last computed anew, and the inverse
+    after as many updates again.
+    """
     points = rng.standard_normal((rounds, d)) * np.geomspace(1.0, 1e-3, d)
     precision = ridge * np.eye(d) + points.T @ points
     factor, inverse, work = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
@@ -69,7 +73,9 @@ def test_stretch_bounds_the_inverse_until_it_is_computed_anew(d, ridge):
 @pytest.mark.parametrize("spread", [0.0, 0.4])
 @pytest.mark.parametrize(("n_arms", "d"), [(1, 1), (5, 3), (10, 3), (30, 9), (25, 25)])
 def test_pruning_never_changes_the_arm(n_arms, d, spread):
-    """Against no pruning at all (``longest`` infinite), ties and zero features included; and against NumPy up to rounding."""
+    """Against no pruning at all (``longest`` infinite), ties and zero features included; and
+    against NumPy up to rounding.
+    """
     rng = np.random.default_rng(n_arms)
     _, inverse, longest = ridge_after(300, d, 1.0, rng)
     work, pruned = np.full((3, max(n_arms, d)), np.nan), 0
@@ -79,7 +85,14 @@ def test_pruning_never_changes_the_arm(n_arms, d, spread):
         arm = most_optimistic(view, estimate, inverse, longest, radius, spread, work)
         assert arm == most_optimistic(view, estimate, inverse, np.inf, radius, spread, work)
         images = view @ inverse
-        index = view @ estimate + radius * np.sqrt(np.einsum("ai,ai->a", images, view)) + spread * np.linalg.norm(images, axis=1)
+        index = (
+            view @ estimate
+            + radius * np.sqrt(np.einsum("ai,ai->a", images, view))
+            + spread * np.linalg.norm(images, axis=1)
+        )
         assert index[arm] == pytest.approx(index.max(), rel=1e-9, abs=1e-9)
-        pruned += (view @ estimate + (radius + spread * longest) * longest * np.linalg.norm(view, axis=1) < index.max()).sum()
+        pruned += (
+            view @ estimate + (radius + spread * longest) * longest * np.linalg.norm(view, axis=1)
+            < index.max()
+        ).sum()
     assert pruned > 30 or n_arms == 1  # there was something to prune

@@ -24,7 +24,9 @@ def test_adding_and_taking_back_an_observation_is_numpys(d, n):
     factor = ridge.add_observation(precision, inverse, x, n, np.full(d, np.nan))
     assert precision == pytest.approx(before + n * np.outer(x, x), rel=1e-12)
     assert inverse == pytest.approx(np.linalg.inv(before + n * np.outer(x, x)), rel=1e-9)
-    assert np.log(factor) == pytest.approx(np.linalg.slogdet(precision)[1] - np.linalg.slogdet(before)[1], rel=1e-8)
+    assert np.log(factor) == pytest.approx(
+        np.linalg.slogdet(precision)[1] - np.linalg.slogdet(before)[1], rel=1e-8
+    )
 
 
 @SIZES
@@ -71,7 +73,12 @@ def test_factor_solve_and_inverse_are_numpys(d, condition):
 
 def test_what_is_not_positive_definite_has_no_factor():
     factor = np.zeros((2, 2))
-    for matrix in ([[1.0, 2.0], [2.0, 1.0]], [[0.0, 0.0], [0.0, 1.0]], [[np.nan, 0.0], [0.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]]):
+    for matrix in (
+        [[1.0, 2.0], [2.0, 1.0]],
+        [[0.0, 0.0], [0.0, 1.0]],
+        [[np.nan, 0.0], [0.0, 1.0]],
+        [[1.0, 1.0], [1.0, 1.0]],
+    ):
         assert not dense.factorise(np.array(matrix), 0.0, factor, 2)
     assert not dense.factorise(np.eye(2), 1.0, factor, 2)
     assert dense.factorise(np.eye(2), 0.999, factor, 2)
@@ -92,20 +99,36 @@ def test_the_smallest_eigenvalue_is_bounded_from_below_and_tightly(d, condition,
 def test_the_most_optimistic_arm_is_that_of_the_formula():
     rng = np.random.default_rng(3)
     for longest in np.repeat([np.inf, 1e3], 100):
-        inverse, view, estimate = np.linalg.inv(spd(3, 1)), rng.standard_normal((6, 3)), rng.standard_normal(3)
+        inverse, view, estimate = (
+            np.linalg.inv(spd(3, 1)),
+            rng.standard_normal((6, 3)),
+            rng.standard_normal(3),
+        )
         radius, spread = rng.exponential(2, 2)
         widths = np.sqrt(np.einsum("ki,ij,kj->k", view, inverse, view))
         for side in (0.0, spread):
-            index = view @ estimate + radius * widths + side * np.linalg.norm(view @ inverse, axis=1)
-            assert (
-                ridge.most_optimistic(view, estimate, inverse, longest, radius, side, np.full((3, 6), np.nan)) == index.argmax()
+            index = (
+                view @ estimate + radius * widths + side * np.linalg.norm(view @ inverse, axis=1)
             )
-    assert ridge.most_optimistic(np.ones((4, 3)), np.ones(3), np.eye(3), 1.0, 1.0, 0.0, np.zeros((3, 4))) == 0
+            assert (
+                ridge.most_optimistic(
+                    view, estimate, inverse, longest, radius, side, np.full((3, 6), np.nan)
+                )
+                == index.argmax()
+            )
+    assert (
+        ridge.most_optimistic(
+            np.ones((4, 3)), np.ones(3), np.eye(3), 1.0, 1.0, 0.0, np.zeros((3, 4))
+        )
+        == 0
+    )
 
 
 @pytest.mark.parametrize("make", ["LinUCB", "RSOFUL", "LinearThompson"])
 def test_inverse_and_factor_stay_accurate_over_many_rounds(make):
-    """Nearly collinear features, the worst case for rank-one updates: the precision's condition number passes 1e4."""
+    """Nearly collinear features, the worst case for rank-one updates: the precision's condition
+    number passes 1e4.
+    """
     options = {"budget": None, "horizon": 10**6} if make == "LinearThompson" else {}
     policy = getattr(dpb, make)(1, 5, **options)
     rng, kernels, (_, public, _) = np.random.default_rng(1), policy.kernels, policy.new_state()

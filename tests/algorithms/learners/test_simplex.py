@@ -36,9 +36,15 @@ def test_half_tsallis_minimises_what_it_should(seed):
 @pytest.mark.parametrize("tail", ["uniform", "cauchy", "one stands out"])
 def test_the_normaliser_is_found_for_losses_of_any_size(n, size, tail):
     rng = np.random.default_rng(n)
-    losses = {"uniform": rng.random(n), "cauchy": np.abs(rng.standard_cauchy(n)), "one stands out": np.ones(n)}[tail] * size
+    losses = {
+        "uniform": rng.random(n),
+        "cauchy": np.abs(rng.standard_cauchy(n)),
+        "one stands out": np.ones(n),
+    }[tail] * size
     losses[rng.integers(n)] = 0.0
-    exact = brentq(lambda nu: np.sum((losses + nu) ** -2.0) - 1.0, 1.0 - 1e-12, np.sqrt(n) + 1e-12, xtol=1e-15)
+    exact = brentq(
+        lambda nu: np.sum((losses + nu) ** -2.0) - 1.0, 1.0 - 1e-12, np.sqrt(n) + 1e-12, xtol=1e-15
+    )
     for start in (0.0, exact, np.sqrt(n), np.inf):
         nu, x = tsallis(losses, start=start)
         assert nu == pytest.approx(exact, rel=1e-11)
@@ -70,7 +76,8 @@ def test_draws_follow_the_distribution():
     uniforms = np.random.default_rng(1).random(20_000)
     counts = np.bincount([draw(p, u) for u in uniforms], minlength=4)
     assert counts[1] == 0
-    # Power: with shares that are off by 0.02 in two arms the statistic would exceed the quantile with probability over 0.999.
+    # Power: with shares that are off by 0.02 in two arms the statistic would exceed the quantile
+    # with probability over 0.999.
     assert chisquare(counts[[0, 2, 3]], 20_000 * p[[0, 2, 3]]).pvalue > ALPHA
 
 

@@ -1,17 +1,22 @@
-"""Learning from batches: an arm is played for tau rounds, and the learner is then told the batch's mean loss plus noise.
+"""Learning from batches: an arm is played for tau rounds, and the learner is then told the batch's
+mean loss plus noise.
 
-This is the conversion of Faster Rates for Private Adversarial Bandits (Algorithm 1) for any learner that stands unbounded and negative
-losses.  A reward r in (lo, hi) is a loss (hi - r) / (hi - lo) in [0, 1].
+This is the conversion of Faster Rates for Private Adversarial Bandits (Algorithm 1) for any learner
+that stands unbounded and negative losses.  A reward r in (lo, hi) is a loss (hi - r) / (hi - lo) in
+[0, 1].
 
-What crosses the wall: when a batch ends, the *sum* of its tau rewards.  One person contributes one reward to one batch, so a record
-moves one sum by at most ``hi - lo``, and batches are disjoint sets of records, cut by counting rounds: each sum may spend the whole
-budget (parallel composition; Theorem 1 of the paper).  Laplace noise of scale (hi - lo) / epsilon on the sum is noise of scale
-1 / (tau epsilon) on the mean loss, which the learner forms after the wall.  Which arm a batch plays is drawn from earlier releases
-and from exploration only.  A batch that the horizon cuts short is played and never released.
+What crosses the wall: when a batch ends, the *sum* of its tau rewards.  One person contributes one
+reward to one batch, so a record moves one sum by at most ``hi - lo``, and batches are disjoint sets
+of records, cut by counting rounds: each sum may spend the whole budget (parallel composition;
+Theorem 1 of the paper).  Laplace noise of scale (hi - lo) / epsilon on the sum is noise of scale 1
+/ (tau epsilon) on the mean loss, which the learner forms after the wall.  Which arm a batch plays
+is drawn from earlier releases and from exploration only.  A batch that the horizon cuts short is
+played and never released.
 
-The noise on a mean loss should be no larger than a loss: tau defaults to ceil(1 / epsilon), and to 1 for epsilon >= 1.  tau = 1 with
-epsilon < 1 is the unbatched baseline (Tossou & Dimitrakakis 2017, Agarwal & Singh 2017): one noise draw per record, which would
-protect as well if every person added it herself.  These policies see the reward before the noise, so what they promise is central.
+The noise on a mean loss should be no larger than a loss: tau defaults to ceil(1 / epsilon), and to
+1 for epsilon >= 1.  tau = 1 with epsilon < 1 is the unbatched baseline (Tossou & Dimitrakakis 2017,
+Agarwal & Singh 2017): one noise draw per record, which would protect as well if every person added
+it herself.  These policies see the reward before the noise, so what they promise is central.
 """
 
 from __future__ import annotations
@@ -61,14 +66,17 @@ class BatchedPublic(NamedTuple):
 
 
 class Learner(NamedTuple):
-    """A learner from the losses of single batches; every loss may be any finite number, negative ones too.
+    """A learner from the losses of single batches; every loss may be any finite number, negative
+    ones too.
 
     Attributes:
         choose: the arm of the next batch, as in the protocol.
-        learn: ``learn(params, public, arm, loss)``: take in the loss of the batch that ended, the ``clock[BATCHES]``-th.
+        learn: ``learn(params, public, arm, loss)``: take in the loss of the batch that ended, the
+            ``clock[BATCHES]``-th.
         prepare: as in the protocol.
-        bound: ``bound(params, moment, tuning, batches)``: what it loses at most over so many batches, in expectation, against its best
-            choice in hindsight, if losses have at most the second moment ``moment``.  None where nothing is proved for noisy losses.
+        bound: ``bound(params, moment, tuning, batches)``: what it loses at most over so many
+            batches, in expectation, against its best choice in hindsight, if losses have at most
+            the second moment ``moment``.  None where nothing is proved for noisy losses.
         tuning: ``tuning(params, public)``: its constants; None for a learner that needs none.
     """
 
@@ -109,11 +117,15 @@ def due(params, public):
 def publish(params, public, release):
     public.clock[DONE] = 0
     public.clock[BATCHES] += 1
-    learn(params, public, public.clock[ARM], (params.high - release[0] / params.batch) / params.width)
+    learn(
+        params, public, public.clock[ARM], (params.high - release[0] / params.batch) / params.width
+    )
 
 
 def conversion(learner: Learner) -> Kernels:
-    """The kernels of a policy that plays in batches and learns from their noisy losses (Algorithm 1)."""
+    """The kernels of a policy that plays in batches and learns from their noisy losses (Algorithm
+    1).
+    """
     return Kernels(
         init,
         learner.choose,
@@ -157,11 +169,16 @@ class BatchedPolicy(Policy):
 
     def _params(self) -> BatchedParams:
         lo, hi = self.reward_range
-        # The multiplier of Laplace noise is 1 / epsilon.  The slack keeps 1 / (1 / 49) from becoming 50.
-        batch = self._length or int(min(max(math.ceil(self.channel.multiplier * (1.0 - 1e-12)), 1), _LONGEST))
+        # The multiplier of Laplace noise is 1 / epsilon.  The slack keeps 1 / (1 / 49) from
+        # becoming 50.
+        batch = self._length or int(
+            min(max(math.ceil(self.channel.multiplier * (1.0 - 1e-12)), 1), _LONGEST)
+        )
         noise = self.noise_scale / (hi - lo) / batch
         published = self.calibration == "paper"
-        sigma = self._sigma or (self._published_sigma if published else self._root_mean_square(noise))
+        sigma = self._sigma or (
+            self._published_sigma if published else self._root_mean_square(noise)
+        )
         return BatchedParams(
             n_arms=self._choices,
             batch=batch,

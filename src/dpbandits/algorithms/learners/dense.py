@@ -1,4 +1,5 @@
-"""Small dense linear algebra for kernels: in place, on the leading n x n block, and without allocation.
+"""Small dense linear algebra for kernels: in place, on the leading n x n block, and without
+allocation.
 
 The matrices here are a few dozen rows wide, where calls of a library cost more than the arithmetic.
 """
@@ -21,7 +22,8 @@ def dot(x, y, n):
 
 @kernel
 def factorise(matrix, shift, factor, n):
-    """The Cholesky factor L of matrix - shift I, with zeros above it; False where that is not positive definite.
+    """The Cholesky factor L of matrix - shift I, with zeros above it; False where that is not
+    positive definite.
 
     ``factor`` may be the matrix itself.
     """

@@ -1,16 +1,20 @@
-"""G-optimal designs: how often to play each of finitely many arms in order to learn a linear model best.
+"""G-optimal designs: how often to play each of finitely many arms in order to learn a linear model
+best.
 
-For weights w on arms in R^d let V = sum w_a a a^T.  A G-optimal design has the least max_a |a|^2_{V^-1}; by Kiefer & Wolfowitz (1960)
-that least value is the rank r of the arms, so that max_a |a|^2_{V^-1} - r >= 0 certifies how far a design is from it.  Where the
-arms do not span R^d everything happens in their span, and V^-1 is the inverse there.
+For weights w on arms in R^d let V = sum w_a a a^T.  A G-optimal design has the least max_a
+|a|^2_{V^-1}; by Kiefer & Wolfowitz (1960) that least value is the rank r of the arms, so that max_a
+|a|^2_{V^-1} - r >= 0 certifies how far a design is from it.  Where the arms do not span R^d
+everything happens in their span, and V^-1 is the inverse there.
 
-Weights move by Frank-Wolfe steps with exact line search, towards the arm of the largest width |a|^2_{V^-1} or away from the played arm
-of the smallest (Wynn 1970, Atwood 1973; linear convergence by Ahipasaoglu, Sun & Todd 2008), from the start of Kumar & Yildirim (2005).
-Steps update V^-1 and all widths by a rank-one formula; what is returned has been computed afresh.
+Weights move by Frank-Wolfe steps with exact line search, towards the arm of the largest width
+|a|^2_{V^-1} or away from the played arm of the smallest (Wynn 1970, Atwood 1973; linear convergence
+by Ahipasaoglu, Sun & Todd 2008), from the start of Kumar & Yildirim (2005). Steps update V^-1 and
+all widths by a rank-one formula; what is returned has been computed afresh.
 
-The search starts with a pivoted orthogonalisation, in which the arm that is farthest from the span of those before it comes next.
-These pivots are the start of Kumar & Yildirim, and the arms' coordinates with respect to them are what the search works on: designs do
-not depend on the basis, and there V is well conditioned even if all arms are nearly collinear.
+The search starts with a pivoted orthogonalisation, in which the arm that is farthest from the span
+of those before it comes next. These pivots are the start of Kumar & Yildirim, and the arms'
+coordinates with respect to them are what the search works on: designs do not depend on the basis,
+and there V is well conditioned even if all arms are nearly collinear.
 """
 
 from __future__ import annotations
@@ -25,7 +29,8 @@ from ...validation import real
 from .arms import features
 from .dense import add_outer, dot, factorise, invert, multiply, solve_lower
 
-_RANK_TOLERANCE = 1e-10  # what is nearer to the span of other arms, relative to the longest arm, counts as within it
+# What is nearer to the span of other arms, relative to the longest arm, counts as within it.
+_RANK_TOLERANCE = 1e-10
 _DEPENDENT = 1e-9
 _STEPS = 20_000
 _UPDATES = 64  # rank-one updates between two fresh inverses
@@ -38,7 +43,8 @@ class DesignSpace(NamedTuple):
     order: np.ndarray  # (K,) int64: scratch
     pivots: np.ndarray  # (d,) int64: the rows that span
     residuals: np.ndarray  # (K, d): scratch
-    frame: np.ndarray  # (K, d): coordinates in an orthonormal basis of the span, up to a common factor
+    # (K, d): coordinates in an orthonormal basis of the span, up to a common factor
+    frame: np.ndarray
     points: np.ndarray  # (K, d): coordinates with respect to the pivots
     weights: np.ndarray  # (K,)
     widths: np.ndarray  # (K,): |a|^2_{V^-1}
@@ -127,7 +133,9 @@ def find_span(arms, space, n):
 
 @kernel
 def refresh(space, n, rank):
-    """Compute ``factor``, ``inverse`` and all ``widths`` for the present weights; the largest width, or infinity if V is singular."""
+    """Compute ``factor``, ``inverse`` and all ``widths`` for the present weights; the largest
+    width, or infinity if V is singular.
+    """
     for i in range(rank):
         for j in range(rank):
             space.factor[i, j] = 0.0
@@ -163,7 +171,9 @@ def _move(space, n, rank, k, step):
 
 @kernel
 def _search(space, n, rank, tolerance):
-    """Improve the weights until the largest width is at most (1 + tolerance) rank; the largest width."""
+    """Improve the weights until the largest width is at most (1 + tolerance) rank; the largest
+    width.
+    """
     largest, updates = refresh(space, n, rank), 0
     for _ in range(_STEPS):
         top, bottom = 0, -1
@@ -193,7 +203,9 @@ def _search(space, n, rank, tolerance):
 
 @kernel
 def _products(space, k, rank):
-    """Fill ``scratch`` with the entries of the symmetric matrix x x^T, where x is arm k in coordinates in which V is a multiple of I."""
+    """Fill ``scratch`` with the entries of the symmetric matrix x x^T, where x is arm k in
+    coordinates in which V is a multiple of I.
+    """
     for i in range(rank):
         space.image[i] = space.points[k, i] / np.sqrt(float(rank))
     solve_lower(space.factor, space.image, rank)
@@ -216,7 +228,9 @@ def _free_place(order, shares, m):
 
 @kernel
 def _shift(space, shares, k, m):
-    """Move weight between arm k and the basis until one of them has none; the place of that one in the basis, or -1 for arm k."""
+    """Move weight between arm k and the basis until one of them has none; the place of that one in
+    the basis, or -1 for arm k.
+    """
     growth = 1.0
     for i in range(m):
         growth -= shares[i] if space.order[i] >= 0 else 0.0
@@ -248,11 +262,13 @@ def _exchange(basis, shares, at, m):
 
 @kernel
 def _thin_out(space, n, rank):
-    """Play at most rank (rank + 1) / 2 arms, by Caratheodory's argument; no width grows.  Tell whether weights have changed.
+    """Play at most rank (rank + 1) / 2 arms, by Caratheodory's argument; no width grows.  Tell
+    whether weights have changed.
 
-    The matrices a a^T of more arms are dependent: sum z a a^T = 0.  Weights w + s z leave V as it is; with the sign of s for which they
-    do not grow in all, one of them comes to zero.  Scaled up to one again they can only shorten the widths.  One pass over the arms
-    does it, which keeps the independent ones as a basis and its inverse in ``basis``, as the simplex method does.
+    The matrices a a^T of more arms are dependent: sum z a a^T = 0.  Weights w + s z leave V as it
+    is; with the sign of s for which they do not grow in all, one of them comes to zero.  Scaled up
+    to one again they can only shorten the widths.  One pass over the arms does it, which keeps the
+    independent ones as a basis and its inverse in ``basis``, as the simplex method does.
     """
     m, played = rank * (rank + 1) // 2, 0
     for k in range(n):
@@ -284,7 +300,9 @@ def _thin_out(space, n, rank):
 
 @kernel
 def optimise(space, n, rank, tolerance):
-    """Fill ``weights`` with a design of the n competing arms, once ``find_span`` has found their rank; its largest width."""
+    """Fill ``weights`` with a design of the n competing arms, once ``find_span`` has found their
+    rank; its largest width.
+    """
     for k in range(n):
         space.weights[k] = 0.0
     for i in range(rank):
@@ -298,7 +316,8 @@ class Design:
     """How often to play each arm.
 
     Attributes:
-        weights: of the arms, shape (K,); they sum to one, and at most rank (rank + 1) / 2 are positive.
+        weights: of the arms, shape (K,); they sum to one, and at most rank (rank + 1) / 2 are
+            positive.
         value: the largest |a|^2_{V^-1}, with V = sum w a a^T and its inverse on the arms' span.
         gap: value - rank, which is never negative, and zero for an optimal design only.
         rank: dimension of the arms' span.
@@ -311,12 +330,13 @@ class Design:
 
 
 def g_optimal(arms: Any, tolerance: float = 1e-6) -> Design:
-    """A design whose largest width exceeds the least possible one by at most the factor 1 + tolerance.
+    """A design whose largest width exceeds the least possible one by at most the factor 1 +
+    tolerance.
 
     Args:
         arms: shape (K, d); they need not span R^d, and may be zero or equal.
-        tolerance: at least 1e-9.  With 1 the design is coarse and plays few arms, about twice the rank; for a like search
-            Todd (2016) shows 4 r ln ln r + 16.
+        tolerance: at least 1e-9.  With 1 the design is coarse and plays few arms, about twice the
+            rank; for a like search Todd (2016) shows 4 r ln ln r + 16.
 
     Returns:
         A ``Design``, whose ``gap`` certifies it whatever the search has done.

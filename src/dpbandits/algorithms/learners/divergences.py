@@ -26,14 +26,19 @@ def bernoulli_kl(p, q):
 def kl_upper_bound(p, level):
     """The largest q in [p, 1] with KL(p || q) <= level.
 
-    Two bounds on q come from 2 (q - p)^2 <= KL(p || q) (Pinsker) and from p ln p + (1 - p) ln((1 - p) / (1 - q)) <= KL(p || q).
-    The divergence is convex and increasing in q >= p, so that Newton's method from the smaller bound comes down to the root without
-    passing it: the answer errs upwards only.
+    Two bounds on q come from 2 (q - p)^2 <= KL(p || q) (Pinsker) and from p ln p + (1 - p) ln((1 -
+    p) / (1 - q)) <= KL(p || q). The divergence is convex and increasing in q >= p, so that Newton's
+    method from the smaller bound comes down to the root without passing it: the answer errs upwards
+    only.
     """
     if level <= 0.0 or p >= 1.0:
         return min(p, 1.0)
     entropy = p * np.log(p) if p > 0.0 else 0.0
-    q = min(p + np.sqrt(0.5 * level), 1.0 - (1.0 - p) * np.exp((entropy - level) / (1.0 - p)), _ALMOST_ONE)
+    q = min(
+        p + np.sqrt(0.5 * level),
+        1.0 - (1.0 - p) * np.exp((entropy - level) / (1.0 - p)),
+        _ALMOST_ONE,
+    )
     for _ in range(_NEWTON_STEPS):
         excess = bernoulli_kl(p, q) - level
         if excess <= 0.0 or q <= p:

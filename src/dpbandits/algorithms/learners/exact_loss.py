@@ -1,8 +1,10 @@
 """What noisy ridge estimates really say about single rewards, for features that are known.
 
-The ridge estimate after round t is A_t^-1 sum x_j r_j with A_t = lambda I + sum of x x^T.  A tree releases sums of its increments: a node
-over the rounds p + 1 to t holds the estimate after t minus that after p, plus Laplace noise of its own in every coordinate.  If reward j
-changes by w, the node moves by w A_t^-1 x_j for p < j <= t and by w (A_t^-1 - A_p^-1) x_j for j <= p; later rewards are not in it.
+The ridge estimate after round t is A_t^-1 sum x_j r_j with A_t = lambda I + sum of x x^T.  A tree
+releases sums of its increments: a node over the rounds p + 1 to t holds the estimate after t minus
+that after p, plus Laplace noise of its own in every coordinate.  If reward j changes by w, the node
+moves by w A_t^-1 x_j for p < j <= t and by w (A_t^-1 - A_p^-1) x_j for j <= p; later rewards are
+not in it.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from ...validation import real
 
 @dataclass(frozen=True, repr=False)
 class ExactLoss:
-    """What the released estimates say about single rewards, for one sequence of played features; ``float`` of it is ``epsilon``.
+    """What the released estimates say about single rewards, for one sequence of played features;
+    ``float`` of it is ``epsilon``.
 
     Attributes:
         epsilon: the largest privacy loss of any record: no smaller pure-DP epsilon is true.
@@ -35,7 +38,9 @@ class ExactLoss:
     rho: float
 
     def delta(self, epsilon: float) -> float:
-        """An upper bound on the delta of (epsilon, delta)-DP, for every record, by way of zCDP; the truth may be several times less."""
+        """An upper bound on the delta of (epsilon, delta)-DP, for every record, by way of zCDP; the
+        truth may be several times less.
+        """
         epsilon = real("epsilon", epsilon, 0.0)
         if epsilon >= self.epsilon:
             return 0.0
@@ -53,13 +58,16 @@ def without_noise(rounds: int) -> ExactLoss:
     return ExactLoss(math.inf, 0, np.full(rounds, math.inf), math.inf)
 
 
-def loss_of_tree(x: np.ndarray, precision: np.ndarray, previous: np.ndarray, scale: np.ndarray, width: float) -> ExactLoss:
+def loss_of_tree(
+    x: np.ndarray, precision: np.ndarray, previous: np.ndarray, scale: np.ndarray, width: float
+) -> ExactLoss:
     """The loss of all records together with the noise of a tree.
 
     Args:
         x: the features that were played, shape (T, d).
         precision: A_t after each round, shape (T, d, d).
-        previous: for the node that ends at each round, the round before it begins, shape (T,); 0 where it begins with the first.
+        previous: for the node that ends at each round, the round before it begins, shape (T,); 0
+            where it begins with the first.
         scale: of that node's Laplace noise, shape (T,).
         width: the most that a reward can change by.
     """
@@ -83,7 +91,12 @@ def feature_array(name: str, values: Any, axes: tuple[int, ...]) -> np.ndarray:
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be an array of numbers of shape {shapes}, got {values!r}", name) from None
+        raise ArgumentError(
+            f"{name} must be an array of numbers of shape {shapes}, got {values!r}", name
+        ) from None
     if array.ndim not in axes or 0 in array.shape or not np.all(np.abs(array) < 1e100):
-        raise ArgumentError(f"{name} must be finite numbers below 1e100 of shape {shapes}, got shape {array.shape}", name)
+        raise ArgumentError(
+            f"{name} must be finite numbers below 1e100 of shape {shapes}, got shape {array.shape}",
+            name,
+        )
     return array

@@ -1,7 +1,9 @@
-"""What the policies with a linear model share: their arguments, their statistic, and the size of the noise on it.
+"""What the policies with a linear model share: their arguments, their statistic, and the size of
+the noise on it.
 
-The statistic is the sum of x * reward, the only thing behind the wall: V = lambda I + sum of x x^T is public.  A record moves it by at
-most (hi - lo) |x|, which is (hi - lo) * context_bound for features that are scaled to that bound.
+The statistic is the sum of x * reward, the only thing behind the wall: V = lambda I + sum of x x^T
+is public.  A record moves it by at most (hi - lo) |x|, which is (hi - lo) * context_bound for
+features that are scaled to that bound.
 """
 
 from __future__ import annotations
@@ -24,15 +26,20 @@ MODEL: dict[str, Any] = {"ridge": 1.0, "subgaussian": None, "context_bound": 1.0
 RADIUS: dict[str, Any] = {"parameter_bound": 1.0, "failure_probability": 0.001, "radius_scale": 1.0}
 MOST_ROUNDS = 10**12
 _ULP = 2.0**-52
-_LEAST_RIDGE = 1e-13  # relative to squared features: less is lost in rounding when features are added
+_LEAST_RIDGE = (
+    1e-13  # relative to squared features: less is lost in rounding when features are added
+)
 
 
 class ModelOptions(Options, total=False):
-    """Constructor arguments of policies with a linear model, beside their own and those of ``Options``.
+    """Constructor arguments of policies with a linear model, beside their own and those of
+    ``Options``.
 
     ridge: lambda, the regulariser.  Default 1.
-    subgaussian: s, how far rewards scatter around their mean.  Default: half the width of the reward range.
-    context_bound: longer feature vectors are scaled to this length; noise is proportional to it.  Default 1.
+    subgaussian: s, how far rewards scatter around their mean.  Default: half the width of the
+        reward range.
+    context_bound: longer feature vectors are scaled to this length; noise is proportional to it.
+        Default 1.
     """
 
     ridge: float
@@ -41,11 +48,14 @@ class ModelOptions(Options, total=False):
 
 
 class LinearOptions(ModelOptions, total=False):
-    """Constructor arguments of policies with a linear model and a confidence radius, beside their own and those of ``ModelOptions``.
+    """Constructor arguments of policies with a linear model and a confidence radius, beside their
+    own and those of ``ModelOptions``.
 
     parameter_bound: on the norm of the unknown parameter.  Default 1.
-    failure_probability: with which the confidence radius may be too small at some time.  Default 0.001.
-    radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.  Default 1.
+    failure_probability: with which the confidence radius may be too small at some time.  Default
+        0.001.
+    radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.
+        Default 1.
     """
 
     parameter_bound: float
@@ -87,12 +97,16 @@ class LinearPolicy(ContextualPolicy):
         given = chosen["subgaussian"]
         self._subgaussian = None if given is None else real("subgaussian", given, 0.0, 1e12)
         self._parameter_bound = real("parameter_bound", chosen["parameter_bound"], 0.0, 1e12)
-        self._failure = real("failure_probability", chosen["failure_probability"], 0.0, 1.0, strict=True)
+        self._failure = real(
+            "failure_probability", chosen["failure_probability"], 0.0, 1.0, strict=True
+        )
         self._radius_scale = real("radius_scale", chosen["radius_scale"], 0.0, 1e12)
         super().__init__({**config, **own}, budget=budget, **options)
         if self._ridge < (least := _LEAST_RIDGE * self.context_bound**2):
             raise ArgumentError(
-                f"ridge must be at least {least:g} for features of length {self.context_bound:g}, got {self._ridge!r}", "ridge"
+                f"ridge must be at least {least:g} for features of length {self.context_bound:g},"
+                f" got {self._ridge!r}",
+                "ridge",
             )
 
     def _model(self) -> dict[str, Any]:
@@ -108,21 +122,27 @@ class LinearPolicy(ContextualPolicy):
 
     @property
     def estimate(self) -> np.ndarray:
-        """What is believed of theta, shape (d,): a copy of public numbers, which change with releases (without a budget, with rewards).
+        """What is believed of theta, shape (d,): a copy of public numbers, which change with
+        releases (without a budget, with rewards).
 
         >>> from dpbandits import PrivateLinUCB, ZCDP
         >>> PrivateLinUCB(2, 3, budget=ZCDP(0.5), horizon=100).estimate
         array([0., 0., 0.])
         """
         with self._lock:
-            return np.array([self.kernels.estimate(self.params, self._public, i) for i in range(self.dimension)])
+            return np.array(
+                [self.kernels.estimate(self.params, self._public, i) for i in range(self.dimension)]
+            )
 
     def _released(self, horizon: int | None, counter: str | None) -> dict[str, Any]:
         """Check and keep the arguments of the running sum."""
         self._horizon = None if horizon is None else integer("horizon", horizon, 1, MOST_ROUNDS)
         self._counting = None if counter is None else choice("counter", counter, tuple(COUNTERS))
         if self._counting == "hybrid" and horizon is not None:
-            raise ArgumentError(f"horizon must be None with counter='hybrid', which never ends, got {horizon!r}", "horizon")
+            raise ArgumentError(
+                f"horizon must be None with counter='hybrid', which never ends, got {horizon!r}",
+                "horizon",
+            )
         return {"horizon": self._horizon, "counter": self._counting}
 
     @property
@@ -136,10 +156,15 @@ class LinearPolicy(ContextualPolicy):
     def _refuse_wide_noise(self) -> None:
         super()._refuse_wide_noise()
         longest = 1 if self.card.learns_at_once else self._horizon
-        if self._exactly is not None and longest is not None and longest > (most := self._most_exact()):
+        if (
+            self._exactly is not None
+            and longest is not None
+            and longest > (most := self._most_exact())
+        ):
             raise ArgumentError(
-                f"grid must be coarser than {self._config['grid']!r}, or counter 'tree': a release may cover {longest} rounds, "
-                f"and sums are exact for {math.floor(most)} rewards of this range",
+                f"grid must be coarser than {self._config['grid']!r}, or counter 'tree': a release"
+                f" may cover {longest} rounds, and sums are exact for {math.floor(most)} rewards of"
+                " this range",
                 "grid",
             )
 
@@ -149,10 +174,15 @@ class LinearPolicy(ContextualPolicy):
         d = self.dimension
         reach, step = (hi - lo) * self.context_bound, self._grid
         if step > 0.0:
-            # Rounding to the grid moves a coordinate of each record by half a step; before it, floats make |x| longer than the bound by
-            # less than one part in 2**52 / d, and move each product by less than one in 2**53.
+            # Rounding to the grid moves a coordinate of each record by half a step; before it,
+            # floats make |x| longer than the bound by less than one part in 2**52 / d, and move
+            # each product by less than one in 2**53.
             reach += _ULP * self.context_bound * (d * (hi - lo) + max(-lo, hi))
-        return reach * math.sqrt(d) + d * step if self.channel.norm == 1 else reach + math.sqrt(d) * step
+        return (
+            reach * math.sqrt(d) + d * step
+            if self.channel.norm == 1
+            else reach + math.sqrt(d) * step
+        )
 
     @property
     def _grid(self) -> float:
@@ -160,7 +190,7 @@ class LinearPolicy(ContextualPolicy):
 
     @property
     def _scatter(self) -> float:
-        """How far rewards scatter: a variable in [lo, hi] is (hi - lo) / 2 subgaussian (Hoeffding)."""
+        """How far rewards scatter: in [lo, hi] they are (hi - lo) / 2 subgaussian (Hoeffding)."""
         lo, hi = self.reward_range
         return (hi - lo) / 2 if self._subgaussian is None else self._subgaussian
 
@@ -172,7 +202,9 @@ class LinearPolicy(ContextualPolicy):
     @property
     def _noise_std(self) -> float:
         """The largest standard deviation of the noise on a coordinate of the running sum."""
-        return noise_std(self._counter(), self.channel, self._movement(), self._releases or MOST_ROUNDS)
+        return noise_std(
+            self._counter(), self.channel, self._movement(), self._releases or MOST_ROUNDS
+        )
 
     def _noise_norm(self, probability: float) -> float:
         """What the noise of all releases stays below in the L2 norm."""
@@ -180,10 +212,16 @@ class LinearPolicy(ContextualPolicy):
             return 0.0
         releases = self._releases or MOST_ROUNDS
         widest = self.noise_scale * self._counter().widening(releases, self.channel.norm)
-        return noise_norm(self.channel.norm, self.dimension, self._noise_std, widest, releases, probability)
+        return noise_norm(
+            self.channel.norm, self.dimension, self._noise_std, widest, releases, probability
+        )
 
     def _spread(self, probability: float) -> float:
-        """What the noise of all releases would stay below in the direction of every arm, if the arms were independent of it."""
+        """What the noise of all releases would stay below in the direction of every arm, if the
+        arms were independent of it.
+        """
         if self.budget is None:
             return 0.0
-        return coordinate_quantile(self._noise_std, self.n_arms * (self._releases or MOST_ROUNDS), probability)
+        return coordinate_quantile(
+            self._noise_std, self.n_arms * (self._releases or MOST_ROUNDS), probability
+        )

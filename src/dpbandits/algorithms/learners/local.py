@@ -11,7 +11,9 @@ from ...validation import flag
 
 
 class LocalPolicy(Policy):
-    """The base of policies that learn from single rewards, each of which was randomised before anyone saw it."""
+    """The base of policies that learn from single rewards, each of which was randomised before
+    anyone saw it.
+    """
 
     def _reported(self, reports: bool) -> dict[str, Any]:
         """Check and keep whether ``update`` is given reports."""
@@ -19,7 +21,8 @@ class LocalPolicy(Policy):
         return {"reports": reports}
 
     def randomiser(self) -> Randomiser:
-        """What a person's device runs on its reward, with this policy's channel, range and kind of noise.
+        """What a person's device runs on its reward, with this policy's channel, range and kind of
+        noise.
 
         Raises:
             ArgumentError: the policy has no budget.
@@ -28,5 +31,9 @@ class LocalPolicy(Policy):
             raise ArgumentError("budget must not be None for a randomiser")
         lo, hi = self.reward_range
         return Randomiser(
-            self.channel, (lo, hi), noise=self._config["noise"], grid=self._config["grid"], seed=self._config["seed"]
+            self.channel,
+            (lo, hi),
+            noise=self._config["noise"],
+            grid=self._config["grid"],
+            seed=self._config["seed"],
         )

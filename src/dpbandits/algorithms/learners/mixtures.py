@@ -1,7 +1,8 @@
 """What EXP4 is made of: a mixture of the experts' advice, and how boldly to weigh them.
 
-P is the distribution over experts, gamma the share of uniform play: arm a is drawn with probability Q(a) = (1 - gamma) <P, x> + gamma / K
-where x holds the probabilities that the experts give it.  While P stands, Q is known from x alone.
+P is the distribution over experts, gamma the share of uniform play: arm a is drawn with probability
+Q(a) = (1 - gamma) <P, x> + gamma / K where x holds the probabilities that the experts give it.
+While P stands, Q is known from x alone.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ import numpy as np
 
 from ...kernel import inlined
 
-COMPOSED = 6.0 * (
-    1.0 - math.sqrt(2.0 / 3.0)
-)  # Theorem 6 composes with the constant 3, which needs epsilon <= this times ln(1 / delta)
+# Theorem 6 composes with the constant 3, which needs epsilon <= this times ln(1 / delta)
+COMPOSED = 6.0 * (1.0 - math.sqrt(2.0 / 3.0))
 _LARGEST_MIXING = 0.5
 _GRID = 400  # values of eta, and of tau, among which the best ones are found
 
@@ -60,17 +60,27 @@ class Noise(NamedTuple):
     tail: float  # how many scales none of the draws exceeds, but with probability 1 / T
 
 
-def regret_bound(n_arms: int, n_experts: int, horizon: int, noise: Noise, batch: float, rate: float, mixing: float) -> float:
-    """What batched EXP4 loses at most, in expectation, against the best expert of an oblivious sequence.
+def regret_bound(
+    n_arms: int,
+    n_experts: int,
+    horizon: int,
+    noise: Noise,
+    batch: float,
+    rate: float,
+    mixing: float,
+) -> float:
+    """What batched EXP4 loses at most, in expectation, against the best expert of an oblivious
+    sequence.
 
-    With Z the noise on an expert's mean loss, of variance v, exponential weights lose (Littlestone & Warmuth's bound for losses above
-    -1 / eta, times tau)
+    With Z the noise on an expert's mean loss, of variance v, exponential weights lose (Littlestone
+    & Warmuth's bound for losses above -1 / eta, times tau)
 
         tau ln N / eta + gamma T + eta T (1 + K / ((1 - gamma) tau) + v) + tau + 1.
 
-    The last rounds that fill no batch cost tau, and the event that some draw exceeds its ``tail`` costs 1.  The middle term is the second
-    moment of an expert's loss: a mean of tau draws that are independent given P has at most the square of its mean, 1, and a
-    tau-th of the variance of one of them, K / (1 - gamma); the published proof has K for both.  It is infinite where noise may
+    The last rounds that fill no batch cost tau, and the event that some draw exceeds its ``tail``
+    costs 1.  The middle term is the second moment of an expert's loss: a mean of tau draws that are
+    independent given P has at most the square of its mean, 1, and a tau-th of the variance of one
+    of them, K / (1 - gamma); the published proof has K for both.  It is infinite where noise may
     lead to a loss below -1 / eta.
     """
     if noise.scale > 0.0 and mixing == 0.0:
@@ -79,19 +89,32 @@ def regret_bound(n_arms: int, n_experts: int, horizon: int, noise: Noise, batch:
     if mixing == 1.0 or rate * noise.tail * scale > 1.0 + 1e-9:
         return math.inf
     moment = 1.0 + n_arms / ((1.0 - mixing) * batch) + noise.variance * scale**2
-    return batch * math.log(n_experts) / rate + mixing * horizon + rate * horizon * moment + batch + 1.0
+    return (
+        batch * math.log(n_experts) / rate
+        + mixing * horizon
+        + rate * horizon * moment
+        + batch
+        + 1.0
+    )
 
 
-def tune(n_arms: int, n_experts: int, horizon: int, noise: Noise, batch: int | None = None) -> Tuning:
+def tune(
+    n_arms: int, n_experts: int, horizon: int, noise: Noise, batch: int | None = None
+) -> Tuning:
     """The tau, eta and gamma <= 1/2 of least ``regret_bound``.
 
-    For given tau and eta the best gamma is (2 eta v)^(1/3) with v the variance at gamma = 1, or the least one that keeps losses above
-    -1 / eta; the other two are searched for among powers of a number close to 1.
+    For given tau and eta the best gamma is (2 eta v)^(1/3) with v the variance at gamma = 1, or the
+    least one that keeps losses above -1 / eta; the other two are searched for among powers of a
+    number close to 1.
 
     >>> tune(10, 100, 10**6, Noise(0.0, 1.0, 1.0)).batch
     1
     """
-    lengths = np.unique(np.geomspace(1, horizon, _GRID).astype(np.int64)) if batch is None else np.array([batch])
+    lengths = (
+        np.unique(np.geomspace(1, horizon, _GRID).astype(np.int64))
+        if batch is None
+        else np.array([batch])
+    )
     rates = np.geomspace(1e-9, 1.0, _GRID)
     tau, eta = lengths[:, None].astype(float), rates[None, :]
     scale = noise.scale / tau
@@ -101,7 +124,9 @@ def tune(n_arms: int, n_experts: int, horizon: int, noise: Noise, batch: int | N
     spread = np.divide(scale, gamma, out=np.zeros_like(gamma), where=gamma > 0.0)
     moment = 1.0 + n_arms / ((1.0 - gamma) * tau) + noise.variance * spread**2
     log = math.log(max(n_experts, 2))
-    bound = np.where(possible, tau * log / eta + gamma * horizon + eta * horizon * moment + tau + 1.0, np.inf)
+    bound = np.where(
+        possible, tau * log / eta + gamma * horizon + eta * horizon * moment + tau + 1.0, np.inf
+    )
     i, j = np.unravel_index(np.argmin(bound), bound.shape)
     chosen = int(lengths[i]), float(rates[j]), float(gamma[i, j])
     return Tuning(*chosen, regret_bound(n_arms, n_experts, horizon, noise, *chosen))
@@ -114,11 +139,23 @@ def theorem_6(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: fl
     """
     n, k, t = float(max(n_experts, 2)), float(n_arms), float(horizon)
     nt, few = math.log(n * t), math.log(n)
-    rate = (n * log) ** (1 / 6) * (nt * few) ** (1 / 3) / (t ** (1 / 3) * k**0.5 * epsilon ** (1 / 3))
-    batch = math.ceil((n * log) ** (1 / 3) * nt ** (2 / 3) * t ** (1 / 3) / (epsilon ** (2 / 3) * few ** (1 / 3)))
+    rate = (
+        (n * log) ** (1 / 6) * (nt * few) ** (1 / 3) / (t ** (1 / 3) * k**0.5 * epsilon ** (1 / 3))
+    )
+    batch = math.ceil(
+        (n * log) ** (1 / 3) * nt ** (2 / 3) * t ** (1 / 3) / (epsilon ** (2 / 3) * few ** (1 / 3))
+    )
     first = (rate * n * log) ** (1 / 3) * (k * nt) ** (2 / 3) / (epsilon * batch) ** (2 / 3)
     second = 12.0 * rate * k * math.sqrt(n * log) * nt / (epsilon * batch)
-    bound = 100.0 * n ** (1 / 6) * k**0.5 * t ** (2 / 3) * log ** (1 / 6) * (nt * few) ** (1 / 3) / epsilon ** (1 / 3)
+    bound = (
+        100.0
+        * n ** (1 / 6)
+        * k**0.5
+        * t ** (2 / 3)
+        * log ** (1 / 6)
+        * (nt * few) ** (1 / 3)
+        / epsilon ** (1 / 3)
+    )
     return Tuning(batch, rate, max(first, second), bound + math.sqrt(n * log) * nt * few / epsilon)
 
 

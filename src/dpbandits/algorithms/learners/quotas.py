@@ -1,7 +1,9 @@
-"""Rounds laid out beforehand: in every phase each arm has a quota, they are played in turn, and what they brought is released together.
+"""Rounds laid out beforehand: in every phase each arm has a quota, they are played in turn, and
+what they brought is released together.
 
-The public side has ``goal``, ``played`` (K,) and a ``clock`` that begins with the phase and the rounds left in it; the raw side ``total``
-(K,).  How long a phase is thus never depends on its rewards.
+The public side has ``goal``, ``played`` (K,) and a ``clock`` that begins with the phase and the
+rounds left in it; the raw side ``total`` (K,).  How long a phase is thus never depends on its
+rewards.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ridge regression on public features, kept under rank-one updates: what linear bandits share.
 
-``precision`` is V = lambda I + sum of x x^T, ``inverse`` its inverse, ``factor`` a lower triangle F with V = F F^T.  Nothing here
-allocates, and ``work`` arrays hold nothing between calls.
+``precision`` is V = lambda I + sum of x x^T, ``inverse`` its inverse, ``factor`` a lower triangle F
+with V = F F^T.  Nothing here allocates, and ``work`` arrays hold nothing between calls.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ def dot(x, y):
 
 @inlined
 def combine(rows, weights, out):
-    """``out`` = the sum of the rows times their weights; the part of ``out`` beyond their length stays.
+    """``out`` = the sum of the rows times their weights; the part of ``out`` beyond their length
+    stays.
 
-    The inner loops run along the rows, on neighbours, and over eight of them at a time, so that they seldom touch ``out``.
+    The inner loops run along the rows, on neighbours, and over eight of them at a time, so that
+    they seldom touch ``out``.
     """
     n, length = rows.shape
     rest = n % 8
@@ -40,8 +42,12 @@ def combine(rows, weights, out):
         w0, w1, w2, w3 = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
         w4, w5, w6, w7 = weights[j + 4], weights[j + 5], weights[j + 6], weights[j + 7]
         for i in range(length):
-            out[i] += ((rows[j, i] * w0 + rows[j + 1, i] * w1) + (rows[j + 2, i] * w2 + rows[j + 3, i] * w3)) + (
-                (rows[j + 4, i] * w4 + rows[j + 5, i] * w5) + (rows[j + 6, i] * w6 + rows[j + 7, i] * w7)
+            out[i] += (
+                (rows[j, i] * w0 + rows[j + 1, i] * w1)
+                + (rows[j + 2, i] * w2 + rows[j + 3, i] * w3)
+            ) + (
+                (rows[j + 4, i] * w4 + rows[j + 5, i] * w5)
+                + (rows[j + 6, i] * w6 + rows[j + 7, i] * w7)
             )
 
 
@@ -76,7 +82,9 @@ def add_observation(precision, inverse, x, n, work):
 
 @kernel
 def smallest_eigenvalue(matrix, floor, factor):
-    """A lower bound on the smallest eigenvalue of a symmetric matrix, tight to one part in 1e6; ``floor`` is a known one."""
+    """A lower bound on the smallest eigenvalue of a symmetric matrix, tight to one part in 1e6;
+    ``floor`` is a known one.
+    """
     high = matrix[0, 0]
     for i in range(1, matrix.shape[0]):
         high = min(high, matrix[i, i])
@@ -107,10 +115,11 @@ def update_factor(factor, x, n):
 
 @kernel
 def stretch(matrix, eigenvalue):
-    """A bound on |x|_{V^-1} / |x| that holds for the inverse as it is held, now and after any number of added observations.
+    """A bound on |x|_{V^-1} / |x| that holds for the inverse as it is held, now and after any
+    number of added observations.
 
-    Adding observations shortens |x|_{V^-1}.  Of the rounding errors, those of inverting V grow with its condition number; the rest stays
-    below one part in 1e6.
+    Adding observations shortens |x|_{V^-1}.  Of the rounding errors, those of inverting V grow with
+    its condition number; the rest stays below one part in 1e6.
     """
     trace, d = 0.0, matrix.shape[0]
     for i in range(d):
@@ -151,7 +160,9 @@ def _index(x, mean, inverse, radius, spread, work):
 
 @inlined
 def _most_optimistic_of_few(view, estimate, inverse, radius, spread):
-    """``most_optimistic`` in few dimensions, where every index costs less than to find out which ones matter."""
+    """``most_optimistic`` in few dimensions, where every index costs less than to find out which
+    ones matter.
+    """
     n_arms, d = view.shape
     arm, best = 0, -np.inf
     for a in range(n_arms):
@@ -173,11 +184,13 @@ def _most_optimistic_of_few(view, estimate, inverse, radius, spread):
 
 @inlined
 def most_optimistic(view, estimate, inverse, longest, radius, spread, work):
-    """arg max over arms of <x, estimate> + radius |x|_{V^-1} + spread |V^-1 x|; the first of equals.
+    """arg max over arms of <x, estimate> + radius |x|_{V^-1} + spread |V^-1 x|; the first of
+    equals.
 
-    ``radius`` multiplies the uncertainty of sampled rewards, ``spread`` that of noise of equal size in all directions.  An arm needs no
-    quadratic form if |x|_{V^-1} <= longest |x| keeps its index below the best one, see ``stretch``; most do not.  ``work`` has three
-    rows, with room for every arm and every feature.
+    ``radius`` multiplies the uncertainty of sampled rewards, ``spread`` that of noise of equal size
+    in all directions.  An arm needs no quadratic form if |x|_{V^-1} <= longest |x| keeps its index
+    below the best one, see ``stretch``; most do not.  ``work`` has three rows, with room for every
+    arm and every feature.
     """
     if view.shape[1] < _WIDE:
         return _most_optimistic_of_few(view, estimate, inverse, radius, spread)

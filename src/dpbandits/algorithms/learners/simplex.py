@@ -1,4 +1,4 @@
-"""Distributions over arms from cumulative losses, safe for losses of any size, and draws from them."""
+"""Distributions over arms from cumulative losses of any size, and draws from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ _STEPS = 100  # Newton needs fewer than ten; the bound only ends a search that r
 
 @kernel
 def recentre(losses):
-    """Subtract the smallest loss from all: no distribution here depends on it, and numbers stay small."""
+    """Subtract the smallest loss from all: no distribution here depends on it, and numbers stay
+    small.
+    """
     smallest = np.inf
     for a in range(losses.size):
         smallest = min(smallest, losses[a])
@@ -21,7 +23,8 @@ def recentre(losses):
 
 @kernel
 def exponential_weights(losses, rate, probability):
-    """Write p_a proportional to exp(-rate losses_a); the losses are recentred, so that no weight exceeds one.
+    """Write p_a proportional to exp(-rate losses_a); the losses are recentred, so that no weight
+    exceeds one.
 
     >>> p = np.zeros(2)
     >>> exponential_weights(np.array([0.0, np.log(3.0)]), 1.0, p)
@@ -38,11 +41,13 @@ def exponential_weights(losses, rate, probability):
 
 @kernel
 def half_tsallis(losses, rate, start, probability):
-    """Write the minimiser of <rate losses, x> - 2 sum sqrt(x) over the simplex; the losses are recentred.
+    """Write the minimiser of <rate losses, x> - 2 sum sqrt(x) over the simplex; the losses are
+    recentred.
 
-    It is x_a = (rate losses_a + nu)^-2 with the one nu in [1, sqrt(K)] that makes the sum S(nu) = 1: at 1 the best arm alone has all
-    the mass, at sqrt(K) no arm has more than 1/K.  S^(-1/2) is concave and increasing in nu, and close to a line, so Newton's method
-    for S^(-1/2) = 1 is below the root after one step and rises to it from then on.  ``start`` is a guess of nu; returns nu.
+    It is x_a = (rate losses_a + nu)^-2 with the one nu in [1, sqrt(K)] that makes the sum S(nu) =
+    1: at 1 the best arm alone has all the mass, at sqrt(K) no arm has more than 1/K.  S^(-1/2) is
+    concave and increasing in nu, and close to a line, so Newton's method for S^(-1/2) = 1 is below
+    the root after one step and rises to it from then on.  ``start`` is a guess of nu; returns nu.
 
     >>> x = np.zeros(4)
     >>> half_tsallis(np.zeros(4), 1.0, 0.0, x), x.tolist()

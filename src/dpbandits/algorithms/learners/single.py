@@ -1,7 +1,7 @@
 """Rewards that cross the wall one by one, each as soon as it is there.
 
-The raw side holds it as ``total`` (1,); the public ``clock`` begins with the rounds, the arm of the last one, and whether its reward is
-to be released, which ``publish`` has to take back.
+The raw side holds it as ``total`` (1,); the public ``clock`` begins with the rounds, the arm of the
+last one, and whether its reward is to be released, which ``publish`` has to take back.
 """
 
 from __future__ import annotations

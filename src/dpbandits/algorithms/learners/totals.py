@@ -13,7 +13,9 @@ def collect(params, raw, public, arm, x, reward, n):
 
 @kernel
 def sensitivity(params, public, norm):
-    """The sensitivity of sums each of which a record enters once, or not at all, and only one of them."""
+    """The sensitivity of sums each of which a record enters once, or not at all, and only one of
+    them.
+    """
     return params.width
 
 

@@ -1,4 +1,6 @@
-"""Learners from the losses of single batches that stand any finite loss, negative ones too; see ``Learner``."""
+"""Learners from the losses of single batches that stand any finite loss, negative ones too; see
+``Learner``.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,17 @@ from .batches import ARM, BATCHES, Learner
 from .simplex import draw, exponential_weights, half_tsallis, recentre
 
 _ROUNDING = 1.0 + 1e-9
-_THRESHOLD = 1.0 - 2.0 ** (-1.0 / 3.0)  # Theta_2 of HTINF: a loss above it, in units of sqrt(x) / eta, is skipped
+# Theta_2 of HTINF: a loss above it, in units of sqrt(x) / eta, is skipped
+_THRESHOLD = 1.0 - 2.0 ** (-1.0 / 3.0)
 
 
 @kernel
 def _planned(params, public):
     """For how many batches to tune: those of the horizon, or the next power of two.
 
-    With an unknown horizon the tuning doubles its horizon and the estimates stay.  The bound's penalty is then that of the last,
-    smallest rate alone, so that regret is at most what starting anew at every power of two is proved to have.
+    With an unknown horizon the tuning doubles its horizon and the estimates stay.  The bound's
+    penalty is then that of the last, smallest rate alone, so that regret is at most what starting
+    anew at every power of two is proved to have.
     """
     if params.batches > 0:
         return float(params.batches)
@@ -29,16 +33,17 @@ def _planned(params, public):
     return size
 
 
-# EXP3 ---------------------------------------------------------------------------------------------------------------------
+# EXP3 ----------------------------------------------------------------------------------------
 
 
 @kernel
 def exp3_tuning(params, public):
     """eta and gamma for T batches and noise of scale s on a loss.
 
-    With gamma = 2 eta s K ln(KT), no estimate is below -1 / eta unless one of T draws exceeds 2 s ln(KT), and regret is at most
-    ln K / eta + 2 eta K T E[loss^2] + gamma T with E[loss^2] <= 1 + 2 s^2; the eta below balances the three.  The published one puts
-    max |loss|^2 in the place of E[loss^2], which costs a logarithm (Corollary 1, with the proof's s and the number of batches in
+    With gamma = 2 eta s K ln(KT), no estimate is below -1 / eta unless one of T draws exceeds 2 s
+    ln(KT), and regret is at most ln K / eta + 2 eta K T E[loss^2] + gamma T with E[loss^2] <= 1 + 2
+    s^2; the eta below balances the three.  The published one puts max |loss|^2 in the place of
+    E[loss^2], which costs a logarithm (Corollary 1, with the proof's s and the number of batches in
     place of epsilon T, whose logarithm squared would vanish at epsilon K T = 1).
     """
     k, t, s = float(params.n_arms), _planned(params, public), params.noise
@@ -72,14 +77,16 @@ def learn_exp3(params, public, arm, loss):
 
 @kernel
 def learn_exp3_ix(params, public, arm, loss):
-    """Exponential weights with eta = sqrt(ln K / (K t)), on losses divided by p + eta / 2 (Neu 2015)."""
+    """Exponential weights with eta = sqrt(ln K / (K t)), on losses divided by p + eta / 2 (Neu
+    2015).
+    """
     k, t = float(params.n_arms), float(public.clock[BATCHES])
     public.losses[arm] += loss / (public.probability[arm] + 0.5 * np.sqrt(np.log(k) / (k * t)))
     recentre(public.losses)
     exponential_weights(public.losses, np.sqrt(np.log(k) / (k * (t + 1.0))), public.probability)
 
 
-# Follow the regularised leader with Tsallis entropy -----------------------------------------------------------------------
+# Follow the regularised leader with Tsallis entropy ------------------------------------------
 
 
 @kernel
@@ -92,7 +99,9 @@ def _follow_tsallis(params, public):
 
 @kernel
 def learn_htinf(params, public, arm, loss):
-    """The importance-weighted loss, or nothing where |loss| > Theta sqrt(x) / eta (Huang, Dai & Huang 2022, Algorithm 1)."""
+    """The importance-weighted loss, or nothing where |loss| > Theta sqrt(x) / eta (Huang, Dai &
+    Huang 2022, Algorithm 1).
+    """
     x = public.probability[arm]
     if abs(loss) <= _THRESHOLD * params.sigma * np.sqrt(public.clock[BATCHES] * x):
         public.losses[arm] += loss / x
@@ -105,22 +114,26 @@ def learn_tsallis_inf(params, public, arm, loss):
     _follow_tsallis(params, public)
 
 
-# Follow the perturbed leader ----------------------------------------------------------------------------------------------
+# Follow the perturbed leader -----------------------------------------------------------------
 
 
 @kernel
 def ftpl_tuning(params, public):
     """eta and M for T batches and noise of scale s on a loss.
 
-    While eta M max |loss| <= 1, regret is at most 6 ln K / eta + 4 eta K T E[loss^2] + K T / (e M).  With probability 1 - 1 / T no
-    loss exceeds L = 1 + 2 s ln(KT); M = 1 / (eta L) and the eta below balance the three.  The published tuning has M = sqrt(KT) and
-    max |loss|^2 in the place of E[loss^2] (Corollary 3 and Lemma 13, with M rounded up).
+    While eta M max |loss| <= 1, regret is at most 6 ln K / eta + 4 eta K T E[loss^2] + K T / (e M).
+    With probability 1 - 1 / T no loss exceeds L = 1 + 2 s ln(KT); M = 1 / (eta L) and the eta below
+    balance the three.  The published tuning has M = sqrt(KT) and max |loss|^2 in the place of
+    E[loss^2] (Corollary 3 and Lemma 13, with M rounded up).
     """
     k, t, s = float(params.n_arms), _planned(params, public), params.noise
     log = np.log(k * t)
     if params.published:
         rounded = np.ceil(np.sqrt(k * t))
-        rate = min(np.sqrt(np.log(k) / (k * t * (1.0 + 10.0 * s * s * log * log))), 1.0 / (rounded * (1.0 + 4.0 * s * np.log(t))))
+        rate = min(
+            np.sqrt(np.log(k) / (k * t * (1.0 + 10.0 * s * s * log * log))),
+            1.0 / (rounded * (1.0 + 4.0 * s * np.log(t))),
+        )
     else:
         most = 1.0 + 2.0 * s * log
         rate = np.sqrt(6.0 * np.log(k) / (k * t * (4.0 + 8.0 * s * s + most / np.e)))
@@ -135,7 +148,8 @@ def ftpl_tuning(params, public):
 def prepare_leader(params, public, view, rng):
     """The arg min of loss + Laplace noise of scale 1 / eta, and geometric resampling of it.
 
-    That is how many fresh perturbations it takes until the same arm leads again, at most M; a try ends at the first arm that beats it.
+    That is how many fresh perturbations it takes until the same arm leads again, at most M; a try
+    ends at the first arm that beats it.
     """
     rate, tries = ftpl_tuning(params, public)
     best, arm = np.inf, 0
@@ -163,7 +177,9 @@ def choose_leader(params, public, view, rng):
 
 @kernel
 def learn_ftpl(params, public, arm, loss):
-    """The loss times the number of tries, which is one over the arm's probability p on average, up to a factor 1 - (1 - p)^M."""
+    """The loss times the number of tries, which is one over the arm's probability p on average, up
+    to a factor 1 - (1 - p)^M.
+    """
     public.losses[arm] += loss * public.memory[0]
     recentre(public.losses)
 
@@ -174,10 +190,17 @@ def learn_ftpl(params, public, arm, loss):
 def _exp3_bound(params, moment, tuning, batches):
     """See ``exp3_tuning``."""
     rate, mixing = tuning
-    least = 2.0 * rate * params.noise * params.n_arms * math.log(params.n_arms * max(params.batches, 1))
+    least = (
+        2.0 * rate * params.noise * params.n_arms * math.log(params.n_arms * max(params.batches, 1))
+    )
     if mixing > 0.5 or least > mixing * _ROUNDING:
         return math.inf
-    return math.log(params.n_arms) / rate + 2.0 * rate * params.n_arms * batches * moment + mixing * batches + 1.0
+    return (
+        math.log(params.n_arms) / rate
+        + 2.0 * rate * params.n_arms * batches * moment
+        + mixing * batches
+        + 1.0
+    )
 
 
 def _htinf_bound(params, moment, tuning, batches):
@@ -193,11 +216,18 @@ def _ftpl_bound(params, moment, tuning, batches):
     k = params.n_arms
     if rate * tries * (1.0 + 2.0 * params.noise * math.log(k * max(params.batches, 1))) > _ROUNDING:
         return math.inf
-    return 6.0 * math.log(k) / rate + 4.0 * rate * k * batches * moment + k * batches / (math.e * tries) + 1.0
+    return (
+        6.0 * math.log(k) / rate
+        + 4.0 * rate * k * batches * moment
+        + k * batches / (math.e * tries)
+        + 1.0
+    )
 
 
 EXP3_LEARNER = Learner(choose_drawn, learn_exp3, bound=_exp3_bound, tuning=exp3_tuning)
 EXP3_IX_LEARNER = Learner(choose_drawn, learn_exp3_ix)
 HTINF_LEARNER = Learner(choose_drawn, learn_htinf, bound=_htinf_bound)
 TSALLIS_INF_LEARNER = Learner(choose_drawn, learn_tsallis_inf)
-FTPL_LEARNER = Learner(choose_leader, learn_ftpl, prepare_leader, bound=_ftpl_bound, tuning=ftpl_tuning)
+FTPL_LEARNER = Learner(
+    choose_leader, learn_ftpl, prepare_leader, bound=_ftpl_bound, tuning=ftpl_tuning
+)

@@ -1,7 +1,8 @@
 """Exponential weights on experts, from noisy losses: the compiled part of the EXP4 family.
 
-The public side keeps what every expert is estimated to have lost, and P, which stands while a batch runs.  What is summed behind the wall
-is one number per expert, one per arm (of advice that stands for the batch), or the single reward of a round: a section for each.
+The public side keeps what every expert is estimated to have lost, and P, which stands while a batch
+runs.  What is summed behind the wall is one number per expert, one per arm (of advice that stands
+for the batch), or the single reward of a round: a section for each.
 """
 
 from __future__ import annotations
@@ -86,12 +87,15 @@ def due(params, public):
 
 @kernel
 def note_reach(params, public, arm, x, n):
-    """Count the round, and see how far a record of it moves the statistic; a round that is taken back leaves a bound behind."""
+    """Count the round, and see how far a record of it moves the statistic; a round that is taken
+    back leaves a bound behind.
+    """
     public.clock[DONE] += n
     probability = mixed(public.probability, params.mixing, params.n_arms, x)
     squared = 0.0
     for j in range(x.size):
-        # No smaller, so that its square and its product with the width are no less than they should be, let alone zero.
+        # No smaller, so that its square and its product with the width are no less than they should
+        # be, let alone zero.
         weight = max(x[j] / probability, _LIGHTEST) if x[j] > 0.0 else 0.0
         squared += weight * weight
         public.reach[j] = max(public.reach[j], weight)
@@ -139,7 +143,7 @@ def publish_losses(params, public, release):
     learn(params, public)
 
 
-# One release per expert ---------------------------------------------------------------------------------------------------
+# One release per expert ----------------------------------------------------------------------
 
 
 @kernel
@@ -154,9 +158,13 @@ def nothing_frozen(params):
 
 @kernel
 def summarise_by_reach(params, raw, public, statistic):
-    """Every coordinate in units of the most that a record of the batch can move it, so that it moves by at most 1."""
+    """Every coordinate in units of the most that a record of the batch can move it, so that it
+    moves by at most 1.
+    """
     for j in range(statistic.size):
-        statistic[j] = raw.total[j] / (params.width * public.reach[j]) if public.reach[j] > 0.0 else 0.0
+        statistic[j] = (
+            raw.total[j] / (params.width * public.reach[j]) if public.reach[j] > 0.0 else 0.0
+        )
         raw.total[j] = 0.0
 
 
@@ -175,7 +183,9 @@ def publish_by_reach(params, public, release):
 
 def _per_expert(sensitivity: Kernel, summarise: Kernel, publish: Kernel) -> Kernels:
     init = bind(_init, size=one_per_expert, freeze=nothing_frozen)
-    return Kernels(init, choose_mixed, note_reach, collect_weighed, due, sensitivity, summarise, publish)
+    return Kernels(
+        init, choose_mixed, note_reach, collect_weighed, due, sensitivity, summarise, publish
+    )
 
 
 PER_EXPERT = _per_expert(sensitivity_realised, summarise, publish_losses)
@@ -183,7 +193,7 @@ PER_EXPERT_AT_WORST = _per_expert(sensitivity_worst, summarise, publish_losses)
 PER_EXPERT_BY_REACH = _per_expert(sensitivity_by_reach, summarise_by_reach, publish_by_reach)
 
 
-# One release per arm, of frozen advice ------------------------------------------------------------------------------------
+# One release per arm, of frozen advice -------------------------------------------------------
 
 
 @kernel
@@ -208,7 +218,9 @@ def prepare_frozen(params, public, view, rng):
 
 @kernel
 def choose_frozen(params, public, view, rng):
-    """A draw from Q of the advice that stands; of new advice in rounds that are not recorded, since a batch is over."""
+    """A draw from Q of the advice that stands; of new advice in rounds that are not recorded, since
+    a batch is over.
+    """
     if due(params, public):
         return choose_mixed(params, public, view, rng)
     arm = draw(public.mixture, rng.random())
@@ -248,7 +260,7 @@ PER_ARM = Kernels(
 )
 
 
-# One release per round ----------------------------------------------------------------------------------------------------
+# One release per round -----------------------------------------------------------------------
 
 
 @kernel

@@ -1,25 +1,32 @@
 """Continual sums: running sums that cross the wall again and again, at the price of one release.
 
-An increment x_t, a vector of n numbers, arrives with each release, and one record moves exactly one increment by at most D.  The
-matrix A that sums (lower triangular, all ones) is split into A = B C.  What is private is the sequence of rows y_t = C_t x + z_t
-with independent noise z_t of scale ``multiplier * D * |C|``, where |C| is the longest column of C in the channel's norm; what is
-published, B y = (sum so far) + B z, follows from y alone.  Noise of different releases is correlated, and that is the whole gain.
+An increment x_t, a vector of n numbers, arrives with each release, and one record moves exactly one
+increment by at most D.  The matrix A that sums (lower triangular, all ones) is split into A = B C.
+What is private is the sequence of rows y_t = C_t x + z_t with independent noise z_t of scale
+``multiplier * D * |C|``, where |C| is the longest column of C in the channel's norm; what is
+published, B y = (sum so far) + B z, follows from y alone.  Noise of different releases is
+correlated, and that is the whole gain.
 
-**What a record costs, over all releases together: one release of the channel with that multiplier.**  Fix everybody else, and let
-the record be in increment s.  Whatever was released before row t, the two worlds have equal increments elsewhere, those after s
-too if they depend on releases, so that row t moves by a vector of length C_ts D at most: a bound that depends on the position
-alone.  C has no entries above its diagonal (a row uses nothing that comes later), so that the rows are an adaptive composition of
-channels with fixed parameters:
+**What a record costs, over all releases together: one release of the channel with that
+multiplier.**  Fix everybody else, and let the record be in increment s.  Whatever was released
+before row t, the two worlds have equal increments elsewhere, those after s too if they depend on
+releases, so that row t moves by a vector of length C_ts D at most: a bound that depends on the
+position alone.  C has no entries above its diagonal (a row uses nothing that comes later), so that
+the rows are an adaptive composition of channels with fixed parameters:
 
-* Gaussian: row t is (C_ts / m|C|)-GDP and (C_ts^2 / 2 m^2 |C|^2)-zCDP.  Squares add up under adaptive composition, and their sum
-  over t is at most |C|^2 with |C| in L2: (1/m)-GDP, (1 / 2m^2)-zCDP, and (alpha, alpha / 2m^2)-RDP (Denisov, McMahan, Rush, Smith
-  & Thakurta 2022, Theorem 2.1, for continuous noise).
-* Discrete Gaussian noise on integers obeys the same zCDP and RDP bound row by row, hence the same totals.
-* Laplace: row t is (C_ts / m|C|)-DP.  These add up to at most 1/m with |C| in L1: the rows are as private as one release.
+* Gaussian: row t is (C_ts / m|C|)-GDP and (C_ts^2 / 2 m^2 |C|^2)-zCDP.  Squares add up under
+  adaptive composition, and their sum over t is at most |C|^2 with |C| in L2: (1/m)-GDP, (1 /
+  2m^2)-zCDP, and (alpha, alpha / 2m^2)-RDP (Denisov, McMahan, Rush, Smith & Thakurta 2022, Theorem
+  2.1, for continuous noise).
+* Discrete Gaussian noise on integers obeys the same zCDP and RDP bound row by row, hence the same
+  totals.
+* Laplace: row t is (C_ts / m|C|)-DP.  These add up to at most 1/m with |C| in L1: the rows are as
+  private as one release.
 
-The adversary may choose increments after seeing releases, which is what bandits do.  The argument needs the same D in every row:
-where the scale changes over time, rows after s count with the scale that they were drawn with, and the cost of the record is
-sum_t (C_ts D_s / scale_t)^2 / 2, which no single release bounds.
+The adversary may choose increments after seeing releases, which is what bandits do.  The argument
+needs the same D in every row: where the scale changes over time, rows after s count with the scale
+that they were drawn with, and the cost of the record is sum_t (C_ts D_s / scale_t)^2 / 2, which no
+single release bounds.
 
 | mechanism | noise | variance at T = 20,000, rho = 1 | memory |
 |---|---|---|---|

@@ -1,12 +1,16 @@
-"""The parameters of the buffered mechanism: four exponentials that stand in for the square root of the summing matrix.
+"""The parameters of the buffered mechanism: four exponentials that stand in for the square root of
+the summing matrix.
 
-Buffered linear Toeplitz mechanisms are due to Dvijotham, McMahan, Pillutla, Steinke & Thakurta (2024).  The encoder C is lower
-triangular and Toeplitz, with first column 1, w, w theta, w theta^2, ... summed over the buffers.  In terms of gaps d = 1 - theta,
-which keep their digits where theta is close to one, its generating function at x = 1 / (1 - s) is 1 + sum_j w_j / (d_j - s).  The
-zeros s_i of that function interlace with the gaps, and the decoder B = A C^-1 has the first column b_k = sum_i beta_i (1 - s_i)^k,
-where one more zero, s = 0, comes from summing.  All beta are positive and add up to one.
+Buffered linear Toeplitz mechanisms are due to Dvijotham, McMahan, Pillutla, Steinke & Thakurta
+(2024).  The encoder C is lower triangular and Toeplitz, with first column 1, w, w theta, w theta^2,
+... summed over the buffers.  In terms of gaps d = 1 - theta, which keep their digits where theta is
+close to one, its generating function at x = 1 / (1 - s) is 1 + sum_j w_j / (d_j - s).  The zeros
+s_i of that function interlace with the gaps, and the decoder B = A C^-1 has the first column b_k =
+sum_i beta_i (1 - s_i)^k, where one more zero, s = 0, comes from summing.  All beta are positive and
+add up to one.
 
-Both norms are geometric sums in closed form, so that everything here costs the same for any horizon.
+Both norms are geometric sums in closed form, so that everything here costs the same for any
+horizon.
 """
 
 from __future__ import annotations
@@ -19,8 +23,9 @@ import numpy as np
 
 BUFFERS = 4
 
-# Logarithms of (gaps, weights) for 2^4, 2^6, ..., 2^32 releases, found by ``fit``.  Three digits are enough: at the optimum a small
-# error costs its square, and both factors and their norms are computed from what stands here, so that privacy rests on no digit.
+# Logarithms of (gaps, weights) for 2^4, 2^6, ..., 2^32 releases, found by ``fit``.  Three digits
+# are enough: at the optimum a small error costs its square, and both factors and their norms are
+# computed from what stands here, so that privacy rests on no digit.
 TABLE = np.array(
     [
         [-3.865, -1.689, -0.720, -0.183, -1.704, -1.829, -2.168, -3.146],  # 2^4
@@ -68,14 +73,17 @@ def solve(gaps: np.ndarray, weights: np.ndarray) -> Exponentials:
     zeros = 0.5 * (low + high)
     slope = np.sum(weights / (gaps - zeros[:, None]) ** 2, axis=1)
     first = 1.0 / (1.0 + np.sum(weights / gaps))
-    return Exponentials(gaps, weights, np.append(0.0, zeros), np.append(first, 1.0 / (slope * zeros)))
+    return Exponentials(
+        gaps, weights, np.append(0.0, zeros), np.append(first, 1.0 / (slope * zeros))
+    )
 
 
 @functools.lru_cache(maxsize=64)
 def planned(horizon: int) -> Exponentials:
     """The factorisation for a number of releases.
 
-    Parameters between two rows of the table are interpolated on both logarithms, which costs less than 0.02 % of the variance.
+    Parameters between two rows of the table are interpolated on both logarithms, which costs less
+    than 0.02 % of the variance.
     """
     place = np.clip((math.log2(horizon) - _FIRST) / _STEP, 0.0, len(TABLE) - 1.0)
     row = min(int(place), len(TABLE) - 2)
@@ -84,7 +92,9 @@ def planned(horizon: int) -> Exponentials:
 
 
 def squares(gaps: np.ndarray, weights: np.ndarray, terms: np.ndarray) -> np.ndarray:
-    """The sum over k < terms of (sum_j weights_j (1 - gaps_j)^k)^2, for each of the ``terms``; shape of ``terms``."""
+    """The sum over k < terms of (sum_j weights_j (1 - gaps_j)^k)^2, for each of the ``terms``;
+    shape of ``terms``.
+    """
     gap = gaps[:, None] + gaps - gaps[:, None] * gaps  # one minus the products of two decays
     terms = np.asarray(terms, np.float64)[..., None, None]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -105,10 +115,11 @@ def row_squares(both: Exponentials, releases: np.ndarray) -> np.ndarray:
 
 
 def fit(horizon: int, start: np.ndarray) -> tuple[np.ndarray, float]:
-    """How ``TABLE`` was found: the logarithms of (gaps, weights) with the least maximal variance, and that variance.
+    """How ``TABLE`` was found: the logarithms of (gaps, weights) with the least maximal variance,
+    and that variance.
 
-    The variance of the last release is the largest, and smooth in eight numbers; a quasi-Newton search from the optimum of half the
-    horizon finds its optimum in some seconds.
+    The variance of the last release is the largest, and smooth in eight numbers; a quasi-Newton
+    search from the optimum of half the horizon finds its optimum in some seconds.
 
     Args:
         horizon: the number of releases.
@@ -122,6 +133,10 @@ def fit(horizon: int, start: np.ndarray) -> tuple[np.ndarray, float]:
         return math.log(column_square(both, horizon) * float(row_squares(both, np.array(horizon))))
 
     found = optimize.minimize(
-        log_variance, start, method="L-BFGS-B", jac="3-point", options={"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-9}
+        log_variance,
+        start,
+        method="L-BFGS-B",
+        jac="3-point",
+        options={"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-9},
     )
     return found.x, math.exp(found.fun)

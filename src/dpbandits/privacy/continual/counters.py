@@ -1,4 +1,6 @@
-"""What a mechanism is: a factorisation A = B C of the matrix that sums, with its norms and exact variances."""
+"""What a mechanism is: a factorisation A = B C of the matrix that sums, with its norms and exact
+variances.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ class Counter(ABC):
     _kind: ClassVar[int]
 
     def column_norm(self, norm: int = 2) -> float:
-        """The length of the longest column of C: by how much all rows together multiply the sensitivity.
+        """The length of the longest column of C: by how much all rows together multiply the
+            sensitivity.
 
         Args:
             norm: 2 for Gaussian noise, 1 for Laplace noise.
@@ -40,26 +43,33 @@ class Counter(ABC):
             raise ArgumentError(f"norm must be 1 (Laplace) or 2 (Gaussian), got {norm!r}", "norm")
         if norm == 1 and not self.pure:
             raise ArgumentError(
-                f"norm must be 2 (Gaussian) for {type(self).__name__}, got 1: a record moves all its later rows, whose sizes add up "
-                "to about the square root of the horizon under Laplace noise; use BinaryTree, HonakerTree or HybridTree",
+                f"norm must be 2 (Gaussian) for {type(self).__name__}, got 1: a record moves all"
+                " its later rows, whose sizes add up to about the square root of the horizon under"
+                " Laplace noise; use BinaryTree, HonakerTree or HybridTree",
                 "norm",
             )
         return self._column(norm)
 
     def exact_column_norm(self, norm: int = 2) -> float:
-        """What privacy needs ``column_norm`` to be; the cost of a record rests on the quotient of the two."""
+        """What privacy needs ``column_norm`` to be; the cost of a record rests on the quotient of
+        the two.
+        """
         return self.column_norm(norm)
 
     def widening(self, n: int, norm: int = 2) -> float:
-        """The largest coefficient that a noise variable of scale ``column_norm`` has in releases 1..n."""
+        """The largest coefficient that a noise variable of scale ``column_norm`` has in releases
+        1..n.
+        """
         return 1.0
 
     def variance(self, t: Any, norm: int = 2) -> Any:
-        """The variance of each coordinate of release number ``t``, in units of (multiplier * sensitivity)^2.
+        """The variance of each coordinate of release number ``t``, in units of (multiplier *
+        sensitivity)^2.
 
         Args:
             t: an integer or an array of them, from 1 to the horizon.
-            norm: 2 for Gaussian noise, 1 for Laplace noise, whose variance is twice its squared scale.
+            norm: 2 for Gaussian noise, 1 for Laplace noise, whose variance is twice its squared
+                scale.
 
         Returns:
             A float, or an array of the shape of ``t``.
@@ -77,7 +87,8 @@ class Counter(ABC):
         return float(np.max(self.variance(self._peaks(self._length(n)), norm)))
 
     def encoder(self, n: int | None = None, norm: int = 2) -> np.ndarray:
-        """The factor C of the first n releases, shape (rows, n); at most 8192 releases are written out.
+        """The factor C of the first n releases, shape (rows, n); at most 8192 releases are written
+        out.
 
         >>> from dpbandits.privacy import BinaryTree
         >>> BinaryTree(3).encoder().astype(int).tolist()
@@ -86,7 +97,8 @@ class Counter(ABC):
         return self._encoder(self._dense(n), norm)
 
     def decoder(self, n: int | None = None, norm: int = 2) -> np.ndarray:
-        """The factor B of the first n releases, shape (n, rows); at most 8192 releases are written out.
+        """The factor B of the first n releases, shape (n, rows); at most 8192 releases are written
+        out.
 
         >>> from dpbandits.privacy import BinaryTree
         >>> BinaryTree(3).decoder().astype(int).tolist()
@@ -113,7 +125,10 @@ class Counter(ABC):
 
     def _length(self, n: int | None) -> int:
         if n is None and self.horizon is None:
-            raise ArgumentError(f"n must be given for {type(self).__name__}, which plans for no number of releases", "n")
+            raise ArgumentError(
+                f"n must be given for {type(self).__name__}, which plans for no number of releases",
+                "n",
+            )
         return integer("n", self.horizon if n is None else n, 1, self.horizon or LONGEST)
 
     def _dense(self, n: int | None) -> int:
@@ -143,7 +158,8 @@ class Counter(ABC):
 
 @dataclass(frozen=True)
 class Independent(Counter):
-    """Every increment has noise of its own: C = I, and the variance grows with t, up to the number of releases.
+    """Every increment has noise of its own: C = I, and the variance grows with t, up to the number
+    of releases.
 
     Args:
         horizon: the number of releases planned; None for any number.

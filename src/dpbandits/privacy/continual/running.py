@@ -1,7 +1,8 @@
-"""The compiled side of continual sums: one structure and one step for every mechanism, so that one compiled loop serves all.
+"""The compiled side of continual sums: one structure and one step for every mechanism, so that one
+compiled loop serves all.
 
-The noise of a node or row is drawn once, with the scale of the release that draws it, and kept; what leaves is the exact sum plus
-a public combination of the noise that was kept.
+The noise of a node or row is drawn once, with the scale of the release that draws it, and kept;
+what leaves is the exact sum plus a public combination of the noise that was kept.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ SINGLE, TREE, HONAKER, TOEPLITZ, BUFFERED, HYBRID, INDEPENDENT = range(7)
 
 
 class Running(NamedTuple):
-    """A running sum at the wall; of the same types for every mechanism, and of none (``SINGLE``)."""
+    """A running sum at the wall; of the same types for every mechanism and for ``SINGLE``."""
 
     kind: int
     limit: int  # releases planned; 0 for any number
@@ -29,7 +30,10 @@ class Running(NamedTuple):
 
     def __repr__(self) -> str:
         # Sums end up in logs by way of tracebacks and debuggers.
-        return f"<Running sum of {self.total.size} coordinates after {self.clock[0]} releases, contents not shown>"
+        return (
+            f"<Running sum of {self.total.size} coordinates after {self.clock[0]} releases,"
+            " contents not shown>"
+        )
 
 
 def single() -> Running:
@@ -38,7 +42,9 @@ def single() -> Running:
     >>> single().kind == SINGLE
     True
     """
-    return Running(SINGLE, 0, 1.0, np.zeros(1, np.int64), np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0))
+    return Running(
+        SINGLE, 0, 1.0, np.zeros(1, np.int64), np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0)
+    )
 
 
 @kernel
@@ -73,7 +79,9 @@ def draws_of(running):
 
 @kernel
 def _draw(family, width, noise, rng):
-    """Fill ``noise`` with fresh variables.  One loop per family: a test within it would cost as much as the draw."""
+    """Fill ``noise`` with fresh variables.  One loop per family: a test within it would cost as
+    much as the draw.
+    """
     if family == GAUSSIAN:
         for i in range(noise.size):
             noise[i] = width * rng.standard_normal()
@@ -87,7 +95,9 @@ def _draw(family, width, noise, rng):
 
 @kernel
 def _add_rows(places, row, memory, noise):
-    """Add row ``row`` of ``memory`` for the last binary digit of ``places``, the next for the next, where they are ones."""
+    """Add row ``row`` of ``memory`` for the last binary digit of ``places``, the next for the next,
+    where they are ones.
+    """
     while places:
         if places & 1:
             for i in range(noise.size):
@@ -104,7 +114,9 @@ def _keep(row, memory, noise):
 
 @kernel
 def _tree(t, first, memory, noise):
-    """Keep the node that ends at t in the row of its level, counted from ``first``, and add those that make up 1..t with it."""
+    """Keep the node that ends at t in the row of its level, counted from ``first``, and add those
+    that make up 1..t with it.
+    """
     level = lowest_bit(t)
     _keep(first + level, memory, noise)
     _add_rows(t >> (level + 1), first + level + 1, memory, noise)
@@ -112,7 +124,9 @@ def _tree(t, first, memory, noise):
 
 @kernel
 def _honaker(t, family, width, table, memory, noise, rng):
-    """All nodes that end at t, from the leaf up: each is averaged with what its halves say, weighted by their precision."""
+    """All nodes that end at t, from the leaf up: each is averaged with what its halves say,
+    weighted by their precision.
+    """
     top = lowest_bit(t)
     _keep(top, memory, noise)
     for level in range(1, top + 1):
@@ -134,7 +148,9 @@ def _independent(memory, noise):
 
 @kernel
 def _hybrid(t, memory, noise):
-    """A noisy block at every power of two, which adds to row 0; between them the nodes of a tree, in the rows after it."""
+    """A noisy block at every power of two, which adds to row 0; between them the nodes of a tree,
+    in the rows after it.
+    """
     inside = t - (1 << highest_bit(t))
     if inside:
         _tree(inside, 1, memory, noise)
@@ -180,12 +196,14 @@ def pass_on(running, family, scale, statistic, release, rng):
 
 @kernel
 def disclose(running, family, scale, statistic, release, rng):
-    """Add the statistic to the running sum and write the noisy sum into ``release``; without a running sum, ``perturb``.
+    """Add the statistic to the running sum and write the noisy sum into ``release``; without a
+    running sum, ``perturb``.
 
     Args:
         running: changed in place.
         family: of the channel.
-        scale: noise multiplier times the sensitivity of this statistic; the mechanism's column norm is applied here.
+        scale: noise multiplier times the sensitivity of this statistic; the mechanism's column norm
+            is applied here.
         statistic: (n,) what is added.
         release: (n,) receives the noisy sum; NaN after the planned number of releases.
         rng: a generator.  Simulation only: it can be predicted.

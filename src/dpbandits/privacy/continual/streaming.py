@@ -22,11 +22,13 @@ _ROOT = math.sqrt(2.0)
 
 
 def svec(matrix: Any) -> np.ndarray:
-    """A symmetric (d, d) matrix as d (d + 1) / 2 numbers: the diagonal, then sqrt(2) times what is above it, row by row.
+    """A symmetric (d, d) matrix as d (d + 1) / 2 numbers: the diagonal, then sqrt(2) times what is
+    above it, row by row.
 
-    Lengths are kept: the Euclidean norm of the vector is the Frobenius norm of the matrix, so that sensitivities carry over.
-    Independent normal noise of standard deviation s on the vector is the Gaussian orthogonal ensemble on the matrix, s on the
-    diagonal and s / sqrt(2) off it, whose law no rotation changes.
+    Lengths are kept: the Euclidean norm of the vector is the Frobenius norm of the matrix, so that
+    sensitivities carry over. Independent normal noise of standard deviation s on the vector is the
+    Gaussian orthogonal ensemble on the matrix, s on the diagonal and s / sqrt(2) off it, whose law
+    no rotation changes.
 
     >>> svec([[1.0, 2.0], [2.0, 5.0]]).round(3).tolist()
     [1.0, 5.0, 2.828]
@@ -35,8 +37,14 @@ def svec(matrix: Any) -> np.ndarray:
         ArgumentError: the matrix is not square and symmetric.
     """
     matrix = np.asarray(matrix, np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.array_equal(matrix, matrix.T):
-        raise ArgumentError(f"matrix must be square, symmetric and without NaN, got shape {matrix.shape}", "matrix")
+    if (
+        matrix.ndim != 2
+        or matrix.shape[0] != matrix.shape[1]
+        or not np.array_equal(matrix, matrix.T)
+    ):
+        raise ArgumentError(
+            f"matrix must be square, symmetric and without NaN, got shape {matrix.shape}", "matrix"
+        )
     return np.append(np.diag(matrix), _ROOT * matrix[np.triu_indices(len(matrix), 1)])
 
 
@@ -53,7 +61,9 @@ def smat(vector: Any) -> np.ndarray:
     d = (math.isqrt(8 * vector.size + 1) - 1) // 2
     if vector.ndim != 1 or vector.size == 0 or d * (d + 1) // 2 != vector.size:
         raise ArgumentError(
-            f"vector must have d (d + 1) / 2 coordinates for some d of at least 1, got shape {vector.shape}", "vector"
+            "vector must have d (d + 1) / 2 coordinates for some d of at least 1, got shape"
+            f" {vector.shape}",
+            "vector",
         )
     matrix = np.zeros((d, d))
     matrix[np.triu_indices(d, 1)] = vector[d:] / _ROOT
@@ -63,19 +73,24 @@ def smat(vector: Any) -> np.ndarray:
 class ContinualSum:
     """A running sum, released with noise after every increment, for the budget of one release.
 
-    It can be used from several threads, but neither copied nor used in a forked process: two copies would release the same data twice.
-    It assumes that one person contributes to one increment and moves it by at most ``sensitivity``: in the L1 norm with a ``PureDP``
-    budget (Laplace noise), else in the L2 norm (Gaussian noise), which for matrices is the Frobenius norm.  ``bound`` enforces it.
+    It can be used from several threads, but neither copied nor used in a forked process: two copies
+        would release the same data twice.
+    It assumes that one person contributes to one increment and moves it by at most ``sensitivity``:
+    in the L1 norm with a ``PureDP`` budget (Laplace noise), else in the L2 norm (Gaussian noise),
+    which for matrices is the Frobenius norm.  ``bound`` enforces it.
 
     Args:
-        counter: the mechanism, as ``BufferedToeplitz(horizon)``; ``BinaryTree``, ``HonakerTree``, ``HybridTree`` or ``Independent`` with
-            a ``PureDP`` budget; ``SqrtToeplitz``, ``BinaryTree``, ``HybridTree`` or ``Independent`` with ``noise="secure"``.
+        counter: the mechanism, as ``BufferedToeplitz(horizon)``; ``BinaryTree``, ``HonakerTree``,
+            ``HybridTree`` or ``Independent`` with a ``PureDP`` budget; ``SqrtToeplitz``,
+            ``BinaryTree``, ``HybridTree`` or ``Independent`` with ``noise="secure"``.
         budget: what all releases together may spend.
-        shape: ``()`` for numbers, ``(n,)`` for vectors, ``(d, d)`` for symmetric matrices (noise: see ``svec``).
+        shape: ``()`` for numbers, ``(n,)`` for vectors, ``(d, d)`` for symmetric matrices (noise:
+            see ``svec``).
         sensitivity: by how much one person may move one increment.
         bound: shrinks every increment into the ball of this radius, at most half the sensitivity.
         noise: ``"simulation"`` (seeded, protects nobody) or ``"secure"`` (integers on the grid).
-        grid: with secure noise, the power of two that increments are multiples of; with ``bound`` they are rounded towards zero.
+        grid: with secure noise, the power of two that increments are multiples of; with ``bound``
+            they are rounded towards zero.
         seed: of simulated noise.
 
     Raises:
@@ -84,7 +99,8 @@ class ContinualSum:
     Example:
         >>> from dpbandits.privacy import ZCDP
         >>> from dpbandits.privacy.continual import BufferedToeplitz
-        >>> running = ContinualSum(BufferedToeplitz(1000), ZCDP(1.0), shape=(2,), sensitivity=1.0, seed=1)
+        >>> counter = BufferedToeplitz(1000)
+        >>> running = ContinualSum(counter, ZCDP(1.0), shape=(2,), sensitivity=1.0, seed=1)
         >>> for _ in range(3):
         ...     noisy = running.add([1.0, 0.5])
         >>> noisy.shape, running.count, running.spent()
@@ -106,16 +122,23 @@ class ContinualSum:
         seed: int | None = None,
     ) -> None:
         if not isinstance(counter, Counter):
-            raise ArgumentError(f"counter must be a continual sum such as BinaryTree(horizon), got {counter!r}", "counter")
+            raise ArgumentError(
+                f"counter must be a continual sum such as BinaryTree(horizon), got {counter!r}",
+                "counter",
+            )
         self.shape, size = _checked_shape(shape)
         self.sensitivity = real("sensitivity", sensitivity, 0.0, strict=True)
         self._bound = None if bound is None else real("bound", bound, 0.0, self.sensitivity / 2)
         self._secure = choice("noise", noise, ("simulation", "secure")) == "secure"
         family: type[Gaussian] | type[Laplace] = Laplace if isinstance(budget, PureDP) else Gaussian
         self._channel: Channel = family.calibrated(budget, discrete=self._secure)
-        if counter.exact_column_norm(self._channel.norm) > counter.column_norm(self._channel.norm) * (1.0 + 1e-12):
+        if counter.exact_column_norm(self._channel.norm) > counter.column_norm(
+            self._channel.norm
+        ) * (1.0 + 1e-12):
             raise ArgumentError(
-                f"counter must have noise for all its levels, got {counter!r}: its releases would cost more", "counter"
+                f"counter must have noise for all its levels, got {counter!r}: its releases would"
+                " cost more",
+                "counter",
             )
         self._meter = Meter.of(budget, gaussian=not self._secure)
         self._scale = self._channel.scale(self.sensitivity)
@@ -129,7 +152,9 @@ class ContinualSum:
             counter = self._exactly.counter
         else:
             self._running = counter.start(size, self._channel.norm)
-            self._rng = SimulationNoise(None if seed is None else integer("seed", seed, 0)).stream("privacy")
+            self._rng = SimulationNoise(None if seed is None else integer("seed", seed, 0)).stream(
+                "privacy"
+            )
         self.counter, self._grid, self._count = counter, grid, 0
         self._lock, self._process = threading.Lock(), os.getpid()
         self.noise_scale = self._scale * counter.column_norm(self._channel.norm)
@@ -141,7 +166,9 @@ class ContinualSum:
 
     @property
     def variance(self) -> Any:
-        """The variance of every coordinate of the latest output, in its shape; zero before the first."""
+        """The variance of every coordinate of the latest output, in its shape; zero before the
+        first.
+        """
         norm = self._channel.norm
         variance = self._scale**2 * self.counter.variance(self._count, norm) if self._count else 0.0
         if len(self.shape) < 2:
@@ -153,28 +180,39 @@ class ContinualSum:
         if not self._count:
             return None
         norm = self._channel.norm
-        honest = self._channel.multiplier * (self.counter.column_norm(norm) / self.counter.exact_column_norm(norm))
+        honest = self._channel.multiplier * (
+            self.counter.column_norm(norm) / self.counter.exact_column_norm(norm)
+        )
         return self._meter.describe(self._meter.cost(self._channel.family, honest))
 
     def add(self, x: Any) -> Any:
         """Add an increment and release the noisy sum of all so far, in the same shape.
 
         Raises:
-            ArgumentError: ``x`` has another shape, is not finite, not symmetric, or not on the grid; nothing has changed.
+            ArgumentError: ``x`` has another shape, is not finite, not symmetric, or not on the
+                grid; nothing has changed.
             BudgetExhausted: all planned releases were made; nothing has changed.
             ClaimError: this process is a fork of the one that made the sum.
         """
         vector = self._checked(x)
         if os.getpid() != self._process:
-            raise ClaimError("no release is made in a forked process: it and its parent would release the same data twice")
+            raise ClaimError(
+                "no release is made in a forked process: it and its parent would release the same"
+                " data twice"
+            )
         with self._lock:
             if self._count == self.counter.horizon:
-                raise BudgetExhausted(f"the continual sum was planned for {self._count} releases, and all of them were made")
+                raise BudgetExhausted(
+                    f"the continual sum was planned for {self._count} releases, and all of them"
+                    " were made"
+                )
             if self._secure:
                 release = self._exactly.add(vector, self._channel, self._scale)
             else:
                 release = np.empty_like(vector)
-                disclose_from_python(self._running, self._channel.family, self._scale, vector, release, self._rng)
+                disclose_from_python(
+                    self._running, self._channel.family, self._scale, vector, release, self._rng
+                )
             self._count += 1
         if len(self.shape) == 2:
             return smat(release)
@@ -182,7 +220,8 @@ class ContinualSum:
 
     def __getstate__(self) -> Any:
         raise TypeError(
-            "a ContinualSum is neither copied nor pickled: it holds exact sums, and its copy would release them again"
+            "a ContinualSum is neither copied nor pickled: it holds exact sums, and its copy would"
+            " release them again"
         )
 
     def _checked(self, x: Any) -> np.ndarray:
@@ -191,14 +230,21 @@ class ContinualSum:
         except (TypeError, ValueError):
             array = np.array(math.nan)
         if array.shape != self.shape or not np.all(np.isfinite(array)):
-            raise ArgumentError(f"x must be finite numbers of shape {self.shape}, got an array of shape {array.shape}", "x")
+            raise ArgumentError(
+                f"x must be finite numbers of shape {self.shape}, got an array of shape"
+                f" {array.shape}",
+                "x",
+            )
         vector = svec(array) if array.ndim == 2 else np.array(array, ndmin=1)
         if self._bound is not None:
             length = float(np.linalg.norm(vector, self._channel.norm))
             vector = vector * (self._bound / length) if length > self._bound else vector
             vector = np.trunc(vector / self._grid) * self._grid if self._secure else vector
         elif self._secure and np.any(vector / self._grid % 1.0):
-            raise ArgumentError(f"x must be multiples of the grid {self._grid:g}, or bound= be given, got {x!r}", "x")
+            raise ArgumentError(
+                f"x must be multiples of the grid {self._grid:g}, or bound= be given, got {x!r}",
+                "x",
+            )
         return vector
 
 

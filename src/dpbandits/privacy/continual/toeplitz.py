@@ -1,4 +1,6 @@
-"""Toeplitz factors: the noise of each release is spread over all later ones.  For Gaussian noise, a tenth of a tree's variance."""
+"""Toeplitz factors: the noise of each release is spread over all later ones.  For Gaussian noise, a
+tenth of a tree's variance.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,18 @@ _ROUNDED = 2**16  # rows whose rounded factor is inverted
 
 @dataclass(frozen=True)
 class SqrtToeplitz(Counter):
-    """The square root of the summing matrix (Bennett 1977; Fichtenberger, Henzinger & Upadhyay 2023): B = C = sqrt(A).
+    """The square root of the summing matrix (Bennett 1977; Fichtenberger, Henzinger & Upadhyay
+    2023): B = C = sqrt(A).
 
-    Its first column is f_0 = 1, f_k = f_{k-1} (1 - 1/2k); no Toeplitz factors have a smaller maximal variance.  It keeps all noise:
-    a release costs time, and the whole memory, in proportion to the number of releases so far.
+    Its first column is f_0 = 1, f_k = f_{k-1} (1 - 1/2k); no Toeplitz factors have a smaller
+    maximal variance.  It keeps all noise: a release costs time, and the whole memory, in proportion
+    to the number of releases so far.
 
     Args:
         horizon: the number of releases planned.
-        bits: rounds C to multiples of 2^-bits, which secure noise needs (10 are enough) and which fits at most 2^16 releases; B is
-            then A times the inverse of what was rounded, so that sums remain exact.
+        bits: rounds C to multiples of 2^-bits, which secure noise needs (10 are enough) and which
+            fits at most 2^16 releases; B is then A times the inverse of what was rounded, so that
+            sums remain exact.
 
     Example:
         >>> round(SqrtToeplitz(20_000).max_variance() / 2, 2)
@@ -68,8 +73,9 @@ class SqrtToeplitz(Counter):
     def _storage(self, n: int, norm: int) -> tuple[np.ndarray, int]:
         if self.horizon * n > _ROOM:
             raise ArgumentError(
-                f"horizon must be at most {_ROOM // n} for SqrtToeplitz with {n} coordinates, because it keeps all noise; got "
-                f"{self.horizon}: BufferedToeplitz needs constant memory and has nearly the same variance",
+                f"horizon must be at most {_ROOM // n} for SqrtToeplitz with {n} coordinates,"
+                f" because it keeps all noise; got {self.horizon}: BufferedToeplitz needs constant"
+                " memory and has nearly the same variance",
                 "horizon",
             )
         return self.coefficients()[1][None, :].copy(), self.horizon
@@ -92,10 +98,11 @@ def _square_root(horizon: int, bits: int | None) -> tuple[np.ndarray, np.ndarray
 
 @dataclass(frozen=True)
 class BufferedToeplitz(Counter):
-    """Four exponentials in place of the square root (BLT: Dvijotham, McMahan, Pillutla, Steinke & Thakurta 2024).
+    """Four exponentials in place of the square root (BLT: Dvijotham, McMahan, Pillutla, Steinke &
+        Thakurta 2024).
 
-    A release costs the same however many came before, in time and memory.  The maximal variance exceeds that of ``SqrtToeplitz``
-    by 0.5 % at 20,000 releases and 3 % at a million.
+    A release costs the same however many came before, in time and memory.  The maximal variance
+    exceeds that of ``SqrtToeplitz`` by 0.5 % at 20,000 releases and 3 % at a million.
 
     Args:
         horizon: the number of releases planned.
@@ -140,11 +147,13 @@ def _toeplitz(column: np.ndarray) -> np.ndarray:
 
 
 def overshoot(expected: int, factor: float = 32.0) -> int:
-    """The horizon to plan for where the number of releases is unknown: the least power of two above ``factor * expected``.
+    """The horizon to plan for where the number of releases is unknown: the least power of two above
+        ``factor * expected``.
 
-    A mechanism refuses what goes beyond its horizon, so that the plan must be generous; and a generous one is cheap, because the
-    noise grows with the logarithm of the horizon only.  With the default, release 20,000 of ``SqrtToeplitz`` has 1.3 times the
-    variance that it would have had with the horizon known; the largest of ``HybridTree`` up to there is 20 times as large.
+    A mechanism refuses what goes beyond its horizon, so that the plan must be generous; and a
+    generous one is cheap, because the noise grows with the logarithm of the horizon only.  With the
+    default, release 20,000 of ``SqrtToeplitz`` has 1.3 times the variance that it would have had
+    with the horizon known; the largest of ``HybridTree`` up to there is 20 times as large.
 
     Args:
         expected: the number of releases that you expect.
@@ -159,5 +168,7 @@ def overshoot(expected: int, factor: float = 32.0) -> int:
     """
     most = real("factor", factor, 1.0) * integer("expected", expected, 1)
     if most > LONGEST:
-        raise ArgumentError(f"factor must leave factor * expected at most 2**48, got {factor!r}", "factor")
+        raise ArgumentError(
+            f"factor must leave factor * expected at most 2**48, got {factor!r}", "factor"
+        )
     return 1 << (math.ceil(most) - 1).bit_length()

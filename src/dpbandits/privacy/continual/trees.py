@@ -1,4 +1,6 @@
-"""Trees: a release adds up one noisy node for each binary one of its number.  They suit Laplace noise, and integers."""
+"""Trees: a release adds up one noisy node for each binary one of its number.  They suit Laplace
+noise, and integers.
+"""
 
 from __future__ import annotations
 
@@ -13,27 +15,39 @@ from .running import HONAKER, HYBRID, TREE
 
 
 class _Dyadic(Counter):
-    """What the trees have in common: a release adds up one node for each binary one of its number."""
+    """The base of the trees: a release adds up one node for each binary one of its number."""
 
     def _peaks(self, n: int) -> np.ndarray:
-        # Of the numbers below n with the same digits down to some one of n, and a zero there, the one with ones only is worst.
-        return np.array([n, *((n >> bit << bit) - 1 for bit in range(n.bit_length()) if n >> bit & 1 and n >> bit << bit > 1)])
+        # Of the numbers below n with the same digits down to some one of n, and a zero there, the
+        # one with ones only is worst.
+        return np.array(
+            [
+                n,
+                *(
+                    (n >> bit << bit) - 1
+                    for bit in range(n.bit_length())
+                    if n >> bit & 1 and n >> bit << bit > 1
+                ),
+            ]
+        )
 
 
 @dataclass(frozen=True)
 class BinaryTree(_Dyadic):
     """The binary tree (Dwork, Naor, Pitassi & Rothblum 2010; Chan, Shi & Song 2011).
 
-    Release t draws one noise, for the sum of the increments since the last multiple of t's lowest binary digit, and adds up one
-    such node for each binary one of t.  A record is in floor(log2 horizon) + 1 nodes at most.
+    Release t draws one noise, for the sum of the increments since the last multiple of t's lowest
+    binary digit, and adds up one such node for each binary one of t.  A record is in floor(log2
+    horizon) + 1 nodes at most.
 
     Args:
         horizon: the number of releases planned.
-        levels: overrides the number of nodes that a record is counted in, to reproduce a published recipe; if that is too few, a
-            record costs more than one release of the channel: see ``exact_column_norm``.
+        levels: overrides the number of nodes that a record is counted in, to reproduce a published
+            recipe; if that is too few, a record costs more than one release of the channel: see
+            ``exact_column_norm``.
 
-    Memory is logarithmic in the horizon.  Prefer it where noise must be Laplace or integer; under Gaussian noise ``SqrtToeplitz``
-    and ``BufferedToeplitz`` have a tenth of its variance.
+    Memory is logarithmic in the horizon.  Prefer it where noise must be Laplace or integer; under
+    Gaussian noise ``SqrtToeplitz`` and ``BufferedToeplitz`` have a tenth of its variance.
 
     Example:
         >>> tree = BinaryTree(20_000)
@@ -55,7 +69,9 @@ class BinaryTree(_Dyadic):
         return float(self.horizon.bit_length()) ** (1 / norm)
 
     def _column(self, norm: int) -> float:
-        return float(self.horizon.bit_length() if self.levels is None else self.levels) ** (1 / norm)
+        return float(self.horizon.bit_length() if self.levels is None else self.levels) ** (
+            1 / norm
+        )
 
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:
         return np.bitwise_count(t).astype(np.float64)
@@ -79,10 +95,11 @@ class BinaryTree(_Dyadic):
 
 @dataclass(frozen=True)
 class HonakerTree(_Dyadic):
-    """The binary tree with every node noised, each averaged with what its halves say about it (Honaker 2015, from below).
+    """The binary tree with every node noised, each averaged with what its halves say about it
+    (Honaker 2015, from below).
 
-    A record is in as many nodes as in ``BinaryTree``; the variance is about half.  Release t draws as many noises as t has
-    trailing binary zeros, plus one.
+    A record is in as many nodes as in ``BinaryTree``; the variance is about half.  Release t draws
+    as many noises as t has trailing binary zeros, plus one.
 
     Args:
         horizon: the number of releases planned.
@@ -102,7 +119,9 @@ class HonakerTree(_Dyadic):
         return float(self.horizon.bit_length()) ** (1 / norm)
 
     def _own_weights(self) -> np.ndarray:
-        """(levels,) the weight of a node's own noisy sum in its estimate, which is also the estimate's variance."""
+        """(levels,) the weight of a node's own noisy sum in its estimate, which is also the
+        estimate's variance.
+        """
         return np.array([1.0 / (2.0 - 0.5**level) for level in range(self.horizon.bit_length())])
 
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:
@@ -141,8 +160,9 @@ def _nodes(n: int) -> list[tuple[int, int]]:
 class HybridTree(_Dyadic):
     """The hybrid mechanism for an unknown number of releases (Chan, Shi & Song 2011).
 
-    Half of the budget noises one block between neighbouring powers of two; the other half a tree in each epoch from 2^k to
-    2^(k+1) - 1, calibrated to its k levels.  A Gaussian plan with ``overshoot`` has less noise from the start.
+    Half of the budget noises one block between neighbouring powers of two; the other half a tree in
+    each epoch from 2^k to 2^(k+1) - 1, calibrated to its k levels.  A Gaussian plan with
+    ``overshoot`` has less noise from the start.
 
     Example:
         >>> round(HybridTree().max_variance(20_000) / 2, 1)
@@ -159,13 +179,17 @@ class HybridTree(_Dyadic):
         return float(self.scales(norm)[n.bit_length() - 1])
 
     def scales(self, norm: int) -> np.ndarray:
-        """(49,) what the noise of a block, and that of a node in a tree of 1, 2, ... levels, is multiplied with."""
+        """(49,) what the noise of a block, and that of a node in a tree of 1, 2, ... levels, is
+        multiplied with.
+        """
         return (2.0 * np.maximum(1.0, np.arange(LONGEST.bit_length()))) ** (1 / norm)
 
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:
         depth = np.frexp(t.astype(np.float64))[1] - 1
         squares = self.scales(norm) ** 2
-        return (depth + 1) * squares[0] + (np.bitwise_count(t).astype(np.int64) - 1) * squares[depth]
+        return (depth + 1) * squares[0] + (np.bitwise_count(t).astype(np.int64) - 1) * squares[
+            depth
+        ]
 
     def _encoder(self, n: int, norm: int) -> np.ndarray:
         c, scales = np.zeros((n, n)), self.scales(norm)

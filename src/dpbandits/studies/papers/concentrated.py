@@ -1,7 +1,9 @@
-"""The experiments of Azize & Basu (2024), Concentrated Differential Privacy for Bandits: Figures 4 and 5.
+"""The experiments of Azize & Basu (2024), Concentrated Differential Privacy for Bandits: Figures 4
+and 5.
 
-Every setting is run as published and, where that voids the guarantee, once more with rewards in [-1, 1] and contexts in the unit ball,
-where it holds.  There the published algorithms stand beside their tighter relatives of this package, at the same budget.
+Every setting is run as published and, where that voids the guarantee, once more with rewards in
+[-1, 1] and contexts in the unit ball, where it holds.  There the published algorithms stand beside
+their tighter relatives of this package, at the same budget.
 """
 
 from __future__ import annotations
@@ -13,7 +15,13 @@ from typing import Any
 import numpy as np
 
 from ...algorithms import GOPE, RSOFUL, AdaCGOPE, AdaCOFUL, AdaCUCB, AdaRGOPEVar
-from ...environments import ArmsEnvironment, Bernoulli, ContextEnvironment, GaussianContexts, LinearArms
+from ...environments import (
+    ArmsEnvironment,
+    Bernoulli,
+    ContextEnvironment,
+    GaussianContexts,
+    LinearArms,
+)
 from ...policies import Policy
 from ...privacy import ZCDP
 from ...report.claims import Claim, Expectation
@@ -29,7 +37,9 @@ QUICK_HORIZON, QUICK_RUNS = 50_000, 10
 QUICK_BUDGETS = (0.001, 0.05, 1.0, 10.0)
 SHORTER = 20  # by which contextual rounds beyond the figure are fewer, unless asked for in full
 
-SMALL = 0.05  # of the open regret: what "converges to zero" has to come down to at the largest budget
+SMALL = (
+    0.05  # of the open regret: what "converges to zero" has to come down to at the largest budget
+)
 RISE = 0.01  # of the open regret: up to which a step upwards is none
 
 PAPER = "Azize & Basu (2024)"
@@ -82,30 +92,50 @@ def plan(size: Size) -> Plan:
     cells = [
         cell
         for setting in settings
-        for cell in _cells(setting, budgets, runs if isinstance(setting.environment, ContextEnvironment) else many, size.seed)
+        for cell in _cells(
+            setting,
+            budgets,
+            runs if isinstance(setting.environment, ContextEnvironment) else many,
+            size.seed,
+        )
     ]
-    cells.sort(key=lambda cell: isinstance(cell.environment, ContextEnvironment))  # what takes long comes last
+    # what takes long comes last
+    cells.sort(key=lambda cell: isinstance(cell.environment, ContextEnvironment))
     notes = [
-        "As published, rewards (and contexts) of the linear settings are normal variables: no range holds them, they are not clipped, and "
-        "the guarantee is void. With the guarantee that holds, rewards are 1 or -1 with the same means and contexts are scaled into "
-        "the unit ball, so that nothing has to be clipped.",
-        "As published, AdaC-OFUL's radius has the least eigenvalue of the exact V in place of the bound on it, which is not positive for "
-        "most of a run; and AdaC-GOPE's noise has the sensitivity of the realised design.",
-        "Both figures have one random instance of the linear settings, as the paper has; --seed draws another.",
+        (
+            "As published, rewards (and contexts) of the linear settings are normal variables: no"
+            " range holds them, they are not clipped, and the guarantee is void. With the guarantee"
+            " that holds, rewards are 1 or -1 with the same means and contexts are scaled into the"
+            " unit ball, so that nothing has to be clipped."
+        ),
+        (
+            "As published, AdaC-OFUL's radius has the least eigenvalue of the exact V in place of"
+            " the bound on it, which is not positive for most of a run; and AdaC-GOPE's noise has"
+            " the sensitivity of the realised design."
+        ),
+        (
+            "Both figures have one random instance of the linear settings, as the paper has; --seed"
+            " draws another."
+        ),
     ]
     if shorter < horizon:
-        notes.append(f"The contextual comparison at equal privacy has {shorter:,} rounds; --full gives it {horizon:,}.")
+        notes.append(
+            f"The contextual comparison at equal privacy has {shorter:,} rounds; --full gives it"
+            f" {horizon:,}."
+        )
     return Plan(
         title="Concentrated differential privacy for bandits: the experiments, run again",
-        description=f"Figures 4 and 5 of {PAPER}, their claims measured, and the same at the guarantee that really holds beside this "
-        "package's tighter variants.",
+        description=(
+            f"Figures 4 and 5 of {PAPER}, their claims measured, and the same at the guarantee that"
+            " really holds beside this package's tighter variants."
+        ),
         cells=cells,
         assess=lambda results: _assess(settings, budgets, results),
         notes=notes,
     )
 
 
-# Settings -----------------------------------------------------------------------------------------------------------------
+# Settings ------------------------------------------------------------------------------------
 
 
 def _bernoulli(horizon: int) -> Setting:
@@ -128,14 +158,27 @@ def _bernoulli(horizon: int) -> Setting:
 
 def _fixed(horizon: int, seed: int) -> Setting:
     world = LinearArms.on_sphere(ARMS, DIMENSION, seed=seed)
-    options: dict[str, Any] = {"failure_probability": DELTA, "subgaussian": 1.0, "reward_range": (-1.0, 1.0), "clip": False}
+    options: dict[str, Any] = {
+        "failure_probability": DELTA,
+        "subgaussian": 1.0,
+        "reward_range": (-1.0, 1.0),
+        "clip": False,
+    }
     return Setting(
         "fixed",
         "Linear, fixed arms",
         world,
         {
-            "published": ("AdaC-GOPE", lambda budget: AdaCGOPE(world.features, budget=budget, variant="published", **options)),
-            "sums": ("AdaR-GOPE-Var", lambda budget: AdaRGOPEVar(world.features, budget=budget, **options)),
+            "published": (
+                "AdaC-GOPE",
+                lambda budget: AdaCGOPE(
+                    world.features, budget=budget, variant="published", **options
+                ),
+            ),
+            "sums": (
+                "AdaR-GOPE-Var",
+                lambda budget: AdaRGOPEVar(world.features, budget=budget, **options),
+            ),
         },
         {"published": "open", "sums": "open"},
         {"open": AdaCGOPE(world.features, budget=None, variant="published", **options)},
@@ -151,8 +194,16 @@ def _fixed_bounded(horizon: int, seed: int) -> Setting:
         "Linear, fixed arms",
         world,
         {
-            "published": ("AdaC-GOPE", lambda budget: AdaCGOPE(world.features, budget=budget, variant="published", **options)),
-            "tight": ("AdaC-GOPE, tight", lambda budget: AdaCGOPE(world.features, budget=budget, **options)),
+            "published": (
+                "AdaC-GOPE",
+                lambda budget: AdaCGOPE(
+                    world.features, budget=budget, variant="published", **options
+                ),
+            ),
+            "tight": (
+                "AdaC-GOPE, tight",
+                lambda budget: AdaCGOPE(world.features, budget=budget, **options),
+            ),
         },
         {"published": "open", "tight": "open-tight"},
         {
@@ -193,7 +244,12 @@ def _contextual_bounded(horizon: int, seed: int) -> Setting:
     )
 
 
-_OFUL: dict[str, Any] = {"growth": 1.0, "ridge": RIDGE, "failure_probability": DELTA, "reward_range": (-1.0, 1.0)}
+_OFUL: dict[str, Any] = {
+    "growth": 1.0,
+    "ridge": RIDGE,
+    "failure_probability": DELTA,
+    "reward_range": (-1.0, 1.0),
+}
 
 
 def _oful(budget: ZCDP | None, horizon: int, variant: str, options: dict[str, Any]) -> Policy:
@@ -201,11 +257,24 @@ def _oful(budget: ZCDP | None, horizon: int, variant: str, options: dict[str, An
 
 
 def _cells(setting: Setting, budgets: Sequence[float], runs: int, seed: int) -> list[Cell]:
-    policies = {_key(family, rho): make(ZCDP(rho)) for family, (_, make) in setting.families.items() for rho in budgets}
+    policies = {
+        _key(family, rho): make(ZCDP(rho))
+        for family, (_, make) in setting.families.items()
+        for rho in budgets
+    }
     reading = PUBLISHED if _void(setting) else HONEST
     stage = f"{setting.title}: {reading.lower()}"
     return [
-        Cell(f"{setting.key}/{key}", stage, policy, setting.environment, setting.horizon, runs, seed, recorded(setting.horizon))
+        Cell(
+            f"{setting.key}/{key}",
+            stage,
+            policy,
+            setting.environment,
+            setting.horizon,
+            runs,
+            seed,
+            recorded(setting.horizon),
+        )
         for key, policy in (policies | setting.without).items()
     ]
 
@@ -218,17 +287,23 @@ def _void(setting: Setting) -> bool:
     return not all(policy.clip for policy in setting.without.values())
 
 
-# Findings -----------------------------------------------------------------------------------------------------------------
+# Findings ------------------------------------------------------------------------------------
 
 
 def _assess(settings: Sequence[Setting], budgets: Sequence[float], results: Results) -> Findings:
-    arms, fixed, contexts, fixed_bounded, contexts_bounded = (_Measured(setting, budgets, results) for setting in settings)
+    arms, fixed, contexts, fixed_bounded, contexts_bounded = (
+        _Measured(setting, budgets, results) for setting in settings
+    )
     figure4, honest = (arms, fixed, contexts), (fixed_bounded, contexts_bounded)
     claims = [claim for setting in figure4 for claim in setting.free_privacy(PUBLISHED)]
     claims += fixed.against_sums()
     claims += [claim for setting in honest for claim in setting.free_privacy(HONEST)]
     claims += [setting.tighter() for setting in (arms, *honest)]
-    exhibits = [*_figure4(figure4, "figure-4", PUBLISHED), _figure5(fixed), *_figure4(honest, "guarantee", HONEST)]
+    exhibits = [
+        *_figure4(figure4, "figure-4", PUBLISHED),
+        _figure5(fixed),
+        *_figure4(honest, "guarantee", HONEST),
+    ]
     return Findings(claims, [*exhibits, _ratios([arms, *honest])])
 
 
@@ -259,9 +334,9 @@ class _Measured:
         without, horizon = self.final("open"), self.setting.horizon
         claims = [
             Claim(
-                f"{name}: privacy is free at a large budget. "
-                f"Measured: private minus open regret at ρ = {self.budgets[-1]:g} after {spoken(horizon)} rounds, "
-                "as a share of the open one.",
+                f"{name}: privacy is free at a large budget. Measured: private minus open regret at"
+                f" ρ = {self.budgets[-1]:g} after {spoken(horizon)} rounds, as a share of the open"
+                " one.",
                 source,
                 reading,
                 measured([finals[-1], without], price),
@@ -278,14 +353,18 @@ class _Measured:
                 shares=True,
             ),
         ]
-        return claims + [self._price_falls(name, source, reading, rho) for rho in (self.budgets[0], _middle(self.budgets))]
+        return claims + [
+            self._price_falls(name, source, reading, rho)
+            for rho in (self.budgets[0], _middle(self.budgets))
+        ]
 
     def _price_falls(self, name: str, source: str, reading: str, rho: float) -> Claim:
         private, without = self.curves(_key("published", rho)), self.curves("open")
         early = int(np.searchsorted(self.rounds, max(1, self.setting.horizon // 100)))
         return Claim(
-            f"{name}: at ρ = {rho:g} the price of privacy falls towards 0 as rounds go by. Measured: the price after "
-            f"{spoken(int(self.rounds[-1]))} rounds minus that after {spoken(int(self.rounds[early]))}.",
+            f"{name}: at ρ = {rho:g} the price of privacy falls towards 0 as rounds go by."
+            f" Measured: the price after {spoken(int(self.rounds[-1]))} rounds minus that after"
+            f" {spoken(int(self.rounds[early]))}.",
             source,
             reading,
             measured([private[:, -1], without[:, -1], private[:, early], without[:, early]], _fall),
@@ -296,13 +375,17 @@ class _Measured:
     def against_sums(self) -> list[Claim]:
         """What Figure 5 is there to show."""
         source = f"{PAPER}, Figure 5"
-        ours, theirs = ([self.final(_key(family, rho)) for rho in self.budgets] for family in ("published", "sums"))
+        ours, theirs = (
+            [self.final(_key(family, rho)) for rho in self.budgets]
+            for family in ("published", "sums")
+        )
         title = f"{self.setting.title}: AdaC-GOPE has less regret than AdaR-GOPE-Var"
         low = _ends(self.budgets)
         return [
             *(
                 Claim(
-                    f"{title} at ρ = {rho:g}. Measured: the ratio of their regrets after {spoken(self.setting.horizon)} rounds.",
+                    f"{title} at ρ = {rho:g}. Measured: the ratio of their regrets after"
+                    f" {spoken(self.setting.horizon)} rounds.",
                     source,
                     PUBLISHED,
                     measured([a, b], ratio),
@@ -312,8 +395,9 @@ class _Measured:
                 if rho in low
             ),
             Claim(
-                f"{title}, most at small ρ. Measured: how much more AdaR-GOPE-Var loses at ρ = {self.budgets[0]:g} than at "
-                f"ρ = {self.budgets[-1]:g}, as a share of AdaC-GOPE's regret.",
+                f"{title}, most at small ρ. Measured: how much more AdaR-GOPE-Var loses at ρ ="
+                f" {self.budgets[0]:g} than at ρ = {self.budgets[-1]:g}, as a share of AdaC-GOPE's"
+                " regret.",
                 source,
                 PUBLISHED,
                 measured([theirs[0], ours[0], theirs[-1], ours[-1]], _fall),
@@ -324,10 +408,14 @@ class _Measured:
 
     def tighter(self) -> Claim:
         """That the relatives of this package lose no more, at any budget."""
-        tight, published = ([self.final(_key(family, rho)) for rho in self.budgets] for family in ("tight", "published"))
+        tight, published = (
+            [self.final(_key(family, rho)) for rho in self.budgets]
+            for family in ("tight", "published")
+        )
         return Claim(
-            f"{self.setting.title}: {self.name('tight')} has no more regret than {self.name('published')} at any ρ. "
-            f"Measured: the largest ratio of their regrets after {spoken(self.setting.horizon)} rounds.",
+            f"{self.setting.title}: {self.name('tight')} has no more regret than"
+            f" {self.name('published')} at any ρ. Measured: the largest ratio of their regrets"
+            f" after {spoken(self.setting.horizon)} rounds.",
             "this package",
             HONEST,
             largest([*tight, *published], ratios),
@@ -347,7 +435,7 @@ def _ends(budgets: Sequence[float]) -> tuple[float, ...]:
     return budgets[0], _middle(budgets), budgets[-1]
 
 
-# Figures ------------------------------------------------------------------------------------------------------------------
+# Figures -------------------------------------------------------------------------------------
 
 
 def _figure4(settings: Sequence[_Measured], name: str, reading: str) -> list[Exhibit]:
@@ -356,14 +444,17 @@ def _figure4(settings: Sequence[_Measured], name: str, reading: str) -> list[Exh
         Exhibit(
             f"{name}-difference",
             f"{heading}: what privacy costs at each budget",
-            "Private minus open regret at the horizon, mean of paired differences with 95 % bars; linear around 0, logarithmic beyond.",
-            "Differences between private and open regret against the budget, one panel per setting: " + _told(settings),
+            "Private minus open regret at the horizon, mean of paired differences with 95 % bars;"
+            " linear around 0, logarithmic beyond.",
+            "Differences between private and open regret against the budget, one panel per"
+            " setting: " + _told(settings),
             [_difference(one) for one in settings],
         ),
         Exhibit(
             f"{name}-price",
             f"{heading}: the price of privacy as rounds go by",
-            "Private minus open regret over open regret, with 95 % bands; linear below 1 %, logarithmic beyond.",
+            "Private minus open regret over open regret, with 95 % bands; linear below 1 %,"
+            " logarithmic beyond.",
             "The price of privacy over rounds for each budget, one panel per setting.",
             [_price_over_time(one) for one in settings],
         ),
@@ -374,10 +465,12 @@ def _told(settings: Sequence[_Measured]) -> str:
     parts = []
     for one in settings:
         first, last = (
-            float(np.mean(one.final(_key("published", rho)) - one.final("open"))) for rho in (one.budgets[0], one.budgets[-1])
+            float(np.mean(one.final(_key("published", rho)) - one.final("open")))
+            for rho in (one.budgets[0], one.budgets[-1])
         )
         parts.append(
-            f"{one.setting.title} from {number(first)} at ρ = {one.budgets[0]:g} to {number(last)} at ρ = {one.budgets[-1]:g}"
+            f"{one.setting.title} from {number(first)} at ρ = {one.budgets[0]:g} to {number(last)}"
+            f" at ρ = {one.budgets[-1]:g}"
         )
     return "; ".join(parts) + "."
 
@@ -386,17 +479,31 @@ def _difference(one: _Measured) -> Panel:
     series = []
     for family, (name, _) in one.setting.families.items():
         without = one.final(one.setting.opens[family])
-        series.append(_by_budget(one, name, [[one.final(_key(family, rho)), without] for rho in one.budgets], _minus))
+        series.append(
+            _by_budget(
+                one, name, [[one.final(_key(family, rho)), without] for rho in one.budgets], _minus
+            )
+        )
     threshold = max(1.0, 0.01 * float(one.final("open").mean()))
     title = f"{one.setting.title}, {spoken(one.setting.horizon)} rounds"
-    return Panel(title, "budget ρ", "private − open regret", series, y_scale="symlog", threshold=threshold, line=0.0)
+    return Panel(
+        title,
+        "budget ρ",
+        "private − open regret",
+        series,
+        y_scale="symlog",
+        threshold=threshold,
+        line=0.0,
+    )
 
 
 def _minus(means: np.ndarray) -> np.ndarray:
     return means[..., 0] - means[..., 1]
 
 
-def _by_budget(one: _Measured, label: str, columns: Sequence[list[np.ndarray]], statistic: Statistic) -> Series:
+def _by_budget(
+    one: _Measured, label: str, columns: Sequence[list[np.ndarray]], statistic: Statistic
+) -> Series:
     found = np.array([measured(pair, statistic) for pair in columns])
     return Series(label, np.array(one.budgets), found[:, 0], found[:, 1], found[:, 2], marks=True)
 
@@ -406,10 +513,14 @@ def _price_over_time(one: _Measured) -> Panel:
     series = []
     for rho in one.budgets:
         shown = one.rounds >= max(10, one.setting.environment.n_arms)
-        value, low, high = curve([one.curves(_key("published", rho))[:, shown], without[:, shown]], price)
+        value, low, high = curve(
+            [one.curves(_key("published", rho))[:, shown], without[:, shown]], price
+        )
         series.append(Series(f"ρ = {rho:g}", one.rounds[shown], value, low, high))
     title = f"{one.setting.title}, {one.name('published')}"
-    return Panel(title, "rounds", "price of privacy", series, y_scale="symlog", threshold=0.01, line=0.0)
+    return Panel(
+        title, "rounds", "price of privacy", series, y_scale="symlog", threshold=0.01, line=0.0
+    )
 
 
 def _figure5(fixed: _Measured) -> Exhibit:
@@ -418,12 +529,15 @@ def _figure5(fixed: _Measured) -> Exhibit:
         series = []
         for family in ("published", "sums"):
             value, low, high = curve([fixed.curves(_key(family, rho))], mean)
-            series.append(Series(fixed.name(family), rounds, value, low, high, dashed=family == "sums"))
+            series.append(
+                Series(fixed.name(family), rounds, value, low, high, dashed=family == "sums")
+            )
         panels.append(Panel(f"ρ = {rho:g}", "rounds", "mean regret", series))
     return Exhibit(
         "figure-5",
         "Figure 5: where to put the noise",
-        "Mean regret with 95 % bands, on the published instance of fixed arms. Phases are equally long for both; only the noise differs.",
+        "Mean regret with 95 % bands, on the published instance of fixed arms. Phases are equally"
+        " long for both; only the noise differs.",
         "Regret over rounds of AdaC-GOPE and AdaR-GOPE-Var, one panel per budget.",
         panels,
     )
@@ -432,15 +546,25 @@ def _figure5(fixed: _Measured) -> Exhibit:
 def _ratios(settings: Sequence[_Measured]) -> Exhibit:
     panels = []
     for one in settings:
-        pairs = [[one.final(_key("tight", rho)), one.final(_key("published", rho))] for rho in one.budgets]
+        pairs = [
+            [one.final(_key("tight", rho)), one.final(_key("published", rho))]
+            for rho in one.budgets
+        ]
         title = f"{one.setting.title}: {one.name('tight')}"
         panels.append(
-            Panel(title, "budget ρ", "ratio of regrets", [_by_budget(one, "tight over published", pairs, ratio)], line=1.0)
+            Panel(
+                title,
+                "budget ρ",
+                "ratio of regrets",
+                [_by_budget(one, "tight over published", pairs, ratio)],
+                line=1.0,
+            )
         )
     return Exhibit(
         "tight",
         "Tighter variants at equal privacy",
-        "Regret of the tight variant over that of the published one at the same budget and guarantee, with 95 % bars; below 1 is better.",
+        "Regret of the tight variant over that of the published one at the same budget and"
+        " guarantee, with 95 % bars; below 1 is better.",
         "Ratios of regret, tight over published, against the budget, one panel per setting.",
         panels,
     )

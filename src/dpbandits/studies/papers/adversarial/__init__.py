@@ -1,8 +1,10 @@
-"""The bounds of Faster Rates for Private Adversarial Bandits, measured: its Table 1, the leak of EXP3, and Lemma 15.
+"""The bounds of Faster Rates for Private Adversarial Bandits, measured: its Table 1, the leak of
+EXP3, and Lemma 15.
 
-The paper has no experiments, so that the settings are ours.  Its bounds are about the worst sequence of losses, which nobody can play:
-regret is measured on a family of instances, and the largest mean counts.  Gaps of the family are the same at all sizes, or regret
-would grow as the gaps do, whatever the policy.
+The paper has no experiments, so that the settings are ours.  Its bounds are about the worst
+sequence of losses, which nobody can play: regret is measured on a family of instances, and the
+largest mean counts.  Gaps of the family are the same at all sizes, or regret would grow as the gaps
+do, whatever the policy.
 """
 
 from __future__ import annotations
@@ -41,7 +43,15 @@ __all__ = [
 
 def sections(size: Size) -> list[Section]:
     """All parts of the report in their order."""
-    return [Scaling(size).section(), strict(size), leak(size), late(size), real(size), Experts(size).section(), classifiers(size)]
+    return [
+        Scaling(size).section(),
+        strict(size),
+        leak(size),
+        late(size),
+        real(size),
+        Experts(size).section(),
+        classifiers(size),
+    ]
 
 
 def plan(size: Size) -> Plan:
@@ -50,12 +60,18 @@ def plan(size: Size) -> Plan:
 
     def assess(results: Results) -> Findings:
         found = [part.assess(results) for part in parts]
-        return Findings([claim for one in found for claim in one.claims], [exhibit for one in found for exhibit in one.exhibits])
+        return Findings(
+            [claim for one in found for claim in one.claims],
+            [exhibit for one in found for exhibit in one.exhibits],
+        )
 
     return Plan(
         title="Private adversarial bandits: the bounds, measured",
-        description=f"What {PAPER} proves, beside what its algorithms do: how regret grows with rounds, arms and privacy, what batches "
-        "save, what EXP3 leaks without them, real rewards in the order of time, and expert advice.",
+        description=(
+            f"What {PAPER} proves, beside what its algorithms do: how regret grows with rounds,"
+            " arms and privacy, what batches save, what EXP3 leaks without them, real rewards in"
+            " the order of time, and expert advice."
+        ),
         cells=[cell for part in parts for cell in part.cells],
         assess=assess,
         notes=[note for part in parts for note in part.notes],

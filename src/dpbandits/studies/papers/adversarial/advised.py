@@ -1,6 +1,7 @@
 """Policies with expert advice, at their budgets, and instances for them.
 
-Experts are constant and there are two arms: the first two experts advise one arm each, the others random distributions.
+Experts are constant and there are two arms: the first two experts advise one arm each, the others
+random distributions.
 """
 
 from __future__ import annotations
@@ -31,13 +32,22 @@ class Kind(NamedTuple):
 
 _ROOT = ("1/2", "1/2", "1/2")
 KINDS = {
-    "ExpertConversion (HTINF)": Kind(functools.partial(ExpertConversion, learner="htinf"), True, "Corollary 4", _ROOT),
-    "ExpertConversion (EXP3)": Kind(functools.partial(ExpertConversion, learner="exp3"), True, "Corollary 4", _ROOT),
+    "ExpertConversion (HTINF)": Kind(
+        functools.partial(ExpertConversion, learner="htinf"), True, "Corollary 4", _ROOT
+    ),
+    "ExpertConversion (EXP3)": Kind(
+        functools.partial(ExpertConversion, learner="exp3"), True, "Corollary 4", _ROOT
+    ),
     "LocalEXP4": Kind(LocalEXP4, True, "Theorem 5", ("1/2", "0", "1")),
     "BatchedEXP4": Kind(BatchedEXP4, False, "Theorem 6", ("2/3", "1/6", "1/3")),
     "EXP4": Kind(EXP4, False, "after Theorem 6", ("2/3", "1/6", "1/3")),
     "FrozenEXP4": Kind(FrozenEXP4, False, "after Theorem 6", ("2/3", "0", "1/3")),
-    "BatchedEXP4, improved": Kind(functools.partial(BatchedEXP4, variant="improved"), False, "Theorem 8", ("2/3", "1/6", "1/3")),
+    "BatchedEXP4, improved": Kind(
+        functools.partial(BatchedEXP4, variant="improved"),
+        False,
+        "Theorem 8",
+        ("2/3", "1/6", "1/3"),
+    ),
 }
 GROWING = tuple(KINDS)[:-1]
 
@@ -68,7 +78,10 @@ class Advice(NamedTuple):
 def policy(name: str, n_arms: int, n_experts: int, horizon: int, epsilon: float) -> AdvicePolicy:
     """A policy of the table, at its budget."""
     kind = KINDS[name]
-    options: dict[str, Any] = {"budget": PureDP(epsilon) if kind.pure else ApproxDP(epsilon, DELTA), "horizon": horizon}
+    options: dict[str, Any] = {
+        "budget": PureDP(epsilon) if kind.pure else ApproxDP(epsilon, DELTA),
+        "horizon": horizon,
+    }
     return kind.make(n_arms, n_experts, noise="simulation", **options)
 
 

@@ -1,4 +1,6 @@
-"""Classifiers as experts: handwritten digits, one person after another, and nobody's advice like that of the person before."""
+"""Classifiers as experts: handwritten digits, one person after another, and nobody's advice like
+that of the person before.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,11 @@ def classifiers(size: Size) -> Section:
     try:
         world = classifier_advice("digits", N_EXPERTS)
     except MissingExtra as error:
-        return Section([], lambda results: Findings([], []), [f"Classifiers as experts were left out: {error}."])
+        return Section(
+            [],
+            lambda results: Findings([], []),
+            [f"Classifiers as experts were left out: {error}."],
+        )
     horizon = round(horizon_of(size) * SHARE)
     runs = size.runs or (QUICK_RUNS if size.quick else RUNS)
     cells = [
@@ -50,7 +56,11 @@ def classifiers(size: Size) -> Section:
 
     def assess(results: Results) -> Findings:
         uniform = _best(world) - 1.0 / world.n_arms
-        claims = [_claim(name, epsilon, uniform, horizon, results) for epsilon in EPSILONS for name in GROWING]
+        claims = [
+            _claim(name, epsilon, uniform, horizon, results)
+            for epsilon in EPSILONS
+            for name in GROWING
+        ]
         return Findings(claims, [_figure(world, results)])
 
     return Section(cells, assess)
@@ -69,10 +79,13 @@ def _claim(name: str, epsilon: float, uniform: float, horizon: int, results: Res
         return np.asarray(means[..., 0] / (uniform * horizon))
 
     learns = (
-        "learns something" if name != "FrozenEXP4" else "is no better than random play, as its advice is about somebody else,"
+        "learns something"
+        if name != "FrozenEXP4"
+        else "is no better than random play, as its advice is about somebody else,"
     )
     return Claim(
-        f"Digits: {name} {learns} at ε = {epsilon:g}. Measured: its regret over that of random play after {spoken(horizon)} rounds.",
+        f"Digits: {name} {learns} at ε = {epsilon:g}. Measured: its regret over that of random play"
+        f" after {spoken(horizon)} rounds.",
         "this package",
         CLASSIFIERS,
         measured([results.final(_key(name, epsilon))], share),
@@ -85,9 +98,11 @@ def _figure(world: ClassifierAdvice, results: Results) -> Exhibit:
     return Exhibit(
         "figure-classifiers",
         "Classifiers as experts: handwritten digits",
-        f"Share of digits that were named rightly so far, with 95 % bands: {N_EXPERTS} classifiers, each trained on a few dozen digits, "
-        f"advise on 10 classes, and only whether the guess was right is told. Dashed: the best expert, {best:.2f}, and random play. The "
-        "share is the best expert's less regret per round, so that easy and hard digits among the first do not matter.",
+        f"Share of digits that were named rightly so far, with 95 % bands: {N_EXPERTS} classifiers,"
+        " each trained on a few dozen digits, advise on 10 classes, and only whether the guess was"
+        f" right is told. Dashed: the best expert, {best:.2f}, and random play. The share is the"
+        " best expert's less regret per round, so that easy and hard digits among the first do not"
+        " matter.",
         "Reward per round of six policies with expert advice, over rounds, at two budgets.",
         [_panel(epsilon, best, 1.0 / world.n_arms, results) for epsilon in EPSILONS],
     )
@@ -106,7 +121,10 @@ def _panel(epsilon: float, best: float, uniform: float, results: Results) -> Pan
         return Series(label, x, np.full(x.shape, value), nothing, nothing, dashed=True)
 
     lines: Sequence[Series] = [
-        *(Series(name, x, *curve([results.curves(_key(name, epsilon))[:, late]], reward)) for name in GROWING),
+        *(
+            Series(name, x, *curve([results.curves(_key(name, epsilon))[:, late]], reward))
+            for name in GROWING
+        ),
         level("best expert", best),
         level("random play", uniform),
     ]

@@ -1,4 +1,6 @@
-"""Bandits with expert advice: how worst regret grows with experts, rounds and 1/epsilon, and which policy is ahead where."""
+"""Bandits with expert advice: how worst regret grows with experts, rounds and 1/epsilon, and which
+policy is ahead where.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +51,20 @@ class Experts:
         self.epsilons = QUICK_EPSILONS if quick else EPSILONS
         self.small = QUICK_SMALL if quick else SMALL
         n, epsilon = USUAL_EXPERTS, USUAL_EPSILON
-        self.probe = Probe("experts", QUICK_FAMILY if quick else FAMILY, size.runs or (QUICK_RUNS if quick else RUNS), size.seed)
+        self.probe = Probe(
+            "experts",
+            QUICK_FAMILY if quick else FAMILY,
+            size.runs or (QUICK_RUNS if quick else RUNS),
+            size.seed,
+        )
         self.sweeps = [
-            Sweep("T", "rounds", rounds, lambda name: [Advice(name, t, n, epsilon) for t in rounds], f"N = {n}, ε = {epsilon:g}"),
+            Sweep(
+                "T",
+                "rounds",
+                rounds,
+                lambda name: [Advice(name, t, n, epsilon) for t in rounds],
+                f"N = {n}, ε = {epsilon:g}",
+            ),
             Sweep(
                 "N",
                 "experts",
@@ -70,10 +83,19 @@ class Experts:
 
     def section(self) -> Section:
         """Cells of sweeps, of the improved variant, and of advice that moves."""
-        settings = {setting: GROWTHS for sweep in self.sweeps for name in GROWING for setting in sweep.settings(name)}
+        settings = {
+            setting: GROWTHS
+            for sweep in self.sweeps
+            for name in GROWING
+            for setting in sweep.settings(name)
+        }
         settings |= {setting: COMPARED for setting in self._budgets("BatchedEXP4, improved")}
         settings |= {self._usual(name, self.small): COMPARED for name in ("LocalEXP4", *SUMMING)}
-        cells = [cell for setting, stage in settings.items() for cell in self.probe.cells([setting], stage)]
+        cells = [
+            cell
+            for setting, stage in settings.items()
+            for cell in self.probe.cells([setting], stage)
+        ]
         world = moving(USUAL_EXPERTS, self.horizon)
         for name in ("EXP4", "FrozenEXP4"):
             made = self._usual(name, 1.0).policy()
@@ -89,21 +111,29 @@ class Experts:
 
     def _settings(self, name: str) -> list[Advice]:
         """All of a policy that grows."""
-        return list(dict.fromkeys(setting for sweep in self.sweeps for setting in sweep.settings(name)))
+        return list(
+            dict.fromkeys(setting for sweep in self.sweeps for setting in sweep.settings(name))
+        )
 
     def _notes(self) -> list[str]:
-        gaps = ", ".join(f"{gap:g}{' (changing)' if changes else ''}" for gap, changes in self.probe.family)
+        gaps = ", ".join(
+            f"{gap:g}{' (changing)' if changes else ''}" for gap, changes in self.probe.family
+        )
         return [
-            f"Expert advice: worst regret is the largest mean over instances with two arms, one better by a gap of {gaps}, against the "
-            f"best of N constant experts. ExpertConversion and LocalEXP4 have ε-DP, the others (ε, {DELTA:g})-DP, which is weaker: where "
-            "the first two are ahead, they are so with the stronger guarantee. Slopes of bounds are those of what the policies state, "
-            "logarithms included.",
+            (
+                "Expert advice: worst regret is the largest mean over instances with two arms, one"
+                f" better by a gap of {gaps}, against the best of N constant experts."
+                f" ExpertConversion and LocalEXP4 have ε-DP, the others (ε, {DELTA:g})-DP, which is"
+                " weaker: where the first two are ahead, they are so with the stronger guarantee."
+                " Slopes of bounds are those of what the policies state, logarithms included."
+            ),
             *self._noted(
                 "The bound of {} is above the number of rounds, and says nothing, at {}.",
                 lambda one: one.horizon <= one.bound < math.inf,
             ),
             *self._noted(
-                "The proof of the bound of {} does not hold at {}: left out of its slopes.", lambda one: one.bound == math.inf
+                "The proof of the bound of {} does not hold at {}: left out of its slopes.",
+                lambda one: one.bound == math.inf,
             ),
         ]
 
@@ -112,26 +142,54 @@ class Experts:
         found = {name: [one for one in self._settings(name) if which(one)] for name in GROWING}
         return [
             says.format(
-                name, "; ".join(f"{spoken(one.horizon)} rounds, N = {one.n_experts}, ε = {one.epsilon:g}" for one in settings)
+                name,
+                "; ".join(
+                    f"{spoken(one.horizon)} rounds, N = {one.n_experts}, ε = {one.epsilon:g}"
+                    for one in settings
+                ),
             )
             for name, settings in found.items()
             if settings
         ]
 
     def _assess(self, results: Results) -> Findings:
-        grown = [claim for sweep in self.sweeps for name in GROWING for claim in self._grows(name, sweep, results)]
+        grown = [
+            claim
+            for sweep in self.sweeps
+            for name in GROWING
+            for claim in self._grows(name, sweep, results)
+        ]
         below = [claim for name in GROWING for claim in self._below(name, results)]
-        return Findings([*grown, *below, *self._compared(results)], [self._figure(results), self._ratios(results)])
+        return Findings(
+            [*grown, *below, *self._compared(results)],
+            [self._figure(results), self._ratios(results)],
+        )
 
     def _grows(self, name: str, sweep: Sweep[Advice], results: Results) -> list[Claim]:
         """Over the sizes at which the policy has a bound, where there are several."""
-        found = {x: one for x, one in zip(sweep.values, sweep.settings(name), strict=True) if one.bound < math.inf}
+        found = {
+            x: one
+            for x, one in zip(sweep.values, sweep.settings(name), strict=True)
+            if one.bound < math.inf
+        }
         if len(found) < 2:
             return []
         kind, bounds = KINDS[name], [one.bound for one in found.values()]
         exponent = f" (exponent of the theorem: {kind.exponents[self.sweeps.index(sweep)]})"
         known, source = sweep._replace(values=list(found)), f"{PAPER}, {kind.source}"
-        return [grows(name, known, list(found.values()), bounds, self.probe, results, source, GROWTHS, exponent)]
+        return [
+            grows(
+                name,
+                known,
+                list(found.values()),
+                bounds,
+                self.probe,
+                results,
+                source,
+                GROWTHS,
+                exponent,
+            )
+        ]
 
     def _below(self, name: str, results: Results) -> list[Claim]:
         """That the bound is true, where it says something."""
@@ -141,11 +199,14 @@ class Experts:
         bounds = np.array([one.bound for one in told])
         return [
             Claim(
-                f"{name}: worst regret is below its bound. Measured: the largest ratio of the two, over the {len(told)} settings where the "
-                "bound is below the number of rounds.",
+                f"{name}: worst regret is below its bound. Measured: the largest ratio of the two,"
+                f" over the {len(told)} settings where the bound is below the number of rounds.",
                 "this package",
                 GROWTHS,
-                largest(self.probe.columns(results, told), lambda means: self.probe.worst(means) / bounds),
+                largest(
+                    self.probe.columns(results, told),
+                    lambda means: self.probe.worst(means) / bounds,
+                ),
                 Expectation(high=1.0),
             )
         ]
@@ -159,18 +220,38 @@ class Experts:
         def at(name: str, n_experts: int) -> Advice:
             return Advice(name, self.horizon, n_experts, USUAL_EPSILON)
 
-        def pair(first: str, second: str, epsilon: float, why: str = "", high: float = 1.0) -> Claim:
+        def pair(
+            first: str, second: str, epsilon: float, why: str = "", high: float = 1.0
+        ) -> Claim:
             says = "has less regret than" if high == 1.0 else "is not worse than"
             statement = f"{first} {says} {second} at ε = {epsilon:g}{why}"
-            return self._ratio(statement, self._usual(first, epsilon), [self._usual(second, epsilon)], results, high)
+            return self._ratio(
+                statement,
+                self._usual(first, epsilon),
+                [self._usual(second, epsilon)],
+                results,
+                high,
+            )
 
         return [
-            *(pair("EXP4", "BatchedEXP4", epsilon, ", both (ε, δ)-DP") for epsilon in self.epsilons),
             *(
-                pair("BatchedEXP4, improved", "BatchedEXP4", epsilon, ", the published variant", NO_WORSE)
+                pair("EXP4", "BatchedEXP4", epsilon, ", both (ε, δ)-DP")
                 for epsilon in self.epsilons
             ),
-            *(pair("FrozenEXP4", "EXP4", epsilon, " where advice stands") for epsilon in (last, 1.0)),
+            *(
+                pair(
+                    "BatchedEXP4, improved",
+                    "BatchedEXP4",
+                    epsilon,
+                    ", the published variant",
+                    NO_WORSE,
+                )
+                for epsilon in self.epsilons
+            ),
+            *(
+                pair("FrozenEXP4", "EXP4", epsilon, " where advice stands")
+                for epsilon in (last, 1.0)
+            ),
             self._moves(results),
             pair("LocalEXP4", "BatchedEXP4", 1.0),
             *(pair(name, "LocalEXP4", self.small) for name in SUMMING),
@@ -188,7 +269,14 @@ class Experts:
             ),
         ]
 
-    def _ratio(self, statement: str, one: Advice, others: Sequence[Advice], results: Results, high: float = 1.0) -> Claim:
+    def _ratio(
+        self,
+        statement: str,
+        one: Advice,
+        others: Sequence[Advice],
+        results: Results,
+        high: float = 1.0,
+    ) -> Claim:
         """Of one's worst regret to the least of others."""
 
         def least(means: np.ndarray) -> np.ndarray:
@@ -197,7 +285,8 @@ class Experts:
 
         where = f"N = {one.n_experts}, {spoken(one.horizon)} rounds, ε = {one.epsilon:g}"
         return Claim(
-            f"{statement}. Measured: the ratio of worst regrets{' to the least of theirs' if len(others) > 1 else ''} ({where}).",
+            f"{statement}. Measured: the ratio of worst"
+            f" regrets{' to the least of theirs' if len(others) > 1 else ''} ({where}).",
             "this package",
             COMPARED,
             measured(self.probe.columns(results, [one, *others]), least),
@@ -206,8 +295,9 @@ class Experts:
 
     def _moves(self, results: Results) -> Claim:
         return Claim(
-            f"EXP4 has less regret than FrozenEXP4 where the best expert moves on every {PERIOD} rounds, within a batch. Measured: the "
-            f"ratio of regrets (N = {USUAL_EXPERTS}, {spoken(self.horizon)} rounds, ε = 1).",
+            f"EXP4 has less regret than FrozenEXP4 where the best expert moves on every {PERIOD}"
+            f" rounds, within a batch. Measured: the ratio of regrets (N = {USUAL_EXPERTS},"
+            f" {spoken(self.horizon)} rounds, ε = 1).",
             "this package",
             COMPARED,
             measured([results.final(f"moving/{name}") for name in ("EXP4", "FrozenEXP4")], ratio),
@@ -217,14 +307,18 @@ class Experts:
     def _figure(self, results: Results) -> Exhibit:
         panels = []
         for sweep in self.sweeps:
-            lines = [self.probe.series(name, sweep.values, results, sweep.settings(name)) for name in GROWING]
+            lines = [
+                self.probe.series(name, sweep.values, results, sweep.settings(name))
+                for name in GROWING
+            ]
             panels.append(Panel(sweep.held, sweep.name, "worst mean regret", lines, y_scale="log"))
         return Exhibit(
             "figure-experts",
             "Expert advice: regret against rounds, experts and 1/ε",
-            "Largest mean regret over the instances, with 95 % bars; both axes are logarithmic. Fitted slopes stand among the claims, "
-            "beside those of the bounds.",
-            "Worst regret of six policies with expert advice against rounds, experts and one over epsilon on logarithmic axes.",
+            "Largest mean regret over the instances, with 95 % bars; both axes are logarithmic."
+            " Fitted slopes stand among the claims, beside those of the bounds.",
+            "Worst regret of six policies with expert advice against rounds, experts and one over"
+            " epsilon on logarithmic axes.",
             panels,
         )
 
@@ -240,12 +334,15 @@ class Experts:
                 return np.asarray(one / other)
 
             found = curve([column[:, None] for column in columns], ratios)
-            lines.append(Series(f"{first} over {second}", np.array(self.epsilons), *found, marks=True))
+            lines.append(
+                Series(f"{first} over {second}", np.array(self.epsilons), *found, marks=True)
+            )
         return Exhibit(
             "figure-experts-ratios",
             "Expert advice: what better noise saves",
-            "Ratio of worst regrets with 95 % bars, below 1 is better for the one named first. EXP4 has one Gaussian of the sensitivity "
-            "that the batch really had, BatchedEXP4 Laplace noise for the worst case, and FrozenEXP4 one release per arm.",
+            "Ratio of worst regrets with 95 % bars, below 1 is better for the one named first. EXP4"
+            " has one Gaussian of the sensitivity that the batch really had, BatchedEXP4 Laplace"
+            " noise for the worst case, and FrozenEXP4 one release per arm.",
             "Ratios of worst regrets of pairs of policies with expert advice, against epsilon.",
             [Panel(self.sweeps[2].held, "ε", "ratio of worst regrets", lines, line=1.0)],
         )

@@ -1,4 +1,4 @@
-"""Epsilon below one over the root of the rounds, where no locally private policy learns anything."""
+"""Epsilon below one over the root of the rounds, where no locally private policy learns."""
 
 from __future__ import annotations
 
@@ -31,19 +31,30 @@ def strict(size: Size) -> Section:
     rounds = [max(4, round(horizon_of(size) * share)) for share in shares]
     epsilons = [float(f"{t**-STRICT_POWER:.3g}") for t in rounds]
     probe = Probe("strict", WIDE, runs_of(size) * STRICT_MORE, size.seed)
-    batched = {name: [Setting(name, t, 2, e) for t, e in zip(rounds, epsilons, strict=True)] for name in LEARNERS}
+    batched = {
+        name: [Setting(name, t, 2, e) for t, e in zip(rounds, epsilons, strict=True)]
+        for name in LEARNERS
+    }
     every = {name: [one._replace(batch=1) for one in batched[name]] for name in ("EXP3", "HTINF")}
-    cells = [cell for of in (batched, every) for settings in of.values() for cell in probe.cells(settings, STRICT)]
+    cells = [
+        cell
+        for of in (batched, every)
+        for settings in of.values()
+        for cell in probe.cells(settings, STRICT)
+    ]
     where = f"ε = 1/T^{STRICT_POWER:g}, K = 2, T from {spoken(rounds[0])} to {spoken(rounds[-1])}"
     slope = probe.slope(rounds)
 
     def claim(statement: str, found: Estimate, expected: Expectation) -> Claim:
-        return Claim(f"{statement} ({where}).", f"{PAPER}, after Corollary 3", STRICT, found, expected)
+        return Claim(
+            f"{statement} ({where}).", f"{PAPER}, after Corollary 3", STRICT, found, expected
+        )
 
     def assess(results: Results) -> Findings:
         claims = [
             claim(
-                f"{name} in batches: regret is sublinear. Measured: the slope of log worst regret in log T",
+                f"{name} in batches: regret is sublinear. Measured: the slope of log worst regret"
+                " in log T",
                 measured(probe.columns(results, settings), slope),
                 Expectation(high=1.0, strict=True),
             )
@@ -53,21 +64,29 @@ def strict(size: Size) -> Section:
             both = [*probe.columns(results, batched[name]), *probe.columns(results, settings)]
             claims += [
                 claim(
-                    f"{name} with noise on every reward: regret is linear. Measured: the slope of log worst regret in log T",
+                    f"{name} with noise on every reward: regret is linear. Measured: the slope of"
+                    " log worst regret in log T",
                     measured(probe.columns(results, settings), slope),
                     Expectation(low=LINEAR),
                 ),
                 claim(
-                    f"{name}: regret grows more slowly in batches. Measured: the difference of the two slopes",
-                    measured(both, lambda means: np.subtract(*(slope(half) for half in np.split(means, 2, axis=-1)))),
+                    f"{name}: regret grows more slowly in batches. Measured: the difference of the"
+                    " two slopes",
+                    measured(
+                        both,
+                        lambda means: np.subtract(
+                            *(slope(half) for half in np.split(means, 2, axis=-1))
+                        ),
+                    ),
                     Expectation(high=0.0, strict=True),
                 ),
             ]
         return Findings(claims, [_per_round(probe, rounds, batched, every, results)])
 
     note = (
-        f"Regret is called linear from a slope of {LINEAR:g}. That every locally private policy has linear regret below ε = 1/√T holds as "
-        "T grows; at these sizes noise on every reward may still leave something to learn."
+        f"Regret is called linear from a slope of {LINEAR:g}. That every locally private policy has"
+        " linear regret below ε = 1/√T holds as T grows; at these sizes noise on every reward may"
+        " still leave something to learn."
     )
     return Section(cells, assess, [note])
 
@@ -80,13 +99,20 @@ def _per_round(
     results: Results,
 ) -> Exhibit:
     lines = [probe.series(name, rounds, results, settings) for name, settings in batched.items()]
-    lines += [probe.series(EVERY.format(name), rounds, results, settings, dashed=True) for name, settings in every.items()]
+    lines += [
+        probe.series(EVERY.format(name), rounds, results, settings, dashed=True)
+        for name, settings in every.items()
+    ]
     t = np.array(rounds, float)
-    shared = [Series(one.label, t, one.y / t, one.low / t, one.high / t, True, one.dashed) for one in lines]
+    shared = [
+        Series(one.label, t, one.y / t, one.low / t, one.high / t, True, one.dashed)
+        for one in lines
+    ]
     return Exhibit(
         "figure-strict",
         "ε below 1/√T: regret per round",
-        f"Worst mean regret divided by rounds, with 95 % bars, at ε = 1/T^{STRICT_POWER:g} and two arms; on a level line regret is linear.",
+        f"Worst mean regret divided by rounds, with 95 % bars, at ε = 1/T^{STRICT_POWER:g} and two"
+        " arms; on a level line regret is linear.",
         "Worst regret per round against rounds, in batches and with noise on every reward.",
         [Panel("Two arms", "rounds T", "worst mean regret per round", shared)],
     )

@@ -41,9 +41,10 @@ def grows(
     """That worst regret grows no faster than the bound does on the same settings."""
     proved = float(np.log(bounds) @ log_weights(sweep.values))
     return Claim(
-        f"{name}: worst regret grows with {sweep.symbol} no faster than the bound, whose slope is {proved:.2f} here{exponent}. Measured: "
-        f"the slope of log regret in log {sweep.symbol}, for {sweep.name} from {spoken_value(min(sweep.values))} to "
-        f"{spoken_value(max(sweep.values))} ({sweep.held}).",
+        f"{name}: worst regret grows with {sweep.symbol} no faster than the bound, whose slope is"
+        f" {proved:.2f} here{exponent}. Measured: the slope of log regret in log {sweep.symbol},"
+        f" for {sweep.name} from {spoken_value(min(sweep.values))} to"
+        f" {spoken_value(max(sweep.values))} ({sweep.held}).",
         source,
         reading,
         measured(probe.columns(results, settings), probe.slope(sweep.values)),
@@ -52,11 +53,16 @@ def grows(
 
 
 def slopes(names: Iterable[str], sweeps: Sequence[Sweep[S]], claims: Sequence[Claim]) -> str:
-    """What ``grows`` found, in one sentence, from its claims: those of all names for the first sweep, then for the next."""
+    """What ``grows`` found, in one sentence, from its claims: those of all names for the first
+    sweep, then for the next.
+    """
     names, parts = list(names), []
     for i, sweep in enumerate(sweeps):
         of = zip(names, claims[i * len(names) :], strict=False)
-        found = ", ".join(f"{name} {claim.measured.mean:.2f} {claim.range} (bound {_proved(claim):.2f})" for name, claim in of)
+        found = ", ".join(
+            f"{name} {claim.measured.mean:.2f} {claim.range} (bound {_proved(claim):.2f})"
+            for name, claim in of
+        )
         parts.append(f"in {sweep.symbol}, {found}")
     return "; ".join(parts) + "."
 

@@ -27,21 +27,37 @@ def real(size: Size) -> Section:
     """The trial, and what a folder holds."""
     tables = reward_tables(size.data)
     policies = {name: _on_real(table) for name, table in tables.items()}
-    horizons = {name: min(table.horizon, size.horizon or table.horizon) for name, table in tables.items()}
+    horizons = {
+        name: min(table.horizon, size.horizon or table.horizon) for name, table in tables.items()
+    }
     cells = [
-        Cell(f"real/{name}/{key}", REAL, policy, table, horizons[name], runs_of(size), size.seed, recorded(horizons[name]))
+        Cell(
+            f"real/{name}/{key}",
+            REAL,
+            policy,
+            table,
+            horizons[name],
+            runs_of(size),
+            size.seed,
+            recorded(horizons[name]),
+        )
         for name, table in tables.items()
         for key, policy in policies[name].items()
     ]
 
     def assess(results: Results) -> Findings:
-        claims = [claim for name, table in tables.items() for claim in _real_claims(name, table, horizons[name], results)]
+        claims = [
+            claim
+            for name, table in tables.items()
+            for claim in _real_claims(name, table, horizons[name], results)
+        ]
         return Findings(claims, [_real_figure(tables, results)])
 
     notes = []
     if size.data is None:
         notes.append(
-            "MovieLens and Last.fm were left out: --data names a folder with their files, or one that holds such folders."
+            "MovieLens and Last.fm were left out: --data names a folder with their files, or one"
+            " that holds such folders."
         )
     return Section(cells, assess, notes, [repr(table) for table in tables.values()])
 
@@ -51,7 +67,9 @@ def reward_tables(data: Path | None) -> dict[str, RewardTable]:
     tables = {"ACTG 175": DoctorReplay().reward_table()}
     if data is None:
         return tables
-    folders = [data, *sorted(path for path in data.iterdir() if path.is_dir())] if data.is_dir() else []
+    folders = (
+        [data, *sorted(path for path in data.iterdir() if path.is_dir())] if data.is_dir() else []
+    )
     for name, file, read in (
         ("MovieLens", "u.data", lambda folder: movielens(folder).reward_table()),
         ("Last.fm", "user_taggedartists.dat", lambda folder: lastfm(folder).reward_table()),
@@ -61,7 +79,8 @@ def reward_tables(data: Path | None) -> dict[str, RewardTable]:
             tables[name] = read(holding[0])
     if len(tables) == 1:
         raise ArgumentError(
-            f"data must name a folder with the files of MovieLens or Last.fm, or one that holds such folders, got {data}"
+            "data must name a folder with the files of MovieLens or Last.fm, or one that holds"
+            f" such folders, got {data}"
         )
     return tables
 
@@ -70,7 +89,11 @@ def _on_real(table: RewardTable) -> dict[str, Policy]:
     def policy(name: str, epsilon: float, batch: int | None = None) -> Policy:
         return Setting(name, table.horizon, table.n_arms, epsilon, batch).policy()
 
-    found = {f"{name}/{epsilon:g}": policy(name, epsilon) for name in LEARNERS for epsilon in REAL_EPSILONS}
+    found = {
+        f"{name}/{epsilon:g}": policy(name, epsilon)
+        for name in LEARNERS
+        for epsilon in REAL_EPSILONS
+    }
     found |= {f"{name}/every": policy(name, REAL_EPSILONS[0], 1) for name in ("EXP3", "HTINF")}
     return {**found, "open": TsallisINF(table.n_arms)}
 
@@ -86,8 +109,8 @@ def _real_claims(name: str, table: RewardTable, horizon: int, results: Results) 
     return [
         *(
             Claim(
-                f"{name}: {learner} in batches has less regret than with noise on every reward at ε = {strict:g}. "
-                f"Measured: the ratio {after}.",
+                f"{name}: {learner} in batches has less regret than with noise on every reward at ε"
+                f" = {strict:g}. Measured: the ratio {after}.",
                 "this package",
                 REAL,
                 measured([final(f"{learner}/{strict:g}"), final(f"{learner}/every")], ratio),
@@ -97,7 +120,8 @@ def _real_claims(name: str, table: RewardTable, horizon: int, results: Results) 
         ),
         *(
             Claim(
-                f"{name}: HTINF learns something at ε = {epsilon:g}. Measured: its regret over that of playing all arms alike {after}.",
+                f"{name}: HTINF learns something at ε = {epsilon:g}. Measured: its regret over that"
+                f" of playing all arms alike {after}.",
                 "this package",
                 REAL,
                 measured([final(f"HTINF/{epsilon:g}")], lambda means: means[..., 0] / uniform),
@@ -117,14 +141,24 @@ def _real_figure(tables: dict[str, RewardTable], results: Results) -> Exhibit:
     for name, table in tables.items():
         rounds, lines = results.rounds(f"real/{name}/open"), []
         for label, key in shown.items():
-            lines.append(Series(label, rounds, *curve([results.curves(f"real/{name}/{key}")], mean), dashed=key == "open"))
-        panels.append(Panel(f"{name}, {table.n_arms} arms", "rounds", "mean regret", lines, x_scale="linear"))
+            lines.append(
+                Series(
+                    label,
+                    rounds,
+                    *curve([results.curves(f"real/{name}/{key}")], mean),
+                    dashed=key == "open",
+                )
+            )
+        panels.append(
+            Panel(f"{name}, {table.n_arms} arms", "rounds", "mean regret", lines, x_scale="linear")
+        )
     return Exhibit(
         "figure-real",
         "Real rewards in the order of time",
-        f"Mean regret against the best arm of all rounds, with 95 % bands, at ε = {strict:g} unless said otherwise. ACTG 175: treatments, "
-        "for patients in the order of their numbers. MovieLens: genres, for ratings in the order of time. Last.fm: artists, for visits in "
-        "the order of time.",
+        f"Mean regret against the best arm of all rounds, with 95 % bands, at ε = {strict:g} unless"
+        " said otherwise. ACTG 175: treatments, for patients in the order of their numbers."
+        " MovieLens: genres, for ratings in the order of time. Last.fm: artists, for visits in the"
+        " order of time.",
         f"Regret over rounds on {', '.join(tables)}.",
         panels,
     )

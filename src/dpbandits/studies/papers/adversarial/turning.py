@@ -26,7 +26,10 @@ LATE = "Lemma 15: an arm that turns good"
 
 def late(size: Size) -> Section:
     """Regret against the place of the turn."""
-    horizon, shares = max(SMALLEST, round(horizon_of(size) * LATE_SHORTER)), QUICK_TURNS if size.quick else TURNS
+    horizon, shares = (
+        max(SMALLEST, round(horizon_of(size) * LATE_SHORTER)),
+        QUICK_TURNS if size.quick else TURNS,
+    )
     turns = [max(1, round(horizon * share)) for share in shares]
     epsilon, runs = USUAL_EPSILON, runs_of(size) * 2
     policies = {name: Setting(name, horizon, 2, epsilon).policy() for name in LEARNERS}
@@ -44,16 +47,17 @@ def late(size: Size) -> Section:
     def claims(name: str, finals: list[np.ndarray], without: list[np.ndarray]) -> list[Claim]:
         return [
             Claim(
-                f"{name}: at the worst place to turn, or without a turn, it loses at least the lower bound for policies that leave arm 2 "
-                f"quickly, {number(least)}. Measured: the largest regret over the bound ({where}).",
+                f"{name}: at the worst place to turn, or without a turn, it loses at least the"
+                f" lower bound for policies that leave arm 2 quickly, {number(least)}. Measured:"
+                f" the largest regret over the bound ({where}).",
                 f"{PAPER}, Lemma 15",
                 LATE,
                 measured(finals, lambda means: means.max(axis=-1) / least),
                 Expectation(low=1.0),
             ),
             Claim(
-                f"{name} loses more than EXP3-IX does without privacy. Measured: the ratio of their regrets, each at its worst place to "
-                f"turn ({where}).",
+                f"{name} loses more than EXP3-IX does without privacy. Measured: the ratio of their"
+                f" regrets, each at its worst place to turn ({where}).",
                 f"after {PAPER}, Section 5.2",
                 LATE,
                 measured([*finals, *without], _worst_ratio),
@@ -62,22 +66,46 @@ def late(size: Size) -> Section:
         ]
 
     def assess(results: Results) -> Findings:
-        finals = {name: [results.final(f"late/{name}/{turn}") for turn in turns] for name in policies}
+        finals = {
+            name: [results.final(f"late/{name}/{turn}") for turn in turns] for name in policies
+        }
         without = finals["EXP3-IX, not private"]
         lines = []
         for name, columns in finals.items():
             value, low, high = np.array([measured([column], mean) for column in columns]).T
-            lines.append(Series(name, np.array(shares), value, low, high, marks=True, dashed=name not in LEARNERS))
+            lines.append(
+                Series(
+                    name,
+                    np.array(shares),
+                    value,
+                    low,
+                    high,
+                    marks=True,
+                    dashed=name not in LEARNERS,
+                )
+            )
         exhibit = Exhibit(
             "figure-late",
             "Lemma 15: an arm that turns good",
-            "Arm 1 always loses 1/2; arm 2 loses 1 until it turns and nothing afterwards. Mean regret with 95 % bars against the share of "
-            "the rounds after which it turns; 1 is never. Regret is against the better arm of all rounds together, so that a policy that "
-            "follows a late turn has less than 0.",
+            "Arm 1 always loses 1/2; arm 2 loses 1 until it turns and nothing afterwards. Mean"
+            " regret with 95 % bars against the share of the rounds after which it turns; 1 is"
+            " never. Regret is against the better arm of all rounds together, so that a policy that"
+            " follows a late turn has less than 0.",
             "Regret of private and non-private learners against the place of the turn.",
-            [Panel(f"Two arms, {where}", "turn, as a share of rounds", "mean regret", lines, y_scale="symlog", threshold=100.0)],
+            [
+                Panel(
+                    f"Two arms, {where}",
+                    "turn, as a share of rounds",
+                    "mean regret",
+                    lines,
+                    y_scale="symlog",
+                    threshold=100.0,
+                )
+            ],
         )
-        return Findings([claim for name in LEARNERS for claim in claims(name, finals[name], without)], [exhibit])
+        return Findings(
+            [claim for name in LEARNERS for claim in claims(name, finals[name], without)], [exhibit]
+        )
 
     return Section(cells, assess)
 

@@ -1,6 +1,7 @@
 """Worst regret over a family of instances.
 
-Gaps of a family are the same at all sizes, or regret would grow as the gaps do, whatever the policy.
+Gaps of a family are the same at all sizes, or regret would grow as the gaps do, whatever the
+policy.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ LEARNERS: dict[str, type[EXP3 | HTINF | FTPL]] = {"EXP3": EXP3, "HTINF": HTINF, 
 
 
 class Playable(Protocol):
-    """A policy at some size, with instances to play; the tuple of what makes it different from others."""
+    """A policy at some size, with instances to play; the tuple of what makes it different from
+    others.
+    """
 
     @property
     def horizon(self) -> int: ...
@@ -69,7 +72,7 @@ class Setting(NamedTuple):
 
 @functools.cache
 def instance(horizon: int, n_arms: int, gap: float, changes: bool) -> SwitchingBest:
-    """One arm is better by a gap; where it changes, another one is from a quarter of the rounds on."""
+    """One arm is better by a gap; where it changes, another one after a quarter of the rounds."""
     best, switches = ([0, n_arms - 1], [horizon // 4]) if changes else ([n_arms // 2], [])
     return SwitchingBest(n_arms, best=best, switches=switches, horizon=horizon, gap=gap)
 
@@ -108,7 +111,9 @@ class Probe:
 
     def columns(self, results: Results, settings: Sequence[Playable]) -> list[np.ndarray]:
         """Final regrets, all instances of a setting side by side."""
-        return [results.final(self._key(setting, *kind)) for setting in settings for kind in self.family]
+        return [
+            results.final(self._key(setting, *kind)) for setting in settings for kind in self.family
+        ]
 
     def worst(self, means: np.ndarray) -> np.ndarray:
         """The largest mean of every setting, shape (..., settings), from means of ``columns``."""
@@ -119,7 +124,14 @@ class Probe:
         weights = log_weights(x)
         return lambda means: np.log(self.worst(means)) @ weights
 
-    def series(self, label: str, x: Sequence[float], results: Results, settings: Sequence[Playable], **looks: Any) -> Series:
+    def series(
+        self,
+        label: str,
+        x: Sequence[float],
+        results: Results,
+        settings: Sequence[Playable],
+        **looks: Any,
+    ) -> Series:
         """Worst regret at every x."""
         data = [column[:, None] for column in self.columns(results, settings)]
         value, low, high = curve(data, lambda means: self.worst(means)[..., 0, :])
@@ -136,10 +148,15 @@ def log_weights(x: Sequence[float]) -> np.ndarray:
 
 
 def bound(learner: str, horizon: float, n_arms: float, epsilon: float) -> float:
-    """The bound of Table 1 for a learner, without its constant: the logarithms are those of the corollaries' proofs.
+    """The bound of Table 1 for a learner, without its constant: the logarithms are those of the
+        corollaries' proofs.
 
     >>> bound("HTINF", 10**6, 4, 0.25)
     4000.0
     """
     root = math.sqrt(n_arms * horizon / epsilon)
-    return root if learner == "HTINF" else root * math.sqrt(math.log(n_arms)) * math.log(n_arms * horizon)
+    return (
+        root
+        if learner == "HTINF"
+        else root * math.sqrt(math.log(n_arms)) * math.log(n_arms * horizon)
+    )

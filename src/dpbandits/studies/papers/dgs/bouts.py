@@ -1,4 +1,6 @@
-"""Who meets whom: the worlds of the paper, LinUCB-DGS and its rivals in them, and what LinUCB-DGS really loses there."""
+"""Who meets whom: the worlds of the paper, LinUCB-DGS and its rivals in them, and what LinUCB-DGS
+really loses there.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ CODED = "With the noise of the authors' code"
 KEPT = "At the privacy that was claimed"
 EQUAL = "At equal real privacy"
 
-# What the paper leaves open.  At equal privacy all play nearly greedily: with these budgets, radii that cover everything only explore.
+# What the paper leaves open.  At equal privacy all play nearly greedily: with these budgets, radii
+# that cover everything only explore.
 _OPTIONS: dict[str, Any] = {"ridge": 0.1, "failure_probability": DELTA}
 SCALE = 0.05
 
@@ -55,14 +58,24 @@ class World:
         """Without privacy."""
         return LinUCB(self._k, self._d, **self.options, **more)
 
-    def dgs(self, epsilon: float, sensitivity: str = "published", horizon: int | None = None, **more: Any) -> LinUCBDGS:
+    def dgs(
+        self,
+        epsilon: float,
+        sensitivity: str = "published",
+        horizon: int | None = None,
+        **more: Any,
+    ) -> LinUCBDGS:
         """LinUCB-DGS."""
         own: dict[str, Any] = {"horizon": horizon or self.horizon, "sensitivity": sensitivity}
         if sensitivity == "published":
             own["smallest_eigenvalue"] = self.eigenvalue
-        return LinUCBDGS(self._k, self._d, budget=ApproxDP(epsilon, DELTA), **own, **self.options, **more)
+        return LinUCBDGS(
+            self._k, self._d, budget=ApproxDP(epsilon, DELTA), **own, **self.options, **more
+        )
 
-    def private(self, budget: Budget, counter: str, horizon: int | None = None, **more: Any) -> ContextualPolicy:
+    def private(
+        self, budget: Budget, counter: str, horizon: int | None = None, **more: Any
+    ) -> ContextualPolicy:
         """Noise on the sum of x * reward."""
         own: dict[str, Any] = {"horizon": horizon or self.horizon, "counter": counter}
         return PrivateLinUCB(self._k, self._d, budget=budget, **own, **self.options, **more)
@@ -77,7 +90,9 @@ class World:
 
 
 class Loss(NamedTuple):
-    """What LinUCB-DGS really loses: the smallest, mean and largest epsilon over some runs, and the smallest rho."""
+    """What LinUCB-DGS really loses: the smallest, mean and largest epsilon over some runs, and the
+    smallest rho.
+    """
 
     low: float
     mean: float
@@ -116,12 +131,20 @@ class Bout:
 
 
 def pool(rewards: str, horizon: int, runs: int, seed: int) -> World:
-    """The paper's synthetic pool; with Gaussian rewards, as there, or with bounded ones, which can be protected."""
+    """The paper's synthetic pool; with Gaussian rewards, as there, or with bounded ones, which can
+    be protected.
+    """
     world = PoolContexts.uniform(seed=seed, rewards=rewards)
     bounded = rewards == "bounded"
-    options = {**_OPTIONS, "reward_range": (-1.0, 1.0), **({} if bounded else {"subgaussian": world.std, "clip": False})}
+    options = {
+        **_OPTIONS,
+        "reward_range": (-1.0, 1.0),
+        **({} if bounded else {"subgaussian": world.std, "clip": False}),
+    }
     eigenvalue = LinUCBDGS.estimate_eigenvalue(world.features)
-    return World(f"pool-{rewards}", "Synthetic pool", world, eigenvalue, options, horizon, runs, seed)
+    return World(
+        f"pool-{rewards}", "Synthetic pool", world, eigenvalue, options, horizon, runs, seed
+    )
 
 
 def music(folder: Path, horizon: int, runs: int, seed: int) -> World:
@@ -133,7 +156,11 @@ def music(folder: Path, horizon: int, runs: int, seed: int) -> World:
 
 def published(world: World) -> Bout:
     """At the published constants."""
-    policies = {"linucb": world.linucb(), "dgs": world.dgs(EPSILON), "tree": world.private(PureDP(EPSILON), "tree")}
+    policies = {
+        "linucb": world.linucb(),
+        "dgs": world.dgs(EPSILON),
+        "tree": world.private(PureDP(EPSILON), "tree"),
+    }
     return Bout(PUBLISHED, world, ("dgs", "LinUCB-DGS"), {"tree": "Private LinUCB"}, policies)
 
 
@@ -144,14 +171,19 @@ def coded(world: World) -> Bout:
         "dgs-coded": world.dgs(EPSILON, "as_coded"),
         "tree": world.private(PureDP(EPSILON), "tree"),
     }
-    return Bout(CODED, world, ("dgs-coded", "LinUCB-DGS as coded"), {"tree": "Private LinUCB"}, policies)
+    return Bout(
+        CODED, world, ("dgs-coded", "LinUCB-DGS as coded"), {"tree": "Private LinUCB"}, policies
+    )
 
 
 def equal(world: World) -> list[Bout]:
     """Both of these against rivals that may spend what they really lose."""
     bouts = []
     table = tabulated(world.environment, world.horizon, world.seed)
-    for key, sensitivity, name in (("dgs", "published", "LinUCB-DGS"), ("dgs-coded", "as_coded", "LinUCB-DGS as coded")):
+    for key, sensitivity, name in (
+        ("dgs", "published", "LinUCB-DGS"),
+        ("dgs-coded", "as_coded", "LinUCB-DGS as coded"),
+    ):
         policy = world.dgs(EPSILON, sensitivity, radius_scale=SCALE)
         loss = real_loss(policy, table, world.seed)
         private = {
@@ -177,14 +209,26 @@ def kept(world: World) -> Bout:
         "dgs-greedy": world.dgs(EPSILON, radius_scale=SCALE),
         "kept": world.private(budget, "buffered", radius_scale=SCALE),
     }
-    return Bout(KEPT, world, ("dgs-greedy", "LinUCB-DGS"), {"kept": "Private LinUCB, buffered, Gaussian"}, policies)
+    return Bout(
+        KEPT,
+        world,
+        ("dgs-greedy", "LinUCB-DGS"),
+        {"kept": "Private LinUCB, buffered, Gaussian"},
+        policies,
+    )
 
 
 def tabulated(environment: ContextEnvironment, horizon: int, seed: int) -> ContextTable:
-    """The contexts of some rounds of an environment, with the rewards that all their arms would have brought."""
+    """The contexts of some rounds of an environment, with the rewards that all their arms would
+    have brought.
+    """
     rng = stream(seed, "environment", identity(f"table of {environment!r}"), 0)
     shape = (horizon, environment.n_arms)
-    contexts, rewards, losses = np.zeros((*shape, environment.dimension)), np.zeros(shape), np.zeros(shape)
+    contexts, rewards, losses = (
+        np.zeros((*shape, environment.dimension)),
+        np.zeros(shape),
+        np.zeros(shape),
+    )
     show, answer, state = *environment.kernels, environment.state
     for t, view in enumerate(contexts):
         hidden = show(state, t, view, rng)
@@ -194,9 +238,11 @@ def tabulated(environment: ContextEnvironment, horizon: int, seed: int) -> Conte
 
 
 def arms_of(policy: ContextualPolicy, table: ContextTable, seed: int, run: int) -> np.ndarray:
-    """Which arm the policy plays in every round of a table, shape (T,); seed and run fix its noise."""
+    """Which arm the policy plays in every round of a table, shape (T,)."""
     assert table.horizon is not None
-    return play(policy, table, table.horizon, run, seed, np.array([table.horizon]), trace=True).tally.trace
+    return play(
+        policy, table, table.horizon, run, seed, np.array([table.horizon]), trace=True
+    ).tally.trace
 
 
 def real_loss(policy: LinUCBDGS, table: ContextTable, seed: int) -> Loss:
@@ -206,7 +252,9 @@ def real_loss(policy: LinUCBDGS, table: ContextTable, seed: int) -> Loss:
         arms = arms_of(policy, table, seed, run)
         losses.append(policy.exact_loss(table.state.contexts[np.arange(len(arms)), arms]))
     epsilons = [loss.epsilon for loss in losses]
-    return Loss(min(epsilons), float(np.mean(epsilons)), max(epsilons), min(loss.rho for loss in losses))
+    return Loss(
+        min(epsilons), float(np.mean(epsilons)), max(epsilons), min(loss.rho for loss in losses)
+    )
 
 
 def rounded_down(value: float) -> float:

@@ -21,7 +21,8 @@ SIMILAR = 0.1  # of the rounds in which LinUCB plays another arm
 class Changes:
     """Figures 2 (b) and (c): in how many rounds another arm is played after one reward has changed.
 
-    Contexts, rewards of all arms and the noise of policies are fixed, so that nothing differs but that reward and what follows from it.
+    Contexts, rewards of all arms and the noise of policies are fixed, so that nothing differs but
+    that reward and what follows from it.
     """
 
     def __init__(self, world: World, noises: int) -> None:
@@ -29,7 +30,12 @@ class Changes:
         self.synthetic = world.environment.parameter is not None
         self.horizon = min(world.horizon, CHANGE_HORIZON) if self.synthetic else world.horizon
         self.places = (0, self.horizon // 5, 2 * self.horizon // 5)
-        self.names = {"linucb": "LinUCB", "dgs": "LinUCB-DGS", "dgs-coded": "LinUCB-DGS as coded", "tree": "Private LinUCB"}
+        self.names = {
+            "linucb": "LinUCB",
+            "dgs": "LinUCB-DGS",
+            "dgs-coded": "LinUCB-DGS as coded",
+            "tree": "Private LinUCB",
+        }
         self.changed = self._count()
 
     def _count(self) -> dict[str, np.ndarray]:
@@ -47,12 +53,16 @@ class Changes:
             for run in range(self.noises):
                 before = arms_of(policy, table, world.seed, run)
                 for i, other in enumerate(others):
-                    counts[run, i] = np.count_nonzero(arms_of(policy, other, world.seed, run) != before)
+                    counts[run, i] = np.count_nonzero(
+                        arms_of(policy, other, world.seed, run) != before
+                    )
             changed[key] = counts
         return changed
 
     def _with_change(self, table: ContextTable, place: int) -> ContextTable:
-        """The table with other rewards in one round; only that of the arm that is played there matters."""
+        """The table with other rewards in one round; only that of the arm that is played there
+        matters.
+        """
         rewards = table.state.rewards.copy()
         rewards[place] = rewards[place] + STEP if self.synthetic else 1.0 - rewards[place]
         return ContextTable(table.state.contexts, rewards, table.state.means)
@@ -63,33 +73,43 @@ class Changes:
         name, figure = self.names[key], "2 (b)" if self.synthetic else "2 (c)"
         source = f"{'' if reading == PUBLISHED else 'after '}{PAPER}, Figure {figure}"
         totals = {which: counts.mean(axis=1) for which, counts in self.changed.items()}
-        after = f"after one reward changes, over {self.horizon:,} rounds with each of {self.noises} noises"
+        after = (
+            f"after one reward changes, over {self.horizon:,} rounds with each of {self.noises}"
+            " noises"
+        )
 
-        def claim(statement: str, found: Estimate, expected: Expectation, shares: bool = False) -> Claim:
-            return Claim(f"{self.world.title}: {statement}", source, reading, found, expected, shares)
+        def claim(
+            statement: str, found: Estimate, expected: Expectation, shares: bool = False
+        ) -> Claim:
+            return Claim(
+                f"{self.world.title}: {statement}", source, reading, found, expected, shares
+            )
 
         return [
             claim(
-                f"{name} plays another arm in fewer rounds than LinUCB {after}. Measured: the ratio, mean over where it changes.",
+                f"{name} plays another arm in fewer rounds than LinUCB {after}. Measured: the"
+                " ratio, mean over where it changes.",
                 measured([totals[key], totals["linucb"]], ratio),
                 Expectation(high=1.0, strict=True),
             ),
             claim(
-                f"Private LinUCB plays another arm about as often as {name} does. Measured: the difference, as a share of the rounds in "
-                "which LinUCB does.",
+                f"Private LinUCB plays another arm about as often as {name} does. Measured: the"
+                " difference, as a share of the rounds in which LinUCB does.",
                 measured([totals["tree"], totals[key], totals["linucb"]], _gap),
                 Expectation(-SIMILAR, SIMILAR),
                 shares=True,
             ),
             claim(
-                f"that number varies more from one noise to the next with Private LinUCB than with {name}. Measured: the difference of "
-                f"standard deviations over {self.noises} noises.",
+                "that number varies more from one noise to the next with Private LinUCB than with"
+                f" {name}. Measured: the difference of standard deviations over {self.noises}"
+                " noises.",
                 measured(_moments(totals["tree"], totals[key]), _spread_gap),
                 Expectation(low=0.0, strict=True),
             ),
             claim(
-                f"the later the reward, the fewer the rounds, for {name}. Measured: how many more at round {self.places[0]} than at "
-                f"round {self.places[-1]:,}, mean over {self.noises} noises.",
+                f"the later the reward, the fewer the rounds, for {name}. Measured: how many more"
+                f" at round {self.places[0]} than at round {self.places[-1]:,}, mean over"
+                f" {self.noises} noises.",
                 measured([self.changed[key][:, 0] - self.changed[key][:, -1]], mean),
                 Expectation(low=0.0, strict=True),
             ),
@@ -102,16 +122,35 @@ class Changes:
             counts = self.changed[key]
             average, spread = counts.mean(axis=0), counts.std(axis=0, ddof=1)
             aside = (i - 1.5) * 0.012 * self.horizon
-            lines.append(Series(name, np.array(self.places) + aside, average, average - spread, average + spread, marks=True))
+            lines.append(
+                Series(
+                    name,
+                    np.array(self.places) + aside,
+                    average,
+                    average - spread,
+                    average + spread,
+                    marks=True,
+                )
+            )
         figure = "2 (b)" if self.synthetic else "2 (c)"
         how = f"is raised by {STEP:g}" if self.synthetic else "is flipped"
         return Exhibit(
             "figure-2b" if self.synthetic else "figure-2c",
             f"Figure {figure}: other arms after one reward changes, {self.world.title}",
-            f"In how many of {self.horizon:,} rounds another arm is played when the reward of one round {how} and all else, noise "
-            f"included, is as before; mean and standard deviation over {self.noises} noises. Marks are moved sideways to stay apart.",
-            "Number of changed arms against the round in which a reward changes, for four policies.",
-            [Panel(self.world.title, "round of the change", "rounds with another arm", lines, x_scale="linear")],
+            f"In how many of {self.horizon:,} rounds another arm is played when the reward of one"
+            f" round {how} and all else, noise included, is as before; mean and standard deviation"
+            f" over {self.noises} noises. Marks are moved sideways to stay apart.",
+            "Number of changed arms against the round in which a reward changes, for four"
+            " policies.",
+            [
+                Panel(
+                    self.world.title,
+                    "round of the change",
+                    "rounds with another arm",
+                    lines,
+                    x_scale="linear",
+                )
+            ],
         )
 
 

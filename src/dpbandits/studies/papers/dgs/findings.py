@@ -44,15 +44,31 @@ class Measured:
     def price(self) -> Claim:
         """That privacy has a price."""
         private = [self.bout.dgs[0], *self.bout.rivals]
-        title = f"{self.world.title}: LinUCB, which is not private, plays better than its private relatives"
+        title = (
+            f"{self.world.title}: LinUCB, which is not private, plays better than its private"
+            " relatives"
+        )
         if self.ratios:
-            theirs, own, what = [self.gain(key) for key in private], self.gain("linucb"), "their rewards to its"
+            theirs, own, what = (
+                [self.gain(key) for key in private],
+                self.gain("linucb"),
+                "their rewards to its",
+            )
             found = largest([*theirs, *[own] * len(theirs)], ratios)
         else:
-            theirs, own, what = [self.curves(key)[:, -1] for key in private], self.curves("linucb")[:, -1], "its regret to theirs"
+            theirs, own, what = (
+                [self.curves(key)[:, -1] for key in private],
+                self.curves("linucb")[:, -1],
+                "its regret to theirs",
+            )
             found = largest([*[own] * len(theirs), *theirs], ratios)
         statement = f"{title}. Measured: the larger of the ratios of {what}, {self._after}."
-        return self._claim(statement, f"Figure 1 ({'b' if self.ratios else 'a'})", found, Expectation(high=1.0, strict=True))
+        return self._claim(
+            statement,
+            f"Figure 1 ({'b' if self.ratios else 'a'})",
+            found,
+            Expectation(high=1.0, strict=True),
+        )
 
     def compared(self) -> list[Claim]:
         """That LinUCB-DGS is better than its rivals."""
@@ -63,7 +79,8 @@ class Measured:
             if self.ratios:
                 claims.append(
                     self._claim(
-                        f"{title} earns more than {other}. Measured: the ratio of their rewards {self._after}.",
+                        f"{title} earns more than {other}. Measured: the ratio of their rewards"
+                        f" {self._after}.",
                         "Figure 1 (b)",
                         measured([self.gain(key), self.gain(rival)], ratio),
                         Expectation(low=1.0, strict=True),
@@ -78,7 +95,10 @@ class Measured:
                     self._claim(
                         f"{title} has {what} than {other}. Measured: the ratio {self._after}.",
                         f"Figure {figure}",
-                        measured([self.curves(key, column)[:, -1], self.curves(rival, column)[:, -1]], ratio),
+                        measured(
+                            [self.curves(key, column)[:, -1], self.curves(rival, column)[:, -1]],
+                            ratio,
+                        ),
                         Expectation(high=1.0, strict=True),
                     )
                 )
@@ -96,7 +116,8 @@ class Measured:
     def kept(self) -> list[Claim]:
         """That the privacy that was claimed can be had, at less regret."""
         title = (
-            f"{self.world.title}: Private LinUCB with correlated Gaussian noise, which really keeps ({EPSILON:g}, {DELTA:g})-DP,"
+            f"{self.world.title}: Private LinUCB with correlated Gaussian noise, which really keeps"
+            f" ({EPSILON:g}, {DELTA:g})-DP,"
         )
         theirs = self.bout.dgs[0]
         if self.ratios:
@@ -108,16 +129,27 @@ class Measured:
         else:
             one, other = (self.curves(key)[:, -1] for key in ("kept", theirs))
             statement = "has less regret than LinUCB-DGS. Measured: the ratio"
-        better = Expectation(low=1.0, strict=True) if self.ratios else Expectation(high=1.0, strict=True)
-        return [Claim(f"{title} {statement} {self._after}.", "this package", KEPT, measured([one, other], ratio), better)]
+        better = (
+            Expectation(low=1.0, strict=True) if self.ratios else Expectation(high=1.0, strict=True)
+        )
+        return [
+            Claim(
+                f"{title} {statement} {self._after}.",
+                "this package",
+                KEPT,
+                measured([one, other], ratio),
+                better,
+            )
+        ]
 
     def real_epsilon(self) -> Claim:
         """That the privacy is there."""
         loss = self.bout.losses
         assert loss is not None
         return Claim(
-            f"{self.world.title}: {self.bout.dgs[1]} loses at most the ε that was asked for, on the features that it plays. "
-            f"Measured: the largest loss of a record; the interval is the range over {LOSS_RUNS} runs.",
+            f"{self.world.title}: {self.bout.dgs[1]} loses at most the ε that was asked for, on the"
+            " features that it plays. Measured: the largest loss of a record; the interval is the"
+            f" range over {LOSS_RUNS} runs.",
             f"{PAPER}, Theorem 1",
             EQUAL,
             Estimate(loss.mean, loss.low, loss.high),
@@ -125,18 +157,36 @@ class Measured:
         )
 
     def _claim(self, statement: str, figure: str, found: Estimate, expected: Expectation) -> Claim:
-        whose = f"{PAPER}, {figure}" if self.bout.reading == PUBLISHED else f"after {PAPER}, {figure}"
+        whose = (
+            f"{PAPER}, {figure}" if self.bout.reading == PUBLISHED else f"after {PAPER}, {figure}"
+        )
         return Claim(statement, whose, self.bout.reading, found, expected)
 
     def series(self, column: str) -> list[Series]:
-        """A line for each policy: regret, distance, or "reward", in units of what random play earns."""
-        names = {"linucb": "LinUCB", "linucb-greedy": "LinUCB", self.bout.dgs[0]: self.bout.dgs[1], **self.bout.rivals}
+        """A line for each policy: regret, distance, or "reward", in units of what random play
+        earns.
+        """
+        names = {
+            "linucb": "LinUCB",
+            "linucb-greedy": "LinUCB",
+            self.bout.dgs[0]: self.bout.dgs[1],
+            **self.bout.rivals,
+        }
         lines = []
         for key in self.bout.policies:
             values = self._over_random(key) if column == "reward" else self.curves(key, column)
             value, low, high = curve([values], mean)
             shown = (self.rounds >= 10) & np.isfinite(value)
-            lines.append(Series(names[key], self.rounds[shown], value[shown], low[shown], high[shown], dashed="linucb" in key))
+            lines.append(
+                Series(
+                    names[key],
+                    self.rounds[shown],
+                    value[shown],
+                    low[shown],
+                    high[shown],
+                    dashed="linucb" in key,
+                )
+            )
         return lines
 
     def _over_random(self, key: str) -> np.ndarray:
@@ -152,7 +202,8 @@ class Measured:
         if loss is None:
             return reading
         spent = (f"ε = {number(loss.low)}", f"ρ = {number(loss.rho)}")
-        pure, concentrated = (one.replace(" ", "\N{NO-BREAK SPACE}") for one in spent)  # titles are wrapped
+        # titles are wrapped
+        pure, concentrated = (one.replace(" ", "\N{NO-BREAK SPACE}") for one in spent)
         return f"{reading}: pure DP with {pure}, zCDP with {concentrated}"
 
 
@@ -163,24 +214,32 @@ class Against:
         self.world, self.epsilons, self.results = world, epsilons, results
 
     def finals(self, key: str) -> list[np.ndarray]:
-        return [self.results.final(f"{self.world.key}/{at(key, epsilon)}") for epsilon in self.epsilons]
+        return [
+            self.results.final(f"{self.world.key}/{at(key, epsilon)}") for epsilon in self.epsilons
+        ]
 
     def claims(self, reading: str) -> list[Claim]:
         """That more privacy costs more."""
-        key, name = {PUBLISHED: ("dgs", "LinUCB-DGS"), CODED: ("dgs-coded", "LinUCB-DGS as coded")}[reading]
-        finals, source = self.finals(key), f"{'' if reading == PUBLISHED else 'after '}{PAPER}, Figure 2 (a)"
+        key, name = {PUBLISHED: ("dgs", "LinUCB-DGS"), CODED: ("dgs-coded", "LinUCB-DGS as coded")}[
+            reading
+        ]
+        finals, source = (
+            self.finals(key),
+            f"{'' if reading == PUBLISHED else 'after '}{PAPER}, Figure 2 (a)",
+        )
         strict, loose = self.epsilons[0], self.epsilons[-1]
         return [
             Claim(
-                f"{self.world.title}: a stricter ε costs {name} more. Measured: its regret at ε = {strict:g} over that at ε = {loose:g}.",
+                f"{self.world.title}: a stricter ε costs {name} more. Measured: its regret at ε ="
+                f" {strict:g} over that at ε = {loose:g}.",
                 source,
                 reading,
                 measured([finals[0], finals[-1]], ratio),
                 Expectation(low=1.0, strict=True),
             ),
             Claim(
-                f"{self.world.title}: the regret of {name} falls with every larger ε. Measured: the largest rise from one to the next, "
-                f"as a share of the regret at ε = {loose:g}.",
+                f"{self.world.title}: the regret of {name} falls with every larger ε. Measured: the"
+                f" largest rise from one to the next, as a share of the regret at ε = {loose:g}.",
                 source,
                 reading,
                 largest([*finals, finals[-1]], steps),
@@ -192,15 +251,25 @@ class Against:
     def exhibit(self) -> Exhibit:
         """Regret of all at every epsilon."""
         lines = []
-        for key, name in (("dgs", "LinUCB-DGS"), ("dgs-coded", "LinUCB-DGS as coded"), ("tree", "Private LinUCB")):
+        for key, name in (
+            ("dgs", "LinUCB-DGS"),
+            ("dgs-coded", "LinUCB-DGS as coded"),
+            ("tree", "Private LinUCB"),
+        ):
             found = np.array([measured([final], mean) for final in self.finals(key)])
-            lines.append(Series(name, np.array(self.epsilons), found[:, 0], found[:, 1], found[:, 2], marks=True))
+            lines.append(
+                Series(
+                    name, np.array(self.epsilons), found[:, 0], found[:, 1], found[:, 2], marks=True
+                )
+            )
         title = f"{self.world.title}, {spoken(self.world.horizon)} rounds"
         return Exhibit(
             "figure-2a",
             "Figure 2 (a): regret against ε",
-            "Mean regret at the horizon with 95 % bars, against the ε that was asked for. It is not the ε that holds: see the claims.",
-            "Regret of LinUCB-DGS, as published and as coded, and of Private LinUCB against epsilon.",
+            "Mean regret at the horizon with 95 % bars, against the ε that was asked for. It is not"
+            " the ε that holds: see the claims.",
+            "Regret of LinUCB-DGS, as published and as coded, and of Private LinUCB against"
+            " epsilon.",
             [Panel(title, "ε asked for", "mean regret", lines, x_scale="linear")],
         )
 
@@ -210,13 +279,20 @@ def at(key: str, epsilon: float) -> str:
     return key if epsilon == EPSILON else f"{key}-{epsilon:g}"
 
 
-def curves(name: str, heading: str, found: Sequence[Measured], label: str, column: str, scale: str = "linear") -> Exhibit:
+def curves(
+    name: str,
+    heading: str,
+    found: Sequence[Measured],
+    label: str,
+    column: str,
+    scale: str = "linear",
+) -> Exhibit:
     """A figure with a panel for each bout."""
     return Exhibit(
         name,
         heading,
-        "Mean over runs with 95 % bands. In the panels at equal real privacy, rewards are bounded, Private LinUCB spends what LinUCB-DGS "
-        "really loses, and all play nearly greedily.",
+        "Mean over runs with 95 % bands. In the panels at equal real privacy, rewards are bounded,"
+        " Private LinUCB spends what LinUCB-DGS really loses, and all play nearly greedily.",
         f"{heading}: one panel per way of reading the paper.",
         [Panel(one.title, "rounds", label, one.series(column), y_scale=scale) for one in found],
     )
