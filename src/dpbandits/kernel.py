@@ -64,7 +64,7 @@ def inlined(function: Kernel) -> Kernel:
     """A kernel, or a copy of one, that is compiled anew into each of its callers.
 
     For what a loop calls in every round: to hand over the arrays of a state takes longer than a
-        small kernel runs.
+    small kernel runs.
 
     >>> @inlined
     ... def half(x):

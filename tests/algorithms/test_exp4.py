@@ -45,8 +45,8 @@ def released(policy, rounds):
     for advice, arm, loss in rounds:
         view = np.ascontiguousarray(advice.T)
         k.prepare(policy.params, public, view, RNG)
-        k.note(policy.params, public, arm, view[arm], 1)
-        k.collect(policy.params, raw, public, arm, view[arm], hi - (hi - lo) * loss, 1)
+        k.record_pull(policy.params, public, arm, view[arm], 1)
+        k.accumulate(policy.params, raw, public, arm, view[arm], hi - (hi - lo) * loss, 1)
     k.summarise(policy.params, raw, public, wall.statistic)
     k.publish(policy.params, public, wall.statistic)
     moved = public.losses - before
@@ -94,8 +94,8 @@ def moved_by_a_record(policy, view, arm):
     for reward in policy.reward_range:
         raw, public, wall = policy.new_state()
         k.prepare(policy.params, public, view, RNG)
-        k.note(policy.params, public, arm, view[arm], 1)
-        k.collect(policy.params, raw, public, arm, view[arm], reward, 1)
+        k.record_pull(policy.params, public, arm, view[arm], 1)
+        k.accumulate(policy.params, raw, public, arm, view[arm], reward, 1)
         bound = k.sensitivity(policy.params, public, wall.norm)
         k.summarise(policy.params, raw, public, wall.statistic)
         statistics.append(wall.statistic.copy())
@@ -407,7 +407,7 @@ def test_probabilities_sum_to_one_after_many_releases_of_noise(cls):
     rng, view = np.random.default_rng(1), np.ascontiguousarray(ADVICE.T)
     for noise in rng.normal(scale=1e6, size=(20_000, wall.statistic.size)):
         policy.kernels.prepare(policy.params, public, view, rng)
-        policy.kernels.note(policy.params, public, 0, view[0], 1)
+        policy.kernels.record_pull(policy.params, public, 0, view[0], 1)
         policy.kernels.publish(policy.params, public, noise)
     assert np.isfinite(public.losses).all()
     assert public.losses.min() == 0.0
@@ -478,9 +478,9 @@ def test_secure_noise_is_on_a_grid_and_rounding_is_within_the_bound(cls, budget)
             view = np.ascontiguousarray(rng.dirichlet(np.ones(K), N).T)
             k.prepare(policy.params, public, view, rng)
             arm = k.choose(policy.params, public, view, rng)[0]
-            k.note(policy.params, public, arm, view[arm], 1)
+            k.record_pull(policy.params, public, arm, view[arm], 1)
             for side, reward in ((raw, 0.0), (other, 1.0 if t == changed else 0.0)):
-                k.collect(policy.params, side, public, arm, view[arm], reward, 1)
+                k.accumulate(policy.params, side, public, arm, view[arm], reward, 1)
         one, two = np.zeros_like(wall.statistic), np.zeros_like(wall.statistic)
         bound = k.sensitivity(policy.params, public, policy.channel.norm)
         k.summarise(policy.params, raw, public, one)

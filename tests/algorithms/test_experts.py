@@ -52,7 +52,7 @@ def test_the_learner_plays_as_it_does_alone_with_experts_for_arms(learner, budge
         arm = alone.kernels.choose(alone.params, sides[0], 0, rngs[0])[0]
         assert sides[1].clock[2] == arm
         for policy, public in zip((alone, over), sides, strict=True):
-            policy.kernels.note(
+            policy.kernels.record_pull(
                 policy.params, public, arm if policy is alone else 0, view[0], policy.batch
             )
             policy.kernels.publish(policy.params, public, np.array([policy.batch * (1.0 - loss)]))

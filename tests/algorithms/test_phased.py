@@ -387,7 +387,7 @@ def test_too_short_phases_lose_the_best_arm():
 @pytest.mark.parametrize("rho", [1e-3, 0.1, 10.0])
 def test_regret_is_within_the_theorem(variant, rho):
     """Theorem 4 by its proof: in phase l only arms with gaps of at most 8 * 2^-l are left, but with
-        probability delta.
+    probability delta.
 
     With delta = 1e-6 none of 100 runs may exceed it.
     """
@@ -580,7 +580,7 @@ def test_every_instance_is_served(cls, options, budget, arms):
             arm = policy.kernels.choose(policy.params, public, 0, None)[0]
             assert (
                 0
-                < policy.kernels.hold(policy.params, public, arm)
+                < policy.kernels.hold_rounds(policy.params, public, arm)
                 <= public.clock[LEFT]
                 == public.goal.sum()
             )

@@ -61,7 +61,7 @@ def test_thompson_sampling_draws_from_the_posterior():
     P(Beta(41, 11) > Beta(1, 1)) = 41 / 52.
 
     A Beta(40, 10) posterior without the prior would give .8 instead of .788: 4 standard errors away
-        with 20,000 pulls.
+    with 20,000 pulls.
     """
     policy = ThompsonSampling(2, seed=3)
     policy._public.mean[0], policy._public.plays[0] = 0.8, 50.0

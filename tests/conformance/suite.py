@@ -198,9 +198,9 @@ class Release(NamedTuple):
 
 class Walk:
     """An algorithm driven kernel by kernel: one public side, and a private side for each of several
-        worlds.
+    worlds.
 
-    ``choose``, ``hold``, ``see``, ``due``, ``part``, ``sensitivity``, ``estimate``, ``collect`` and
+    ``choose``, ``hold_rounds``, ``preprocess_contexts``, ``release_due``, ``partition``, ``sensitivity``, ``estimate``, ``accumulate`` and
     ``summarise`` are held to leave the public side as it is.  Releases are the statistics of the
     first world, or where the policy has a counter their sum so far, plus noise, or arbitrary
     numbers where ``noise`` is large.  ``spoil`` puts NaN into working memory before every call.
@@ -233,17 +233,17 @@ class Walk:
         view = self._view(choice_rng)
         self._call("prepare", self.params, self.public, view, choice_rng)
         arm = self._read("choose", self.params, self.public, view, choice_rng)[0]
-        n = self._read("hold", self.params, self.public, arm)
+        n = self._read("hold_rounds", self.params, self.public, arm)
         assert n >= 1
         assert n == 1 or self.contexts is None
         n = min(n, ROUNDS - self.rounds)
         x = 0 if self.contexts is None else view[arm]
         for raw, total in zip(self.raws, rewards(self.rounds, arm, n), strict=True):
-            self._read("collect", self.params, raw, self.public, arm, x, total, n)
-        self._call("note", self.params, self.public, arm, x, n)
+            self._read("accumulate", self.params, raw, self.public, arm, x, total, n)
+        self._call("record_pull", self.params, self.public, arm, x, n)
         self.rounds += n
         self.arms = np.append(self.arms, np.full(n, arm))
-        return self._cross() if self._read("due", self.params, self.public) else None
+        return self._cross() if self._read("release_due", self.params, self.public) else None
 
     def until(
         self, releases: int, rewards: Callable[[int, int, int], list[float]]
@@ -261,7 +261,7 @@ class Walk:
 
     def _cross(self) -> Release:
         bound = self._read("sensitivity", self.params, self.public, self.policy.channel.norm)
-        part = int(self._read("part", self.params, self.public))
+        part = int(self._read("partition", self.params, self.public))
         statistics = []
         for raw in self.raws:
             statistic = np.full_like(self.wall.statistic, np.nan)
@@ -280,7 +280,7 @@ class Walk:
             return 0
         view = self.contexts[self.rounds]
         seen = np.full_like(view, np.nan)
-        self._read("see", self.params, view.copy(), seen, rng)
+        self._read("preprocess_contexts", self.params, view.copy(), seen, rng)
         return seen
 
     def _read(self, name: str, *arguments: Any) -> Any:

@@ -111,10 +111,20 @@ def loop_of(
     if planted is None:
         return loop_in(policy, kind)
     k, world = policy.kernels._asdict(), kind.kernels
-    names = ("sensitivity", "part", "summarise", "publish")
+    names = ("sensitivity", "partition", "summarise", "publish")
     cross = bind(steps._cross, **{name: k[name] for name in names}, disclose=planted)
     if kind is RewardTable:
-        own = {name: k[name] for name in ("prepare", "choose", "hold", "note", "collect", "due")}
+        own = {
+            name: k[name]
+            for name in (
+                "prepare",
+                "choose",
+                "hold_rounds",
+                "record_pull",
+                "accumulate",
+                "release_due",
+            )
+        }
         return bind(
             loops._arms,
             **own,
@@ -122,7 +132,17 @@ def loop_of(
             clipped=bind(loops._clipped, draw=world.draw),
             regret=world.regret,
         )
-    own = {name: k[name] for name in ("see", "prepare", "choose", "note", "collect", "due")}
+    own = {
+        name: k[name]
+        for name in (
+            "preprocess_contexts",
+            "prepare",
+            "choose",
+            "record_pull",
+            "accumulate",
+            "release_due",
+        )
+    }
     distance_to = bind(contexts._distance_to, estimate=k["estimate"])
     play = bind(
         contexts._play,

@@ -61,13 +61,13 @@ def test_plain_python_plays_the_same_arms(case: Case):
     assert plain_hand == hand[: len(plain_hand)]
 
 
-@over([case for case in CASES if case.cls.kernels.hold is not one_round])
+@over([case for case in CASES if case.cls.kernels.hold_rounds is not one_round])
 def test_on_a_table_single_rounds_and_holds_are_the_same(case: Case):
     world = table(case.make())
     assert looped(case.make(), world) == looped(case.make(), world, round_by_round=True)
 
 
-@over([case for case in CASES if case.cls.kernels.hold is not one_round])
+@over([case for case in CASES if case.cls.kernels.hold_rounds is not one_round])
 def test_sums_of_rewards_have_the_law_of_single_ones(case: Case):
     world = Bernoulli([0.8, 0.5, 0.2])
     options = {"horizon": 4000, "runs": 1000, "record": [4000]}

@@ -288,11 +288,11 @@ def test_a_sum_that_is_not_forgotten_is_caught():
 
 def test_a_record_that_counts_twice_is_caught():
     policy = dpbandits.AdaCUCB(3, budget=dpbandits.ZCDP(0.5))
-    collect = policy.kernels.collect
+    accumulate = policy.kernels.accumulate
 
     def twice(params, raw, public, arm, x, reward, n):
-        collect(params, raw, public, arm, x, 2.0 * reward, n)
+        accumulate(params, raw, public, arm, x, 2.0 * reward, n)
 
-    vars(policy)["kernels"] = policy.kernels._replace(collect=twice)
+    vars(policy)["kernels"] = policy.kernels._replace(accumulate=twice)
     moved = movements(policy, seed=1, noise=1.0, where=0.5, values=[0, GRID], new=None)
     assert any(m.covered and m.distance > m.bound for m in moved)

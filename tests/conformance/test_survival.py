@@ -46,7 +46,7 @@ def with_fixed_releases(policy: Policy) -> Policy:
     kernels = policy.kernels
 
     def cross(params: Any, raw: Any, public: Any, wall: Any, rounds: int, _: Any) -> bool:
-        part = kernels.part(params, public)
+        part = kernels.partition(params, public)
         kernels.summarise(params, raw, public, wall.statistic)
         wall.release[:] = rng.normal(scale=5.0, size=wall.release.size)
         write(

@@ -19,17 +19,17 @@ SOURCE = Path(dpbandits.__file__).parent
 
 ARGUMENTS = {
     "init": "params",
-    "choose": "params public view rng",
-    "hold": "params public arm",
-    "note": "params public arm x n",
-    "collect": "params raw public arm x reward n",
-    "due": "params public",
-    "prepare": "params public view rng",
-    "part": "params public",
+    "choose": "params public contexts rng",
+    "hold_rounds": "params public arm",
+    "record_pull": "params public arm x n",
+    "accumulate": "params raw public arm x reward n",
+    "release_due": "params public",
+    "prepare": "params public contexts rng",
+    "partition": "params public",
     "sensitivity": "params public norm",
     "summarise": "params raw public statistic",
     "publish": "params public release",
-    "see": "params view seen rng",
+    "preprocess_contexts": "params contexts seen rng",
     "estimate": "params public i",
 }
 
@@ -210,7 +210,7 @@ def _sideways(module: list[str], target: list[str], names: list[str]) -> list[st
 
 
 def _draws(tree: ast.AST, room: str) -> list[str]:
-    """Random numbers are drawn from the ``rng`` of a ``choose`` or ``see`` kernel: exploration,
+    """Random numbers are drawn from the ``rng`` of a ``choose`` or ``preprocess_contexts`` kernel: exploration,
     which no reward enters.
 
     Policies carry generators, so that they may name their types; they draw nothing.
@@ -220,7 +220,7 @@ def _draws(tree: ast.AST, room: str) -> list[str]:
         id(node)
         for f in ast.walk(tree)
         if isinstance(f, ast.FunctionDef)
-        and f.name.startswith(("prepare", "choose", "see"))
+        and f.name.startswith(("prepare", "choose", "preprocess_contexts"))
         and "rng" in [a.arg for a in f.args.args]
         for node in ast.walk(f)
         if isinstance(node, ast.Attribute)

@@ -106,7 +106,7 @@ class HTINF(BatchedPolicy):
         **options: see ``Options``.
 
     When to choose: the default for rewards that follow no law.  Regret at most ``30 sigma tau
-        sqrt(K (T / tau + 1)) + tau``.
+    sqrt(K (T / tau + 1)) + tau``.
 
     Example:
         >>> from dpbandits import PureDP

@@ -34,7 +34,7 @@ from ..privacy.continual import BinaryTree, Counter, HybridTree, Independent
 from ..validation import choice, flag, integer, real
 from .learners.dense import factorise, invert
 from .learners.exact_loss import ExactLoss, feature_array, loss_of_tree, without_noise
-from .learners.linear import MOST_ROUNDS, LinearOptions, LinearPolicy, collect, estimate
+from .learners.linear import MOST_ROUNDS, LinearOptions, LinearPolicy, accumulate, estimate
 from .learners.ridge import add_observation, most_optimistic, multiply, smallest_eigenvalue, stretch
 
 PUBLISHED, LEMMA, TIGHT, AS_CODED = range(4)
@@ -136,25 +136,25 @@ def init(params):
 
 
 @kernel
-def see(params, view, seen, rng):
+def preprocess_contexts(params, contexts, seen, rng):
     """Corollary 1: normal noise on every coordinate; then within the bound, which the paper leaves
     out.
     """
-    for a in range(view.shape[0]):
-        for i in range(view.shape[1]):
-            seen[a, i] = view[a, i]
+    for a in range(contexts.shape[0]):
+        for i in range(contexts.shape[1]):
+            seen[a, i] = contexts[a, i]
             if params.perturbation > 0.0:
                 seen[a, i] += params.perturbation * rng.standard_normal()
     within_bound(params, seen, seen, rng)
 
 
 @kernel
-def choose(params, public, view, rng):
+def choose(params, public, contexts, rng):
     """The arm of highest <x, estimate> + radius |x|_{A^-1}."""
     longest = stretch(public.precision, params.ridge)
     return (
         most_optimistic(
-            view,
+            contexts,
             public.estimate,
             public.inverse,
             longest,
@@ -167,7 +167,7 @@ def choose(params, public, view, rng):
 
 
 @kernel
-def note(params, public, arm, x, n):
+def record_pull(params, public, arm, x, n):
     clock = public.clock
     add_observation(public.precision, public.inverse, x, n, public.scratch[0])
     clock[ROUNDS] += n
@@ -184,7 +184,7 @@ def note(params, public, arm, x, n):
 
 
 @kernel
-def due(params, public):
+def release_due(params, public):
     return public.clock[FRESH] > 0
 
 
@@ -272,7 +272,7 @@ class LinUCBDGS(LinearPolicy):
             not positive.
 
     When to choose: to reproduce the paper.  ``PrivateLinUCB`` is private, with less noise than the
-        published constants ask for.
+    published constants ask for.
 
     Example:
         >>> options = {"horizon": 1000, "smallest_eigenvalue": 0.1, "seed": 1}
@@ -299,13 +299,13 @@ class LinUCBDGS(LinearPolicy):
     kernels = Kernels(
         init,
         choose,
-        note,
-        collect,
-        due,
+        record_pull,
+        accumulate,
+        release_due,
         sensitivity,
         summarise,
         publish,
-        see=see,
+        preprocess_contexts=preprocess_contexts,
         estimate=estimate,
     )
 

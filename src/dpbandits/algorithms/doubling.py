@@ -22,7 +22,7 @@ from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import flag, real
 from .learners.divergences import kl_upper_bound
-from .learners.totals import collect, sensitivity, summarise
+from .learners.totals import accumulate, sensitivity, summarise
 
 T, ARM, SIZE, DONE = range(4)
 
@@ -62,7 +62,7 @@ def init(params):
 
 
 @kernel
-def choose_gaussian(params, public, view, rng):
+def choose_gaussian(params, public, contexts, rng):
     """The arm of highest index; arms that were never played come first.
 
     The index is estimate + sqrt(2 v beta log t) with the variance proxy v of the estimate, t the
@@ -82,7 +82,7 @@ def choose_gaussian(params, public, view, rng):
 
 
 @kernel
-def choose_laplace(params, public, view, rng):
+def choose_laplace(params, public, contexts, rng):
     """The arm of highest index mean + w sqrt(alpha ln t / 2n) + alpha s ln t / n, with s the scale
     of the noise on a sum.
     """
@@ -103,7 +103,7 @@ def choose_laplace(params, public, view, rng):
 
 
 @kernel
-def choose_kl(params, public, view, rng):
+def choose_kl(params, public, contexts, rng):
     """The arm of highest q with n kl(m, q) <= alpha ln t, where m is the mean plus alpha s ln t /
     n, scaled and clipped to [0, 1].
 
@@ -126,12 +126,12 @@ def choose_kl(params, public, view, rng):
 
 
 @kernel
-def hold(params, public, arm):
+def hold_rounds(params, public, arm):
     return max(public.pulls[arm], 1)
 
 
 @kernel
-def note(params, public, arm, x, n):
+def record_pull(params, public, arm, x, n):
     clock = public.clock
     if clock[DONE] == 0:
         clock[ARM], clock[SIZE] = arm, max(public.pulls[arm], 1)
@@ -140,7 +140,7 @@ def note(params, public, arm, x, n):
 
 
 @kernel
-def due(params, public):
+def release_due(params, public):
     return public.clock[DONE] >= public.clock[SIZE] > 0
 
 
@@ -163,7 +163,17 @@ def publish(params, public, release):
 
 
 def _kernels(choose: Kernel) -> Kernels:
-    return Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, hold)
+    return Kernels(
+        init,
+        choose,
+        record_pull,
+        accumulate,
+        release_due,
+        sensitivity,
+        summarise,
+        publish,
+        hold_rounds,
+    )
 
 
 class _Doubling(Policy):
@@ -258,7 +268,7 @@ class AdaPUCB(_AdaP):
         **options: see ``Options``.
 
     When to choose: pure differential privacy with a regret theorem of textbook form; ``AdaPKLUCB``
-        has lower regret.
+    has lower regret.
 
     Example:
         >>> AdaPUCB(3, budget=PureDP(1.0), seed=1).pull().arm

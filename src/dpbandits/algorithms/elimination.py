@@ -22,7 +22,16 @@ from ..policies import Card, Kernels, Options, Policy, register
 from ..privacy.budgets import Budget, PureDP
 from ..privacy.channels import Laplace
 from ..validation import integer, real
-from .learners.quotas import FOREVER, LEFT, PHASE, choose, collect, due, hold, note
+from .learners.quotas import (
+    FOREVER,
+    LEFT,
+    PHASE,
+    accumulate,
+    choose,
+    hold_rounds,
+    record_pull,
+    release_due,
+)
 from .learners.totals import sensitivity, summarise
 
 
@@ -133,7 +142,17 @@ class DPSE(Policy):
         ),
         channels={PureDP: Laplace},
     )
-    kernels = Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, hold)
+    kernels = Kernels(
+        init,
+        choose,
+        record_pull,
+        accumulate,
+        release_due,
+        sensitivity,
+        summarise,
+        publish,
+        hold_rounds,
+    )
 
     def __init__(
         self,

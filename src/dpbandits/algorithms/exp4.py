@@ -449,7 +449,7 @@ class LocalEXP4(_MixturePolicy, LocalPolicy):
         **options: see ``Options``.
 
     When to choose: nobody may be trusted with raw rewards; or epsilon is near one and experts are
-        many.
+    many.
 
     Example:
         >>> policy = LocalEXP4(2, 2, budget=PureDP(1.0), horizon=10_000, reports=True, seed=1)

@@ -38,23 +38,23 @@ prepare = pick = unbound
 
 
 @kernel
-def prepare_expert(params, public, view, rng):
+def prepare_expert(params, public, contexts, rng):
     """At the start of a batch, the expert to follow."""
     if public.clock[DONE] == 0:
-        prepare(params, public, view, rng)
-        public.clock[ARM] = pick(params, public, view, rng)[0]
+        prepare(params, public, contexts, rng)
+        public.clock[ARM] = pick(params, public, contexts, rng)[0]
 
 
 @kernel
-def choose_advised(params, public, view, rng):
+def choose_advised(params, public, contexts, rng):
     """A draw from the advice of the expert who is followed."""
-    advice = view[:, public.clock[ARM]]
+    advice = contexts[:, public.clock[ARM]]
     arm = draw(advice, rng.random())
     return arm, advice[arm]
 
 
 @kernel
-def note_round(params, public, arm, x, n):
+def record_round(params, public, arm, x, n):
     public.clock[DONE] += n
 
 
@@ -64,8 +64,8 @@ def over_experts(learner: Learner) -> Kernels:
     return conversion(learner)._replace(
         prepare=bind(prepare_expert, prepare=learner.prepare, pick=learner.choose),
         choose=choose_advised,
-        note=note_round,
-        hold=one_round,
+        record_pull=record_round,
+        hold_rounds=one_round,
     )
 
 

@@ -26,8 +26,8 @@ from ..validation import real
 from .learners.arms import ArmsPolicy, features
 from .learners.dense import factorise, invert
 from .learners.ridge import add_outer, combine, dot, multiply
-from .learners.single import ARM, FRESH, ROUNDS, due, note
-from .learners.totals import collect, sensitivity, summarise
+from .learners.single import ARM, FRESH, ROUNDS, record_pull, release_due
+from .learners.totals import accumulate, sensitivity, summarise
 
 REFRESH = FRESH + 1
 LOG_DET, RADIUS = range(2)
@@ -118,7 +118,7 @@ def init(params):
 
 
 @kernel
-def choose(params, public, view, rng):
+def choose(params, public, contexts, rng):
     """The arm of highest m + radius sqrt(w), the first of equals.
 
     Beginning with the last arm, which is often the best, most others are seen to be below it
@@ -192,7 +192,7 @@ class FixedLinUCB(ArmsPolicy):
         ArgumentError: ``arms`` is no table of finite numbers, or an argument is outside its range.
 
     When to choose: linear rewards, arms that never change, no privacy; and to measure the price of
-        it.
+    it.
 
     Example:
         >>> FixedLinUCB([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]]).pull().arm
@@ -210,7 +210,15 @@ class FixedLinUCB(ArmsPolicy):
         learns_at_once=True,
     )
     kernels = Kernels(
-        init, choose, note, collect, due, sensitivity, summarise, publish, estimate=estimate
+        init,
+        choose,
+        record_pull,
+        accumulate,
+        release_due,
+        sensitivity,
+        summarise,
+        publish,
+        estimate=estimate,
     )
 
     def __init__(

@@ -30,7 +30,7 @@ from .learners.linear import (
     LinearOptions,
     LinearPolicy,
     ModelOptions,
-    collect,
+    accumulate,
     estimate,
     sensitivity,
 )
@@ -110,7 +110,7 @@ def init(params):
 
 
 @kernel
-def choose_optimistic(params, public, view, rng):
+def choose_optimistic(params, public, contexts, rng):
     """The arm of highest <x, estimate> + radius |x|_{V^-1}, plus ``spread`` |V^-1 x| where that
     stands for the noise.
     """
@@ -118,14 +118,14 @@ def choose_optimistic(params, public, view, rng):
     longest, radius = public.facts[STRETCH], public.facts[RADIUS]
     return (
         most_optimistic(
-            view, public.estimate, public.inverse, longest, radius, spread, public.scratch
+            contexts, public.estimate, public.inverse, longest, radius, spread, public.scratch
         ),
         1.0,
     )
 
 
 @kernel
-def choose_sample(params, public, view, rng):
+def choose_sample(params, public, contexts, rng):
     """The best arm for one draw from N(estimate, radius^2 V^-1 + spread^2 V^-2), the noise of the
     release included.
     """
@@ -138,14 +138,14 @@ def choose_sample(params, public, view, rng):
         sample[i] += public.estimate[i] + dot(public.inverse[i], noise)
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
-        index = dot(view[a], sample)
+        index = dot(contexts[a], sample)
         if index > best:
             best, arm = index, a
     return arm, np.nan
 
 
 @kernel
-def note(params, public, arm, x, n):
+def record_pull(params, public, arm, x, n):
     clock, facts = public.clock, public.facts
     facts[LOG_DET] += np.log(
         add_observation(public.precision, public.inverse, x, n, public.scratch[0])
@@ -165,16 +165,16 @@ def note(params, public, arm, x, n):
 
 
 @kernel
-def note_factor(params, public, arm, x, n):
+def record_with_factor(params, public, arm, x, n):
     work = public.scratch[1, : params.dimension]
     for i in range(x.size):
         work[i] = x[i]
     update_factor(public.factor, work, n)
-    note(params, public, arm, x, n)
+    record_pull(params, public, arm, x, n)
 
 
 @kernel
-def due(params, public):
+def release_due(params, public):
     return public.clock[FRESH] > 0
 
 
@@ -185,17 +185,17 @@ def publish(params, public, release):
     public.clock[FRESH] = 0
 
 
-def _kernels(choose: Kernel, note: Kernel) -> Kernels:
+def _kernels(choose: Kernel, record_pull: Kernel) -> Kernels:
     return Kernels(
         init,
         choose,
-        note,
-        collect,
-        due,
+        record_pull,
+        accumulate,
+        release_due,
         sensitivity,
         summarise,
         publish,
-        see=within_bound,
+        preprocess_contexts=within_bound,
         estimate=estimate,
     )
 
@@ -221,7 +221,7 @@ class _Optimistic(LinearPolicy):
     _radius: str = "safe"
 
 
-_OPTIMISTIC = _kernels(choose_optimistic, note)
+_OPTIMISTIC = _kernels(choose_optimistic, record_pull)
 
 
 @register(n_arms=3, dimension=2)
@@ -351,7 +351,7 @@ class LinearThompson(LinearPolicy):
         **options: see ``ModelOptions``.
 
     When to choose: as ``PrivateLinUCB``, when randomised choices are wanted; mostly lower regret,
-        without a theorem.
+    without a theorem.
 
     Example:
         >>> policy = LinearThompson(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
@@ -369,7 +369,7 @@ class LinearThompson(LinearPolicy):
         learns_at_once=True,
         randomised=True,
     )
-    kernels = _kernels(choose_sample, note_factor)
+    kernels = _kernels(choose_sample, record_with_factor)
     _options = MODEL  # there is no radius
 
     def __init__(

@@ -32,7 +32,7 @@ from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, integer, real
 from .learners.dense import factorise, invert
-from .learners.linear import LinearOptions, LinearPolicy, collect, estimate, sensitivity
+from .learners.linear import LinearOptions, LinearPolicy, accumulate, estimate, sensitivity
 from .learners.ridge import add_observation, most_optimistic, multiply, smallest_eigenvalue, stretch
 from .learners.totals import summarise
 
@@ -117,7 +117,7 @@ def init(params):
 
 
 @kernel
-def choose(params, public, view, rng):
+def choose(params, public, contexts, rng):
     """The arm of highest <x, estimate> + radius |x|_{V^-1}, with estimate, radius and V of the last
     change.
     """
@@ -125,14 +125,14 @@ def choose(params, public, view, rng):
     longest, radius = public.facts[STRETCH], public.facts[RADIUS]
     return (
         most_optimistic(
-            view, public.estimate, public.standing, longest, radius, spread, public.scratch
+            contexts, public.estimate, public.standing, longest, radius, spread, public.scratch
         ),
         1.0,
     )
 
 
 @kernel
-def note(params, public, arm, x, n):
+def record_pull(params, public, arm, x, n):
     public.facts[GROWN] *= add_observation(
         public.precision, public.inverse, x, n, public.scratch[0]
     )
@@ -140,7 +140,7 @@ def note(params, public, arm, x, n):
 
 
 @kernel
-def due(params, public):
+def release_due(params, public):
     return public.facts[GROWN] > params.growth
 
 
@@ -164,13 +164,13 @@ def publish(params, public, release):
 _KERNELS = Kernels(
     init,
     choose,
-    note,
-    collect,
-    due,
+    record_pull,
+    accumulate,
+    release_due,
     sensitivity,
     summarise,
     publish,
-    see=within_bound,
+    preprocess_contexts=within_bound,
     estimate=estimate,
 )
 

@@ -57,7 +57,7 @@ from .learners.phases import (
     PhasedPublic,
     begin_phase,
 )
-from .learners.quotas import PHASE, choose, collect, due, hold, note
+from .learners.quotas import PHASE, accumulate, choose, hold_rounds, record_pull, release_due
 
 _TOLERANCE = 1e-6  # of the designs
 _COARSE = 1.0
@@ -137,7 +137,17 @@ def publish(params, public, release):
 class _Phased(ArmsPolicy):
     """What the policies of this file share."""
 
-    kernels = Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, hold)
+    kernels = Kernels(
+        init,
+        choose,
+        record_pull,
+        accumulate,
+        release_due,
+        sensitivity,
+        summarise,
+        publish,
+        hold_rounds,
+    )
     _own: dict[str, Any] = {}  # noqa: RUF012  arguments that other policies of this file do not take
     _shape = WHITE
     _rule = CHERNOFF
@@ -383,7 +393,7 @@ class OutputGOPE(_Phased):
         **options: see ``Options``.
 
     When to choose: to see what noise in the wrong place costs; otherwise ``AdaCGOPE``, whose q is
-        no larger for an optimal design.
+    no larger for an optimal design.
 
     Example:
         >>> OutputGOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1).pull().arm

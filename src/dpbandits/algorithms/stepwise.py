@@ -21,8 +21,8 @@ from ..privacy.channels import Gaussian, Laplace
 from ..validation import real
 from .learners.divergences import kl_upper_bound
 from .learners.local import LocalPolicy
-from .learners.single import ARM, FRESH, ROUNDS, due, note
-from .learners.totals import collect, sensitivity, summarise
+from .learners.single import ARM, FRESH, ROUNDS, record_pull, release_due
+from .learners.totals import accumulate, sensitivity, summarise
 
 
 class StepwiseParams(NamedTuple):
@@ -53,7 +53,7 @@ def init(params):
 
 
 @kernel
-def choose_ucb1(params, public, view, rng):
+def choose_ucb1(params, public, contexts, rng):
     """Arg max of mean + w sqrt(alpha ln t / N), N of t rounds of the arm; unplayed arms first."""
     pressure = (
         params.width
@@ -72,7 +72,7 @@ def choose_ucb1(params, public, view, rng):
 
 
 @kernel
-def choose_kl(params, public, view, rng):
+def choose_kl(params, public, contexts, rng):
     """Arg max of the largest q with N kl(mean, q) <= ln t + c ln ln t, the mean scaled to [0, 1];
     unplayed arms first.
     """
@@ -90,7 +90,7 @@ def choose_kl(params, public, view, rng):
 
 
 @kernel
-def choose_thompson(params, public, view, rng):
+def choose_thompson(params, public, contexts, rng):
     """Arg max of a draw from every arm's Beta posterior, for means scaled to [0, 1] and a uniform
     prior.
     """
@@ -105,7 +105,7 @@ def choose_thompson(params, public, view, rng):
 
 
 @kernel
-def choose_local(params, public, view, rng):
+def choose_local(params, public, contexts, rng):
     """Arg max of mean + w sqrt(2 ln t / N) + the noise's own width, where an arm with N <= 4 ln(t +
     1) goes first.
 
@@ -141,7 +141,9 @@ def publish(params, public, release):
 
 
 def _kernels(choose: Kernel) -> Kernels:
-    return Kernels(init, choose, note, collect, due, sensitivity, summarise, publish)
+    return Kernels(
+        init, choose, record_pull, accumulate, release_due, sensitivity, summarise, publish
+    )
 
 
 class _Stepwise(Policy):
@@ -177,7 +179,7 @@ class LDPUCB(_Stepwise, LocalPolicy):
         **options: see ``Options``.
 
     When to choose: nobody may be trusted with raw rewards.  Regret grows like 1 / epsilon^2, far
-        above the central model's.
+    above the central model's.
 
     Example:
         >>> policy = LDPUCB(3, budget=PureDP(1.0), reports=True, seed=1)

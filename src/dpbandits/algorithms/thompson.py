@@ -54,7 +54,7 @@ def init(params):
 
 
 @kernel
-def choose(params, public, view, rng):
+def choose(params, public, contexts, rng):
     """Arg max of Beta(m n + 1, (1 - m) n + 1) draws; m is the released mean plus 3 s ln t / (w n),
     clipped to [0, 1].
     """
@@ -73,7 +73,7 @@ def choose(params, public, view, rng):
 
 
 @kernel
-def note(params, public, arm, x, n):
+def record_pull(params, public, arm, x, n):
     public.clock[T] += n
     public.fresh[arm] += n
     if n > 0:
@@ -81,18 +81,18 @@ def note(params, public, arm, x, n):
 
 
 @kernel
-def collect(params, raw, public, arm, x, reward, n):
+def accumulate(params, raw, public, arm, x, reward, n):
     raw.total[arm] += reward
 
 
 @kernel
-def due(params, public):
+def release_due(params, public):
     arm = public.clock[ARM]
     return public.fresh[arm] >= max(2 * public.batch[arm], 1)
 
 
 @kernel
-def part(params, public):
+def partition(params, public):
     return public.clock[ARM]
 
 
@@ -139,7 +139,17 @@ class LazyDPTS(Policy):
         channels={PureDP: Laplace},
         randomised=True,
     )
-    kernels = Kernels(init, choose, note, collect, due, sensitivity, summarise, publish, part=part)
+    kernels = Kernels(
+        init,
+        choose,
+        record_pull,
+        accumulate,
+        release_due,
+        sensitivity,
+        summarise,
+        publish,
+        partition=partition,
+    )
 
     def __init__(self, n_arms: int, *, budget: Budget | None, **options: Unpack[Options]) -> None:
         super().__init__({"n_arms": n_arms}, budget=budget, **options)

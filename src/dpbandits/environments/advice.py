@@ -72,18 +72,18 @@ def _piece(state, t):
 
 
 @kernel
-def _show_advised(state, t, view, rng):
+def _show_advised(state, t, contexts, rng):
     piece = _piece(state, t)
-    for a in range(view.shape[0]):
-        for j in range(view.shape[1]):
-            view[a, j] = state.advice[piece, a, j]
+    for a in range(contexts.shape[0]):
+        for j in range(contexts.shape[1]):
+            contexts[a, j] = state.advice[piece, a, j]
     return piece
 
 
 @kernel
-def _answer_advised(state, t, view, hidden, arm, rng):
+def _answer_advised(state, t, contexts, hidden, arm, rng):
     reward, lost = draw(state.world, arm, t, 1, rng), regret(state.world, arm, t, 1)
-    for a in range(view.shape[0]):
+    for a in range(contexts.shape[0]):
         lost -= state.advice[hidden, a, state.best[0]] * regret(state.world, a, t, 1)
     return reward, lost
 
@@ -149,7 +149,7 @@ class Advised(AdviceEnvironment):
         cls, environment: ArmsEnvironment, n_experts: int, *, horizon: int, seed: int = 0
     ) -> Advised:
         """Experts who never change their mind: the first always advise one arm each, the others
-            uniformly random distributions.
+        uniformly random distributions.
 
         >>> from dpbandits.environments import Bernoulli
         >>> Advised.constant(Bernoulli([0.9, 0.1]), 5, horizon=100).state.best.tolist()
@@ -204,17 +204,17 @@ class AdviceTableState(NamedTuple):
 
 
 @kernel
-def _show_advice(state, t, view, rng):
-    for a in range(view.shape[0]):
-        for j in range(view.shape[1]):
-            view[a, j] = state.advice[t, a, j]
+def _show_advice(state, t, contexts, rng):
+    for a in range(contexts.shape[0]):
+        for j in range(contexts.shape[1]):
+            contexts[a, j] = state.advice[t, a, j]
     return 0
 
 
 @kernel
-def _answer_advice(state, t, view, hidden, arm, rng):
+def _answer_advice(state, t, contexts, hidden, arm, rng):
     expected = 0.0
-    for a in range(view.shape[0]):
+    for a in range(contexts.shape[0]):
         expected += state.advice[t, a, state.best[0]] * state.rewards[t, a]
     return state.rewards[t, arm], expected - state.rewards[t, arm]
 
@@ -268,16 +268,16 @@ class PersonsState(NamedTuple):
 
 
 @kernel
-def _show_person(state, t, view, rng):
+def _show_person(state, t, contexts, rng):
     person = state.order[t] if state.order.size > 0 else draw_below(state.labels.size, rng)
-    for a in range(view.shape[0]):
-        for j in range(view.shape[1]):
-            view[a, j] = state.advice[person, a, j]
+    for a in range(contexts.shape[0]):
+        for j in range(contexts.shape[1]):
+            contexts[a, j] = state.advice[person, a, j]
     return person
 
 
 @kernel
-def _answer_person(state, t, view, hidden, arm, rng):
+def _answer_person(state, t, contexts, hidden, arm, rng):
     label = state.labels[hidden]
     reward = 1.0 if arm == label else 0.0
     return reward, state.advice[hidden, label, state.best[0]] - reward

@@ -3,9 +3,9 @@
 In every round the environment shows one feature vector per arm, the policy chooses an arm, and its
 reward comes.  Two kernels:
 
-* ``show(state, t, view, rng) -> hidden``: fill in the features of round t, shape (K, d);
-* ``answer(state, t, view, hidden, arm, rng) -> (reward, regret)``: the reward of the arm, and what
-  it costs in expectation against the best.
+* ``show(state, t, contexts, rng) -> hidden``: fill in the features of round t, shape (K, d);
+* ``answer(state, t, contexts, hidden, arm, rng) -> (reward, regret)``: the reward of the arm, and
+  what it costs in expectation against the best.
 
 Rounds count from 0.  Neither changes the state, which threads share; what an answer has to know of
 its round besides the features, such as a label, is the integer ``hidden``, which no policy sees.
@@ -110,15 +110,15 @@ class ContextTableState(NamedTuple):
 
 
 @kernel
-def _show_table(state, t, view, rng):
-    for a in range(view.shape[0]):
-        for i in range(view.shape[1]):
-            view[a, i] = state.contexts[t, a, i]
+def _show_table(state, t, contexts, rng):
+    for a in range(contexts.shape[0]):
+        for i in range(contexts.shape[1]):
+            contexts[a, i] = state.contexts[t, a, i]
     return 0
 
 
 @kernel
-def _answer_table(state, t, view, hidden, arm, rng):
+def _answer_table(state, t, contexts, hidden, arm, rng):
     best = state.means[t, 0]
     for a in range(1, state.means.shape[1]):
         best = max(best, state.means[t, a])

@@ -27,19 +27,19 @@ class ClassificationState(NamedTuple):
 
 
 @kernel
-def _show_person(state, t, view, rng):
+def _show_person(state, t, contexts, rng):
     person = state.order[t] if state.order.size > 0 else draw_below(state.rows.shape[0], rng)
     width = state.rows.shape[1]
-    for a in range(view.shape[0]):
-        for i in range(view.shape[1]):
-            view[a, i] = 0.0
+    for a in range(contexts.shape[0]):
+        for i in range(contexts.shape[1]):
+            contexts[a, i] = 0.0
         for i in range(width):
-            view[a, a * width + i] = state.rows[person, i]
+            contexts[a, a * width + i] = state.rows[person, i]
     return state.labels[person]
 
 
 @kernel
-def _answer_person(state, t, view, hidden, arm, rng):
+def _answer_person(state, t, contexts, hidden, arm, rng):
     reward = 1.0 if arm == hidden else 0.0
     return reward, 1.0 - reward
 
@@ -54,7 +54,7 @@ class Classification(ContextEnvironment):
     coefficients of its own for every class.  Its decision does not depend on the length of x.
 
     All this uses the features of everybody in advance, and no label: contexts are public here,
-        rewards are not.
+    rewards are not.
 
     Args:
         features: shape (N, m).

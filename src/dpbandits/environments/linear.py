@@ -168,41 +168,41 @@ def _within_one(means: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def linear_mean(state, view, arm):
+def linear_mean(state, contexts, arm):
     """The mean reward of an arm: <theta, x>, cut off at -1 and 1 where rewards are bounded."""
     mean = 0.0
-    for i in range(view.shape[1]):
-        mean += state.theta[i] * view[arm, i]
+    for i in range(contexts.shape[1]):
+        mean += state.theta[i] * contexts[arm, i]
     if state.bounded:
         return min(max(mean, -1.0), 1.0)
     return mean
 
 
 @kernel
-def _best_mean(state, view):
+def _best_mean(state, contexts):
     """The highest mean reward; four arms at a time, because the sum of one has to wait for each of
     its terms.
     """
-    n_arms, d = view.shape
+    n_arms, d = contexts.shape
     rest = n_arms % 4
     best = -np.inf
     for a in range(rest):
-        best = max(best, linear_mean(state, view, a))
+        best = max(best, linear_mean(state, contexts, a))
     for a in range(rest, n_arms, 4):
         m0 = m1 = m2 = m3 = 0.0
         for i in range(d):
             weight = state.theta[i]
-            m0 += weight * view[a, i]
-            m1 += weight * view[a + 1, i]
-            m2 += weight * view[a + 2, i]
-            m3 += weight * view[a + 3, i]
+            m0 += weight * contexts[a, i]
+            m1 += weight * contexts[a + 1, i]
+            m2 += weight * contexts[a + 2, i]
+            m3 += weight * contexts[a + 3, i]
         best = max(best, max(max(m0, m1), max(m2, m3)))
     return min(max(best, -1.0), 1.0) if state.bounded else best
 
 
 @kernel
-def answer_linear(state, t, view, hidden, arm, rng):
-    best, mean = _best_mean(state, view), linear_mean(state, view, arm)
+def answer_linear(state, t, contexts, hidden, arm, rng):
+    best, mean = _best_mean(state, contexts), linear_mean(state, contexts, arm)
     if state.bounded:
         return (1.0 if 2.0 * rng.random() < 1.0 + mean else -1.0), best - mean
     return mean + state.std * rng.standard_normal(), best - mean
@@ -220,22 +220,22 @@ class GaussianContextsState(NamedTuple):
 
 
 @kernel
-def _project(view):
-    for a in range(view.shape[0]):
+def _project(contexts):
+    for a in range(contexts.shape[0]):
         square = 0.0
-        for i in range(view.shape[1]):
-            square += view[a, i] * view[a, i]
+        for i in range(contexts.shape[1]):
+            square += contexts[a, i] * contexts[a, i]
         # to branch on the length would cost more: it is guessed wrongly half the time
         scale = 1.0 / math.sqrt(max(square, 1.0))
-        for i in range(view.shape[1]):
-            view[a, i] *= scale
+        for i in range(contexts.shape[1]):
+            contexts[a, i] *= scale
 
 
 @kernel
-def _show_gaussian(state, t, view, rng):
-    fill_normal(view, state.mean, state.context_std, rng)
+def _show_gaussian(state, t, contexts, rng):
+    fill_normal(contexts, state.mean, state.context_std, rng)
     if state.project:
-        _project(view)
+        _project(contexts)
     return 0
 
 

@@ -84,11 +84,11 @@ def _word(rng, low):
 
 
 @kernel
-def fill_normal(view, mean, std, rng):
+def fill_normal(contexts, mean, std, rng):
     """Fill a matrix with independent N(mean, std^2) numbers, for five draws of ``rng``.
 
     Args:
-        view: (n, m), is written.
+        contexts: (n, m), is written.
         mean: of the numbers.
         std: of the numbers.
         rng: what decides them.
@@ -100,8 +100,8 @@ def fill_normal(view, mean, std, rng):
         _word(rng, low >> _11 >> _11),
         _word(rng, low >> _41),
     )
-    for row in range(view.shape[0]):
-        for column in range(view.shape[1]):
+    for row in range(contexts.shape[0]):
+        for column in range(contexts.shape[1]):
             x = math.nan
             while x != x:
                 bits, a, b, c, d = _advance(a, b, c, d)
@@ -110,4 +110,4 @@ def fill_normal(view, mean, std, rng):
                 x = steps * _STEPS[layer]
                 if abs(steps) >= _SURE[layer]:
                     x, a, b, c, d = _beyond(layer, x, a, b, c, d)
-            view[row, column] = mean + std * x
+            contexts[row, column] = mean + std * x

@@ -28,31 +28,31 @@ def draw_below(n, rng):
 
 
 @kernel
-def draw_distinct(view, count, n, rng):
-    """Fill ``view[:count, 0]`` with a uniformly random sequence of different numbers below n
+def draw_distinct(contexts, count, n, rng):
+    """Fill ``contexts[:count, 0]`` with a uniformly random sequence of different numbers below n
     (Floyd's sampling, shuffled).
 
     The numbers stand where features will: a kernel has no memory of its own, and environments are
-        shared by threads.
+    shared by threads.
     """
     for i in range(count):
         number = draw_below(n - count + i + 1, rng)
         for a in range(i):
-            if view[a, 0] == number:
+            if contexts[a, 0] == number:
                 number = n - count + i
                 break
         place = draw_below(i + 1, rng)
-        view[i, 0] = view[place, 0]
-        view[place, 0] = number
+        contexts[i, 0] = contexts[place, 0]
+        contexts[place, 0] = number
 
 
 @kernel
-def fill_in(view, features):
-    """Replace the item numbers in ``view[:, 0]`` by the features of the items."""
-    for a in range(view.shape[0]):
-        item = int(view[a, 0])
-        for i in range(view.shape[1]):
-            view[a, i] = features[item, i]
+def fill_in(contexts, features):
+    """Replace the item numbers in ``contexts[:, 0]`` by the features of the items."""
+    for a in range(contexts.shape[0]):
+        item = int(contexts[a, 0])
+        for i in range(contexts.shape[1]):
+            contexts[a, i] = features[item, i]
 
 
 class PoolContextsState(NamedTuple):
@@ -65,9 +65,9 @@ class PoolContextsState(NamedTuple):
 
 
 @kernel
-def _show_pool(state, t, view, rng):
-    draw_distinct(view, view.shape[0], state.features.shape[0], rng)
-    fill_in(view, state.features)
+def _show_pool(state, t, contexts, rng):
+    draw_distinct(contexts, contexts.shape[0], state.features.shape[0], rng)
+    fill_in(contexts, state.features)
     return 0
 
 
@@ -185,22 +185,22 @@ def _passed_over(state, start, end, rank):
 
 
 @kernel
-def _show_candidates(state, t, view, rng):
+def _show_candidates(state, t, contexts, rng):
     user = draw_below(state.starts.size - 1, rng)
     start, end = state.starts[user], state.starts[user + 1]
-    last = view.shape[0] - 1
-    draw_distinct(view, last, state.features.shape[0] - (end - start), rng)
+    last = contexts.shape[0] - 1
+    draw_distinct(contexts, last, state.features.shape[0] - (end - start), rng)
     for a in range(last):
-        view[a, 0] = _passed_over(state, start, end, int(view[a, 0]))
+        contexts[a, 0] = _passed_over(state, start, end, int(contexts[a, 0]))
     place = draw_below(last + 1, rng)
-    view[last, 0] = view[place, 0]
-    view[place, 0] = state.liked[start + draw_below(end - start, rng)]
-    fill_in(view, state.features)
+    contexts[last, 0] = contexts[place, 0]
+    contexts[place, 0] = state.liked[start + draw_below(end - start, rng)]
+    fill_in(contexts, state.features)
     return place
 
 
 @kernel
-def _answer_candidates(state, t, view, hidden, arm, rng):
+def _answer_candidates(state, t, contexts, hidden, arm, rng):
     reward = 1.0 if arm == hidden else 0.0
     return reward, 1.0 - reward
 

@@ -76,7 +76,7 @@ class MovieLens:
 
     def reward_table(self, *, liked_from: int = 4) -> RewardTable:
         """Genres as arms and ratings as rounds, in the order of time: reward 1 where the movie was
-            liked and is of the genre.
+        liked and is of the genre.
 
         The next person names the movie that she has just seen, and a genre had been picked for her:
         a hit if she liked the movie and it is of that genre, for a movie may have several.  A genre

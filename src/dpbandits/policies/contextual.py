@@ -27,20 +27,21 @@ SHORTEST, LONGEST = (
 
 
 @kernel
-def within_bound(params, view, seen, rng):
-    """``see``: feature vectors longer than ``params.context_bound`` are scaled to it; an infinite
-    bound leaves all as they are.
+def within_bound(params, contexts, seen, rng):
+    """``preprocess_contexts``: vectors longer than ``params.context_bound`` are scaled to it.
+
+    An infinite bound leaves all as they are.
     """
-    for a in range(view.shape[0]):
+    for a in range(contexts.shape[0]):
         squared = 0.0
-        for i in range(view.shape[1]):
-            squared += view[a, i] * view[a, i]
+        for i in range(contexts.shape[1]):
+            squared += contexts[a, i] * contexts[a, i]
         scale = 1.0
         if squared > params.context_bound * params.context_bound:
             # Rounded down, so that the scaled vector is not longer either.
             scale = params.context_bound / np.sqrt(squared) * (1.0 - 1e-15)
-        for i in range(view.shape[1]):
-            seen[a, i] = view[a, i] * scale
+        for i in range(contexts.shape[1]):
+            seen[a, i] = contexts[a, i] * scale
 
 
 class ViewingPolicy(Policy):
@@ -54,30 +55,30 @@ class ViewingPolicy(Policy):
     dimension: int
 
     def alters(self, context_bound: float) -> bool:
-        """Whether ``see`` may change what an environment with that bound shows."""
+        """Whether ``preprocess_contexts`` may change what an environment with that bound shows."""
         return False
 
-    def _row(self, view: np.ndarray, arm: int) -> np.ndarray:
-        return view[arm]
+    def _row(self, contexts: np.ndarray, arm: int) -> np.ndarray:
+        return contexts[arm]
 
     def _features(self, number: int, arm: int) -> np.ndarray:
         return self._progress.contexts[number][arm if self.choices_public else 0]
 
-    def _standing(self, view: np.ndarray) -> tuple[int, float]:
+    def _standing(self, contexts: np.ndarray) -> tuple[int, float]:
         # Under new contexts the last arm means nothing.
-        return self._steps.decide(self.params, self._public, view, self._choice_rng)[:2]
+        return self._steps.decide(self.params, self._public, contexts, self._choice_rng)[:2]
 
     def _settle(self, number: int) -> int:
         del self._progress.contexts[number]
         return super()._settle(number)
 
-    def _decision(self, arm: int, propensity: float, recorded: bool, view: np.ndarray) -> Any:
+    def _decision(self, arm: int, propensity: float, recorded: bool, contexts: np.ndarray) -> Any:
         if recorded:
             # Of the other arms nothing is asked later, unless a person may openly take one.
             self._progress.contexts[self._progress.pulls] = (
-                view if self.choices_public else view[int(arm) : int(arm) + 1].copy()
+                contexts if self.choices_public else contexts[int(arm) : int(arm) + 1].copy()
             )
-        return super()._decision(arm, propensity, recorded, view)
+        return super()._decision(arm, propensity, recorded, contexts)
 
     def _weights(self, arm: int, x: np.ndarray) -> np.ndarray:
         """By what the reward of a round enters the statistic: what is kept of a round in case its
@@ -162,10 +163,10 @@ class ContextualPolicy(ViewingPolicy):
         return x
 
     def _recollect(self) -> None:
-        # ``collect`` is linear in x times the reward.
+        # ``accumulate`` is linear in x times the reward.
         booked = sum(self._progress.booked.values())
         if booked:
-            self.kernels.collect(
+            self.kernels.accumulate(
                 self.params,
                 self._raw,
                 self._public,
@@ -178,7 +179,7 @@ class ContextualPolicy(ViewingPolicy):
     def _viewed(self, contexts: Any) -> np.ndarray:
         shape = (self.n_arms, self.dimension)
         seen = np.empty(shape)
-        self._steps.see(
+        self._steps.preprocess_contexts(
             self.params, self._entries(contexts, "contexts", shape), seen, self._choice_rng
         )
         return seen

@@ -93,13 +93,13 @@ class Crossing:
             self._privacy_rng,
         ):
             raise ArgumentError("sensitivity must be a number in [0, inf): the algorithm has a bug")
-        self._progress.due = False
+        self._progress.release_due = False
 
     def _next_line(self) -> tuple[int, int, int, int, float, float, int]:
         """The ledger line of the coming release, as ``write`` takes it."""
         wall = self._wall
         bound = float(self.kernels.sensitivity(self.params, self._public, wall.norm))
-        which = int(self.kernels.part(self.params, self._public))
+        which = int(self.kernels.partition(self.params, self._public))
         draws = wall.statistic.size * int(draws_of(wall.running)) if wall.family > 0 else 0
         return (
             int(wall.opened[which]),
@@ -172,7 +172,7 @@ class Crossing:
         if self._always_fits or self._meter is None:
             return
         wall = self._wall
-        which = int(self.kernels.part(self.params, self._public))
+        which = int(self.kernels.partition(self.params, self._public))
         first = int(wall.opened[which])
         if not self.ledger.allows(
             first, self._progress.rounds - 1, which, wall.charged, wall.multiplier
@@ -194,7 +194,7 @@ class Crossing:
     def _refuse_inexact_sums(self) -> None:
         most = self._most_exact()
         records = self._progress.rounds - int(
-            self._wall.opened[self.kernels.part(self.params, self._public)]
+            self._wall.opened[self.kernels.partition(self.params, self._public)]
         )
         if records > most:
             self._progress.exhausted = True

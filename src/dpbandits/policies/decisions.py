@@ -46,7 +46,7 @@ class Progress:
     """Where a policy stands between two calls.
 
     Who has answered and when (``pending``, ``dropped``) is not public: good answers may come sooner
-        than bad ones.
+    than bad ones.
     """
 
     rounds: int = 0  # recorded so far
@@ -55,7 +55,7 @@ class Progress:
     dropped: int = 0  # answers that were not used
     left: int = 0  # rounds for which the standing choice still stands
     waited: int = 0  # pulls since the episode ended
-    due: bool = False  # a release is
+    release_due: bool = False  # a release is
     exhausted: bool = False  # the budget is
     standing: tuple[int, float] = (0, 1.0)  # arm and propensity
     pending: dict[int, int] = field(default_factory=dict)  # pull -> arm, for answers to come

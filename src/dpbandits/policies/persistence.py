@@ -177,7 +177,7 @@ def load(path: str | Path, *, simulation: bool = False) -> Policy:
 
 class Journal:
     """The releases since one save: checksummed lines of JSON, each on disk before the next step is
-        taken.
+    taken.
 
     ``digest`` is the end of the state file, by which it is known.
     """

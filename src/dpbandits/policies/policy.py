@@ -335,7 +335,7 @@ class Policy(Crossing):
         return self._decision(arm, propensity, not self._progress.exhausted, view)
 
     def _pull_in_episode(self, view: Any) -> Decision:
-        if self._progress.due and not self._progress.exhausted:
+        if self._progress.release_due and not self._progress.exhausted:
             if self._is_waiting():
                 return self._decision(*self._standing(view), False, view)
             self._close_episode()
@@ -348,7 +348,7 @@ class Policy(Crossing):
             self._progress.standing = (arm, propensity)
         self._progress.left -= 1
         arm = self._progress.standing[0]
-        self._progress.due = self._steps.advance(
+        self._progress.release_due = self._steps.advance(
             self.params, self._public, arm, self._row(view, arm), 1
         )
         self._progress.rounds += 1
@@ -367,7 +367,7 @@ class Policy(Crossing):
     def _recollect(self) -> None:
         """Take in the default reward for every booked round, when the raw side has been lost."""
         for arm, n in self._progress.booked.items():
-            self.kernels.collect(
+            self.kernels.accumulate(
                 self.params, self._raw, self._public, arm, 0, n * self.default_reward, n
             )
 
@@ -394,7 +394,7 @@ class Policy(Crossing):
 
     def _awaited(self) -> list[int]:
         """The unanswered pulls that the coming release covers."""
-        which = int(self.kernels.part(self.params, self._public))
+        which = int(self.kernels.partition(self.params, self._public))
         return [number for number, arm in self._progress.pending.items() if which in (WHOLE, arm)]
 
     def _close_episode(self) -> None:
@@ -407,7 +407,7 @@ class Policy(Crossing):
             )
         progress.closed = progress.pulls
         with self._all_or_nothing():
-            which = int(self.kernels.part(self.params, self._public))
+            which = int(self.kernels.partition(self.params, self._public))
             self._release()
             self._unbook(which)
             self._progress.waited = 0
@@ -475,13 +475,13 @@ class Policy(Crossing):
 
     def _take_back(self, arm: int, x: Any) -> None:
         """The person publicly did something else: the episode lasts one round longer."""
-        self._progress.due = self._steps.advance(self.params, self._public, arm, x, -1)
+        self._progress.release_due = self._steps.advance(self.params, self._public, arm, x, -1)
         self._book(arm, x, -1)
-        if not self._progress.due:
+        if not self._progress.release_due:
             self._progress.waited = 0
         if self._progress.standing[0] == arm:
             self._progress.left = min(
-                self._progress.left + 1, self.kernels.hold(self.params, self._public, arm)
+                self._progress.left + 1, self.kernels.hold_rounds(self.params, self._public, arm)
             )
 
     # Construction ----------------------------------------------------------------------------
@@ -492,7 +492,7 @@ class Policy(Crossing):
         which ``Counter.decoder`` combines.
 
         Coefficients are at most ``Counter.widening``: 1 but for ``HybridTree``, whose nodes have
-            more noise the deeper their tree is.
+        more noise the deeper their tree is.
         """
         counter = self._counter()
         return self.channel.scale(self._movement()) * (

@@ -7,24 +7,24 @@ kernel adds noise, and none raises.
 
 ``init(params) -> (raw, public)``
     the empty state
-``prepare(params, public, view, rng)``
+``prepare(params, public, contexts, rng)``
     draw what a choice needs and the public side keeps: a leader, an expert, how often to resample;
     ahead of every ``choose``
-``choose(params, public, view, rng) -> (arm, propensity)``
-    the arm, and the probability with which it was drawn (nan: unknown); ``view`` is what is seen
-    before choosing: nothing, the contexts of the arms, shape (K, d), or the experts' advice, shape
+``choose(params, public, contexts, rng) -> (arm, propensity)``
+    the arm, and the probability with which it was drawn (nan: unknown); ``contexts`` is what is
+    seen before choosing: nothing, the contexts of the arms, shape (K, d), or the experts' advice, shape
     (K, N)
-``hold(params, public, arm) -> rounds``
+``hold_rounds(params, public, arm) -> rounds``
     for how many rounds that choice stands
-``see(params, view, seen, rng)``
+``preprocess_contexts(params, contexts, seen, rng)``
     the contexts as the algorithm takes them: within its norm bound, or perturbed
-``note(params, public, arm, x, n)``
+``record_pull(params, public, arm, x, n)``
     public bookkeeping of n rounds of the arm; linear in n, and n = -1 takes one round back
-``collect(params, raw, public, arm, x, reward, n)``
+``accumulate(params, raw, public, arm, x, reward, n)``
     add the (sum of the) rewards of n rounds; the order of calls is irrelevant
-``due(params, public) -> bool``
+``release_due(params, public) -> bool``
     whether a release is due, from public quantities only
-``part(params, public) -> int``
+``partition(params, public) -> int``
     whose records that release covers: ``WHOLE``, or those of one arm
 ``sensitivity(params, public, norm) -> float``
     the most one record moves the statistic, in the L1 or L2 norm
@@ -36,9 +36,9 @@ kernel adds noise, and none raises.
 ``estimate(params, public, i) -> float``
     what is believed of the i-th coefficient of mean rewards; nan: nothing
 
-``choose``, ``hold``, ``due``, ``part``, ``sensitivity`` and ``estimate`` change nothing.  ``note``
-runs when an arm is pulled, ``collect`` when its reward is known.  ``x`` is the arm's row of the
-view in that round, and 0 where nothing is seen.
+``choose``, ``hold_rounds``, ``release_due``, ``partition``, ``sensitivity`` and ``estimate`` change
+nothing.  ``record_pull`` runs when an arm is pulled, ``accumulate`` when its reward is known.
+``x`` is the arm's row of the contexts of that round, and 0 where nothing is seen.
 """
 
 from __future__ import annotations
@@ -62,22 +62,22 @@ if TYPE_CHECKING:
 
 @kernel
 def one_round(params, public, arm):
-    """``hold`` of an algorithm that chooses anew in every round."""
+    """``hold_rounds`` of an algorithm that chooses anew in every round."""
     return 1
 
 
 @kernel
 def whole(params, public):
-    """``part`` of an algorithm whose release covers every record of its span."""
+    """``partition`` of an algorithm whose release covers every record of its span."""
     return WHOLE
 
 
 @kernel
-def as_shown(params, view, seen, rng):
-    """``see`` of an algorithm without contexts, or that takes them as they are."""
-    for a in range(view.shape[0]):
-        for i in range(view.shape[1]):
-            seen[a, i] = view[a, i]
+def as_shown(params, contexts, seen, rng):
+    """``preprocess_contexts`` of an algorithm without contexts, or that takes them as they are."""
+    for a in range(contexts.shape[0]):
+        for i in range(contexts.shape[1]):
+            seen[a, i] = contexts[a, i]
 
 
 @kernel
@@ -87,7 +87,7 @@ def no_estimate(params, public, i):
 
 
 @kernel
-def nothing_to_prepare(params, public, view, rng):
+def nothing_to_prepare(params, public, contexts, rng):
     """``prepare`` of an algorithm that draws its arm alone, or nothing."""
 
 
@@ -96,15 +96,15 @@ class Kernels(NamedTuple):
 
     init: Kernel
     choose: Kernel
-    note: Kernel
-    collect: Kernel
-    due: Kernel
+    record_pull: Kernel
+    accumulate: Kernel
+    release_due: Kernel
     sensitivity: Kernel
     summarise: Kernel
     publish: Kernel
-    hold: Kernel = one_round
-    part: Kernel = whole
-    see: Kernel = as_shown
+    hold_rounds: Kernel = one_round
+    partition: Kernel = whole
+    preprocess_contexts: Kernel = as_shown
     estimate: Kernel = no_estimate
     prepare: Kernel = nothing_to_prepare
 
@@ -138,7 +138,7 @@ class Card:
         view: from which view the guarantee holds.
         learns_at_once: whether each answer is released when it arrives, instead of at the end of an
             episode.
-        randomised: whether ``prepare``, ``choose`` or ``see`` draws random numbers.
+        randomised: whether ``prepare``, ``choose`` or ``preprocess_contexts`` draws random numbers.
         void: why the published claim is not one, for algorithms that are here to be reproduced;
             empty for all others.
     """

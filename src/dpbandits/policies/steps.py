@@ -15,24 +15,24 @@ from ..privacy.continual import disclose, draws_of, is_spent, pass_on
 from ..privacy.ledger import write
 from .protocol import Kernels
 
-choose = hold = note = collect = due = part = sensitivity = summarise = publish = cross = see = (
-    prepare
-) = unbound
+choose = hold_rounds = record_pull = accumulate = release_due = partition = sensitivity = (
+    summarise
+) = publish = cross = preprocess_contexts = prepare = unbound
 
 
 @entry
-def _decide(params, public, view, rng):
+def _decide(params, public, contexts, rng):
     """The next arm, its propensity, and for how many rounds it stands."""
-    prepare(params, public, view, rng)
-    arm, propensity = choose(params, public, view, rng)
-    return arm, propensity, hold(params, public, arm)
+    prepare(params, public, contexts, rng)
+    arm, propensity = choose(params, public, contexts, rng)
+    return arm, propensity, hold_rounds(params, public, arm)
 
 
 @kernel
 def _advance(params, public, arm, x, n):
     """Book n rounds of an arm; tell whether a release is due."""
-    note(params, public, arm, x, n)
-    return due(params, public)
+    record_pull(params, public, arm, x, n)
+    return release_due(params, public)
 
 
 @kernel
@@ -41,14 +41,14 @@ def _cross(params, raw, public, wall, rounds, rng):
     its sensitivity is no bound.
 
     A running sum that has made all the releases it was planned for makes no more: what is public
-        stays as it is.
+    stays as it is.
     """
     if is_spent(wall.running):
         return True
     bound = sensitivity(params, public, wall.norm)
     if not 0.0 <= bound < np.inf:
         return False
-    which = part(params, public)
+    which = partition(params, public)
     draws = wall.statistic.size * draws_of(wall.running) if wall.family > 0 else 0
     summarise(params, raw, public, wall.statistic)
     disclose(wall.running, wall.family, wall.multiplier * bound, wall.statistic, wall.release, rng)
@@ -78,23 +78,23 @@ def _cross_from_python(params, raw, public, wall, rounds, rng):
 @kernel
 def _answer(params, raw, public, arm, x, reward):
     """Take in the reward of one booked round."""
-    collect(params, raw, public, arm, x, reward, 1)
+    accumulate(params, raw, public, arm, x, reward, 1)
 
 
 @kernel
 def _absorb(params, raw, public, arm, x, reward):
     """Book one round and take in its reward at once; tell whether a release is due."""
-    note(params, public, arm, x, 1)
-    collect(params, raw, public, arm, x, reward, 1)
-    return due(params, public)
+    record_pull(params, public, arm, x, 1)
+    accumulate(params, raw, public, arm, x, reward, 1)
+    return release_due(params, public)
 
 
 @entry
 def _absorb_and_cross(params, raw, public, wall, arm, x, reward, rounds, rng):
     """``absorb``, and the release where one is due; False if its sensitivity is no bound."""
-    note(params, public, arm, x, 1)
-    collect(params, raw, public, arm, x, reward, 1)
-    if due(params, public):
+    record_pull(params, public, arm, x, 1)
+    accumulate(params, raw, public, arm, x, reward, 1)
+    if release_due(params, public):
         return cross(params, raw, public, wall, rounds, rng)
     return True
 
@@ -105,8 +105,8 @@ def _disclose_from_python(running, family, scale, statistic, release, rng):
 
 
 @entry
-def _see(params, view, seen, rng):
-    see(params, view, seen, rng)
+def _see(params, contexts, seen, rng):
+    preprocess_contexts(params, contexts, seen, rng)
 
 
 class Steps(NamedTuple):
@@ -119,7 +119,7 @@ class Steps(NamedTuple):
     absorb_and_cross: Kernel
     cross: Kernel
     cross_inside: Kernel  # the same, compiled into the loops that call it
-    see: Kernel
+    preprocess_contexts: Kernel
     disclose: Kernel  # the channel alone
 
 
@@ -140,19 +140,21 @@ def steps_of(kernels: Kernels, *, noisy: bool = True) -> Steps:
             return bind(template, **{name: k[name] for name in names}, **others)
 
         channel = disclose if noisy else pass_on
-        parts = ("sensitivity", "part", "summarise", "publish")
+        parts = ("sensitivity", "partition", "summarise", "publish")
         inside = fill(_cross, *parts, disclose=channel)
         _bound[key] = Steps(
-            decide=fill(_decide, "prepare", "choose", "hold"),
-            advance=fill(_advance, "note", "due"),
-            answer=fill(_answer, "collect"),
-            absorb=fill(_absorb, "note", "collect", "due"),
-            absorb_and_cross=fill(_absorb_and_cross, "note", "collect", "due", cross=inside),
+            decide=fill(_decide, "prepare", "choose", "hold_rounds"),
+            advance=fill(_advance, "record_pull", "release_due"),
+            answer=fill(_answer, "accumulate"),
+            absorb=fill(_absorb, "record_pull", "accumulate", "release_due"),
+            absorb_and_cross=fill(
+                _absorb_and_cross, "record_pull", "accumulate", "release_due", cross=inside
+            ),
             cross=bind(_cross_from_python, cross=inside),
             cross_inside=inlined(
                 bind(_cross, **{name: inlined(k[name]) for name in parts}, disclose=channel)
             ),
-            see=fill(_see, "see"),
+            preprocess_contexts=fill(_see, "preprocess_contexts"),
             disclose=bind(_disclose_from_python, disclose=channel),
         )
     return _bound[key]

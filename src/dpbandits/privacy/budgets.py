@@ -55,7 +55,7 @@ class ApproxDP(Budget):
     """(epsilon, delta)-differential privacy.
 
     Keep delta far below one over the number of people: delta is the probability with which a record
-        may be revealed outright.
+    may be revealed outright.
     """
 
     epsilon: float

@@ -112,7 +112,7 @@ def write(ledger, first, last, part, family, sensitivity, multiplier, draws):
 @entry
 def worst_record(span, costs):
     """The largest sum of ``costs`` over the lines that cover one record, and that record: its round
-        and part.
+    and part.
 
     ``span`` has shape (n, 5), ``costs`` (n,); costs are finite.  Totals only grow when a line
     opens, so that the worst record is at the start of some line.  A line of a part raises that

@@ -107,7 +107,7 @@ class Look(NamedTuple):
 
 def looks(policies: Iterable[str], marks: Mapping[str, str] | None = None) -> dict[str, Look]:
     """A look for every policy of a study: the class, and of its arguments those that tell it from
-        others of its class.
+    others of its class.
 
     ``marks`` has what to say of a policy besides, because it promises more or less than others at
     the same budget.

@@ -15,7 +15,7 @@ from .exhibits import Exhibit
 
 class Replay(Protocol):
     """The replay of a logged trial: a round counts when the policy picks the arm that the person
-        really got.
+    really got.
 
     ``runs`` has one row per (environment, policy, budget, run) with ``holds``, ``rounds``,
     ``successes``, ``rate``, ``releases`` and ``spent``; ``summary()`` the mean rate with ``low``

@@ -18,9 +18,9 @@ from ..policies.steps import steps_of
 from ..privacy.ledger import is_full
 from .loops import BAD_SENSITIVITY, DONE, LEDGER_FULL, MARK, PAUSED, ROUND
 
-show = answer = see = prepare = choose = note = collect = due = estimate = cross = play = (
-    distance_to
-) = unbound
+show = answer = preprocess_contexts = prepare = choose = record_pull = accumulate = release_due = (
+    estimate
+) = cross = play = distance_to = unbound
 
 
 @kernel
@@ -41,7 +41,7 @@ def _play(
     environment,
     parameter,
     tally,
-    view,
+    contexts,
     seen,
     altered,
     bounds,
@@ -53,8 +53,8 @@ def _play(
 ):
     """Play until the horizon, or pause at round ``until``; returns as the loop over arms does.
 
-    ``view`` holds what the environment shows, ``seen`` what the algorithm takes it for: the same
-        array unless ``altered``.
+    ``contexts`` holds what the environment shows, ``seen`` what the algorithm takes it for: the
+        same array unless ``altered``.
     """
     cursor, marks, curve, distance, sums, ledger = (
         tally.cursor,
@@ -74,12 +74,12 @@ def _play(
         if is_full(ledger):
             status = LEDGER_FULL
             break
-        hidden = show(environment, t, view, world_rng)
+        hidden = show(environment, t, contexts, world_rng)
         if altered:
-            see(params, view, seen, choice_rng)
+            preprocess_contexts(params, contexts, seen, choice_rng)
         prepare(params, public, seen, choice_rng)
         arm = choose(params, public, seen, choice_rng)[0]
-        reward, regret = answer(environment, t, view, hidden, arm, world_rng)
+        reward, regret = answer(environment, t, contexts, hidden, arm, world_rng)
         if clip:
             reward = min(max(reward, lo), hi)
         sums[0] += regret
@@ -88,10 +88,10 @@ def _play(
         if tally.trace.size > 0:
             tally.trace[t] = arm
         x = seen[arm]
-        note(params, public, arm, x, 1)
-        collect(params, raw, public, arm, x, reward, 1)
+        record_pull(params, public, arm, x, 1)
+        accumulate(params, raw, public, arm, x, reward, 1)
         t += 1
-        if due(params, public) and not cross(params, raw, public, wall, t, privacy_rng):
+        if release_due(params, public) and not cross(params, raw, public, wall, t, privacy_rng):
             status = BAD_SENSITIVITY
             break
         if mark < marks.size and marks[mark] == t:
@@ -120,7 +120,15 @@ def context_loop(kernels: Kernels, environment: ContextKernels) -> Kernel:
     if key not in _bound:
         algorithm: dict[str, Any] = kernels._asdict()
         every_round = {
-            name: algorithm[name] for name in ("see", "prepare", "choose", "note", "collect", "due")
+            name: algorithm[name]
+            for name in (
+                "preprocess_contexts",
+                "prepare",
+                "choose",
+                "record_pull",
+                "accumulate",
+                "release_due",
+            )
         } | environment._asdict()
         play = bind(
             _play,

@@ -1,9 +1,10 @@
 """The compiled loop over arms, and what both loops keep of a run: one source, one compiled copy per
 algorithm and kind of environment.
 
-The arm is chosen once and stands for ``hold`` rounds; the environment answers with the sum of their
-rewards.  The cost is that of the releases, not of the rounds.  A hold is never split, because two
-smaller binomial draws would not be the same random numbers; only the horizon cuts the last one.
+The arm is chosen once and stands for ``hold_rounds`` rounds; the environment answers with the sum
+of their rewards.  The cost is that of the releases, not of the rounds.  A hold is never split,
+because two smaller binomial draws would not be the same random numbers; only the horizon cuts the
+last one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from ..policies.protocol import Kernels
 from ..policies.steps import steps_of
 from ..privacy.ledger import is_full
 
-prepare = choose = hold = note = collect = due = cross = draw = regret = clipped = unbound
+prepare = choose = hold_rounds = record_pull = accumulate = release_due = cross = draw = regret = (
+    clipped
+) = unbound
 
 DONE, PAUSED, LEDGER_FULL, BAD_SENSITIVITY = range(4)
 ROUND, MARK, ARM, LEFT = range(4)
@@ -106,7 +109,7 @@ def _arms(
         if cursor[LEFT] == 0:
             prepare(params, public, 0, choice_rng)
             cursor[ARM] = choose(params, public, 0, choice_rng)[0]
-            cursor[LEFT] = hold(params, public, cursor[ARM])
+            cursor[LEFT] = hold_rounds(params, public, cursor[ARM])
         arm = cursor[ARM]
         n = min(cursor[LEFT], horizon - t, max_hold)
         cursor[LEFT] -= n
@@ -119,10 +122,10 @@ def _arms(
         sums[0] += regret(environment, arm, t, n)
         sums[1] += total
         counts[arm] += n
-        note(params, public, arm, 0, n)
-        collect(params, raw, public, arm, 0, total, n)
+        record_pull(params, public, arm, 0, n)
+        accumulate(params, raw, public, arm, 0, total, n)
         t += n
-        if due(params, public) and not cross(params, raw, public, wall, t, privacy_rng):
+        if release_due(params, public) and not cross(params, raw, public, wall, t, privacy_rng):
             status = BAD_SENSITIVITY
             break
     cursor[ROUND], cursor[MARK] = t, mark
@@ -139,7 +142,14 @@ def arms_loop(kernels: Kernels, environment: ArmsKernels) -> Kernel:
         algorithm: dict[str, Any] = kernels._asdict()
         own = {
             name: algorithm[name]
-            for name in ("prepare", "choose", "hold", "note", "collect", "due")
+            for name in (
+                "prepare",
+                "choose",
+                "hold_rounds",
+                "record_pull",
+                "accumulate",
+                "release_due",
+            )
         }
         _bound[key] = bind(
             _arms,

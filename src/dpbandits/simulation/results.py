@@ -86,7 +86,7 @@ class Result:
         """Mean regret with a bootstrap confidence band, per policy and recorded round.
 
         Columns: environment, policy, budget, holds, round, mean, low, high, runs.  The band is the
-            percentile bootstrap over runs.
+        percentile bootstrap over runs.
         """
         confidence = real("confidence", confidence, 0.0, 1.0, strict=True)
         resamples = integer("resamples", resamples, 1)

@@ -198,8 +198,8 @@ def play(
             context_loop(policy.kernels, environment.kernels),
             policy.alters(environment.context_bound),
         )
-        view = np.zeros((policy.n_arms, policy.dimension))
-        seen = np.zeros_like(view) if altered else view
+        contexts = np.zeros((policy.n_arms, policy.dimension))
+        seen = np.zeros_like(contexts) if altered else contexts
         parameter = environment.parameter if distances else np.zeros(0)
         rngs = (world, choices, privacy)
 
@@ -212,7 +212,7 @@ def play(
                 environment.state,
                 parameter,
                 tally,
-                view,
+                contexts,
                 seen,
                 altered,
                 bounds,

@@ -136,7 +136,7 @@ def test_inverse_and_factor_stay_accurate_over_many_rounds(make):
     features /= np.linalg.norm(features, axis=1, keepdims=True)
     exact = np.eye(5)
     for t in range(100_000):
-        kernels.note(policy.params, public, 0, features[t % 1000], 1)
+        kernels.record_pull(policy.params, public, 0, features[t % 1000], 1)
         if t % 100 == 99:
             kernels.publish(policy.params, public, np.zeros(5))
     exact += 100 * features.T @ features

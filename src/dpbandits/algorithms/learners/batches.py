@@ -33,7 +33,7 @@ from ...policies.protocol import nothing_to_prepare
 from ...privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Channel, Gaussian, Laplace
 from ...validation import integer
-from .totals import collect, sensitivity, summarise
+from .totals import accumulate, sensitivity, summarise
 
 DONE, BATCHES, ARM = range(3)
 CHANNELS: dict[type[Budget], type[Channel]] = {PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian}
@@ -98,18 +98,18 @@ def init(params):
 
 
 @kernel
-def hold(params, public, arm):
+def hold_rounds(params, public, arm):
     return params.batch
 
 
 @kernel
-def note(params, public, arm, x, n):
+def record_pull(params, public, arm, x, n):
     public.clock[DONE] += n
     public.clock[ARM] = arm
 
 
 @kernel
-def due(params, public):
+def release_due(params, public):
     return public.clock[DONE] >= params.batch
 
 
@@ -129,13 +129,13 @@ def conversion(learner: Learner) -> Kernels:
     return Kernels(
         init,
         learner.choose,
-        note,
-        collect,
-        due,
+        record_pull,
+        accumulate,
+        release_due,
         sensitivity,
         summarise,
         bind(publish, learn=learner.learn),
-        hold,
+        hold_rounds,
         prepare=learner.prepare,
     )
 

@@ -64,7 +64,7 @@ class LinearOptions(ModelOptions, total=False):
 
 
 @kernel
-def collect(params, raw, public, arm, x, reward, n):
+def accumulate(params, raw, public, arm, x, reward, n):
     """Add x * reward, rounded to ``params.grid`` where secure noise needs exact sums."""
     for i in range(x.size):
         moved = x[i] * reward

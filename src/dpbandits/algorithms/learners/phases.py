@@ -139,9 +139,9 @@ def _measure(params, public, n, rank, shape):
     of noise on a sum, can do.
 
     REACH: the sensitivity, per unit of hi - lo.  WIDTH: the largest |a|^2_{V^-1} of an arm left.
-        VARIANCE: the largest variance of an
+    VARIANCE: the largest variance of an
     estimated mean, per unit of noise variance on a sum.  LARGEST: the largest coefficient of a
-        single noise variable in SUMS.
+    single noise variable in SUMS.
     """
     _encode(public, n, rank, shape)
     reach = 1.0 if shape == SUMS else _normalise(params, public, n, rank)

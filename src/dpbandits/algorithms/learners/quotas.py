@@ -15,7 +15,7 @@ FOREVER = 1 << 60
 
 
 @kernel
-def choose(params, public, view, rng):
+def choose(params, public, contexts, rng):
     """The first arm whose quota is not used up."""
     for a in range(params.n_arms):
         if public.played[a] < public.goal[a]:
@@ -24,21 +24,21 @@ def choose(params, public, view, rng):
 
 
 @kernel
-def hold(params, public, arm):
+def hold_rounds(params, public, arm):
     return public.goal[arm] - public.played[arm]
 
 
 @kernel
-def note(params, public, arm, x, n):
+def record_pull(params, public, arm, x, n):
     public.played[arm] += n
     public.clock[LEFT] -= n
 
 
 @kernel
-def collect(params, raw, public, arm, x, reward, n):
+def accumulate(params, raw, public, arm, x, reward, n):
     raw.total[arm] += reward
 
 
 @kernel
-def due(params, public):
+def release_due(params, public):
     return public.clock[LEFT] == 0

@@ -128,23 +128,28 @@ def stretch(matrix, eigenvalue):
 
 
 @inlined
-def _scan(view, estimate, means, squares):
+def _scan(contexts, estimate, means, squares):
     """<x, estimate> and |x|^2 of every arm.
 
     The inner loops run over arms, because the sum of one arm has to wait for each of its terms.
     """
-    n_arms, d = view.shape
+    n_arms, d = contexts.shape
     rest = d % 4
     for a in range(n_arms):
         means[a] = squares[a] = 0.0
     for i in range(rest):
         for a in range(n_arms):
-            means[a] += view[a, i] * estimate[i]
-            squares[a] += view[a, i] * view[a, i]
+            means[a] += contexts[a, i] * estimate[i]
+            squares[a] += contexts[a, i] * contexts[a, i]
     for i in range(rest, d, 4):
         y0, y1, y2, y3 = estimate[i], estimate[i + 1], estimate[i + 2], estimate[i + 3]
         for a in range(n_arms):
-            x0, x1, x2, x3 = view[a, i], view[a, i + 1], view[a, i + 2], view[a, i + 3]
+            x0, x1, x2, x3 = (
+                contexts[a, i],
+                contexts[a, i + 1],
+                contexts[a, i + 2],
+                contexts[a, i + 3],
+            )
             means[a] += (x0 * y0 + x1 * y1) + (x2 * y2 + x3 * y3)
             squares[a] += (x0 * x0 + x1 * x1) + (x2 * x2 + x3 * x3)
 
@@ -159,20 +164,20 @@ def _index(x, mean, inverse, radius, spread, work):
 
 
 @inlined
-def _most_optimistic_of_few(view, estimate, inverse, radius, spread):
+def _most_optimistic_of_few(contexts, estimate, inverse, radius, spread):
     """``most_optimistic`` in few dimensions, where every index costs less than to find out which
     ones matter.
     """
-    n_arms, d = view.shape
+    n_arms, d = contexts.shape
     arm, best = 0, -np.inf
     for a in range(n_arms):
         mean = form = length = 0.0
         for i in range(d):
             turned = 0.0
             for j in range(d):
-                turned += inverse[i, j] * view[a, j]
-            mean += estimate[i] * view[a, i]
-            form += turned * view[a, i]
+                turned += inverse[i, j] * contexts[a, j]
+            mean += estimate[i] * contexts[a, i]
+            form += turned * contexts[a, i]
             length += turned * turned
         index = mean + radius * np.sqrt(max(form, 0.0))
         if spread > 0.0:
@@ -183,7 +188,7 @@ def _most_optimistic_of_few(view, estimate, inverse, radius, spread):
 
 
 @inlined
-def most_optimistic(view, estimate, inverse, longest, radius, spread, work):
+def most_optimistic(contexts, estimate, inverse, longest, radius, spread, work):
     """arg max over arms of <x, estimate> + radius |x|_{V^-1} + spread |V^-1 x|; the first of
     equals.
 
@@ -192,10 +197,10 @@ def most_optimistic(view, estimate, inverse, longest, radius, spread, work):
     below the best one, see ``stretch``; most do not.  ``work`` has three rows, with room for every
     arm and every feature.
     """
-    if view.shape[1] < _WIDE:
-        return _most_optimistic_of_few(view, estimate, inverse, radius, spread)
-    n_arms, row, means, ceilings = view.shape[0], work[0], work[1], work[2]
-    _scan(view, estimate, means, ceilings)
+    if contexts.shape[1] < _WIDE:
+        return _most_optimistic_of_few(contexts, estimate, inverse, radius, spread)
+    n_arms, row, means, ceilings = contexts.shape[0], work[0], work[1], work[2]
+    _scan(contexts, estimate, means, ceilings)
     reach = (radius + spread * longest) * longest
     for a in range(n_arms):
         ceilings[a] = means[a] + reach * np.sqrt(ceilings[a])
@@ -204,10 +209,10 @@ def most_optimistic(view, estimate, inverse, longest, radius, spread, work):
         if ceilings[a] > ceilings[arm]:
             arm = a
     first = arm  # with luck it is above all other ceilings
-    best = _index(view[first], means[first], inverse, radius, spread, row)
+    best = _index(contexts[first], means[first], inverse, radius, spread, row)
     for a in range(n_arms):
         if a != first and not ceilings[a] < best:
-            index = _index(view[a], means[a], inverse, radius, spread, row)
+            index = _index(contexts[a], means[a], inverse, radius, spread, row)
             if index > best or (index == best and a < arm):
                 best, arm = index, a
     return arm

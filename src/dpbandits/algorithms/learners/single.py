@@ -12,12 +12,12 @@ ROUNDS, ARM, FRESH = range(3)
 
 
 @kernel
-def note(params, public, arm, x, n):
+def record_pull(params, public, arm, x, n):
     public.clock[ROUNDS] += n
     public.clock[ARM] = arm
     public.clock[FRESH] = 1
 
 
 @kernel
-def due(params, public):
+def release_due(params, public):
     return public.clock[FRESH] == 1

@@ -6,7 +6,7 @@ from ...kernel import kernel
 
 
 @kernel
-def collect(params, raw, public, arm, x, reward, n):
+def accumulate(params, raw, public, arm, x, reward, n):
     """One sum, of rewards."""
     raw.total[0] += reward
 

@@ -58,7 +58,7 @@ def exp3_tuning(params, public):
 
 
 @kernel
-def choose_drawn(params, public, view, rng):
+def choose_drawn(params, public, contexts, rng):
     """A draw from the learner's distribution."""
     arm = draw(public.probability, rng.random())
     return arm, public.probability[arm]
@@ -145,7 +145,7 @@ def ftpl_tuning(params, public):
 
 
 @kernel
-def prepare_leader(params, public, view, rng):
+def prepare_leader(params, public, contexts, rng):
     """The arg min of loss + Laplace noise of scale 1 / eta, and geometric resampling of it.
 
     That is how many fresh perturbations it takes until the same arm leads again, at most M; a try
@@ -171,7 +171,7 @@ def prepare_leader(params, public, view, rng):
 
 
 @kernel
-def choose_leader(params, public, view, rng):
+def choose_leader(params, public, contexts, rng):
     return public.clock[ARM], np.nan
 
 

@@ -15,7 +15,7 @@ from ...kernel import Kernel, bind, entry, kernel, unbound
 from ...policies import Kernels
 from .mixtures import mixed
 from .simplex import draw, exponential_weights, recentre
-from .totals import collect, summarise
+from .totals import accumulate, summarise
 
 DONE = 0
 LONGEST = 0
@@ -72,21 +72,21 @@ def _init(params):
 
 
 @kernel
-def choose_mixed(params, public, view, rng):
+def choose_mixed(params, public, contexts, rng):
     """A draw from Q."""
-    for a in range(view.shape[0]):
-        public.scratch[a] = mixed(public.probability, params.mixing, params.n_arms, view[a])
+    for a in range(contexts.shape[0]):
+        public.scratch[a] = mixed(public.probability, params.mixing, params.n_arms, contexts[a])
     arm = draw(public.scratch, rng.random())
     return arm, public.scratch[arm]
 
 
 @kernel
-def due(params, public):
+def release_due(params, public):
     return public.clock[DONE] >= params.batch
 
 
 @kernel
-def note_reach(params, public, arm, x, n):
+def record_reach(params, public, arm, x, n):
     """Count the round, and see how far a record of it moves the statistic; a round that is taken
     back leaves a bound behind.
     """
@@ -108,7 +108,7 @@ def on_grid(params, value):
 
 
 @kernel
-def collect_weighed(params, raw, public, arm, x, reward, n):
+def accumulate_weighed(params, raw, public, arm, x, reward, n):
     """Add x loss / Q(a), in units of rewards."""
     loss = (n * params.high - reward) / mixed(public.probability, params.mixing, params.n_arms, x)
     for j in range(x.size):
@@ -184,7 +184,14 @@ def publish_by_reach(params, public, release):
 def _per_expert(sensitivity: Kernel, summarise: Kernel, publish: Kernel) -> Kernels:
     init = bind(_init, size=one_per_expert, freeze=nothing_frozen)
     return Kernels(
-        init, choose_mixed, note_reach, collect_weighed, due, sensitivity, summarise, publish
+        init,
+        choose_mixed,
+        record_reach,
+        accumulate_weighed,
+        release_due,
+        sensitivity,
+        summarise,
+        publish,
     )
 
 
@@ -207,34 +214,34 @@ def advice_frozen(params):
 
 
 @kernel
-def prepare_frozen(params, public, view, rng):
+def prepare_frozen(params, public, contexts, rng):
     """At the start of a batch, keep the advice."""
     if public.clock[DONE] == 0:
-        for a in range(view.shape[0]):
-            for j in range(view.shape[1]):
-                public.frozen[a, j] = view[a, j]
-            public.mixture[a] = mixed(public.probability, params.mixing, params.n_arms, view[a])
+        for a in range(contexts.shape[0]):
+            for j in range(contexts.shape[1]):
+                public.frozen[a, j] = contexts[a, j]
+            public.mixture[a] = mixed(public.probability, params.mixing, params.n_arms, contexts[a])
 
 
 @kernel
-def choose_frozen(params, public, view, rng):
+def choose_frozen(params, public, contexts, rng):
     """A draw from Q of the advice that stands; of new advice in rounds that are not recorded, since
     a batch is over.
     """
-    if due(params, public):
-        return choose_mixed(params, public, view, rng)
+    if release_due(params, public):
+        return choose_mixed(params, public, contexts, rng)
     arm = draw(public.mixture, rng.random())
     return arm, public.mixture[arm]
 
 
 @kernel
-def note_frozen(params, public, arm, x, n):
+def record_frozen(params, public, arm, x, n):
     public.clock[DONE] += n
     public.facts[LONGEST] = max(public.facts[LONGEST], 1.0 / public.mixture[arm])
 
 
 @kernel
-def collect_frozen(params, raw, public, arm, x, reward, n):
+def accumulate_frozen(params, raw, public, arm, x, reward, n):
     raw.total[arm] += on_grid(params, (n * params.high - reward) / public.mixture[arm])
 
 
@@ -250,9 +257,9 @@ def publish_frozen(params, public, release):
 PER_ARM = Kernels(
     bind(_init, size=one_per_arm, freeze=advice_frozen),
     choose_frozen,
-    note_frozen,
-    collect_frozen,
-    due,
+    record_frozen,
+    accumulate_frozen,
+    release_due,
     sensitivity_realised,
     summarise,
     publish_frozen,
@@ -269,7 +276,7 @@ def one_number(params):
 
 
 @kernel
-def note_weights(params, public, arm, x, n):
+def record_weights(params, public, arm, x, n):
     """Keep what the loss of this round, the only one of its batch, will be multiplied by."""
     public.clock[DONE] += n
     probability = mixed(public.probability, params.mixing, params.n_arms, x)
@@ -287,9 +294,9 @@ def publish_reward(params, public, release):
 PER_ROUND = Kernels(
     bind(_init, size=one_number, freeze=nothing_frozen),
     choose_mixed,
-    note_weights,
-    collect,
-    due,
+    record_weights,
+    accumulate,
+    release_due,
     sensitivity_worst,
     summarise,
     publish_reward,

@@ -31,7 +31,7 @@ class Counter(ABC):
 
     def column_norm(self, norm: int = 2) -> float:
         """The length of the longest column of C: by how much all rows together multiply the
-            sensitivity.
+        sensitivity.
 
         Args:
             norm: 2 for Gaussian noise, 1 for Laplace noise.

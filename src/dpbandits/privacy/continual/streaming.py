@@ -74,7 +74,7 @@ class ContinualSum:
     """A running sum, released with noise after every increment, for the budget of one release.
 
     It can be used from several threads, but neither copied nor used in a forked process: two copies
-        would release the same data twice.
+    would release the same data twice.
     It assumes that one person contributes to one increment and moves it by at most ``sensitivity``:
     in the L1 norm with a ``PureDP`` budget (Laplace noise), else in the L2 norm (Gaussian noise),
     which for matrices is the Frobenius norm.  ``bound`` enforces it.

@@ -99,7 +99,7 @@ def _square_root(horizon: int, bits: int | None) -> tuple[np.ndarray, np.ndarray
 @dataclass(frozen=True)
 class BufferedToeplitz(Counter):
     """Four exponentials in place of the square root (BLT: Dvijotham, McMahan, Pillutla, Steinke &
-        Thakurta 2024).
+    Thakurta 2024).
 
     A release costs the same however many came before, in time and memory.  The maximal variance
     exceeds that of ``SqrtToeplitz`` by 0.5 % at 20,000 releases and 3 % at a million.
@@ -148,7 +148,7 @@ def _toeplitz(column: np.ndarray) -> np.ndarray:
 
 def overshoot(expected: int, factor: float = 32.0) -> int:
     """The horizon to plan for where the number of releases is unknown: the least power of two above
-        ``factor * expected``.
+    ``factor * expected``.
 
     A mechanism refuses what goes beyond its horizon, so that the plan must be generous; and a
     generous one is cheap, because the noise grows with the logarithm of the horizon only.  With the

@@ -149,7 +149,7 @@ def log_weights(x: Sequence[float]) -> np.ndarray:
 
 def bound(learner: str, horizon: float, n_arms: float, epsilon: float) -> float:
     """The bound of Table 1 for a learner, without its constant: the logarithms are those of the
-        corollaries' proofs.
+    corollaries' proofs.
 
     >>> bound("HTINF", 10**6, 4, 0.25)
     4000.0
