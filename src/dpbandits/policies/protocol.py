@@ -12,7 +12,7 @@ kernel adds noise, and none raises.
     ahead of every ``choose``
 ``choose(params, public, contexts, rng) -> (arm, propensity)``
     the arm, and the probability with which it was drawn (nan: unknown); ``contexts`` is what is
-    seen before choosing: nothing, the contexts of the arms, shape (K, d), or the experts' advice, shape
+    seen before choosing: nothing, features of the arms, shape (K, d), or experts' advice, shape
     (K, N)
 ``hold_rounds(params, public, arm) -> rounds``
     for how many rounds that choice stands

@@ -54,7 +54,7 @@ def _play(
     """Play until the horizon, or pause at round ``until``; returns as the loop over arms does.
 
     ``contexts`` holds what the environment shows, ``seen`` what the algorithm takes it for: the
-        same array unless ``altered``.
+    same array unless ``altered``.
     """
     cursor, marks, curve, distance, sums, ledger = (
         tally.cursor,
