@@ -2,10 +2,12 @@
 
 ``@kernel`` compiles a function with numba for use by other compiled code.  It works on the arrays
 that it is given and keeps no count of references to them, which is worth a factor of two in a loop
-of small kernels; so it allocates nothing.  ``@entry`` compiles what Python calls with a random
-generator, or what allocates arrays.  ``bind`` compiles one copy of a template with other kernels as
-its globals, so that a loop over any algorithm is compiled once per algorithm and found again by the
-next process.
+of small kernels; so it allocates nothing.  Three relatives differ in how callers take a function:
+``@inlined`` is copied into each of them; ``@outlined`` is called where its machine code stands, so
+that what many share is compiled once; ``@entry`` is what Python calls with a random generator.
+``bind`` compiles one copy of a template with other kernels as its globals, so that a loop over any
+algorithm is compiled once per algorithm and found again by the next process; ``interpreted`` makes
+the same copy in plain Python, whose places may hold anything.
 
 The cache is ours because numba's own goes stale when a callee in another file changes, and never
 hits when functions travel as arguments.  An entry is addressed by a digest of the function's
@@ -27,29 +29,29 @@ import pickle
 import sys
 import tempfile
 import types
+import weakref
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 import platformdirs
-from numba import njit
 from numba.core import caching, compiler, config, serialize
+from numba.core.registry import CPUDispatcher
 
-_FORMAT = "dpbandits-kernel-2"
+_FORMAT = "dpbandits-kernel-3"
 _CHECKSUM_BYTES = 32
 
 Kernel = Callable[..., Any]
 
 
 def kernel(function: Kernel) -> Kernel:
-    """Compile ``function`` for use by other kernels; with ``NUMBA_DISABLE_JIT=1`` leave it as plain
-    Python.
+    """Compile ``function`` for use by other kernels; leave it as it is with ``NUMBA_DISABLE_JIT=1``.
 
     A kernel may use other kernels, constants, NumPy and named tuples, all defined above it, and no
-    closure.  It does not allocate arrays.  Python may call it with numbers and arrays; a generator
-    that Python passed to it would never be freed.
+    closure.  It does not allocate arrays.  Python may call it, too.
 
     >>> @kernel
     ... def twice(x):
@@ -57,7 +59,7 @@ def kernel(function: Kernel) -> Kernel:
     >>> twice(21)
     42
     """
-    return _build(function, {}, owns_memory=False)
+    return _build(function, {}, _Linked)
 
 
 def inlined(function: Kernel) -> Kernel:
@@ -72,28 +74,47 @@ def inlined(function: Kernel) -> Kernel:
     >>> half(3)
     1.5
     """
-    return _build(plain(function), {}, owns_memory=False, inline=True)
+    return _build(plain(function), {}, _Inlined)
+
+
+def outlined(function: Kernel) -> Kernel:
+    """A kernel, or a copy of one, that callers call without taking over any of its code.
+
+    For what is large and not called in every round: other kernels are optimised and translated
+    again within each of their callers.
+
+    >>> @outlined
+    ... def root(x):
+    ...     return math.sqrt(x)
+    >>> root(9)
+    3.0
+    """
+    return _build(plain(function), {}, _Outlined)
 
 
 def entry(function: Kernel) -> Kernel:
-    """Compile ``function`` as ``kernel`` does; it may allocate arrays, and Python may call it with
-    a random generator.
-    """
-    return _build(function, {}, owns_memory=True)
+    """Compile ``function`` as ``kernel`` does, for Python; it may take a generator, and allocate."""
+    return _build(function, {}, _Entry)
 
 
 def bind(template: Kernel, **kernels: Kernel) -> Kernel:
-    """Compile a copy of ``template`` in which the global names ``kernels`` stand for the given
-    kernels.
+    """Compile a copy of ``template`` whose global names ``kernels`` stand for the given kernels.
 
     Raises:
         ValueError: ``template`` does not use one of the names.
     """
-    source = plain(template)
-    unknown = set(kernels) - set(_global_names(source.__code__))
-    if unknown:
-        raise ValueError(f"{source.__name__} has no place for {', '.join(sorted(unknown))}")
-    return _build(source, kernels, owns_memory=template._owns_memory)  # type: ignore[attr-defined]
+    source = _with_places(template, kernels)
+    return _build(source, kernels, template._kind)  # type: ignore[attr-defined]
+
+
+def interpreted(template: Kernel, **parts: Any) -> Kernel:
+    """The same copy in plain Python, whose places may hold any Python function.
+
+    Raises:
+        ValueError: ``template`` does not use one of the names.
+    """
+    source = _with_places(template, parts)
+    return types.FunctionType(source.__code__, {**source.__globals__, **parts}, source.__name__)
 
 
 def unbound(*_: Any) -> Any:
@@ -117,39 +138,98 @@ def digest_of(function: Kernel) -> str:
 def cache_folder() -> Path:
     """Where compiled kernels are kept: ``$DPBANDITS_CACHE_DIR``, else the user's cache folder."""
     chosen = os.environ.get("DPBANDITS_CACHE_DIR")
-    return (
-        Path(chosen)
-        if chosen
-        else Path(platformdirs.user_cache_dir("dpbandits", appauthor=False)) / "kernels"
-    )
+    if chosen:
+        return Path(chosen)
+    return Path(platformdirs.user_cache_dir("dpbandits", appauthor=False)) / "kernels"
 
 
-def _build(
-    function: Any, kernels: dict[str, Kernel], *, owns_memory: bool, inline: bool = False
-) -> Kernel:
+# Kinds of kernels ------------------------------------------------------------------------------
+
+
+class _Linked(CPUDispatcher):
+    """A kernel without the wrappers for Python, which take as long to compile as a small kernel."""
+
+    _options = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    _digest: str
+
+    def __init__(self, source: Any, digest: str) -> None:
+        super().__init__(source, targetoptions={"nopython": True, "nogil": True, **self._options})
+        self._digest = digest
+        self._cache = _KernelCache(cache_folder(), digest)
+
+    @property
+    def _kind(self) -> type:
+        return type(self)
+
+    @cached_property
+    def _from_python(self) -> Kernel:
+        return bind(_call, callee=self)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._from_python(*arguments)
+
+
+class _Inlined(_Linked):
+    _options = {**_Linked._options, "forceinline": True}
+
+
+class _Outlined(_Linked):
+    """A kernel whose callers know its symbol only.
+
+    One linker serves the whole process, so that a symbol is found as soon as its kernel has been
+    compiled or loaded; ``_KernelCache`` sees to it that this is before any of its callers.
+    """
+
+    compiled: weakref.WeakValueDictionary[str, _Outlined] = weakref.WeakValueDictionary()
+
+    def __init__(self, source: Any, digest: str) -> None:
+        super().__init__(source, digest)
+        _Outlined.compiled[digest] = self
+
+    def add_overload(self, cres: Any) -> None:
+        super().add_overload(cres)
+        # Registered anew without its library, whose code callers would link.
+        self.targetctx.remove_user_function(cres.entry_point)
+        self.targetctx.insert_user_function(cres.entry_point, cres.fndesc, ())
+        _OUTLINED[cres.fndesc.mangled_name] = self._digest, cres.signature.args
+
+
+class _Entry(_Linked):
+    _options = {"_nrt": True, "no_cfunc_wrapper": True}
+    __call__ = CPUDispatcher.__call__
+
+
+_OUTLINED: dict[str, tuple[str, Any]] = {}  # symbol -> digest and argument types
+callee = unbound
+
+
+def _build(function: Any, kernels: dict[str, Kernel], kind: type[_Linked]) -> Kernel:
     scope = _scope(function, {**function.__globals__, **kernels})
-    digest = _digest(function, scope, owns_memory, inline)
+    digest = _digest(function, scope, kind)
     if config.DISABLE_JIT:
         copy = _copy(function, scope, function.__qualname__, digest)
-        copy._owns_memory = owns_memory
+        copy._kind = kind
         return copy
     # The digest in the name keeps apart the machine-code symbols of equally named functions that
     # different processes cached.
-    source = _copy(function, scope, f"{function.__qualname__}_{digest[:16]}", digest)
-    compiled = njit(nogil=True, _nrt=owns_memory, forceinline=inline)(source)
-    compiled._cache = _KernelCache(cache_folder(), digest)
-    compiled._digest, compiled._owns_memory = digest, owns_memory
-    return compiled
+    return kind(_copy(function, scope, f"{function.__qualname__}_{digest[:16]}", digest), digest)
+
+
+def _with_places(template: Kernel, parts: dict[str, Any]) -> Any:
+    source = plain(template)
+    unknown = set(parts) - set(_global_names(source.__code__))
+    if unknown:
+        raise ValueError(f"{source.__name__} has no place for {', '.join(sorted(unknown))}")
+    return source
 
 
 def _scope(function: Any, names: dict[str, Any]) -> dict[str, Any]:
-    """The globals that a function uses, as they are now: compiling happens later, and must find
-    what the digest describes.
+    """The globals that a function uses, as they are now: compiling happens later, and must find what
+    the digest describes.
     """
     if function.__closure__:
         raise TypeError(
             f"{function.__qualname__} closes over variables; a kernel uses globals and arguments"
-            " only"
         )
     scope = {}
     for name in sorted(set(_global_names(function.__code__))):
@@ -160,49 +240,31 @@ def _scope(function: Any, names: dict[str, Any]) -> dict[str, Any]:
 
 
 def _copy(function: Any, scope: dict[str, Any], qualname: str, digest: str) -> Any:
-    copy = types.FunctionType(
-        function.__code__, dict(scope), function.__name__, function.__defaults__
-    )
-    copy.__module__, copy.__qualname__, copy.__doc__ = (
-        function.__module__,
-        qualname,
-        function.__doc__,
-    )
+    name, defaults = function.__name__, function.__defaults__
+    copy = types.FunctionType(function.__code__, dict(scope), name, defaults)
+    copy.__module__, copy.__qualname__ = function.__module__, qualname
+    copy.__doc__ = function.__doc__
     copy._digest = digest  # type: ignore[attr-defined]
     return copy
 
 
-def _digest(function: Any, scope: dict[str, Any], owns_memory: bool, inline: bool) -> str:
-    parts = [
-        _FORMAT,
-        numba.__version__,
-        np.__version__,
-        sys.version,
-        f"boundscheck={config.BOUNDSCHECK}",
-    ]
-    parts += [
-        str(owns_memory),
-        str(inline),
-        function.__module__,
-        function.__qualname__,
-        _describe(function.__defaults__, function),
-    ]
-    parts += _describe_code(function.__code__)
-    parts += [f"{name}={_describe(value, function)}" for name, value in scope.items()]
-    return hashlib.sha256("|".join(parts).encode()).hexdigest()
+# Digests ---------------------------------------------------------------------------------------
+
+
+def _digest(function: Any, scope: dict[str, Any], kind: type) -> str:
+    versions = [_FORMAT, numba.__version__, np.__version__, sys.version, str(config.BOUNDSCHECK)]
+    names = [kind.__name__, function.__module__, function.__qualname__]
+    code = [_describe(function.__defaults__, function), *_describe_code(function.__code__)]
+    used = [f"{name}={_describe(value, function)}" for name, value in scope.items()]
+    return hashlib.sha256("|".join([*versions, *names, *code, *used]).encode()).hexdigest()
 
 
 def _describe_code(code: types.CodeType) -> list[str]:
     constants = [
         _describe_code(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts
     ]
-    return [
-        code.co_code.hex(),
-        str(constants),
-        str(code.co_names),
-        str(code.co_varnames),
-        str(code.co_freevars),
-    ]
+    names = map(str, (constants, code.co_names, code.co_varnames, code.co_freevars))
+    return [code.co_code.hex(), *names]
 
 
 def _global_names(code: types.CodeType) -> Iterator[str]:
@@ -231,24 +293,25 @@ def _describe(value: Any, function: Any) -> str:
         defaults: dict[str, Any] = vars(value).get("_field_defaults", {})
         given = _describe(tuple(defaults.values()), function)
         return f"{value.__module__}.{value.__qualname__}{value._fields}{given}"
-    if (
-        getattr(builtins, getattr(value, "__name__", ""), None) is value
-        or getattr(value, "__module__", "") == "numpy"
-    ):
+    builtin = getattr(builtins, getattr(value, "__name__", ""), None) is value
+    if builtin or getattr(value, "__module__", "") == "numpy":
         return str(value.__name__)
     raise TypeError(
-        f"{function.__qualname__} uses {value!r}, whose changes the kernel cache could not see;"
-        " make it a kernel"
+        f"{function.__qualname__} uses {value!r}, whose changes the kernel cache could not see; "
+        "make it a kernel"
     )
 
 
 def _describe_type(kind: Any) -> str:
-    """A numba type in words; its own words for a named tuple leave out the fields, by which kernels
-    read it.
+    """A numba type in words; its own for a named tuple leave out the fields, by which kernels read
+    it.
     """
     if isinstance(kind, numba.types.BaseTuple):
         return f"{kind}{getattr(kind, 'fields', '')}({', '.join(map(_describe_type, kind))})"
     return repr(kind)
+
+
+# The cache -------------------------------------------------------------------------------------
 
 
 class _KernelCache(caching._Cache):
@@ -272,7 +335,10 @@ class _KernelCache(caching._Cache):
             checksum, payload = content[:_CHECKSUM_BYTES], content[_CHECKSUM_BYTES:]
             if hashlib.sha256(payload).digest() != checksum:
                 return None
-            result = compiler.CompileResult._rebuild(target_context, *pickle.loads(payload))
+            symbols, parts = pickle.loads(payload)
+            if not all(_is_linked(*symbol) for symbol in symbols):
+                return None
+            result = compiler.CompileResult._rebuild(target_context, *parts)
         except Exception:  # whatever is wrong with an entry, compiling anew is right
             return None
         # A named tuple that was defined in a notebook comes back as another class, and would match
@@ -282,7 +348,9 @@ class _KernelCache(caching._Cache):
     def save_overload(self, sig: Any, data: Any) -> None:
         if data.library.has_dynamic_globals or any(not lifted.can_cache for lifted in data.lifted):
             return
-        payload = serialize.dumps(data._reduce())
+        used = [f.name for f in data.library._final_module.functions if f.is_declaration]
+        symbols = [(name, *_OUTLINED[name]) for name in used if name in _OUTLINED]
+        payload = serialize.dumps((symbols, data._reduce()))
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self._folder)
@@ -299,3 +367,15 @@ class _KernelCache(caching._Cache):
     def _file(self, sig: Any, codegen: Any) -> Path:
         key = repr(([_describe_type(kind) for kind in sig], codegen.magic_tuple()))
         return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()}.kernel"
+
+
+def _is_linked(symbol: str, digest: str, arguments: Any) -> bool:
+    """Whether an outlined kernel stands under that symbol; compiles or loads it if need be."""
+    if symbol not in _OUTLINED:
+        _Outlined.compiled[digest].compile(arguments)
+    return symbol in _OUTLINED
+
+
+@entry
+def _call(*arguments):
+    return callee(*arguments)

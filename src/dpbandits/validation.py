@@ -7,6 +7,8 @@ import numbers
 from collections.abc import Collection
 from typing import Any
 
+import numpy as np
+
 from .errors import ArgumentError
 
 _LARGEST = 2**62
@@ -44,15 +46,16 @@ def real(
     )
 
 
-def finite(name: str, value: Any) -> float:
-    """``value`` as a finite float; takes whatever ``float`` takes but text."""
+def number(name: str, value: Any) -> float:
+    """``value`` as a float, infinite or NaN where it is; takes whatever ``float`` takes but text."""
     try:
-        number = math.nan if isinstance(value, str | bytes) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise ArgumentError(f"{name} must be a finite number, got {value!r}")
-    return number
+        if not isinstance(value, str | bytes):
+            return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError):
+        pass
+    raise ArgumentError(f"{name} must be a number, got {value!r}", name)
 
 
 def interval(name: str, value: Any) -> tuple[float, float]:
@@ -67,6 +70,30 @@ def interval(name: str, value: Any) -> tuple[float, float]:
     if not lo < hi or not math.isfinite(hi - lo):
         raise ArgumentError(f"{name} must be a pair (lo, hi) with lo < hi, got {value!r}", name)
     return lo, hi
+
+
+def features(name: str, value: Any, largest: float = 1e100) -> np.ndarray:
+    """``value`` as a read-only table of shape (K, d) of numbers in [-largest, largest], K and d at
+    least 1.
+    """
+    try:
+        table = np.array(value, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{name} must be a table of numbers of shape (K, d), got {value!r}", name
+        ) from None
+    if table.ndim != 2 or table.size == 0:
+        raise ArgumentError(
+            f"{name} must be a table of shape (K, d) with K and d at least 1, got shape"
+            f" {table.shape}",
+            name,
+        )
+    if not np.all(np.abs(table) <= largest):
+        raise ArgumentError(
+            f"{name} must hold numbers in [{-largest:g}, {largest:g}], got {table.tolist()}", name
+        )
+    table.flags.writeable = False
+    return table
 
 
 def choice(name: str, value: Any, allowed: Collection[str]) -> str:

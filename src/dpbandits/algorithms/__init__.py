@@ -1,13 +1,11 @@
-"""One file per family of algorithms; each registers its policies."""
+"""One file or folder per family of algorithms; each registers its policies."""
 
-from .adversarial import EXP3, EXP3IX, FTPL, HTINF, TsallisINF
-from .dgs import LinUCBDGS
+from .adversarial import EXP3, EXP3IX, FTPL, HTINF, ExpertConversion, TsallisINF
+from .dgs import ExactLoss, LinUCBDGS
 from .doubling import AdaCUCB, AdaPKLUCB, AdaPUCB
 from .elimination import DPSE
 from .exp4 import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
-from .experts import ExpertConversion
-from .fixed import FixedLinUCB
-from .learners.exact_loss import ExactLoss
+from .fixed_linucb import FixedLinUCB
 from .linucb import LinearThompson, LinUCB, PrivateLinUCB
 from .oful import RSOFUL, AdaCOFUL
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE

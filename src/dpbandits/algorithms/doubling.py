@@ -16,15 +16,14 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import Kernel, entry, kernel
-from ..policies import Card, Kernels, Options, Policy, register
+from ..kernel import Kernel, kernel
+from ..policies import Card, Kernels, Options, Policy, Statistic, register
+from ..policies.protocol import Contexts, Generator, Row, Vector
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import flag, real
-from .learners.divergences import kl_upper_bound
-from .learners.totals import accumulate, sensitivity, summarise
-
-T, ARM, SIZE, DONE = range(4)
+from .bases.sums import accumulate, sensitivity, summarise
+from .maths.divergences import kl_upper_bound
 
 
 class DoublingParams(NamedTuple):
@@ -45,24 +44,44 @@ class DoublingPublic(NamedTuple):
     weight: np.ndarray  # (K,) one over its variance proxy
     length: np.ndarray  # (K,) rounds in the arm's last finished episode
     pulls: np.ndarray  # (K,) rounds in all its finished episodes
-    clock: np.ndarray  # (4,) rounds booked; arm, size and booked rounds of the running episode
+    clock: np.ndarray  # (4,)
 
 
-@entry
-def init(params):
+class Clock(NamedTuple):
+    """Slots of ``DoublingPublic.clock``."""
+
+    rounds: int = 0  # booked
+    arm: int = 1  # of the running episode
+    size: int = 2  # its length; 0 before it begins
+    done: int = 3  # its booked rounds
+
+
+class Memo(NamedTuple):
+    """Slots of what is noted of an episode."""
+
+    arm: int = 0
+    size: int = 1
+
+
+CLOCK, MEMO = Clock(), Memo()
+
+
+def init(params: DoublingParams) -> tuple[DoublingRaw, DoublingPublic]:
     k = params.n_arms
     public = DoublingPublic(
-        np.zeros(k),
-        np.zeros(k),
-        np.zeros(k, np.int64),
-        np.zeros(k, np.int64),
-        np.zeros(4, np.int64),
+        estimate=np.zeros(k),
+        weight=np.zeros(k),
+        length=np.zeros(k, np.int64),
+        pulls=np.zeros(k, np.int64),
+        clock=np.zeros(4, np.int64),
     )
     return DoublingRaw(np.zeros(1)), public
 
 
 @kernel
-def choose_gaussian(params, public, contexts, rng):
+def choose_gaussian(
+    params: DoublingParams, public: DoublingPublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
     """The arm of highest index; arms that were never played come first.
 
     The index is estimate + sqrt(2 v beta log t) with the variance proxy v of the estimate, t the
@@ -70,7 +89,7 @@ def choose_gaussian(params, public, contexts, rng):
     a sum, v = w^2 / 4n + s^2 / n^2, which is eq. (14) of the paper for rewards in [0, 1].  (The
     paper writes N/2 for n, which is wrong in the first two episodes of an arm.)
     """
-    pressure = 2.0 * params.optimism * np.log(public.clock[T] + 1.0)
+    pressure = 2.0 * params.optimism * np.log(public.clock[CLOCK.rounds] + 1.0)
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
         if public.pulls[a] == 0:
@@ -82,11 +101,13 @@ def choose_gaussian(params, public, contexts, rng):
 
 
 @kernel
-def choose_laplace(params, public, contexts, rng):
+def choose_laplace(
+    params: DoublingParams, public: DoublingPublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
     """The arm of highest index mean + w sqrt(alpha ln t / 2n) + alpha s ln t / n, with s the scale
     of the noise on a sum.
     """
-    pressure = params.optimism * np.log(public.clock[T] + 1.0)
+    pressure = params.optimism * np.log(public.clock[CLOCK.rounds] + 1.0)
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
         n = public.length[a]
@@ -103,14 +124,16 @@ def choose_laplace(params, public, contexts, rng):
 
 
 @kernel
-def choose_kl(params, public, contexts, rng):
+def choose_kl(
+    params: DoublingParams, public: DoublingPublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
     """The arm of highest q with n kl(m, q) <= alpha ln t, where m is the mean plus alpha s ln t /
     n, scaled and clipped to [0, 1].
 
     Clipping makes many indices 1.  Such ties, which the paper leaves open, go to the arm with the
     shorter last episode: to the first arm they would go again and again, for ever longer episodes.
     """
-    pressure = params.optimism * np.log(public.clock[T] + 1.0)
+    pressure = params.optimism * np.log(public.clock[CLOCK.rounds] + 1.0)
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
         n = public.length[a]
@@ -126,28 +149,36 @@ def choose_kl(params, public, contexts, rng):
 
 
 @kernel
-def hold_rounds(params, public, arm):
+def hold_rounds(params: DoublingParams, public: DoublingPublic, arm: int) -> int:
     return max(public.pulls[arm], 1)
 
 
 @kernel
-def record_pull(params, public, arm, x, n):
+def record_pull(params: DoublingParams, public: DoublingPublic, arm: int, x: Row, n: int) -> None:
     clock = public.clock
-    if clock[DONE] == 0:
-        clock[ARM], clock[SIZE] = arm, max(public.pulls[arm], 1)
-    clock[T] += n
-    clock[DONE] += n
+    if clock[CLOCK.done] == 0:
+        clock[CLOCK.arm], clock[CLOCK.size] = arm, max(public.pulls[arm], 1)
+    clock[CLOCK.rounds] += n
+    clock[CLOCK.done] += n
 
 
 @kernel
-def release_due(params, public):
-    return public.clock[DONE] >= public.clock[SIZE] > 0
+def release_due(params: DoublingParams, public: DoublingPublic) -> bool:
+    return public.clock[CLOCK.done] >= public.clock[CLOCK.size] > 0
 
 
 @kernel
-def publish(params, public, release):
+def close(params: DoublingParams, public: DoublingPublic, memo: Vector) -> None:
     clock = public.clock
-    arm, n = clock[ARM], clock[SIZE]
+    arm, n = clock[CLOCK.arm], clock[CLOCK.size]
+    memo[MEMO.arm], memo[MEMO.size] = arm, n
+    public.pulls[arm] += n
+    clock[CLOCK.done] = clock[CLOCK.size] = 0
+
+
+@kernel
+def publish(params: DoublingParams, public: DoublingPublic, memo: Vector, release: Vector) -> None:
+    arm, n = int(memo[MEMO.arm]), int(memo[MEMO.size])
     mean = release[0] / n
     weight = 1.0 / (params.width**2 / (4.0 * n) + (params.noise_scale / n) ** 2)
     if params.forget:
@@ -158,26 +189,28 @@ def publish(params, public, release):
         public.weight[arm] += weight
         public.estimate[arm] += (mean - public.estimate[arm]) * weight / public.weight[arm]
     public.length[arm] = n
-    public.pulls[arm] += n
-    clock[DONE] = clock[SIZE] = 0
 
 
 def _kernels(choose: Kernel) -> Kernels:
     return Kernels(
-        init,
-        choose,
-        record_pull,
-        accumulate,
-        release_due,
-        sensitivity,
-        summarise,
-        publish,
-        hold_rounds,
+        init=init,
+        choose=choose,
+        hold_rounds=hold_rounds,
+        record_pull=record_pull,
+        accumulate=accumulate,
+        release_due=release_due,
+        sensitivity=sensitivity,
+        close=close,
+        summarise=summarise,
+        publish=publish,
     )
 
 
 class _Doubling(Policy):
     """What the policies of this file share."""
+
+    def _statistic(self) -> Statistic:
+        return Statistic.of_rewards(self.reward_range, memo=len(MEMO))
 
     def _params(self) -> DoublingParams:
         lo, hi = self.reward_range

@@ -17,22 +17,14 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import entry, kernel
-from ..policies import Card, Kernels, Options, Policy, register
+from ..kernel import kernel
+from ..policies import Card, Kernels, Options, Policy, Statistic, register
+from ..policies.protocol import Vector
 from ..privacy.budgets import Budget, PureDP
 from ..privacy.channels import Laplace
 from ..validation import integer, real
-from .learners.quotas import (
-    FOREVER,
-    LEFT,
-    PHASE,
-    accumulate,
-    choose,
-    hold_rounds,
-    record_pull,
-    release_due,
-)
-from .learners.totals import sensitivity, summarise
+from .bases.quotas import CLOCK, FOREVER, choose, hold_rounds, record_pull, release_due
+from .bases.sums import accumulate_by_arm, sensitivity, summarise
 
 
 class EliminationParams(NamedTuple):
@@ -52,22 +44,22 @@ class EliminationPublic(NamedTuple):
     # (K,) rounds of each arm in the running epoch, the same for all that are alive
     goal: np.ndarray
     played: np.ndarray  # (K,) how many of them are over
-    clock: np.ndarray  # (2,) epoch from 1; rounds left in it
+    clock: np.ndarray  # (2,) of the epoch, see ``quotas``
 
 
 @kernel
-def _plan_epoch(params, public):
+def _plan_epoch(params: EliminationParams, public: EliminationPublic) -> None:
     """Lay out the next epoch: ceil(1 + max(32 ln(8 |S| e^2 / b) / D^2, 8 s ln(4 |S| e^2 / b) / (w
     D))) rounds per arm, D = 2^-e.
     """
     clock, alive = public.clock, 0
-    clock[PHASE] += 1
+    clock[CLOCK.phase] += 1
     for a in range(params.n_arms):
         alive += public.alive[a]
     rounds = np.int64(FOREVER)
     if alive > 1:
-        gap = 2.0 ** -clock[PHASE]
-        crowd = alive * clock[PHASE] ** 2 / params.failure_probability
+        gap = 2.0 ** -clock[CLOCK.phase]
+        crowd = alive * clock[CLOCK.phase] ** 2 / params.failure_probability
         sampling = 32.0 * np.log(8.0 * crowd) / gap**2
         privacy = 8.0 * np.log(4.0 * crowd) * params.noise_scale / (params.width * gap)
         rounds = np.int64(
@@ -76,25 +68,26 @@ def _plan_epoch(params, public):
     for a in range(params.n_arms):
         public.goal[a] = rounds if public.alive[a] else 0
         public.played[a] = 0
-    clock[LEFT] = alive * rounds
+    clock[CLOCK.left] = alive * rounds
 
 
-@entry
-def init(params):
+def init(params: EliminationParams) -> tuple[EliminationRaw, EliminationPublic]:
     k = params.n_arms
     public = EliminationPublic(
-        np.ones(k, np.bool_),
-        np.zeros(k),
-        np.zeros(k, np.int64),
-        np.zeros(k, np.int64),
-        np.zeros(2, np.int64),
+        alive=np.ones(k, np.bool_),
+        mean=np.zeros(k),
+        goal=np.zeros(k, np.int64),
+        played=np.zeros(k, np.int64),
+        clock=np.zeros(2, np.int64),
     )
     _plan_epoch(params, public)
     return EliminationRaw(np.zeros(k)), public
 
 
 @kernel
-def publish(params, public, release):
+def publish(
+    params: EliminationParams, public: EliminationPublic, memo: Vector, release: Vector
+) -> None:
     """Drop the arms that trail the best by more than 2 h + 2 c, the widths of the sampling and of
     the Laplace error.
     """
@@ -105,7 +98,7 @@ def publish(params, public, release):
             n = public.goal[a]
             public.mean[a] = release[a] / n
             best = max(best, public.mean[a])
-    crowd = alive * public.clock[PHASE] ** 2 / params.failure_probability
+    crowd = alive * public.clock[CLOCK.phase] ** 2 / params.failure_probability
     sampling = params.width * np.sqrt(np.log(8.0 * crowd) / (2.0 * n))
     privacy = params.noise_scale * np.log(4.0 * crowd) / n
     for a in range(params.n_arms):
@@ -143,15 +136,15 @@ class DPSE(Policy):
         channels={PureDP: Laplace},
     )
     kernels = Kernels(
-        init,
-        choose,
-        record_pull,
-        accumulate,
-        release_due,
-        sensitivity,
-        summarise,
-        publish,
-        hold_rounds,
+        init=init,
+        choose=choose,
+        hold_rounds=hold_rounds,
+        record_pull=record_pull,
+        accumulate=accumulate_by_arm,
+        release_due=release_due,
+        sensitivity=sensitivity,
+        summarise=summarise,
+        publish=publish,
     )
 
     def __init__(
@@ -176,5 +169,5 @@ class DPSE(Policy):
         lo, hi = self.reward_range
         return EliminationParams(self.n_arms, self._failure_probability, hi - lo, self.noise_scale)
 
-    def _sizes(self) -> tuple[int, int]:
-        return self.n_arms, 0
+    def _statistic(self) -> Statistic:
+        return Statistic.of_rewards(self.reward_range, size=self.n_arms)

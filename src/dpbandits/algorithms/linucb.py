@@ -18,14 +18,14 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import Kernel, entry, kernel
+from ..kernel import Kernel, kernel
 from ..policies import Card, Kernels, register
-from ..policies.contextual import within_bound
+from ..policies.protocol import Generator, Matrix, Vector
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, real
-from .learners.dense import factorise, invert, solve_upper
-from .learners.linear import (
+from .bases.contextual import within_bound
+from .bases.linear import (
     MODEL,
     LinearOptions,
     LinearPolicy,
@@ -34,19 +34,17 @@ from .learners.linear import (
     estimate,
     sensitivity,
 )
-from .learners.ridge import (
+from .bases.sums import summarise
+from .maths.dense import factorise, invert, solve_upper
+from .maths.ridge import (
     add_observation,
     dot,
+    inverse_norm_bound,
     most_optimistic,
     multiply,
     smallest_eigenvalue,
-    stretch,
     update_factor,
 )
-from .learners.totals import summarise
-
-ROUNDS, FRESH, REFRESH = range(3)
-LOG_DET, EIGENVALUE, RADIUS, STRETCH = range(4)
 
 
 class LinUCBParams(NamedTuple):
@@ -74,48 +72,68 @@ class LinUCBPublic(NamedTuple):
     inverse: np.ndarray  # (d, d)
     factor: np.ndarray  # (d, d) of V; kept by Thompson sampling only
     estimate: np.ndarray  # (d,) V^-1 times the released sum
-    # (4,) ln(det V / lambda^d), a lower bound on V's smallest eigenvalue, the radius, ``stretch``
-    facts: np.ndarray
-    # (3,) rounds booked, rounds since the last release, round of the next recomputation
-    clock: np.ndarray
+    facts: np.ndarray  # (4,)
+    clock: np.ndarray  # (3,)
     scratch: np.ndarray  # (3, max(d, K))
 
 
+class Facts(NamedTuple):
+    """Slots of ``LinUCBPublic.facts``."""
+
+    log_det: int = 0  # ln(det V / lambda^d)
+    eigenvalue: int = 1  # a lower bound on V's smallest
+    radius: int = 2
+    longest: int = 3  # see ``inverse_norm_bound``
+
+
+class Clock(NamedTuple):
+    """Slots of ``LinUCBPublic.clock``."""
+
+    rounds: int = 0  # booked
+    fresh: int = 1  # since the last release
+    refresh: int = 2  # round of the next recomputation
+
+
+FACTS, CLOCK = Facts(), Clock()
+
+
 @kernel
-def set_radius(params, public):
+def set_radius(params: LinUCBParams, public: LinUCBPublic) -> None:
     facts = public.facts
     sampling = (
-        params.subgaussian * np.sqrt(params.log_odds + params.growth * facts[LOG_DET]) + params.bias
+        params.subgaussian * np.sqrt(params.log_odds + params.growth * facts[FACTS.log_det])
+        + params.bias
     )
-    facts[RADIUS] = params.radius_scale * (
-        sampling + params.noise_norm / np.sqrt(facts[EIGENVALUE])
+    facts[FACTS.radius] = params.radius_scale * (
+        sampling + params.noise_norm / np.sqrt(facts[FACTS.eigenvalue])
     )
 
 
-@entry
-def init(params):
-    d = params.dimension
+def init(params: LinUCBParams) -> tuple[LinUCBRaw, LinUCBPublic]:
+    d, ridge = params.dimension, params.ridge
     public = LinUCBPublic(
-        np.eye(d) * params.ridge,
-        np.eye(d) / params.ridge,
-        np.eye(d) * np.sqrt(params.ridge),
-        np.zeros(d),
-        np.array([0.0, params.ridge, 0.0, 0.0]),
-        np.array([0, 0, 16]),
-        np.zeros((3, max(d, params.n_arms))),
+        precision=np.eye(d) * ridge,
+        inverse=np.eye(d) / ridge,
+        factor=np.eye(d) * np.sqrt(ridge),
+        estimate=np.zeros(d),
+        facts=np.array([0.0, ridge, 0.0, 0.0]),
+        clock=np.array([0, 0, 16]),
+        scratch=np.zeros((3, max(d, params.n_arms))),
     )
-    public.facts[STRETCH] = stretch(public.precision, params.ridge)
+    public.facts[FACTS.longest] = inverse_norm_bound(public.precision, ridge)
     set_radius(params, public)
     return LinUCBRaw(np.zeros(d)), public
 
 
 @kernel
-def choose_optimistic(params, public, contexts, rng):
+def choose_optimistic(
+    params: LinUCBParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
+) -> tuple[int, float]:
     """The arm of highest <x, estimate> + radius |x|_{V^-1}, plus ``spread`` |V^-1 x| where that
     stands for the noise.
     """
     spread = params.radius_scale * params.spread
-    longest, radius = public.facts[STRETCH], public.facts[RADIUS]
+    longest, radius = public.facts[FACTS.longest], public.facts[FACTS.radius]
     return (
         most_optimistic(
             contexts, public.estimate, public.inverse, longest, radius, spread, public.scratch
@@ -125,13 +143,15 @@ def choose_optimistic(params, public, contexts, rng):
 
 
 @kernel
-def choose_sample(params, public, contexts, rng):
+def choose_sample(
+    params: LinUCBParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
+) -> tuple[int, float]:
     """The best arm for one draw from N(estimate, radius^2 V^-1 + spread^2 V^-2), the noise of the
     release included.
     """
     sample, noise = public.scratch[0, : params.dimension], public.scratch[1, : params.dimension]
     for i in range(sample.size):
-        sample[i] = public.facts[RADIUS] * rng.standard_normal()
+        sample[i] = public.facts[FACTS.radius] * rng.standard_normal()
         noise[i] = params.radius_scale * params.spread * rng.standard_normal()
     solve_upper(public.factor, sample, params.dimension)
     for i in range(sample.size):
@@ -145,27 +165,31 @@ def choose_sample(params, public, contexts, rng):
 
 
 @kernel
-def record_pull(params, public, arm, x, n):
+def record_pull(params: LinUCBParams, public: LinUCBPublic, arm: int, x: Vector, n: int) -> None:
     clock, facts = public.clock, public.facts
-    facts[LOG_DET] += np.log(
+    facts[FACTS.log_det] += np.log(
         add_observation(public.precision, public.inverse, x, n, public.scratch[0])
     )
-    clock[ROUNDS] += n
-    clock[FRESH] += n
+    clock[CLOCK.rounds] += n
+    clock[CLOCK.fresh] += n
     if n < 0:  # bounds on V from below fall with it
-        facts[EIGENVALUE], clock[REFRESH] = params.ridge, clock[ROUNDS]
-    if clock[ROUNDS] >= clock[REFRESH]:
+        facts[FACTS.eigenvalue], clock[CLOCK.refresh] = params.ridge, clock[CLOCK.rounds]
+    if clock[CLOCK.rounds] >= clock[CLOCK.refresh]:
         # The inverse loses digits with every update, and the smallest eigenvalue grows: an old one
         # is a valid, wider bound.
-        facts[EIGENVALUE] = smallest_eigenvalue(public.precision, facts[EIGENVALUE], public.factor)
-        facts[STRETCH] = stretch(public.precision, facts[EIGENVALUE])
+        facts[FACTS.eigenvalue] = smallest_eigenvalue(
+            public.precision, facts[FACTS.eigenvalue], public.factor
+        )
+        facts[FACTS.longest] = inverse_norm_bound(public.precision, facts[FACTS.eigenvalue])
         factorise(public.precision, 0.0, public.factor, params.dimension)
         invert(public.factor, public.inverse, params.dimension)
-        clock[REFRESH] = clock[ROUNDS] + max(16, clock[ROUNDS] // 8)
+        clock[CLOCK.refresh] = clock[CLOCK.rounds] + max(16, clock[CLOCK.rounds] // 8)
 
 
 @kernel
-def record_with_factor(params, public, arm, x, n):
+def record_with_factor(
+    params: LinUCBParams, public: LinUCBPublic, arm: int, x: Vector, n: int
+) -> None:
     work = public.scratch[1, : params.dimension]
     for i in range(x.size):
         work[i] = x[i]
@@ -174,28 +198,28 @@ def record_with_factor(params, public, arm, x, n):
 
 
 @kernel
-def release_due(params, public):
-    return public.clock[FRESH] > 0
+def release_due(params: LinUCBParams, public: LinUCBPublic) -> bool:
+    return public.clock[CLOCK.fresh] > 0
 
 
 @kernel
-def publish(params, public, release):
+def publish(params: LinUCBParams, public: LinUCBPublic, memo: Vector, release: Vector) -> None:
     multiply(public.inverse, release, public.estimate)
     set_radius(params, public)
-    public.clock[FRESH] = 0
+    public.clock[CLOCK.fresh] = 0
 
 
 def _kernels(choose: Kernel, record_pull: Kernel) -> Kernels:
     return Kernels(
-        init,
-        choose,
-        record_pull,
-        accumulate,
-        release_due,
-        sensitivity,
-        summarise,
-        publish,
+        init=init,
         preprocess_contexts=within_bound,
+        choose=choose,
+        record_pull=record_pull,
+        accumulate=accumulate,
+        release_due=release_due,
+        sensitivity=sensitivity,
+        summarise=summarise,
+        publish=publish,
         estimate=estimate,
     )
 
@@ -215,7 +239,7 @@ class _Optimistic(LinearPolicy):
             noise_norm=self._noise_norm(each) if safe else 0.0,
             spread=0.0 if safe else self._spread(each),
             radius_scale=self._radius_scale,
-            movement=self._movement(),
+            movement=self.statistic.max_sensitivity,
         )
 
     _radius: str = "safe"
@@ -401,5 +425,5 @@ class LinearThompson(LinearPolicy):
             noise_norm=0.0,
             spread=self._noise_std,
             radius_scale=self._inflation,
-            movement=self._movement(),
+            movement=self.statistic.max_sensitivity,
         )

@@ -25,19 +25,23 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from ..errors import ArgumentError
-from ..kernel import entry, kernel
+from ..kernel import kernel
 from ..policies import Card, Kernels, register
-from ..policies.contextual import within_bound
+from ..policies.protocol import Generator, Matrix, Vector
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, integer, real
-from .learners.dense import factorise, invert
-from .learners.linear import LinearOptions, LinearPolicy, accumulate, estimate, sensitivity
-from .learners.ridge import add_observation, most_optimistic, multiply, smallest_eigenvalue, stretch
-from .learners.totals import summarise
-
-ROUNDS, RELEASES = range(2)
-LOG_DET, GROWN, RADIUS, STRETCH = range(4)
+from .bases.contextual import within_bound
+from .bases.linear import LinearOptions, LinearPolicy, accumulate, estimate, sensitivity
+from .bases.sums import summarise
+from .maths.dense import factorise, invert
+from .maths.ridge import (
+    add_observation,
+    inverse_norm_bound,
+    most_optimistic,
+    multiply,
+    smallest_eigenvalue,
+)
 
 
 class OFULParams(NamedTuple):
@@ -72,57 +76,76 @@ class OFULPublic(NamedTuple):
     standing: np.ndarray  # (d, d) inverse at the last change
     estimate: np.ndarray  # (d,)
     factor: np.ndarray  # (d, d) of V at the last change
-    # (4,) at the last change ln(det V / lambda^d), radius, ``stretch``; how det V has grown since
-    facts: np.ndarray
-    clock: np.ndarray  # (2,) rounds booked, releases
+    facts: np.ndarray  # (4,)
+    clock: np.ndarray  # (2,)
     scratch: np.ndarray  # (3, max(d, K))
 
 
+class Facts(NamedTuple):
+    """Slots of ``OFULPublic.facts``; all but ``grown`` as of the last change."""
+
+    log_det: int = 0  # ln(det V / lambda^d)
+    grown: int = 1  # the factor by which det V has grown since
+    radius: int = 2
+    longest: int = 3  # see ``inverse_norm_bound``
+
+
+class Clock(NamedTuple):
+    """Slots of ``OFULPublic.clock``."""
+
+    rounds: int = 0  # booked
+    releases: int = 1
+
+
+FACTS, CLOCK = Facts(), Clock()
+
+
 @kernel
-def set_radius(params, public, eigenvalue):
+def set_radius(params: OFULParams, public: OFULPublic, eigenvalue: float) -> None:
     facts, clock = public.facts, public.clock
     noise = params.noise_norm
     if params.adds_up:
-        noise *= np.sqrt(float(clock[RELEASES]))
+        noise *= np.sqrt(float(clock[CLOCK.releases]))
     if not np.isnan(params.eigenvalue):
         # The bound of Gentile, Li & Zappella (2014) on the eigenvalues of sums, which is negative
         # for long: then lambda alone.
-        log = np.log(clock[ROUNDS] + 3.0) + params.log_rounds
+        log = np.log(clock[CLOCK.rounds] + 3.0) + params.log_rounds
         least = (
-            0.25 * params.eigenvalue * clock[ROUNDS]
+            0.25 * params.eigenvalue * clock[CLOCK.rounds]
             - 8.0 * log
-            - 2.0 * np.sqrt(clock[ROUNDS] * log)
+            - 2.0 * np.sqrt(clock[CLOCK.rounds] * log)
         )
         eigenvalue = params.ridge + max(least, 0.0)
-    sampling = params.subgaussian * np.sqrt(params.log_odds + facts[LOG_DET]) + params.bias
-    facts[RADIUS] = params.radius_scale * (sampling + noise / np.sqrt(eigenvalue))
+    sampling = params.subgaussian * np.sqrt(params.log_odds + facts[FACTS.log_det]) + params.bias
+    facts[FACTS.radius] = params.radius_scale * (sampling + noise / np.sqrt(eigenvalue))
 
 
-@entry
-def init(params):
-    d = params.dimension
+def init(params: OFULParams) -> tuple[OFULRaw, OFULPublic]:
+    d, ridge = params.dimension, params.ridge
     public = OFULPublic(
-        np.eye(d) * params.ridge,
-        np.eye(d) / params.ridge,
-        np.eye(d) / params.ridge,
-        np.zeros(d),
-        np.eye(d) * np.sqrt(params.ridge),
-        np.array([0.0, 1.0, 0.0, 0.0]),
-        np.zeros(2, np.int64),
-        np.zeros((3, max(d, params.n_arms))),
+        precision=np.eye(d) * ridge,
+        inverse=np.eye(d) / ridge,
+        standing=np.eye(d) / ridge,
+        estimate=np.zeros(d),
+        factor=np.eye(d) * np.sqrt(ridge),
+        facts=np.array([0.0, 1.0, 0.0, 0.0]),
+        clock=np.zeros(2, np.int64),
+        scratch=np.zeros((3, max(d, params.n_arms))),
     )
-    public.facts[STRETCH] = stretch(public.precision, params.ridge)
-    set_radius(params, public, params.ridge)
+    public.facts[FACTS.longest] = inverse_norm_bound(public.precision, ridge)
+    set_radius(params, public, ridge)
     return OFULRaw(np.zeros(d)), public
 
 
 @kernel
-def choose(params, public, contexts, rng):
+def choose(
+    params: OFULParams, public: OFULPublic, contexts: Matrix, rng: Generator
+) -> tuple[int, float]:
     """The arm of highest <x, estimate> + radius |x|_{V^-1}, with estimate, radius and V of the last
     change.
     """
     spread = params.radius_scale * params.spread
-    longest, radius = public.facts[STRETCH], public.facts[RADIUS]
+    longest, radius = public.facts[FACTS.longest], public.facts[FACTS.radius]
     return (
         most_optimistic(
             contexts, public.estimate, public.standing, longest, radius, spread, public.scratch
@@ -132,25 +155,25 @@ def choose(params, public, contexts, rng):
 
 
 @kernel
-def record_pull(params, public, arm, x, n):
-    public.facts[GROWN] *= add_observation(
+def record_pull(params: OFULParams, public: OFULPublic, arm: int, x: Vector, n: int) -> None:
+    public.facts[FACTS.grown] *= add_observation(
         public.precision, public.inverse, x, n, public.scratch[0]
     )
-    public.clock[ROUNDS] += n
+    public.clock[CLOCK.rounds] += n
 
 
 @kernel
-def release_due(params, public):
-    return public.facts[GROWN] > params.growth
+def release_due(params: OFULParams, public: OFULPublic) -> bool:
+    return public.facts[FACTS.grown] > params.growth
 
 
 @kernel
-def publish(params, public, release):
-    public.clock[RELEASES] += 1
-    public.facts[LOG_DET] += np.log(public.facts[GROWN])
-    public.facts[GROWN] = 1.0
+def publish(params: OFULParams, public: OFULPublic, memo: Vector, release: Vector) -> None:
+    public.clock[CLOCK.releases] += 1
+    public.facts[FACTS.log_det] += np.log(public.facts[FACTS.grown])
+    public.facts[FACTS.grown] = 1.0
     eigenvalue = smallest_eigenvalue(public.precision, params.ridge, public.factor)
-    public.facts[STRETCH] = stretch(public.precision, eigenvalue)
+    public.facts[FACTS.longest] = inverse_norm_bound(public.precision, eigenvalue)
     # From V itself, because updates of the inverse lose digits.
     factorise(public.precision, 0.0, public.factor, params.dimension)
     invert(public.factor, public.inverse, params.dimension)
@@ -162,15 +185,15 @@ def publish(params, public, release):
 
 
 _KERNELS = Kernels(
-    init,
-    choose,
-    record_pull,
-    accumulate,
-    release_due,
-    sensitivity,
-    summarise,
-    publish,
+    init=init,
     preprocess_contexts=within_bound,
+    choose=choose,
+    record_pull=record_pull,
+    accumulate=accumulate,
+    release_due=release_due,
+    sensitivity=sensitivity,
+    summarise=summarise,
+    publish=publish,
     estimate=estimate,
 )
 
@@ -220,7 +243,7 @@ class _RarelySwitching(LinearPolicy):
             eigenvalue=math.nan if self._eigenvalue is None else self._eigenvalue,
             log_rounds=math.log(self.dimension / each),
             radius_scale=self._radius_scale,
-            movement=self._movement(),
+            movement=self.statistic.max_sensitivity,
         )
 
     def _noise_norm(self, probability: float) -> float:

@@ -14,15 +14,16 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import Kernel, entry, kernel
+from ..kernel import Kernel, kernel
 from ..policies import Card, Kernels, Options, Policy, register
+from ..policies.protocol import Contexts, Generator, Vector
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import real
-from .learners.divergences import kl_upper_bound
-from .learners.local import LocalPolicy
-from .learners.single import ARM, FRESH, ROUNDS, record_pull, release_due
-from .learners.totals import accumulate, sensitivity, summarise
+from .bases.every_round import CLOCK, record_pull, release_due
+from .bases.local import LocalPolicy
+from .bases.sums import accumulate, sensitivity, summarise
+from .maths.divergences import kl_upper_bound
 
 
 class StepwiseParams(NamedTuple):
@@ -45,21 +46,21 @@ class StepwisePublic(NamedTuple):
     clock: np.ndarray
 
 
-@entry
-def init(params):
-    return StepwiseRaw(np.zeros(1)), StepwisePublic(
-        np.zeros(params.n_arms), np.zeros(params.n_arms), np.zeros(3, np.int64)
-    )
+def init(params: StepwiseParams) -> tuple[StepwiseRaw, StepwisePublic]:
+    k = params.n_arms
+    return StepwiseRaw(np.zeros(1)), StepwisePublic(np.zeros(k), np.zeros(k), np.zeros(3, np.int64))
 
 
 @kernel
-def choose_ucb1(params, public, contexts, rng):
+def choose_ucb1(
+    params: StepwiseParams, public: StepwisePublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
     """Arg max of mean + w sqrt(alpha ln t / N), N of t rounds of the arm; unplayed arms first."""
     pressure = (
         params.width
         * params.width
         * params.optimism
-        * np.log(max(float(public.clock[ROUNDS]), 1.0))
+        * np.log(max(float(public.clock[CLOCK.rounds]), 1.0))
     )
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
@@ -72,11 +73,13 @@ def choose_ucb1(params, public, contexts, rng):
 
 
 @kernel
-def choose_kl(params, public, contexts, rng):
+def choose_kl(
+    params: StepwiseParams, public: StepwisePublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
     """Arg max of the largest q with N kl(mean, q) <= ln t + c ln ln t, the mean scaled to [0, 1];
     unplayed arms first.
     """
-    pressure = np.log(max(float(public.clock[ROUNDS]), 1.0))
+    pressure = np.log(max(float(public.clock[CLOCK.rounds]), 1.0))
     pressure += params.optimism * np.log(max(pressure, 1.0))
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
@@ -90,7 +93,9 @@ def choose_kl(params, public, contexts, rng):
 
 
 @kernel
-def choose_thompson(params, public, contexts, rng):
+def choose_thompson(
+    params: StepwiseParams, public: StepwisePublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
     """Arg max of a draw from every arm's Beta posterior, for means scaled to [0, 1] and a uniform
     prior.
     """
@@ -105,7 +110,9 @@ def choose_thompson(params, public, contexts, rng):
 
 
 @kernel
-def choose_local(params, public, contexts, rng):
+def choose_local(
+    params: StepwiseParams, public: StepwisePublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
     """Arg max of mean + w sqrt(2 ln t / N) + the noise's own width, where an arm with N <= 4 ln(t +
     1) goes first.
 
@@ -113,7 +120,7 @@ def choose_local(params, public, contexts, rng):
     t such variables exceeds that with probability at most t^-4.  Gaussian noise of standard
     deviation s widens the variance proxy: sqrt((2 w^2 + 8 s^2) ln t / N).
     """
-    t = public.clock[ROUNDS]
+    t = public.clock[CLOCK.rounds]
     pressure = np.log(max(float(t), 1.0))
     forced = 4.0 * np.log(t + 1.0) if params.heavy else 0.0
     w, s = params.width, params.noise_scale
@@ -133,16 +140,23 @@ def choose_local(params, public, contexts, rng):
 
 
 @kernel
-def publish(params, public, release):
-    arm = public.clock[ARM]
+def publish(params: StepwiseParams, public: StepwisePublic, memo: Vector, release: Vector) -> None:
+    arm = public.clock[CLOCK.arm]
     public.plays[arm] += 1.0
     public.mean[arm] += (release[0] - public.mean[arm]) / public.plays[arm]
-    public.clock[FRESH] = 0
+    public.clock[CLOCK.fresh] = 0
 
 
 def _kernels(choose: Kernel) -> Kernels:
     return Kernels(
-        init, choose, record_pull, accumulate, release_due, sensitivity, summarise, publish
+        init=init,
+        choose=choose,
+        record_pull=record_pull,
+        accumulate=accumulate,
+        release_due=release_due,
+        sensitivity=sensitivity,
+        summarise=summarise,
+        publish=publish,
     )
 
 

@@ -17,13 +17,12 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import entry, kernel
-from ..policies import Card, Kernels, Options, Policy, register
+from ..kernel import kernel
+from ..policies import Card, Kernels, Options, Policy, Statistic, register
+from ..policies.protocol import Contexts, Generator, Row, Vector
 from ..privacy.budgets import Budget, PureDP
 from ..privacy.channels import Laplace
-from .learners.totals import sensitivity
-
-T, ARM = range(2)
+from .bases.sums import accumulate_by_arm, sensitivity
 
 
 class LazyThompsonParams(NamedTuple):
@@ -41,20 +40,41 @@ class LazyThompsonPublic(NamedTuple):
     mean: np.ndarray  # (K,) released, scaled to [0, 1] but not clipped to it
     batch: np.ndarray  # (K,) rewards behind it; 0 before the first release
     fresh: np.ndarray  # (K,) rounds in the running batch
-    clock: np.ndarray  # (2,) rounds; arm of the last
+    clock: np.ndarray  # (2,)
 
 
-@entry
-def init(params):
+class Clock(NamedTuple):
+    """Slots of ``LazyThompsonPublic.clock``."""
+
+    rounds: int = 0
+    arm: int = 1  # of the last round
+
+
+class Memo(NamedTuple):
+    """Slots of what is noted of a batch."""
+
+    arm: int = 0
+    size: int = 1
+
+
+CLOCK, MEMO = Clock(), Memo()
+
+
+def init(params: LazyThompsonParams) -> tuple[LazyThompsonRaw, LazyThompsonPublic]:
     k = params.n_arms
     public = LazyThompsonPublic(
-        np.zeros(k), np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(2, np.int64)
+        mean=np.zeros(k),
+        batch=np.zeros(k, np.int64),
+        fresh=np.zeros(k, np.int64),
+        clock=np.zeros(2, np.int64),
     )
     return LazyThompsonRaw(np.zeros(k)), public
 
 
 @kernel
-def choose(params, public, contexts, rng):
+def choose(
+    params: LazyThompsonParams, public: LazyThompsonPublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
     """Arg max of Beta(m n + 1, (1 - m) n + 1) draws; m is the released mean plus 3 s ln t / (w n),
     clipped to [0, 1].
     """
@@ -62,7 +82,7 @@ def choose(params, public, contexts, rng):
         if public.batch[a] == 0:
             return a, 1.0
     best, arm = -np.inf, 0
-    pressure = 3.0 * params.noise_scale / params.width * np.log(float(public.clock[T]))
+    pressure = 3.0 * params.noise_scale / params.width * np.log(float(public.clock[CLOCK.rounds]))
     for a in range(params.n_arms):
         n = public.batch[a]
         mean = min(max(public.mean[a] + pressure / n, 0.0), 1.0)
@@ -73,43 +93,53 @@ def choose(params, public, contexts, rng):
 
 
 @kernel
-def record_pull(params, public, arm, x, n):
-    public.clock[T] += n
+def record_pull(
+    params: LazyThompsonParams, public: LazyThompsonPublic, arm: int, x: Row, n: int
+) -> None:
+    public.clock[CLOCK.rounds] += n
     public.fresh[arm] += n
     if n > 0:
-        public.clock[ARM] = arm
+        public.clock[CLOCK.arm] = arm
 
 
 @kernel
-def accumulate(params, raw, public, arm, x, reward, n):
-    raw.total[arm] += reward
-
-
-@kernel
-def release_due(params, public):
-    arm = public.clock[ARM]
+def release_due(params: LazyThompsonParams, public: LazyThompsonPublic) -> bool:
+    arm = public.clock[CLOCK.arm]
     return public.fresh[arm] >= max(2 * public.batch[arm], 1)
 
 
 @kernel
-def partition(params, public):
-    return public.clock[ARM]
+def partition(params: LazyThompsonParams, public: LazyThompsonPublic) -> int:
+    return public.clock[CLOCK.arm]
 
 
 @kernel
-def summarise(params, raw, public, statistic):
-    arm = public.clock[ARM]
+def close(params: LazyThompsonParams, public: LazyThompsonPublic, memo: Vector) -> None:
+    arm = public.clock[CLOCK.arm]
+    memo[MEMO.arm], memo[MEMO.size] = arm, public.fresh[arm]
+    public.fresh[arm] = 0
+
+
+@kernel
+def summarise(
+    params: LazyThompsonParams,
+    raw: LazyThompsonRaw,
+    public: LazyThompsonPublic,
+    memo: Vector,
+    statistic: Vector,
+) -> None:
+    arm = int(memo[MEMO.arm])
     statistic[0] = raw.total[arm]
     raw.total[arm] = 0.0
 
 
 @kernel
-def publish(params, public, release):
-    arm = public.clock[ARM]
-    n = public.fresh[arm]
+def publish(
+    params: LazyThompsonParams, public: LazyThompsonPublic, memo: Vector, release: Vector
+) -> None:
+    arm, n = int(memo[MEMO.arm]), int(memo[MEMO.size])
     public.mean[arm] = (release[0] / n - params.low) / params.width
     public.batch[arm] = n
-    public.fresh[arm] = 0
 
 
 @register(n_arms=3)
@@ -140,15 +170,16 @@ class LazyDPTS(Policy):
         randomised=True,
     )
     kernels = Kernels(
-        init,
-        choose,
-        record_pull,
-        accumulate,
-        release_due,
-        sensitivity,
-        summarise,
-        publish,
+        init=init,
+        choose=choose,
+        record_pull=record_pull,
+        accumulate=accumulate_by_arm,
+        release_due=release_due,
         partition=partition,
+        sensitivity=sensitivity,
+        close=close,
+        summarise=summarise,
+        publish=publish,
     )
 
     def __init__(self, n_arms: int, *, budget: Budget | None, **options: Unpack[Options]) -> None:
@@ -158,5 +189,5 @@ class LazyDPTS(Policy):
         lo, hi = self.reward_range
         return LazyThompsonParams(self.n_arms, hi - lo, lo, self.noise_scale)
 
-    def _sizes(self) -> tuple[int, int]:
-        return 1, self.n_arms
+    def _statistic(self) -> Statistic:
+        return Statistic.of_rewards(self.reward_range, parts=self.n_arms, memo=len(MEMO))

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from dataclasses import dataclass, fields
+from typing import Any, TypedDict, cast
 
+from ..errors import ArgumentError
 from ..privacy.channels import Calibration
+from ..privacy.noise import NoiseSource
+from ..privacy.sources import noise_source
+from ..validation import choice, flag, integer, interval, real
+from .terms import NARROWEST, WIDEST
 
-SHARED: dict[str, Any] = {
-    "reward_range": (0.0, 1.0),
-    "calibration": "exact",
-    "clip": True,
-    "noise": "simulation",
-    "grid": 2.0**-20,
-    "seed": None,
-    "patience": 0,
-    "default_reward": None,
-    "choices_public": False,
-}
+_FARTHEST = 1e6  # that a reward range may lie from zero, in units of its width
 
 
 class Options(TypedDict, total=False):
@@ -45,3 +41,68 @@ class Options(TypedDict, total=False):
     patience: int | None
     default_reward: float | None
     choices_public: bool
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The same, checked, with their defaults.
+
+    Raises:
+        ArgumentError: an argument is outside of its range, or two do not fit together.
+    """
+
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    calibration: Calibration = "exact"
+    clip: bool = True
+    noise: str = "simulation"
+    grid: float = 2.0**-20
+    seed: int | None = None
+    patience: int | None = 0
+    default_reward: float | None = None
+    choices_public: bool = False
+
+    def __post_init__(self) -> None:
+        lo, hi = interval("reward_range", self.reward_range)
+        if not NARROWEST <= hi - lo <= WIDEST:
+            raise ArgumentError(
+                f"reward_range must be between {NARROWEST:g} and {WIDEST:g} wide,"
+                f" got {self.reward_range!r}",
+                "reward_range",
+            )
+        if max(-lo, hi) > _FARTHEST * (hi - lo):
+            raise ArgumentError(
+                f"reward_range must lie no farther from zero than {_FARTHEST:g} times its width, or"
+                f" sums lose their last digits, got {self.reward_range!r}",
+                "reward_range",
+            )
+        choice("calibration", self.calibration, ("exact", "paper"))
+        flag("clip", self.clip)
+        flag("choices_public", self.choices_public)
+        if self.patience is not None:
+            object.__setattr__(self, "patience", integer("patience", self.patience, 0))
+        if self.default_reward is not None:
+            given = real("default_reward", self.default_reward, lo, hi)
+            object.__setattr__(self, "default_reward", given)
+        object.__setattr__(self, "reward_range", (lo, hi))
+
+    def source(self) -> NoiseSource:
+        """Where noise comes from."""
+        source = noise_source(self.noise, self.seed, grid=self.grid, reward_range=self.reward_range)
+        if source.secure and not self.clip:
+            raise ArgumentError("clip must be True with noise='secure', got False", "clip")
+        return source
+
+
+DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Settings)}
+
+
+def checked(policy: str, options: dict[str, Any]) -> Settings:
+    """The settings that a policy of that class was given.
+
+    Raises:
+        TypeError: it takes no such argument.
+    """
+    unknown = set(options) - set(DEFAULTS)
+    if unknown:
+        raise TypeError(f"{policy} takes no argument {', '.join(sorted(unknown))}")
+    return Settings(**cast(Any, options))

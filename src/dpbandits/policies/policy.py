@@ -1,106 +1,101 @@
 """Policy: an algorithm bound to a budget and its state, ready to ``pull`` and ``update``.
 
-When a release happens is public.  Most private algorithms release at the end of an episode; the
-policy does so at the first pull after the episode's last round plus ``patience`` rounds, whether or
-not all rewards have come, because waiting for the last one would show when it came, and good news
-may come sooner than bad.  Algorithms that learn from every answer take records in order of arrival.
+What it promises stands in its terms, what happens in its session, and what crosses the wall in the
+gate of that session; here is what users call, and what authors of algorithms provide.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-import uuid
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, ClassVar, cast
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from ..errors import ArgumentError, UpdateError
-from ..privacy.budgets import ApproxDP, Budget
-from ..privacy.channels import LAPLACE, OPEN, PURE, Calibration
-from ..privacy.continual import Counter, Independent, single
+from ..errors import ArgumentError, ClaimError, MissingExtra, StateFileError
+from ..kernel import Kernel
+from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.guarantees import Guarantee
-from ..privacy.ledger import WHOLE, Meter, empty_arrays
-from ..privacy.noise import NoiseSource, noise_source
-from ..validation import choice, finite, flag, integer, interval, real
-from .crossing import Crossing
-from .decisions import Decision, Progress
-from .options import SHARED
-from .promise import NARROWEST, WIDEST, calibrated_channel, describe, obeys_gdp, what_holds
-from .protocol import Card, Kernels, Wall
-from .steps import steps_of
+from ..privacy.ledger import Ledger, Meter
+from ..stores import WHY, FileStore, Life, Store, decode, encode, store_at
+from ..stores.snapshots import arguments
+from ..validation import integer, number, real
+from .gate import Gate
+from .options import DEFAULTS, checked
+from .protocol import NO_ARM, Card, Kernels, Statistic, blind
+from .rounds import Decision
+from .session import Session
+from .state import State
+from .terms import WIDEST, Terms
 
-_FARTHEST = 1e6  # that a reward range may lie from zero, in units of its width
-_WILDEST = 1000.0  # scales: noise beyond has a probability that no float can tell from zero
+# Scales of noise: what lies farther has a probability that no float can tell from zero.
+_WILDEST = 1000.0
 
 
-class Policy(Crossing):
-    """The base of all policies.  A subclass gives ``card`` and ``kernels``, a constructor,
-    ``_params`` and, if need be, ``_sizes``.
+class Policy(ABC):
+    """The base of all policies.
 
-    Subclasses register themselves with ``@register(...)``, which also sets ``example``.
+    A subclass gives ``card``, ``kernels``, ``_params`` and, if it releases more than one number at
+    a time, ``_statistic``; its constructor keeps what they need, and then calls this one.  It
+    registers itself with ``@register(...)``, which also sets ``example``.
     """
 
     card: ClassVar[Card]
-    kernels: ClassVar[Kernels]
+    kernels: Kernels
     example: ClassVar[dict[str, Any]] = {}
 
-    _built = False
     _takes_reports = False  # rewards arrive noisy, and the policy's own wall adds nothing
+    _built = False
 
-    _last: Decision | None
-    _living: Any = None  # lets go of the file that ``load`` has written
-
-    def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
-        unknown = set(options) - set(SHARED)
-        if unknown:
-            raise TypeError(f"{type(self).__name__} takes no argument {', '.join(sorted(unknown))}")
-        chosen = {**SHARED, **options}
-        self.n_arms: int = integer("n_arms", config["n_arms"], 1, 10**6)
+    def __init__(
+        self,
+        config: dict[str, Any],
+        *,
+        budget: Budget | None,
+        n_arms: int | None = None,
+        **options: Any,
+    ) -> None:
+        name = type(self).__name__
+        settings = checked(name, options)
+        given = config["n_arms"] if n_arms is None else n_arms
+        self.n_arms: int = integer("n_arms", given, 1, 10**6)
+        config = {**config, "n_arms": self.n_arms} if n_arms is None else config
         self.budget = budget
-        self.reward_range = lo, hi = interval("reward_range", chosen["reward_range"])
-        if not NARROWEST <= hi - lo <= WIDEST:
+        self.reward_range = lo, _ = settings.reward_range
+        self.calibration, self.clip = settings.calibration, settings.clip
+        self.patience, self.choices_public = settings.patience, settings.choices_public
+        self._noise = settings.source()
+        default = settings.default_reward
+        self.default_reward = self._noise.to_grid(lo if default is None else default)
+        self._config = {**config, "budget": budget, **vars(settings)}
+        self._settings = settings
+        if self.card.hides_contexts and self.choices_public:
             raise ArgumentError(
-                f"reward_range must be between {NARROWEST:g} and {WIDEST:g} wide, got"
-                f" {chosen['reward_range']!r}"
+                "choices_public must be False where contexts are private, and with them arms, got"
+                " True",
+                "choices_public",
             )
-        if max(-lo, hi) > _FARTHEST * (hi - lo):
-            raise ArgumentError(
-                f"reward_range must lie no farther from zero than {_FARTHEST:g} times its width, or"
-                f" sums lose their last digits, got {chosen['reward_range']!r}"
-            )
-        self.calibration = cast(
-            Calibration, choice("calibration", chosen["calibration"], ("exact", "paper"))
+        self._terms = Terms(
+            policy=name,
+            card=self.card,
+            budget=budget,
+            reward_range=self.reward_range,
+            calibration=self.calibration,
+            clip=self.clip,
+            patience=self.patience,
+            choices_public=self.choices_public,
+            reports=self._takes_reports,
+            noise=self._noise,
         )
-        self.clip = flag("clip", chosen["clip"])
-        self.choices_public = flag("choices_public", chosen["choices_public"])
-        self.patience = (
-            None if chosen["patience"] is None else integer("patience", chosen["patience"], 0)
-        )
-        self._noise: NoiseSource = noise_source(
-            chosen["noise"], chosen["seed"], grid=chosen["grid"], reward_range=self.reward_range
-        )
-        if self._noise.secure and not self.clip:
-            raise ArgumentError("clip must be True with noise='secure', got False")
-        given = (
-            None
-            if chosen["default_reward"] is None
-            else real("default_reward", chosen["default_reward"], lo, hi)
-        )
-        self.default_reward = self._noise.to_grid(lo if given is None else given)
-        chosen.update(reward_range=self.reward_range, patience=self.patience, default_reward=given)
-        self._config = {**config, "n_arms": self.n_arms, "budget": budget, **chosen}
-        self.channel = calibrated_channel(self)
-        holds = what_holds(self)
-        self._meter = None if holds is None else Meter.of(holds, gaussian=obeys_gdp(self))
-        if self._meter is not None and holds != budget:
-            # Near delta = 1 the way back from delta to the noise has no digits left.
-            self._meter = replace(self._meter, limit=self.channel.cost(self._meter.currency))
+        self.channel = self._terms.channel
+        self.statistic = self._statistic()
         self.params = self._params()
-        self._start()
-        self._refuse_wide_noise()
+        self._session = self._new_session()
+        self._lock = threading.RLock()
+        self._let_go: Callable[[], Any] = lambda: None  # of what ``load`` holds
         self._built = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -109,43 +104,29 @@ class Policy(Crossing):
             raise AttributeError(f"{name} cannot be set: a policy is configured by its constructor")
         object.__setattr__(self, name, value)
 
-    # What a subclass provides ----------------------------------------------------------------
+    # What a subclass provides -----------------------------------------------------------------
 
+    @abstractmethod
     def _params(self) -> Any:
         """The algorithm's ``params``, once the channel is calibrated."""
-        raise TypeError(f"{type(self).__name__} does not say what its parameters are")
 
-    def _sizes(self) -> tuple[int, int]:
-        """How long the statistic is, and into how many parts records fall."""
-        return 1, 0
+    def _statistic(self) -> Statistic:
+        """What is released; by default one sum of rewards."""
+        return Statistic.of_rewards(self.reward_range)
 
-    def _assumed(self) -> list[str]:
+    def _assumed(self) -> Sequence[str]:
         """What the guarantee assumes beside what all guarantees do."""
-        return []
+        return ()
 
-    def _movement(self) -> float:
-        """The most that one record moves a statistic, in the channel's norm."""
-        lo, hi = self.reward_range
-        return hi - lo
+    def _shown(self, contexts: Any) -> Any:
+        """What ``choose`` sees: a matrix of its own, or 0 for nothing."""
+        if contexts is not None:
+            raise ArgumentError(
+                f"contexts must not be given to {type(self).__name__}, which takes none", "contexts"
+            )
+        return 0
 
-    def _extent(self) -> float:
-        return max(map(abs, self.reward_range))
-
-    @property
-    def planned_rounds(self) -> int | None:
-        """For how many rounds the running sum of a policy that releases in every round was planned;
-        None for any number.
-        """
-        counter = self._counter()
-        return counter.horizon if counter is not None and self.card.learns_at_once else None
-
-    def _counter(self) -> Counter | None:
-        """How the running sum of the statistics is released; None for algorithms that release each
-        statistic by itself.
-        """
-        return None
-
-    # What users call -------------------------------------------------------------------------
+    # What users call --------------------------------------------------------------------------
 
     def pull(self, contexts: Any = None) -> Decision:
         """The arm for the next person.
@@ -157,21 +138,15 @@ class Policy(Crossing):
 
         Raises:
             ArgumentError: the contexts do not have the policy's shape, or hold a number that is not
-                finite.
+                finite; or a release is due whose sum could be too large for exact secure noise.
+                Later pulls answer from what is public.
             BudgetExhausted: a release is due that the budget does not allow.  Later pulls answer
                 from what is public.
-            ArgumentError: a release is due whose sum could be too large for exact secure noise.
-                Later pulls do the same.
             ClaimError: a release is due under a budget, and this process is a fork, or a save of
                 the policy has been loaded.
         """
         with self._lock:
-            view = self._viewed(contexts)
-            return (
-                self._pull_at_once(view)
-                if self.card.learns_at_once
-                else self._pull_in_episode(view)
-            )
+            return self._session.pull(self._shown(contexts))
 
     def update(
         self, reward: float, decision: Decision | None = None, *, arm: int | None = None
@@ -179,9 +154,9 @@ class Policy(Crossing):
         """Take in a reward.
 
         Args:
-            reward: a finite number; clipped to ``reward_range``.  A report, where the policy takes
-                them, has to be one that the randomiser may have made; with ``clip=False`` a number
-                within 1e100.
+            reward: a number; clipped to ``reward_range``, and taken for ``default_reward`` if it is
+                NaN.  A report, where the policy takes them, has to be one that the randomiser may
+                have made; with ``clip=False`` a number within 1e100.
             decision: what ``pull`` returned; by default the last pull.
             arm: what the person did, if not what was recommended.
 
@@ -192,64 +167,103 @@ class Policy(Crossing):
         Raises:
             UpdateError: nothing was pulled, the decision is another policy's, or it has been
                 answered.
-            ArgumentError: the reward is not a finite number, or there is no such arm.
+            ArgumentError: the reward is no number, or there is no such arm.
             BudgetExhausted, ClaimError: as in ``pull``, for policies that learn from every answer.
         """
         value = self._checked_reward(reward)
         done = None if arm is None else integer("arm", arm, 0, self.n_arms - 1)
         with self._lock:
-            number, recommended = self._answered(decision)
-            if recommended is None:
-                self._progress.dropped += 1
-                return False
-            deviates = done is not None and done != recommended
-            if self.card.learns_at_once:
-                return self._learn(
-                    number,
-                    cast(int, done) if deviates and self.choices_public else recommended,
-                    deviates,
-                    value,
-                )
-            x = self._features(number, recommended)
-            self._settle(number)
-            if deviates and self.choices_public:
-                self._take_back(recommended, x)
-                return False
-            self._steps.answer(
-                self.params,
-                self._raw,
-                self._public,
-                recommended,
-                x,
-                self.default_reward if deviates else value,
-            )
-            return True
+            return self._session.take(value, self._session.own(decision), done)
 
     def expire(self, decision: Decision | None = None) -> bool:
         """No reward will come: it counts as ``default_reward``.  Returns and raises as ``update``
         does.
         """
-        return self.update(self.default_reward, decision)
+        with self._lock:
+            return self._session.take(None, self._session.own(decision), None)
 
     @property
     def dropped(self) -> int:
         """How many answers came too late, or to rounds that were not recorded."""
-        return self._progress.dropped
+        return self._session.rounds.dropped
+
+    @property
+    def clipped(self) -> int:
+        """How many answers lay outside of the reward range.  The operator's: it depends on them."""
+        return self._session.rounds.clipped
+
+    @property
+    def missing(self) -> int:
+        """How many answers were not a number.  The operator's: it depends on them."""
+        return self._session.rounds.missing
 
     @property
     def rounds(self) -> int:
         """How many rounds have been recorded."""
-        return self._progress.rounds
+        return self._session.rounds.recorded
+
+    @property
+    def recommendation(self) -> int | None:
+        """The arm that a search for the best one recommends; None for policies that play for
+        reward.
+        """
+        with self._lock:
+            arm = int(self.kernels.recommend(self.params, self._session.state.public))
+        return None if arm == NO_ARM else arm
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a search for the best arm is over; later pulls answer with what it found."""
+        with self._lock:
+            return bool(self.kernels.stop(self.params, self._session.state.public))
+
+    @property
+    def ledger(self) -> Ledger:
+        """What has crossed the wall so far, and what it has cost."""
+        return Ledger(lambda: self._session.state.wall.ledger, self.meter)
 
     @property
     def guarantee(self) -> Guarantee:
         """What is promised, to whom, and what has to be true for it."""
-        return describe(self)
+        return self._terms.guarantee(self._assumed())
+
+    @property
+    def guarantee_in_simulations(self) -> Guarantee:
+        """The same of a simulation, whose noise protects nobody whatever the policy's own does."""
+        return self._terms.guarantee(self._assumed(), simulated=True)
+
+    @property
+    def effective_budget(self) -> Budget | None:
+        """The budget that really holds; None without one, or where nothing holds."""
+        return self._terms.effective_budget
 
     @property
     def meter(self) -> Meter | None:
         """How costs are counted; None without a budget."""
-        return self._meter
+        return self._terms.meter
+
+    @property
+    def noise_scale(self) -> float:
+        """The scale of the noise on a sum of rewards; with a counter, that of each noise variable
+        which ``Counter.decoder`` combines.
+
+        Coefficients are at most ``Counter.widening``: 1 but for ``HybridTree``, whose nodes have
+        more noise the deeper their tree is.
+        """
+        return self.statistic.noise_scale(self.channel)
+
+    @property
+    def grid(self) -> float:
+        """Of what secure noise needs records to be multiples; 0 where they may be anything."""
+        return float(self._config["grid"]) if self._noise.secure else 0.0
+
+    @property
+    def planned_rounds(self) -> int | None:
+        """For how many rounds the running sum of a policy that releases in every round was planned;
+        None for any number.
+        """
+        counter = self.statistic.counter
+        return counter.horizon if counter is not None and self.card.learns_at_once else None
 
     @property
     def label(self) -> str:
@@ -263,21 +277,38 @@ class Policy(Crossing):
         """What identifies the policy's random numbers in a study: everything but its seed."""
         return self._written("seed")
 
-    def save(self, path: str | Path) -> Path:
-        """Write the whole state, pending decisions included, to a file that ``dpbandits.load`` can
-        claim once.
+    def save(self, where: str | os.PathLike[str] | Store) -> Any:
+        """Write the whole state, pending decisions included, to a file or store that
+        ``dpbandits.load`` can claim once.
+
+        Returns:
+            The path of the file, or the store.
 
         Raises:
-            ArgumentError: ``path`` does not name a file.
+            ArgumentError: ``where`` is neither a store nor the path of a file.
             StateFileError: the state folder cannot be used.
             ClaimError: an earlier save has been loaded, or this process is a fork of the one that
                 made the policy.
             OSError: the file cannot be written.
         """
-        from .persistence import save
-
         with self._lock:
-            return save(self, path)
+            store = store_at(where)
+            if self._session.gate.is_fork:
+                raise ClaimError(
+                    f"{store} was not written: this process is a fork; save in the process that"
+                    f" made the policy; {WHY}"
+                )
+            name, saves = self._session.life
+            life, (header, arrays) = Life(name, saves + 1), self._session.saved()
+            own = {"class": type(self).__name__, "config": self._config, "life": life}
+            try:
+                store.save(encode({**own, **header}, arrays), life)
+            finally:
+                if store.life == life:
+                    self._session.life = life
+                    self._session.gate.store = None if self.budget is None else store
+            self._let_go()
+        return store.path if isinstance(store, FileStore) else store
 
     def __repr__(self) -> str:
         return self._written()
@@ -289,293 +320,149 @@ class Policy(Crossing):
         )
 
     def _written(self, *without: str) -> str:
-        given = {
-            k: v
-            for k, v in self._config.items()
-            if k not in without and (k not in SHARED or v != SHARED[k])
-        }
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in given.items())})"
+        given = [
+            f"{name}={value!r}"
+            for name, value in self._config.items()
+            if name not in without and (name not in DEFAULTS or value != DEFAULTS[name])
+        ]
+        return f"{type(self).__name__}({', '.join(given)})"
 
     @classmethod
     def example_budgets(cls) -> list[Budget]:
         """One small budget of every notion that the class accepts."""
-        from ..privacy.budgets import RDP, ZCDP, PureDP
-
         examples: list[Budget] = [PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, 1e-5), RDP(4.0, 1.0)]
         return [budget for budget in examples if type(budget) in cls.card.channels]
 
-    # Pulls -----------------------------------------------------------------------------------
+    # What drivers run -------------------------------------------------------------------------
 
-    def _viewed(self, contexts: Any) -> Any:
-        """What ``choose`` sees: nothing."""
-        if contexts is not None:
-            raise ArgumentError(
-                f"contexts must not be given to {type(self).__name__}, which takes none", "contexts"
-            )
-        return 0
+    @property
+    def driven(self) -> Kernels:
+        """The kernels as loops and objects run them: blind where contexts are private."""
+        return blind(self.kernels) if self.card.hides_contexts else self.kernels
 
-    def _row(self, view: Any, arm: int) -> Any:
-        """The features of an arm: none."""
-        return 0
+    @property
+    def mechanism(self) -> Kernel:
+        """What releases statistics in simulations."""
+        return self._session.gate.mechanism
 
-    def _features(self, number: int, arm: int) -> Any:
-        """The features of an arm in the round of a pending pull: none."""
-        return 0
+    def new_state(self) -> State:
+        """An empty state, for a simulation."""
+        return self._session.gate.new_state()
 
-    def _standing(self, view: Any) -> tuple[int, float]:
-        """What to answer while nothing is recorded: arm and propensity."""
-        return self._progress.standing
+    def _believed(self, n: int) -> np.ndarray:
+        """What the algorithm believes of the n coefficients of mean rewards."""
+        with self._lock:
+            public = self._session.state.public
+            return np.array([self.kernels.estimate(self.params, public, i) for i in range(n)])
 
-    def _settle(self, number: int) -> int:
-        """A pending pull is answered; its arm."""
-        return self._progress.pending.pop(number)
+    def _preprocessed(self, contexts: np.ndarray) -> np.ndarray:
+        """Contexts as the algorithm takes them."""
+        seen, session = np.empty_like(contexts), self._session
+        rng = session.state.choice_rng
+        session.gate.steps.preprocess_contexts(self.params, contexts, seen, rng)
+        return seen
 
-    def _pull_at_once(self, view: Any) -> Decision:
-        arm, propensity, _ = self._steps.decide(self.params, self._public, view, self._choice_rng)
-        return self._decision(arm, propensity, not self._progress.exhausted, view)
-
-    def _pull_in_episode(self, view: Any) -> Decision:
-        if self._progress.release_due and not self._progress.exhausted:
-            if self._is_waiting():
-                return self._decision(*self._standing(view), False, view)
-            self._close_episode()
-        if self._progress.exhausted:
-            return self._decision(*self._standing(view), False, view)
-        if self._progress.left == 0:
-            arm, propensity, self._progress.left = self._steps.decide(
-                self.params, self._public, view, self._choice_rng
-            )
-            self._progress.standing = (arm, propensity)
-        self._progress.left -= 1
-        arm = self._progress.standing[0]
-        self._progress.release_due = self._steps.advance(
-            self.params, self._public, arm, self._row(view, arm), 1
-        )
-        self._progress.rounds += 1
-        self._book(arm, self._row(view, arm), 1)
-        return self._decision(*self._progress.standing, True, view)
-
-    def _book(self, arm: int, x: Any, n: int) -> None:
-        booked = self._progress.booked
-        booked[int(arm)] = booked.get(arm, 0) + n
-
-    def _unbook(self, which: int) -> None:
-        """A release has covered the rounds of a part."""
-        for arm in list(self._progress.booked) if which == WHOLE else [which]:
-            self._progress.booked.pop(arm, None)
-
-    def _recollect(self) -> None:
-        """Take in the default reward for every booked round, when the raw side has been lost."""
-        for arm, n in self._progress.booked.items():
-            self.kernels.accumulate(
-                self.params, self._raw, self._public, arm, 0, n * self.default_reward, n
-            )
-
-    def _decision(self, arm: int, propensity: float, recorded: bool, view: Any) -> Decision:
-        # Without numba an arm may come as a NumPy integer, which is no index.
-        decision = Decision(
-            int(arm),
-            propensity if propensity == propensity else None,
-            self._progress.pulls,
-            recorded,
-            self._id,
-        )
-        if recorded:
-            self._progress.pending[self._progress.pulls] = arm
-        self._last = decision
-        self._progress.pulls += 1
-        return decision
-
-    def _is_waiting(self) -> bool:
-        if self.patience is None:
-            return bool(self._awaited())
-        self._progress.waited += 1
-        return self._progress.waited <= self.patience
-
-    def _awaited(self) -> list[int]:
-        """The unanswered pulls that the coming release covers."""
-        which = int(self.kernels.partition(self.params, self._public))
-        return [number for number, arm in self._progress.pending.items() if which in (WHOLE, arm)]
-
-    def _close_episode(self) -> None:
-        self._refuse_fork()
-        progress = self._progress
-        for number in self._awaited():
-            x = self._features(number, progress.pending[number])
-            self._steps.answer(
-                self.params, self._raw, self._public, self._settle(number), x, self.default_reward
-            )
-        progress.closed = progress.pulls
-        with self._all_or_nothing():
-            which = int(self.kernels.partition(self.params, self._public))
-            self._release()
-            self._unbook(which)
-            self._progress.waited = 0
-
-    # Answers ---------------------------------------------------------------------------------
-
-    def _checked_reward(self, reward: float) -> float:
-        value, (lo, hi) = finite("reward", reward), self.reward_range
+    def _checked_reward(self, reward: Any) -> float:
+        """A number; where nothing is clipped, or reports come, one that is no outlier."""
+        value, (lo, hi) = number("reward", reward), self.reward_range
         if self._takes_reports:
             most = _WILDEST * self.noise_scale
             return real("reward", value, lo - most, hi + most)
-        if not self.clip:
-            return real("reward", value, -WIDEST, WIDEST)
-        value = min(max(value, lo), hi)
-        return self._noise.to_grid(value)
+        return value if self.clip else real("reward", value, -WIDEST, WIDEST)
 
-    def _answered(self, decision: Decision | None) -> tuple[int, int | None]:
-        """The number of the decision and its arm, or None if the answer is to be dropped."""
-        if decision is None:
-            decision = self._last
-        if decision is None:
-            raise UpdateError("update needs a pull before it")
-        if not isinstance(decision, Decision) or not self._made(decision):
-            raise UpdateError(f"decision must come from this policy's pull(), got {decision!r}")
-        if decision.recorded and decision.number in self._progress.pending:
-            return decision.number, self._progress.pending[decision.number]
-        if not decision.recorded or decision.number < self._progress.closed:
-            return decision.number, None
-        raise UpdateError(f"{decision!r} has been answered")
-
-    def _made(self, decision: Decision) -> bool:
-        """Whether the decision is this policy's own, or was made before the policy was saved."""
-        return decision._owner == self._id or decision.number < self._former.get(decision._owner, 0)
-
-    def _learn(self, number: int, arm: int, deviates: bool, value: float) -> bool:
-        self._refuse_fork()
-        x = self._features(number, arm)
-        if self._progress.exhausted:
-            self._settle(number)
-            return False
-        if deviates and not self.choices_public:
-            value = self.default_reward
-        if self._is_secure or not self._always_fits or self._journal is not None or self._is_spent:
-            with self._all_or_nothing():
-                self._settle(number)
-                self._progress.rounds += 1
-                if self._steps.absorb(self.params, self._raw, self._public, arm, x, value):
-                    self._release()
-            return True
-        self._make_room()
-        self._settle(number)
-        self._progress.rounds += 1
-        self._steps.absorb_and_cross(
-            self.params,
-            self._raw,
-            self._public,
-            self._wall,
-            arm,
-            x,
-            value,
-            self._progress.rounds,
-            self._privacy_rng,
+    def _new_session(self) -> Session:
+        gate = Gate(
+            kernels=self.driven,
+            params=self.params,
+            statistic=self.statistic,
+            channel=self.channel,
+            noise=self._noise,
+            meter=self.meter,
+            ledger_family=self._terms.ledger_family(self.statistic),
+            private=self.budget is not None,
+            reports=self._takes_reports,
         )
-        return True
+        state = gate.new_state(simulated=False)
+        if self.card.randomised:
+            state.choice_rng = self._noise.exploration()
+        if gate.private:
+            state.noise_rng = self._noise.generator("reports" if gate.reports else "privacy")
+        return Session(self.card, self._settings, gate, self.default_reward, state)
 
-    def _take_back(self, arm: int, x: Any) -> None:
-        """The person publicly did something else: the episode lasts one round longer."""
-        self._progress.release_due = self._steps.advance(self.params, self._public, arm, x, -1)
-        self._book(arm, x, -1)
-        if not self._progress.release_due:
-            self._progress.waited = 0
-        if self._progress.standing[0] == arm:
-            self._progress.left = min(
-                self._progress.left + 1, self.kernels.hold_rounds(self.params, self._public, arm)
+
+def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> Policy:
+    """Continue a saved policy, exactly where it stood.
+
+    The loaded policy saves itself to the same place before it is returned, so that the next crash
+    is survived like this one.
+
+    Args:
+        where: what ``Policy.save`` wrote; a file has its journal beside it.
+        simulation: True to load a copy for an experiment, as often as wanted, without claiming it;
+            simulated noise only.
+
+    Raises:
+        ArgumentError: ``where`` is neither a store nor the path of a file.
+        StateFileError: the file or its journal is damaged, not ours, or from another version, or
+            the state folder cannot be used.  Nothing was claimed.
+        ClaimError: the state has been loaded before, a later one was saved, or the policy that was
+            loaded from it is alive.
+        FileNotFoundError: there is no such file.
+        OSError: the file cannot be written again.  Nothing was claimed.
+
+    Example:
+        >>> import tempfile, dpbandits as dpb
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), seed=1)
+        ...     dpb.load(policy.save(folder + "/trial.dpb"), simulation=True)
+        AdaCUCB(n_arms=2, beta=1.0, forget=True, budget=ZCDP(rho=1.0), seed=1)
+    """
+    store = store_at(where)
+    header, arrays = decode(store.read(), store)
+    try:
+        policy = registered()[header["class"]](**arguments(header["config"]))
+        life = Life(*header["life"])
+        policy._session.restore(header, arrays, life)
+    except MissingExtra:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise StateFileError(
+            f"{store} does not hold a policy of this version: {error!r}"
+        ) from error
+    if simulation:
+        if policy._noise.secure:
+            raise ClaimError(
+                f"{store} holds a policy with secure noise, which is never copied for a simulation:"
+                f" {WHY}"
             )
+        policy._session.replay(store.announced(life))
+        return policy
+    with store.claim(life):
+        policy._session.replay(store.announced(life))
+        policy.save(store)
+        policy._let_go = weakref.finalize(policy, store.hold())
+    return policy
 
-    # Construction ----------------------------------------------------------------------------
 
-    @property
-    def noise_scale(self) -> float:
-        """The scale of the noise on a sum of rewards; with a counter, that of each noise variable
-        which ``Counter.decoder`` combines.
+_REGISTRY: dict[str, type[Policy]] = {}
+P = TypeVar("P", bound="type[Policy]")
 
-        Coefficients are at most ``Counter.widening``: 1 but for ``HybridTree``, whose nodes have
-        more noise the deeper their tree is.
-        """
-        counter = self._counter()
-        return self.channel.scale(self._movement()) * (
-            1.0 if counter is None else counter.column_norm(self.channel.norm)
-        )
 
-    def new_state(self) -> tuple[Any, Any, Wall]:
-        """Empty raw and public state, and a wall with an empty ledger."""
-        raw, public = self.kernels.init(self.params)
-        length, parts = self._sizes()
-        channel, counter = self.channel, self._counter()
-        wall = Wall(
-            channel.family,
-            channel.multiplier,
-            channel.norm,
-            np.zeros(length),
-            np.zeros(length),
-            np.zeros(parts + 1, np.int64),
-            empty_arrays(),
-            self._charged(counter),
-            single() if counter is None else counter.start(length, channel.norm),
-            np.zeros(0 if counter is None else length),
-        )
-        return raw, public, wall
+def register(**example: Any) -> Callable[[P], P]:
+    """Make a policy class known to ``dpbandits list``, to study files and to the conformance suite.
 
-    def _charged(self, counter: Counter | None) -> int:
-        """The family that ledger lines name; open where no sensitivity is true, so that nothing can
-        be added up.
-        """
-        if self.card.void or not self.clip:
-            return OPEN
-        return (
-            PURE if counter is not None and self.channel.family == LAPLACE else self.channel.family
-        )
+    ``example`` are constructor arguments, apart from the budget, of a small instance with three
+    arms that the suite can run.
+    """
 
-    def _restart_sum(self) -> None:
-        """Give a policy with secure noise a running sum in integers."""
-        counter = self._counter()
-        self._exactly = None
-        if counter is None or not self._is_secure:
-            return
-        from ..privacy.secure import SecureNoise, SecureSum
+    def enter(policy: P) -> P:
+        policy.example = example
+        _REGISTRY[policy.__name__] = policy
+        return policy
 
-        size = self._wall.statistic.size
-        self._exactly = SecureSum(
-            counter, size, self._config["grid"], cast(SecureNoise, self._noise)
-        )
-        # which only counts the releases
-        light = Independent(counter.horizon).start(size, self.channel.norm)
-        self._wall = self._wall._replace(running=light)
+    return enter
 
-    def _refuse_wide_noise(self) -> None:
-        """At once, and not at the first release."""
-        if not self._is_secure:
-            return
-        from ..privacy.secure import refuse_wide_noise
 
-        if self._exactly is None:
-            refuse_wide_noise(self.noise_scale, self._config["grid"])
-        else:
-            self._exactly.refuse_wide_noise(self.channel, self.channel.scale(self._movement()))
-
-    def _start(self) -> None:
-        noisy = self.budget is not None and not self._takes_reports
-        self._steps = steps_of(self.kernels, noisy=noisy)
-        self._raw, self._public, self._wall = self.new_state()
-        self._restart_sum()
-        self._choice_rng = self._noise.stream("policy") if self.card.randomised else None
-        self._privacy_rng = (
-            self._noise.stream("privacy") if noisy and not self._noise.secure else None
-        )
-        # Without parts, each release covers the rounds since the last one: no two lines meet, and
-        # one alone decides.
-        self._always_fits = self._meter is None or (
-            self._sizes()[1] == 0
-            and self._meter.allows(self._meter.cost(self._wall.charged, self.channel.multiplier))
-        )
-        self._id = uuid.uuid4().hex
-        self._process = os.getpid()
-        self._lock = threading.RLock()
-        self._progress = Progress()
-        self._last = None
-        # lives of the policy before it was saved and loaded: how many pulls they knew
-        self._former: dict[str, int] = {}
-        self._serial = 0  # of its last save
-        self._journal = None
+def registered() -> dict[str, type[Policy]]:
+    """Every policy class by name, in alphabetical order."""
+    return dict(sorted(_REGISTRY.items()))

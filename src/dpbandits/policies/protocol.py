@@ -1,97 +1,143 @@
 """The kernel protocol: what an algorithm consists of.
 
-An algorithm is a handful of compiled functions over three named tuples: ``params`` (public, frozen
-scalars), ``raw`` (the private side, arrays only) and ``public`` (the public side, arrays only).  A
-function that decides or publishes has no ``raw`` argument, so that it cannot leak by accident.  No
-kernel adds noise, and none raises.
+An algorithm is a handful of compiled functions over two sides: ``raw`` (private) and ``public``,
+named tuples of arrays, and ``params``, a public named tuple that never changes.  What decides or
+publishes has no ``raw`` argument, so that it cannot leak by accident.  No kernel adds noise, and
+none raises.
 
 ``init(params) -> (raw, public)``
-    the empty state
+    the empty state; plain Python, because it allocates
 ``prepare(params, public, contexts, rng)``
     draw what a choice needs and the public side keeps: a leader, an expert, how often to resample;
     ahead of every ``choose``
 ``choose(params, public, contexts, rng) -> (arm, propensity)``
     the arm, and the probability with which it was drawn (nan: unknown); ``contexts`` is what is
-    seen before choosing: nothing, features of the arms, shape (K, d), or experts' advice, shape
-    (K, N)
+    seen before choosing: features of the arms, shape (K, d), experts' advice, shape (K, N), or 0
 ``hold_rounds(params, public, arm) -> rounds``
     for how many rounds that choice stands
 ``preprocess_contexts(params, contexts, seen, rng)``
     the contexts as the algorithm takes them: within its norm bound, or perturbed
 ``record_pull(params, public, arm, x, n)``
     public bookkeeping of n rounds of the arm; linear in n, and n = -1 takes one round back
-``accumulate(params, raw, public, arm, x, reward, n)``
+``weigh(params, public, arm, x)``
+    turn the arm's row into what its reward will be multiplied by; by default it stays as it is
+``accumulate(params, raw, arm, x, reward, n)``
     add the (sum of the) rewards of n rounds; the order of calls is irrelevant
 ``release_due(params, public) -> bool``
-    whether a release is due, from public quantities only
+    whether an episode is over, from public quantities only
 ``partition(params, public) -> int``
-    whose records that release covers: ``WHOLE``, or those of one arm
+    whose records its release covers: ``WHOLE``, or those of one arm
 ``sensitivity(params, public, norm) -> float``
     the most one record moves the statistic, in the L1 or L2 norm
-``summarise(params, raw, public, statistic)``
+``close(params, public, memo)``
+    end the episode: note in ``memo`` what ``summarise`` and ``publish`` have to know of it
+``summarise(params, raw, public, memo, statistic)``
     fill in the statistic, and forget what it was made of
-``publish(params, public, release)``
+``publish(params, public, memo, release)``
     take in the noisy statistic, or the noisy running sum of all statistics where the policy has a
     counter (``privacy.continual``)
 ``estimate(params, public, i) -> float``
     what is believed of the i-th coefficient of mean rewards; nan: nothing
+``restart(params, raw, public)``
+    prepare a raw side that is empty because it was lost; by default it stays so
+``stop(params, public) -> bool``
+    whether a search for the best arm is over; asked after each release
+``recommend(params, public) -> int``
+    the arm that such a search takes for the best; -1: it is none
 
-``choose``, ``hold_rounds``, ``release_due``, ``partition``, ``sensitivity`` and ``estimate`` change
-nothing.  ``record_pull`` runs when an arm is pulled, ``accumulate`` when its reward is known.
-``x`` is the arm's row of the contexts of that round, and 0 where nothing is seen.
+``choose``, ``hold_rounds``, ``weigh``, ``release_due``, ``partition``, ``sensitivity``,
+``estimate``, ``stop`` and ``recommend`` do not change the public side.  ``record_pull`` and
+``weigh`` run when an arm is pulled, ``accumulate`` when its reward is known.  ``x`` is the arm's
+row of the contexts of that round, and 0 where nothing is seen.
+
+Where contexts are private (``Card.protects``), kernels that may write to the public side or set the
+schedule are told the round alone: see ``blind``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernel import Kernel, kernel
+from ..kernel import Kernel, bind, kernel, unbound
 from ..privacy.budgets import Budget
 from ..privacy.channels import Channel
-from ..privacy.continual import Running
-from ..privacy.guarantees import TrustModel, View
+from ..privacy.continual import Counter, RunningSum
+from ..privacy.guarantees import Protects, TrustModel, View
 from ..privacy.ledger import WHOLE, LedgerArrays
 
-if TYPE_CHECKING:
-    from .policy import Policy
+Generator = np.random.Generator
+Vector = np.ndarray  # one axis
+Matrix = np.ndarray  # two axes
+Contexts = Any  # a matrix with a row for each arm, or 0
+Row = Any  # of contexts: a vector, or 0
+
+NO_ARM = -1
 
 
 @kernel
-def one_round(params, public, arm):
+def one_round(params: Any, public: Any, arm: int) -> int:
     """``hold_rounds`` of an algorithm that chooses anew in every round."""
     return 1
 
 
 @kernel
-def whole(params, public):
+def whole(params: Any, public: Any) -> int:
     """``partition`` of an algorithm whose release covers every record of its span."""
     return WHOLE
 
 
 @kernel
-def as_shown(params, contexts, seen, rng):
-    """``preprocess_contexts`` of an algorithm without contexts, or that takes them as they are."""
+def as_shown(params: Any, contexts: Matrix, seen: Matrix, rng: Generator) -> None:
+    """``preprocess_contexts`` of an algorithm that takes contexts as they are, or has none."""
     for a in range(contexts.shape[0]):
         for i in range(contexts.shape[1]):
             seen[a, i] = contexts[a, i]
 
 
 @kernel
-def no_estimate(params, public, i):
+def nothing_to_prepare(params: Any, public: Any, contexts: Contexts, rng: Generator) -> None:
+    """``prepare`` of an algorithm that draws its arm alone, or nothing."""
+
+
+@kernel
+def as_it_is(params: Any, public: Any, arm: int, x: Row) -> None:
+    """``weigh`` of an algorithm whose rewards are multiplied by features, or by nothing."""
+
+
+@kernel
+def nothing_to_note(params: Any, public: Any, memo: Vector) -> None:
+    """``close`` of an algorithm whose public side stays as it is until the release."""
+
+
+@kernel
+def no_estimate(params: Any, public: Any, i: int) -> float:
     """``estimate`` of an algorithm without a linear model."""
     return np.nan
 
 
 @kernel
-def nothing_to_prepare(params, public, contexts, rng):
-    """``prepare`` of an algorithm that draws its arm alone, or nothing."""
+def stays_empty(params: Any, raw: Any, public: Any) -> None:
+    """``restart`` of an algorithm whose sums begin anew after every release."""
 
 
-class Kernels(NamedTuple):
+@kernel
+def never(params: Any, public: Any) -> bool:
+    """``stop`` of an algorithm that goes on."""
+    return False
+
+
+@kernel
+def no_arm(params: Any, public: Any) -> int:
+    """``recommend`` of an algorithm that plays for reward."""
+    return NO_ARM
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernels:
     """One algorithm's functions, by their names in the protocol."""
 
     init: Kernel
@@ -102,11 +148,91 @@ class Kernels(NamedTuple):
     sensitivity: Kernel
     summarise: Kernel
     publish: Kernel
-    hold_rounds: Kernel = one_round
-    partition: Kernel = whole
-    preprocess_contexts: Kernel = as_shown
-    estimate: Kernel = no_estimate
     prepare: Kernel = nothing_to_prepare
+    hold_rounds: Kernel = one_round
+    preprocess_contexts: Kernel = as_shown
+    weigh: Kernel = as_it_is
+    partition: Kernel = whole
+    close: Kernel = nothing_to_note
+    estimate: Kernel = no_estimate
+    restart: Kernel = stays_empty
+    stop: Kernel = never
+    recommend: Kernel = no_arm
+
+    def fill(self, template: Kernel, *names: str, **others: Kernel) -> Kernel:
+        """``template`` with this algorithm's functions of these names in its places."""
+        return bind(template, **{name: getattr(self, name) for name in names}, **others)
+
+
+told = unbound
+
+
+@kernel
+def _prepare_blind(params, public, contexts, rng):
+    told(params, public, 0, rng)
+
+
+@kernel
+def _hold_blind(params, public, arm):
+    return told(params, public, NO_ARM)
+
+
+@kernel
+def _record_blind(params, public, arm, x, n):
+    told(params, public, NO_ARM, 0, n)
+
+
+@cache
+def blind(kernels: Kernels) -> Kernels:
+    """The kernels of an algorithm with private contexts, as drivers run them.
+
+    A private arm is a function of private features.  So what may write to the public side, or says
+    how long a choice stands, is told that there was a round and nothing more: no arm (-1), and 0
+    for features and contexts, which code that looked into them would not even compile with.
+    """
+    return replace(
+        kernels,
+        prepare=bind(_prepare_blind, told=kernels.prepare),
+        hold_rounds=bind(_hold_blind, told=kernels.hold_rounds),
+        record_pull=bind(_record_blind, told=kernels.record_pull),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistic:
+    """What an algorithm releases, again and again.
+
+    Attributes:
+        max_sensitivity: the most that one record ever moves it, in the channel's norm.
+        max_abs_contribution: how far from zero a record can move a coordinate.
+        size: its length.
+        parts: into how many parts records fall, where releases cover those of one part.
+        memo: how many numbers ``close`` notes.
+        max_records: of how many rounds one release may be made; 0 where that is not known.
+        max_weight: by how much a coordinate may weigh a reward more than a plain sum does.
+        counter: how the running sum of all statistics is released; None for algorithms that
+            release each statistic by itself.
+    """
+
+    max_sensitivity: float
+    max_abs_contribution: float
+    size: int = 1
+    parts: int = 0
+    memo: int = 0
+    max_records: int = 0
+    max_weight: float = 1.0
+    counter: Counter | None = None
+
+    @classmethod
+    def of_rewards(cls, reward_range: tuple[float, float], **sizes: int) -> Statistic:
+        """Sums of rewards, of which a record enters one, once."""
+        lo, hi = reward_range
+        return cls(max_sensitivity=hi - lo, max_abs_contribution=max(-lo, hi), **sizes)
+
+    def noise_scale(self, channel: Channel) -> float:
+        """The scale of the channel's noise variables."""
+        columns = 1.0 if self.counter is None else self.counter.column_norm(channel.norm)
+        return channel.scale(self.max_sensitivity) * columns
 
 
 class Wall(NamedTuple):
@@ -115,73 +241,48 @@ class Wall(NamedTuple):
     family: int
     multiplier: float
     norm: int  # of the sensitivity: 1 or 2
+    ledger_family: int  # that ledger lines name
     statistic: np.ndarray  # (n,) float64: exact, private; zero after every release
     release: np.ndarray  # (n,) float64
-    # (parts + 1,) int64: first round that a part's next release covers; the last entry is WHOLE's
-    opened: np.ndarray
+    # (parts + 1,) int64: the first round that a part's next release covers; the last is WHOLE's
+    first_unreleased: np.ndarray
     ledger: LedgerArrays
-    charged: int  # the family that ledger lines name
-    running: Running  # the running sum of the statistics, for policies with a counter
+    running: RunningSum  # of the statistics, for policies with a counter
     # (n,) float64, or (0,) without a counter: what running sums before a crash had released
-    base: np.ndarray
+    earlier: np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Card:
     """What a reader of a list of policies wants to know about one.
 
     Attributes:
         title: one line.
-        source: paper, algorithm, and the theorem of the privacy claim.
+        source: who published the algorithm, and where.
         channels: the noise of each kind of budget; empty where only the open channel fits.
+        proof: where the privacy claim is proved; by default in ``source``.
         trust_model: who has to be trusted with raw rewards; "none" for policies without privacy.
+        protects: which data of a person are behind the wall.
         view: from which view the guarantee holds.
         learns_at_once: whether each answer is released when it arrives, instead of at the end of an
             episode.
         randomised: whether ``prepare``, ``choose`` or ``preprocess_contexts`` draws random numbers.
-        void: why the published claim is not one, for algorithms that are here to be reproduced;
-            empty for all others.
+        refuted_because: why the published claim is not one, for algorithms that are here to be
+            reproduced; empty for all others.
     """
 
     title: str
     source: str
     channels: dict[type[Budget], type[Channel]]
+    proof: str = ""
     trust_model: TrustModel = "central"
+    protects: Protects = "rewards"
     view: View = "interactive"
     learns_at_once: bool = False
     randomised: bool = False
-    void: str = ""
+    refuted_because: str = ""
 
-
-_REGISTRY: dict[str, type[Policy]] = {}
-P = TypeVar("P", bound="type[Policy]")
-
-
-def register(**example: Any) -> Callable[[P], P]:
-    """Make a policy class known to ``dpbandits list``, to study files and to the conformance suite.
-
-    ``example`` are constructor arguments, apart from the budget, of a small instance with three
-    arms that the suite can run.
-    """
-
-    def enter(policy: P) -> P:
-        policy.example = example
-        _REGISTRY[policy.__name__] = policy
-        return policy
-
-    return enter
-
-
-def registered() -> dict[str, type[Policy]]:
-    """Every policy class by name, in alphabetical order."""
-    return dict(sorted(_REGISTRY.items()))
-
-
-def example_policies(**options: Any) -> Iterator[Policy]:
-    """One small instance of every registered class and kind of budget, and its open counterpart.
-
-    ``options`` go to every constructor.
-    """
-    for cls in registered().values():
-        for budget in (*cls.example_budgets(), None):
-            yield cls(**cls.example, budget=budget, **options)
+    @property
+    def hides_contexts(self) -> bool:
+        """Whether contexts, and with them arms, are behind the wall."""
+        return self.protects != "rewards"

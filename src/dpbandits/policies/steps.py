@@ -1,23 +1,72 @@
-"""The compiled steps between a policy and its algorithm: templates that ``bind`` fills with one
-algorithm's kernels.
+"""The compiled steps between a policy and its algorithm: templates that are filled with kernels.
 
 The simulation loops are made of the same steps, so that what was measured is what is deployed.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernel import Kernel, bind, entry, inlined, kernel, unbound
-from ..privacy.continual import disclose, draws_of, is_spent, pass_on
+from ..kernel import Kernel, bind, entry, inlined, interpreted, kernel, outlined, unbound
+from ..privacy.continual import draws_of, is_spent
 from ..privacy.ledger import write
 from .protocol import Kernels
 
-choose = hold_rounds = record_pull = accumulate = release_due = partition = sensitivity = (
-    summarise
-) = publish = cross = preprocess_contexts = prepare = unbound
+prepare = choose = hold_rounds = preprocess_contexts = record_pull = weigh = unbound
+accumulate = release_due = partition = sensitivity = close = summarise = publish = unbound
+announce = confirm = mechanism = release = unbound
+
+
+@outlined
+def _release(params, raw, public, memo, wall, rounds, rng):
+    """One release after ``rounds`` rounds; False, and no release, if its sensitivity is no bound.
+
+    The only place where a statistic crosses the wall.  What is about to be released is announced,
+    and written into the ledger, before the noise is drawn; the noisy value is confirmed before it
+    is used.  ``announce``, ``mechanism`` and ``confirm`` are all in which simulated and secure
+    releases differ.
+
+    A running sum that has made all the releases it was planned for makes no more: what is public
+    stays as it is.
+    """
+    if is_spent(wall.running):
+        return True
+    bound = sensitivity(params, public, wall.norm)
+    scale = wall.multiplier * bound
+    if not 0.0 <= scale < np.inf or (scale == 0.0 and wall.multiplier > 0.0 and bound > 0.0):
+        return False
+    which = partition(params, public)
+    first, last = wall.first_unreleased[which], rounds - 1
+    draws = wall.statistic.size * draws_of(wall.running) if wall.family > 0 else 0
+    announce(first, last, which, wall.ledger_family, bound, wall.multiplier, draws)
+    write(wall.ledger, first, last, which, wall.ledger_family, bound, wall.multiplier, draws)
+    wall.first_unreleased[which] = rounds
+    close(params, public, memo)
+    summarise(params, raw, public, memo, wall.statistic)
+    mechanism(wall.running, wall.family, scale, wall.statistic, wall.release, rng)
+    wall.statistic[:] = 0.0  # no exact sum outlasts its release
+    for i in range(wall.earlier.size):
+        wall.release[i] += wall.earlier[i]
+    confirm(wall.release)
+    publish(params, public, memo, wall.release)
+    return True
+
+
+@kernel
+def nothing_announced(first, last, part, family, sensitivity, multiplier, draws):
+    """``announce`` of a release that no crash has to survive."""
+
+
+@kernel
+def nothing_confirmed(values):
+    """``confirm`` of such a release."""
+
+
+_RELEASES = ("sensitivity", "partition", "close", "summarise", "publish")
+_SILENT = {"announce": nothing_announced, "confirm": nothing_confirmed}
 
 
 @entry
@@ -28,84 +77,48 @@ def _decide(params, public, contexts, rng):
     return arm, propensity, hold_rounds(params, public, arm)
 
 
-@kernel
+@entry
 def _advance(params, public, arm, x, n):
     """Book n rounds of an arm; tell whether a release is due."""
     record_pull(params, public, arm, x, n)
+    if n > 0:
+        weigh(params, public, arm, x)
     return release_due(params, public)
 
 
-@kernel
-def _cross(params, raw, public, wall, rounds, rng):
-    """One release through a simulated channel, after ``rounds`` rounds; False, and no release, if
-    its sensitivity is no bound.
-
-    A running sum that has made all the releases it was planned for makes no more: what is public
-    stays as it is.
-    """
-    if is_spent(wall.running):
-        return True
-    bound = sensitivity(params, public, wall.norm)
-    if not 0.0 <= bound < np.inf:
-        return False
-    which = partition(params, public)
-    draws = wall.statistic.size * draws_of(wall.running) if wall.family > 0 else 0
-    summarise(params, raw, public, wall.statistic)
-    disclose(wall.running, wall.family, wall.multiplier * bound, wall.statistic, wall.release, rng)
-    wall.statistic[:] = 0.0  # no exact sum outlasts its release
-    for i in range(wall.base.size):
-        wall.release[i] += wall.base[i]
-    write(
-        wall.ledger,
-        wall.opened[which],
-        rounds - 1,
-        which,
-        wall.charged,
-        bound,
-        wall.multiplier,
-        draws,
-    )
-    wall.opened[which] = rounds
-    publish(params, public, wall.release)
-    return True
+@entry
+def _answer(params, raw, arm, x, reward, n):
+    """Take in the rewards of booked rounds."""
+    accumulate(params, raw, arm, x, reward, n)
 
 
 @entry
-def _cross_from_python(params, raw, public, wall, rounds, rng):
-    return cross(params, raw, public, wall, rounds, rng)
-
-
-@kernel
-def _answer(params, raw, public, arm, x, reward):
-    """Take in the reward of one booked round."""
-    accumulate(params, raw, public, arm, x, reward, 1)
-
-
-@kernel
 def _absorb(params, raw, public, arm, x, reward):
     """Book one round and take in its reward at once; tell whether a release is due."""
     record_pull(params, public, arm, x, 1)
-    accumulate(params, raw, public, arm, x, reward, 1)
+    weigh(params, public, arm, x)
+    accumulate(params, raw, arm, x, reward, 1)
     return release_due(params, public)
 
 
 @entry
-def _absorb_and_cross(params, raw, public, wall, arm, x, reward, rounds, rng):
+def _absorb_and_release(params, raw, public, memo, wall, arm, x, reward, rounds, rng):
     """``absorb``, and the release where one is due; False if its sensitivity is no bound."""
     record_pull(params, public, arm, x, 1)
-    accumulate(params, raw, public, arm, x, reward, 1)
+    weigh(params, public, arm, x)
+    accumulate(params, raw, arm, x, reward, 1)
     if release_due(params, public):
-        return cross(params, raw, public, wall, rounds, rng)
+        return release(params, raw, public, memo, wall, rounds, rng)
     return True
 
 
 @entry
-def _disclose_from_python(running, family, scale, statistic, release, rng):
-    disclose(running, family, scale, statistic, release, rng)
+def _release_from_python(params, raw, public, memo, wall, rounds, rng):
+    return release(params, raw, public, memo, wall, rounds, rng)
 
 
 @entry
-def _see(params, contexts, seen, rng):
+def _preprocess(params, contexts, seen, rng):
     preprocess_contexts(params, contexts, seen, rng)
 
 
@@ -116,45 +129,64 @@ class Steps(NamedTuple):
     advance: Kernel
     answer: Kernel
     absorb: Kernel
-    absorb_and_cross: Kernel
-    cross: Kernel
-    cross_inside: Kernel  # the same, compiled into the loops that call it
+    absorb_and_release: Kernel
+    release: Kernel
     preprocess_contexts: Kernel
-    disclose: Kernel  # the channel alone
 
 
-_bound: dict[tuple[Kernels, bool], Steps] = {}
+_bound: dict[tuple[Kernels, Kernel], Steps] = {}
 
 
-def steps_of(kernels: Kernels, *, noisy: bool = True) -> Steps:
-    """The steps bound to an algorithm; compiled at their first call, once per algorithm.
-
-    Those that are not ``noisy`` serve the open channel only, and take None for a generator, which
-    spares some microseconds a call.
+def steps_of(kernels: Kernels, channel: Kernel) -> Steps:
+    """The steps of an algorithm whose statistics cross the wall through ``channel``, one of
+    ``privacy.continual``; compiled at their first call, once per pair.
     """
-    key = (kernels, noisy)
+    key = (kernels, channel)
     if key not in _bound:
-        k = kernels._asdict()
-
-        def fill(template: Kernel, *names: str, **others: Kernel) -> Kernel:
-            return bind(template, **{name: k[name] for name in names}, **others)
-
-        channel = disclose if noisy else pass_on
-        parts = ("sensitivity", "partition", "summarise", "publish")
-        inside = fill(_cross, *parts, disclose=channel)
+        fill, booked = kernels.fill, ("record_pull", "weigh", "accumulate", "release_due")
+        crossing = release_of(kernels, channel)
         _bound[key] = Steps(
             decide=fill(_decide, "prepare", "choose", "hold_rounds"),
-            advance=fill(_advance, "record_pull", "release_due"),
+            advance=fill(_advance, "record_pull", "weigh", "release_due"),
             answer=fill(_answer, "accumulate"),
-            absorb=fill(_absorb, "record_pull", "accumulate", "release_due"),
-            absorb_and_cross=fill(
-                _absorb_and_cross, "record_pull", "accumulate", "release_due", cross=inside
-            ),
-            cross=bind(_cross_from_python, cross=inside),
-            cross_inside=inlined(
-                bind(_cross, **{name: inlined(k[name]) for name in parts}, disclose=channel)
-            ),
-            preprocess_contexts=fill(_see, "preprocess_contexts"),
-            disclose=bind(_disclose_from_python, disclose=channel),
+            absorb=fill(_absorb, *booked),
+            absorb_and_release=fill(_absorb_and_release, *booked, release=crossing),
+            release=bind(_release_from_python, release=crossing),
+            preprocess_contexts=fill(_preprocess, "preprocess_contexts"),
         )
     return _bound[key]
+
+
+_releases: dict[tuple[Kernels, Kernel, bool], Kernel] = {}
+
+
+def release_of(kernels: Kernels, channel: Kernel, *, inside: bool = False) -> Kernel:
+    """The release of an algorithm, compiled once; ``inside`` its callers where every round ends in
+    one.
+    """
+    key = (kernels, channel, inside)
+    if key not in _releases:
+        if inside:
+            parts = {name: inlined(getattr(kernels, name)) for name in _RELEASES}
+            _releases[key] = bind(inlined(_release), **parts, **_SILENT, mechanism=channel)
+        else:
+            _releases[key] = kernels.fill(_release, *_RELEASES, **_SILENT, mechanism=channel)
+    return _releases[key]
+
+
+def release_by(
+    kernels: Kernels,
+    channel: Callable[..., Any],
+    tell: Callable[..., Any],
+    keep: Callable[..., Any],
+) -> Callable[..., Any]:
+    """The same release around parts that compiled code cannot call.
+
+    Args:
+        kernels: of the algorithm.
+        channel: as above, in Python.
+        tell: called with the ledger line before anything is drawn.
+        keep: called with the noisy values before they are used.
+    """
+    parts = {name: getattr(kernels, name) for name in _RELEASES}
+    return interpreted(_release, **parts, announce=tell, confirm=keep, mechanism=channel)

@@ -5,7 +5,6 @@ from .channels import Channel, Gaussian, Laplace, LaplaceVector, Open
 from .continual import (
     BinaryTree,
     BufferedToeplitz,
-    ContinualSum,
     Counter,
     HonakerTree,
     HybridTree,
@@ -15,6 +14,7 @@ from .continual import (
     smat,
     svec,
 )
+from .continual_sum import ContinualSum
 from .guarantees import Guarantee
 from .ledger import Ledger
 

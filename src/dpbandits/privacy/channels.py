@@ -27,7 +27,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ..errors import ArgumentError
-from ..kernel import entry, kernel
+from ..kernel import entry, kernel, outlined
 from ..validation import real
 from . import accounting
 from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
@@ -40,34 +40,45 @@ VECTOR = 4
 PURE = 3
 
 
-@kernel
-def pass_through(family, scale, statistic, release, rng):
-    """The open channel alone, which needs no generator."""
-    for i in range(statistic.size):
-        release[i] = statistic[i]
+@outlined
+def _draw_gaussian(scale, noise, rng):
+    for i in range(noise.size):
+        noise[i] = scale * rng.standard_normal()
+
+
+@outlined
+def _draw_laplace(scale, noise, rng):
+    for i in range(noise.size):
+        noise[i] = scale * rng.laplace(0.0, 1.0)
 
 
 @kernel
-def perturb(family, scale, statistic, release, rng):
-    """Write the statistic plus independent noise of the family into ``release``.  Simulation only:
-    ``rng`` can be predicted.
+def draw_noise(family, scale, noise, rng):
+    """Fill ``noise`` with independent variables of a family.  Simulation only: ``rng`` can be
+    predicted.
     """
     if family == GAUSSIAN:
-        for i in range(statistic.size):
-            release[i] = statistic[i] + scale * rng.standard_normal()
+        _draw_gaussian(scale, noise, rng)
     elif family in (LAPLACE, VECTOR):
-        for i in range(statistic.size):
-            release[i] = statistic[i] + scale * rng.laplace(0.0, 1.0)
-    elif family == OPEN:
-        pass_through(family, scale, statistic, release, rng)
+        _draw_laplace(scale, noise, rng)
     else:
-        for i in range(statistic.size):
-            release[i] = np.nan  # never the statistic itself, for want of noise
+        for i in range(noise.size):
+            # Never the statistic itself, for want of noise.
+            noise[i] = 0.0 if family == OPEN else np.nan
+
+
+@kernel
+def add_noise(family, scale, statistic, release, rng):
+    """Write the statistic plus independent noise of the family into ``release``."""
+    draw_noise(family, scale, release, rng)
+    for i in range(statistic.size):
+        release[i] += statistic[i]
 
 
 @entry
-def _perturb_from_python(family, scale, statistic, release, rng):
-    perturb(family, scale, statistic, release, rng)
+def add_noise_from_python(family, scale, statistic, release, rng):
+    """``add_noise`` for callers that hand over a Python generator."""
+    add_noise(family, scale, statistic, release, rng)
 
 
 @dataclass(frozen=True)
@@ -112,7 +123,7 @@ class Channel:
                 f"statistic must be a vector of finite numbers, got shape {statistic.shape}"
             )
         noisy = np.empty_like(statistic)
-        _perturb_from_python(self.family, self.scale(sensitivity), statistic, noisy, rng)
+        add_noise_from_python(self.family, self.scale(sensitivity), statistic, noisy, rng)
         return noisy
 
     def cost(self, currency: Currency, alpha: float = math.nan) -> float:

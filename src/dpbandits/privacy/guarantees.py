@@ -1,7 +1,7 @@
 """What a policy promises, to a person and to a program.
 
-Three notions say *from which view* a policy is private (Azize & Basu 2024, Section III); neighbours
-differ in one person's row.
+A guarantee says *from which view* a policy is private; neighbours differ in one unit's data.  Three
+views are for policies whose decisions everybody may see (Azize & Basu 2024, Section III):
 
 * **View**: the adversary sees the sequence of arms; the input is the list of observed rewards.
 * **Table**: the same, where the input is the table of all potential rewards of each person, seen or
@@ -10,6 +10,15 @@ differ in one person's row.
 * **Interactive**: the adversary also replaces recommended arms by others of its choice, round by
   round, after seeing what was recommended.  It implies Table, and covers people who do not follow
   the recommendation.
+
+Where contexts are private, a decision is a function of them, and goes to its person alone:
+
+* **Joint**: the adversary sees everything but the decisions of that one unit (Shariff & Sheffet
+  2018).
+* **Anticipating joint**: the same where arms are overridden up to and including that unit's round,
+  so that later decisions do not rest on what would have been chosen for it.
+* **Shuffle**: the adversary sees what leaves the shuffler: a batch of messages without order or
+  identity.
 """
 
 from __future__ import annotations
@@ -19,20 +28,34 @@ from typing import Any, Literal
 
 from .budgets import Budget
 
-TrustModel = Literal["central", "local", "none"]
-View = Literal["interactive", "table", "view"]
+TrustModel = Literal["central", "local", "shuffle", "none"]
+Protects = Literal["rewards", "contexts and rewards"]
+View = Literal["interactive", "table", "view", "joint", "anticipating joint", "shuffle"]
+Unit = Literal["round", "user"]
 
 _OBSERVERS = {
     "interactive": "anyone who sees every decision and may even override recommendations",
     "table": "anyone who sees every decision",
     "view": "anyone who sees every decision, with respect to the observed rewards",
+    "joint": "anyone who sees everything but the decisions of that one {unit}",
+    "anticipating joint": (
+        "anyone who sees everything but the decisions of that one {unit}, and may override the "
+        "decisions up to then"
+    ),
+    "shuffle": "anyone who sees all messages that leave the shuffler",
 }
 _TRUST = {
-    "central": "The party that runs the policy sees the true rewards and is trusted with them",
+    "central": "The party that runs the policy sees the true {protects} and is trusted with them",
     "local": (
-        "Each reward is randomised before the party that runs the policy sees it; nobody is trusted"
+        "The {protects} of each person are randomised before the party that runs the policy sees "
+        "them; nobody is trusted"
     ),
-    "none": "The party that runs the policy sees the true rewards",
+    "shuffle": (
+        "The party that runs the policy sees the messages of batches of people, shuffled; the "
+        "shuffler is trusted to take away order and identity, and the people of a batch to add "
+        "their noise"
+    ),
+    "none": "The party that runs the policy sees the true {protects}",
 }
 
 
@@ -46,10 +69,10 @@ class Guarantee:
             calibration is too optimistic.
         trust_model: who has to be trusted with raw data.
         protects: which data of a person.
-        view: from which view, see the module's words on Interactive, Table and View.
+        view: from which view, see the words of this module.
         unit: whose data: what differs between neighbours.
         assumptions: what has to be true, and how it is enforced.
-        source: the theorem.
+        source: the theorem, or where the proof stands.
         caveats: reasons for which less holds than one might think.
         simulated: whether noise comes from a seeded generator: what holds then describes an
             experiment, and nobody is protected.
@@ -58,9 +81,9 @@ class Guarantee:
     holds: Budget | None
     asked: Budget | None
     trust_model: TrustModel
-    protects: str
+    protects: Protects
     view: View
-    unit: str
+    unit: Unit
     assumptions: tuple[str, ...]
     source: str
     caveats: tuple[str, ...] = ()
@@ -73,10 +96,10 @@ class Guarantee:
             )
         else:
             promise = (
-                f"The {self.protects} of {self.unit} are protected with {self.holds} ({self.view}"
-                f" privacy) from {_OBSERVERS[self.view]}."
+                f"The {self.protects} of one {self.unit} are protected with {self.holds}"
+                f" ({self.view} privacy) from {_OBSERVERS[self.view].format(unit=self.unit)}."
             )
-        sentences = [promise, _TRUST[self.trust_model] + "."]
+        sentences = [promise, _TRUST[self.trust_model].format(protects=self.protects) + "."]
         if self.assumptions:
             sentences.append("This assumes that " + "; ".join(self.assumptions) + ".")
         sentences += [caveat if caveat.endswith(".") else caveat + "." for caveat in self.caveats]

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import DPBanditsError
-from ..kernel import entry, kernel
+from ..kernel import kernel
 from . import accounting
 from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
 from .channels import GAUSSIAN, LAPLACE, OPEN, PURE, VECTOR, unit_cost
@@ -36,9 +36,33 @@ if TYPE_CHECKING:
 
 WHOLE = -1
 
-FIRST, LAST, PART, REPEATS, FAMILY = range(5)
-SENSITIVITY, MULTIPLIER = range(2)
-LINES, RELEASES, DRAWS = range(3)
+
+class SpanSlots(NamedTuple):
+    """The columns of ``LedgerArrays.span``."""
+
+    first: int = 0
+    last: int = 1
+    part: int = 2
+    repeats: int = 3
+    family: int = 4
+
+
+class NoiseSlots(NamedTuple):
+    """The columns of ``LedgerArrays.noise``."""
+
+    sensitivity: int = 0
+    multiplier: int = 1
+
+
+class HeadSlots(NamedTuple):
+    """The places of ``LedgerArrays.head``."""
+
+    lines: int = 0
+    releases: int = 1
+    draws: int = 2
+
+
+SPAN, NOISE, HEAD = SpanSlots(), NoiseSlots(), HeadSlots()
 
 FAMILY_NAMES = {
     OPEN: "open",
@@ -48,6 +72,18 @@ FAMILY_NAMES = {
     PURE: "pure",
 }
 _SLACK = 1e-9  # relative; by rounding, the costs of an exactly spent budget may add up to more
+
+
+class Line(NamedTuple):
+    """A line, as ``write`` takes it."""
+
+    first: int
+    last: int
+    part: int
+    family: int
+    sensitivity: float
+    multiplier: float
+    draws: int
 
 
 class LedgerArrays(NamedTuple):
@@ -68,7 +104,7 @@ def empty_arrays(capacity: int = 64) -> LedgerArrays:
 def grown(arrays: LedgerArrays) -> LedgerArrays:
     """The same ledger with room for twice as many lines."""
     larger = empty_arrays(2 * arrays.span.shape[0])
-    used = int(arrays.head[LINES])
+    used = int(arrays.head[HEAD.lines])
     larger.span[:used], larger.noise[:used], larger.head[:] = (
         arrays.span[:used],
         arrays.noise[:used],
@@ -80,80 +116,79 @@ def grown(arrays: LedgerArrays) -> LedgerArrays:
 @kernel
 def is_full(ledger):
     """Whether the next line may find no room."""
-    return ledger.head[LINES] >= ledger.span.shape[0]
+    return ledger.head[HEAD.lines] >= ledger.span.shape[0]
 
 
 @kernel
 def write(ledger, first, last, part, family, sensitivity, multiplier, draws):
     """Add a line, or fold it into the one before; the caller has made sure that there is room."""
     span, noise, head = ledger.span, ledger.noise, ledger.head
-    head[RELEASES] += 1
-    head[DRAWS] += draws
-    new = head[LINES]
+    head[HEAD.releases] += 1
+    head[HEAD.draws] += draws
+    new = head[HEAD.lines]
     old = new - 1
     if (
         old >= 0
-        and span[old, LAST] + 1 == first
-        and span[old, PART] == part
-        and span[old, FAMILY] == family
-        and noise[old, SENSITIVITY] == sensitivity
-        and noise[old, MULTIPLIER] == multiplier
-        and span[old, LAST] - span[old, FIRST] + 1 == span[old, REPEATS] * (last - first + 1)
+        and span[old, SPAN.last] + 1 == first
+        and span[old, SPAN.part] == part
+        and span[old, SPAN.family] == family
+        and noise[old, NOISE.sensitivity] == sensitivity
+        and noise[old, NOISE.multiplier] == multiplier
+        and span[old, SPAN.last] - span[old, SPAN.first] + 1
+        == span[old, SPAN.repeats] * (last - first + 1)
     ):
-        span[old, LAST] = last
-        span[old, REPEATS] += 1
+        span[old, SPAN.last] = last
+        span[old, SPAN.repeats] += 1
         return
-    span[new, FIRST], span[new, LAST], span[new, PART] = first, last, part
-    span[new, REPEATS], span[new, FAMILY] = 1, family
-    noise[new, SENSITIVITY], noise[new, MULTIPLIER] = sensitivity, multiplier
-    head[LINES] = new + 1
+    span[new, SPAN.first], span[new, SPAN.last], span[new, SPAN.part] = first, last, part
+    span[new, SPAN.repeats], span[new, SPAN.family] = 1, family
+    noise[new, NOISE.sensitivity], noise[new, NOISE.multiplier] = sensitivity, multiplier
+    head[HEAD.lines] = new + 1
 
 
-@entry
-def worst_record(span, costs):
-    """The largest sum of ``costs`` over the lines that cover one record, and that record: its round
-    and part.
+class WorstRecord(NamedTuple):
+    """The record that the lines of a ledger cost most."""
 
-    ``span`` has shape (n, 5), ``costs`` (n,); costs are finite.  Totals only grow when a line
-    opens, so that the worst record is at the start of some line.  A line of a part raises that
-    part's records, a WHOLE one those of all parts.
+    cost: float
+    round: int
+    part: int
+
+
+def worst_record(span: np.ndarray, costs: np.ndarray) -> WorstRecord:
+    """The largest sum of costs over the lines that cover one record; infinite as soon as one is.
+
+    ``span`` has shape (n, 5), ``costs`` (n,).  A line of a part covers that part's records, a WHOLE
+    one those of all parts.  Totals only grow where a line opens, so that the worst record is at the
+    start of some line.
     """
-    n = span.shape[0]
-    parts = 1
-    for i in range(n):
-        parts = max(parts, span[i, PART] + 1)
-    opening = np.argsort(span[:, FIRST].copy(), kind="mergesort")
-    closing = np.argsort(span[:, LAST].copy(), kind="mergesort")
-    totals = np.zeros(parts + 1)  # the last entry stands for WHOLE
-    worst, at, of, closed = 0.0, 0, 0, 0
-    for line in opening:
-        first, part = span[line, FIRST], span[line, PART]
-        if span[line, LAST] < first:
-            continue
-        while span[closing[closed], LAST] < first:
-            old = closing[closed]
-            closed += 1
-            if span[old, FIRST] <= span[old, LAST]:
-                # What rounding leaves behind is relative to a total that some record has reached,
-                # hence to the worst.
-                totals[span[old, PART]] -= costs[old]
-        totals[part] += costs[line]
-        if part == WHOLE:
-            part = np.argmax(totals[:parts])
-        if totals[part] + totals[WHOLE] > worst:
-            worst, at, of = totals[part] + totals[WHOLE], first, part
-    return worst, at, of
+    covering = span[:, SPAN.first] <= span[:, SPAN.last]
+    span, costs = span[covering], costs[covering]
+    if not len(costs):
+        return WorstRecord(0.0, 0, 0)
+    if not np.all(costs < np.inf):
+        worst = int(np.argmin(costs < np.inf))
+        return WorstRecord(np.inf, int(span[worst, SPAN.first]), int(span[worst, SPAN.part]))
+    whole = span[:, SPAN.part] == WHOLE
+    if not whole.any() or whole.all():
+        return _worst_within_parts(span, costs)
+    found = []
+    for part in np.unique(span[~whole, SPAN.part]):
+        mine = span[whole | (span[:, SPAN.part] == part)]
+        mine[:, SPAN.part] = part
+        found.append(_worst_within_parts(mine, costs[whole | (span[:, SPAN.part] == part)]))
+    return max(found)
 
 
-@entry
-def worst_total(span, costs):
-    """The largest sum of ``costs`` over the lines that cover one record; infinite as soon as one of
-    them is.
-    """
-    for i in range(span.shape[0]):
-        if span[i, FIRST] <= span[i, LAST] and not costs[i] < np.inf:
-            return np.inf
-    return worst_record(span, costs)[0]
+def _worst_within_parts(span: np.ndarray, costs: np.ndarray) -> WorstRecord:
+    """The same where every line covers the records of one part, and none of another."""
+    n, part = len(costs), np.maximum(span[:, SPAN.part], 0)
+    # Lines open with their first round, and close, ahead of others' opening, after their last.
+    time = np.concatenate([span[:, SPAN.last] + 1, span[:, SPAN.first]])
+    opens = np.repeat([0, 1], n)
+    order = np.lexsort((opens, time, np.tile(part, 2)))
+    totals = np.cumsum(np.concatenate([-costs, costs])[order])
+    at = order[np.argmax(totals)] % n
+    return WorstRecord(float(totals.max()), int(span[at, SPAN.first]), int(part[at]))
 
 
 @dataclass(frozen=True)
@@ -234,7 +269,7 @@ class Ledger:
         return self._source() if callable(self._source) else self._source
 
     def __len__(self) -> int:
-        return int(self._arrays.head[LINES])
+        return int(self._arrays.head[HEAD.lines])
 
     def __repr__(self) -> str:
         spent = "without bound" if math.isinf(self.total()) else self.spent() or "nothing"
@@ -243,12 +278,12 @@ class Ledger:
     @property
     def releases(self) -> int:
         """How many statistics have crossed the wall."""
-        return int(self._arrays.head[RELEASES])
+        return int(self._arrays.head[HEAD.releases])
 
     @property
     def draws(self) -> int:
         """How many scalar noise variables were drawn: one per coordinate of each release."""
-        return int(self._arrays.head[DRAWS])
+        return int(self._arrays.head[HEAD.draws])
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -260,8 +295,11 @@ class Ledger:
         used = len(self)
         span, noise = self._arrays.span[:used], self._arrays.noise[:used]
         table = pd.DataFrame(span[:, :4], columns=["first", "last", "part", "repeats"])
-        table["family"] = [FAMILY_NAMES[code] for code in span[:, FAMILY]]
-        table["sensitivity"], table["multiplier"] = noise[:, SENSITIVITY], noise[:, MULTIPLIER]
+        table["family"] = [FAMILY_NAMES[code] for code in span[:, SPAN.family]]
+        table["sensitivity"], table["multiplier"] = (
+            noise[:, NOISE.sensitivity],
+            noise[:, NOISE.multiplier],
+        )
         table["noise_scale"] = table["sensitivity"] * table["multiplier"]
         table["cost"] = self._costs()
         return table
@@ -270,7 +308,7 @@ class Ledger:
         """The cost to the worst-placed record, in the budget's currency; infinite once anything
         crossed an open channel.
         """
-        return float(worst_total(self._arrays.span[: len(self)], self._costs()))
+        return worst_record(self._arrays.span[: len(self)], self._costs()).cost
 
     def spent(self) -> Budget | None:
         """What the worst-placed record has lost so far, in the budget's own notion; None for
@@ -287,18 +325,18 @@ class Ledger:
         if self._meter is None:
             return True
         span, costs = self._arrays.span[: len(self)], self._costs()
-        met = (span[:, LAST] >= first) & (span[:, FIRST] <= last)
+        met = (span[:, SPAN.last] >= first) & (span[:, SPAN.first] <= last)
         if part != WHOLE:
-            met &= (span[:, PART] == part) | (span[:, PART] == WHOLE)
+            met &= (span[:, SPAN.part] == part) | (span[:, SPAN.part] == WHOLE)
         # Of the lines that meet the new one, what lies within it: the records that are left are
         # those that it covers.
         within = span[met]
-        within[:, FIRST], within[:, LAST] = (
-            np.maximum(within[:, FIRST], first),
-            np.minimum(within[:, LAST], last),
+        within[:, SPAN.first], within[:, SPAN.last] = (
+            np.maximum(within[:, SPAN.first], first),
+            np.minimum(within[:, SPAN.last], last),
         )
         return self._meter.allows(
-            float(worst_total(within, costs[met])) + self._meter.cost(family, multiplier)
+            worst_record(within, costs[met]).cost + self._meter.cost(family, multiplier)
         )
 
     def to_dp_event(self) -> dp_accounting.DpEvent:
@@ -324,7 +362,10 @@ class Ledger:
         lines = self._worst_lines()
         span, noise = self._arrays.span[lines], self._arrays.noise[lines]
         return dp_accounting.ComposedDpEvent(
-            [makers[int(s[FAMILY])](float(n[MULTIPLIER])) for s, n in zip(span, noise, strict=True)]
+            [
+                makers[int(s[SPAN.family])](float(n[NOISE.multiplier]))
+                for s, n in zip(span, noise, strict=True)
+            ]
         )
 
     def _costs(self) -> np.ndarray:
@@ -332,7 +373,9 @@ class Ledger:
         if self._meter is None or not len(self):
             return np.full(len(self), np.inf)
         kinds, which = np.unique(
-            np.column_stack((span[:, FAMILY], noise[:, MULTIPLIER])), axis=0, return_inverse=True
+            np.column_stack((span[:, SPAN.family], noise[:, NOISE.multiplier])),
+            axis=0,
+            return_inverse=True,
         )
         return np.array(
             [self._meter.cost(int(family), float(multiplier)) for family, multiplier in kinds]
@@ -345,8 +388,8 @@ class Ledger:
             costs = np.isinf(costs).astype(np.float64)
         total, at, part = worst_record(span, costs)
         covering = (
-            (span[:, FIRST] <= at)
-            & (at <= span[:, LAST])
-            & ((span[:, PART] == part) | (span[:, PART] == WHOLE))
+            (span[:, SPAN.first] <= at)
+            & (at <= span[:, SPAN.last])
+            & ((span[:, SPAN.part] == part) | (span[:, SPAN.part] == WHOLE))
         )
         return np.flatnonzero(covering & (total > 0.0))

@@ -1,23 +1,20 @@
-"""Where noise comes from: a seeded generator for simulations, or a secure source for real people.
+"""Where noise comes from: the base of both sources, and the seeded one for simulations.
 
-The two share no code beyond the channel that calls them.  Everything that simulated noise touches
-says that it protects nobody, because whoever knows or recovers the state of the generator can
-subtract the noise.
+The seeded source and the one for real people (``secure``) share no code beyond the channel that
+calls them.  Everything that simulated noise touches says that it protects nobody, because whoever
+knows or recovers the state of the generator can subtract the noise.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError
-from ..validation import choice, integer
-from .channels import Channel
+from .channels import Channel, add_noise_from_python
 
-STREAMS = ("environment", "policy", "privacy")
+STREAMS = ("environment", "policy", "privacy", "reports")
 EXACT = 2**53  # integers below it are floats
 
 
@@ -35,55 +32,57 @@ class NoiseSource(ABC):
     most_records: float = math.inf
 
     @abstractmethod
-    def stream(self, name: str) -> np.random.Generator:
-        """A generator for exploration ("policy") or, in simulations, for noise ("privacy")."""
+    def exploration(self) -> np.random.Generator:
+        """A generator for a policy's own random choices."""
+
+    @abstractmethod
+    def generator(self, name: str) -> np.random.Generator | None:
+        """What ``add_noise`` draws from: "privacy" for releases, "reports" for single rewards; None
+        where noise comes from nothing that could be copied.
+        """
 
     def to_grid(self, reward: float) -> float:
         """The reward as it enters the private side."""
         return reward
 
     @abstractmethod
-    def perturb(
-        self, channel: Channel, scale: float, statistic: np.ndarray, release: np.ndarray
+    def add_noise(
+        self,
+        channel: Channel,
+        scale: float,
+        statistic: np.ndarray,
+        release: np.ndarray,
+        rng: np.random.Generator | None,
     ) -> None:
         """Write the noisy statistic into ``release``; ``scale`` is that of the noise."""
 
 
 class SimulationNoise(NoiseSource):
-    """Seeded NumPy noise, drawn inside compiled code."""
+    """Seeded NumPy noise, for policies drawn inside compiled code."""
 
     caveats = (
-        (
-            "SIMULATION: the noise comes from a seeded generator and protects nobody; use"
-            " noise='secure' for real people"
-        ),
+        "SIMULATION: the noise comes from a seeded generator and protects nobody; use"
+        " noise='secure' for real people",
     )
 
     def __init__(self, seed: int | None) -> None:
         self._seed = seed if seed is not None else np.random.SeedSequence().entropy
-        # of ``perturb``; a policy's compiled steps have one of their own
-        self._rng = self.stream("privacy")
 
-    def stream(self, name: str) -> np.random.Generator:
+    def exploration(self) -> np.random.Generator:
+        return self.generator("policy")
+
+    def generator(self, name: str) -> np.random.Generator:
+        words = (STREAMS.index(name),)
         return np.random.Generator(
-            np.random.PCG64(np.random.SeedSequence(self._seed, spawn_key=(STREAMS.index(name),)))
+            np.random.PCG64(np.random.SeedSequence(self._seed, spawn_key=words))
         )
 
-    def perturb(
-        self, channel: Channel, scale: float, statistic: np.ndarray, release: np.ndarray
+    def add_noise(
+        self,
+        channel: Channel,
+        scale: float,
+        statistic: np.ndarray,
+        release: np.ndarray,
+        rng: np.random.Generator | None,
     ) -> None:
-        release[:] = channel.release(statistic, scale / channel.multiplier, self._rng)
-
-
-def noise_source(
-    noise: Any, seed: Any, *, grid: float, reward_range: tuple[float, float]
-) -> NoiseSource:
-    """The source that a policy's arguments ask for."""
-    kind = choice("noise", noise, ("simulation", "secure"))
-    if kind == "simulation":
-        return SimulationNoise(None if seed is None else integer("seed", seed, 0))
-    if seed is not None:
-        raise ArgumentError(f"seed must be None with noise='secure', got {seed!r}")
-    from .secure import SecureNoise
-
-    return SecureNoise(grid, reward_range)
+        add_noise_from_python(channel.family, scale, statistic, release, rng)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from ..validation import finite, interval
+from ..validation import interval, number, real
 from .channels import Channel
-from .noise import noise_source
+from .sources import noise_source
 
 
 class Randomiser:
@@ -21,7 +23,13 @@ class Randomiser:
             sensitivity.
         noise: "secure" (needs the extra ``secure``), or "simulation", which protects nobody.
         grid: of secure noise, a power of two.
+        default_reward: what is randomised where no reward came, or one that is not a number; by
+            default the lower end of the range.
         seed: of simulated noise.
+
+    A device that is silent shows that it has nothing to say, and a default that a server randomises
+    in its place protects against those who see decisions, not against the server: so a device
+    always sends, at a time that owes nothing to the reward, and ``randomise()`` where none came.
 
     Example:
         >>> from dpbandits.privacy import Laplace
@@ -37,20 +45,27 @@ class Randomiser:
         *,
         noise: str = "secure",
         grid: float = 2.0**-20,
+        default_reward: float | None = None,
         seed: int | None = None,
     ) -> None:
         self.channel = channel
-        self.reward_range = interval("reward_range", reward_range)
+        self.reward_range = lo, hi = interval("reward_range", reward_range)
+        self.default_reward = lo
+        if default_reward is not None:
+            self.default_reward = real("default_reward", default_reward, lo, hi)
         self._noise = noise_source(noise, seed, grid=grid, reward_range=self.reward_range)
+        self._rng = self._noise.generator("privacy")
 
-    def __call__(self, reward: float) -> float:
-        """The report of one reward.
+    def __call__(self, reward: float | None = None) -> float:
+        """The report of one reward, or of none.
 
         Raises:
-            ArgumentError: the reward is not a finite number.
+            ArgumentError: the reward is no number.
         """
+        value = math.nan if reward is None else number("reward", reward)
         lo, hi = self.reward_range
-        statistic = np.array([self._noise.to_grid(min(max(finite("reward", reward), lo), hi))])
-        report = np.empty(1)
-        self._noise.perturb(self.channel, self.channel.scale(hi - lo), statistic, report)
+        value = self.default_reward if math.isnan(value) else min(max(value, lo), hi)
+        report, scale = np.empty(1), self.channel.scale(hi - lo)
+        statistic = np.array([self._noise.to_grid(value)])
+        self._noise.add_noise(self.channel, scale, statistic, report, self._rng)
         return float(report[0])

@@ -126,20 +126,24 @@ class SecureNoise(Sampler, NoiseSource):
             )
         self.most_records = (EXACT - 1) // largest
 
-    def stream(self, name: str) -> np.random.Generator:
-        """A generator for exploration, seeded by the operating system.  There is none for noise."""
-        if name != "policy":
-            raise DPBanditsError(
-                f"secure noise has no generator for {name!r}: it is drawn by perturb() alone"
-            )
+    def exploration(self) -> np.random.Generator:
+        """A generator seeded by the operating system."""
         return np.random.default_rng()
+
+    def generator(self, name: str) -> None:
+        """None: noise is drawn by ``add_noise`` alone."""
 
     def to_grid(self, reward: float) -> float:
         """The multiple of the grid within the range that is nearest to a clipped reward."""
         return min(max(round(reward / self.grid), self._low), self._high) * self.grid
 
-    def perturb(
-        self, channel: Channel, scale: float, statistic: np.ndarray, release: np.ndarray
+    def add_noise(
+        self,
+        channel: Channel,
+        scale: float,
+        statistic: np.ndarray,
+        release: np.ndarray,
+        rng: np.random.Generator | None = None,
     ) -> None:
         """Write the statistic plus integer noise of at least the given scale, times the grid, into
         ``release``.
@@ -191,47 +195,39 @@ class SecureSum:
         size: the number of coordinates.
         grid: a power of two; increments are multiples of it.
         source: the noise, ``Sampler()`` or a ``SecureNoise``.
-        state: to continue from; its arrays are taken over.  Two sums that continue from one state
-            release the same data twice.
+
+    What is summed stands in a ``SecureState`` of its own: two that continue from one state release
+    the same data twice.
 
     Raises:
-        ArgumentError: a counter whose factors are no integers, or a state of another sum.
+        ArgumentError: a counter whose factors are no integers.
 
     Example:
         >>> from dpbandits.privacy import Gaussian
         >>> running = SecureSum(BinaryTree(8), 2, 2.0**-3, Sampler())
-        >>> noisy = running.add(np.array([0.5, 0.25]), Gaussian(1.0), 1.0)
+        >>> state = running.start()
+        >>> noisy = running.add(state, np.array([0.5, 0.25]), Gaussian(1.0), 1.0)
         >>> noisy.shape, bool(np.all(noisy * 8 % 1 == 0))
         ((2,), True)
     """
 
-    def __init__(
-        self,
-        counter: Counter,
-        size: int,
-        grid: float,
-        source: Sampler,
-        state: SecureState | None = None,
-    ) -> None:
-        self.counter, self.grid, self._source = (
-            integer_counter(counter),
-            _checked_grid(grid),
-            source,
-        )
-        rows = self.counter.start(size, 2).memory.shape[0]
-        shape = (rows, size)
-        self.state = state or SecureState(
-            np.zeros(1, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-        )
-        if self.state.exact.shape != shape or self.state.noisy.shape != shape:
-            raise ArgumentError(
-                f"state must hold arrays of shape {shape}, got {self.state.exact.shape}", "state"
-            )
+    def __init__(self, counter: Counter, size: int, grid: float, source: Sampler) -> None:
+        self.counter, self.grid = integer_counter(counter), _checked_grid(grid)
+        self._shape = self.counter.start(size, 2).memory.shape
+        self._source = source
 
-    def add(self, increments: np.ndarray, channel: Channel, scale: float) -> np.ndarray:
+    def start(self) -> SecureState:
+        """An empty sum."""
+        rows = np.zeros(self._shape, np.int64)
+        return SecureState(np.zeros(1, np.int64), rows, rows.copy())
+
+    def add(
+        self, state: SecureState, increments: np.ndarray, channel: Channel, scale: float
+    ) -> np.ndarray:
         """Add a vector and release the noisy sum, shape (size,).
 
         Args:
+            state: of the sum, changed in place.
             increments: (size,) multiples of the grid, at most ``largest`` grid units each.
             channel: its family and norm; the open channel adds no noise.
             scale: noise multiplier times the sensitivity of the increment; the column norm of the
@@ -242,7 +238,7 @@ class SecureSum:
             DPBanditsError: an increment is not on the grid, or the grid too fine for the noise.
                 Nothing has changed.
         """
-        t = int(self.state.clock[0]) + 1
+        t = int(state.clock[0]) + 1
         if t > (self.counter.horizon or _MOST_RELEASES):
             raise BudgetExhausted(
                 f"the continual sum was planned for {t - 1} releases, and all of them were made"
@@ -254,8 +250,8 @@ class SecureSum:
             )
         width = scale * self.counter.column_norm(channel.norm) * self._row_scale(t, channel.norm)
         noise = self._noise(channel.family, width)
-        self.state.clock[0] = t
-        return self._advance(t, np.array(units, np.int64), noise) * self.grid
+        state.clock[0] = t
+        return self._advance(state, t, np.array(units, np.int64), noise) * self.grid
 
     @property
     def largest(self) -> int:
@@ -292,7 +288,7 @@ class SecureSum:
         return 1.0
 
     def _noise(self, family: int, width: float) -> np.ndarray:
-        size = self.state.exact.shape[1]
+        size = self._shape[1]
         if family == OPEN:
             return np.zeros(size, np.int64)
         refuse_wide_noise(width, self.grid, self.widest)
@@ -300,9 +296,11 @@ class SecureSum:
             [self._source._draw(family, width / self.grid * _UP) for _ in range(size)], np.int64
         )
 
-    def _advance(self, t: int, units: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    def _advance(
+        self, state: SecureState, t: int, units: np.ndarray, noise: np.ndarray
+    ) -> np.ndarray:
         """Make the noisy row that ends at release t, and decode the noisy rows."""
-        _, exact, noisy = self.state
+        _, exact, noisy = state
         if isinstance(self.counter, SqrtToeplitz):
             c, b = self.counter.coefficients()
             unit = self._row_scale(t, 2)

@@ -12,7 +12,6 @@ from joblib import Parallel, delayed
 
 from ..errors import ArgumentError
 from ..policies import Policy
-from ..policies.promise import describe, what_holds
 from ..validation import integer
 from .clipping import range_of
 
@@ -77,13 +76,13 @@ def keys_of(policy: Policy) -> dict[str, str]:
     return {
         "policy": policy.label,
         "budget": str(policy.budget or "none"),
-        "holds": str(what_holds(policy) or "none"),
+        "holds": str(policy.effective_budget or "none"),
     }
 
 
 def describe_policy(policy: Policy) -> dict[str, Any]:
     """What results keep about a policy."""
-    guarantee, meter = describe(policy, simulated=True), policy.meter
+    guarantee, meter = policy.guarantee_in_simulations, policy.meter
     return {
         **keys_of(policy),
         "reward_range": range_of(policy),

@@ -19,12 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..algorithms.bases import SideInformationPolicy
 from ..environments.logged import LoggedTrial
 from ..errors import ArgumentError, DPBanditsError
 from ..kernel import Kernel, bind, entry, unbound
-from ..policies import Kernels, Policy, ViewingPolicy
+from ..policies import Policy
+from ..policies.protocol import Kernels
 from ..policies.steps import steps_of
-from ..privacy.ledger import Ledger, grown, is_full
+from ..privacy.ledger import Ledger, is_full
 from ..validation import integer, real
 from .batches import (
     Progress,
@@ -37,60 +39,65 @@ from .batches import (
 from .clipping import warn_of_clipping
 from .results import KEYS, bootstrap_band
 from .seeding import identity, stream
+from .tally import BAD_SENSITIVITY, DONE, LEDGER_FULL
 
-decide = absorb_and_cross = unbound
+decide = absorb_and_release = unbound
 
-DONE, LEDGER_FULL, BAD_SENSITIVITY = range(3)
-PERSON, COUNTED, ARM, LEFT = range(4)
+
+class Cursor(NamedTuple):
+    """Slots of the cursor of a replay."""
+
+    person: int = 0  # who comes next
+    counted: int = 1  # rounds
+    arm: int = 2  # that stands
+    left: int = 3  # rounds for which it does
+
+
+CURSOR = Cursor()
 
 
 @entry
 def _replay(
-    params, raw, public, wall, arms, rewards, cursor, counted, limit, choice_rng, privacy_rng
+    params, raw, public, memo, wall, arms, rewards, cursor, counted, limit, choice_rng, privacy_rng
 ):
     """Meet people until all have been met or ``limit`` rounds have counted; ``counted`` receives
     whose rounds they were.
     """
-    while cursor[PERSON] < arms.size and cursor[COUNTED] < limit:
+    while cursor[CURSOR.person] < arms.size and cursor[CURSOR.counted] < limit:
         if is_full(wall.ledger):
             return LEDGER_FULL
-        if cursor[LEFT] == 0:
-            cursor[ARM], _, cursor[LEFT] = decide(params, public, 0, choice_rng)
-        person = cursor[PERSON]
-        cursor[PERSON] += 1
-        if arms[person] != cursor[ARM]:
+        if cursor[CURSOR.left] == 0:
+            cursor[CURSOR.arm], _, cursor[CURSOR.left] = decide(params, public, 0, choice_rng)
+        person = cursor[CURSOR.person]
+        cursor[CURSOR.person] += 1
+        arm, reward = arms[person], rewards[person]
+        if arm != cursor[CURSOR.arm]:
             continue
-        counted[cursor[COUNTED]] = person
-        cursor[COUNTED] += 1
-        cursor[LEFT] -= 1
-        if not absorb_and_cross(
-            params,
-            raw,
-            public,
-            wall,
-            arms[person],
-            0,
-            rewards[person],
-            cursor[COUNTED],
-            privacy_rng,
+        counted[cursor[CURSOR.counted]] = person
+        cursor[CURSOR.counted] += 1
+        cursor[CURSOR.left] -= 1
+        rounds = cursor[CURSOR.counted]
+        if not absorb_and_release(
+            params, raw, public, memo, wall, arm, 0, reward, rounds, privacy_rng
         ):
             return BAD_SENSITIVITY
     return DONE
 
 
-_bound: dict[Kernels, Kernel] = {}
+_bound: dict[tuple[Kernels, Kernel], Kernel] = {}
 
 
-def replay_loop(kernels: Kernels) -> Kernel:
+def replay_loop(kernels: Kernels, mechanism: Kernel) -> Kernel:
     """The loop of one algorithm, made of the steps behind ``pull`` and ``update``; compiled at its
     first call.
     """
-    if kernels not in _bound:
-        steps = steps_of(kernels)
-        _bound[kernels] = bind(
-            _replay, decide=steps.decide, absorb_and_cross=steps.absorb_and_cross
+    key = (kernels, mechanism)
+    if key not in _bound:
+        steps = steps_of(*key)
+        _bound[key] = bind(
+            _replay, decide=steps.decide, absorb_and_release=steps.absorb_and_release
         )
-    return _bound[kernels]
+    return _bound[key]
 
 
 @dataclass(frozen=True)
@@ -230,7 +237,7 @@ def replay(
 
 
 def _check_fit(policy: Policy, log: LoggedTrial) -> None:
-    if isinstance(policy, ViewingPolicy):
+    if isinstance(policy, SideInformationPolicy):
         raise ArgumentError(
             f"policies must fit the log: {policy!r} takes contexts, and a log has none", "policies"
         )
@@ -239,28 +246,25 @@ def _check_fit(policy: Policy, log: LoggedTrial) -> None:
 
 
 def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed: int) -> _Run:
-    loop = replay_loop(policy.kernels)
-    owner = identity(policy.stream_key)
+    loop = replay_loop(policy.driven, policy.mechanism)
+    owner, state = identity(policy.stream_key), policy.new_state()
     order = stream(seed, "environment", identity(repr(log)), run).permutation(len(log))
     choices = stream(seed, "policy", owner, run) if policy.card.randomised else None
     privacy = stream(seed, "privacy", owner, run)
     arms, rewards = log.arms[order], log.rewards[order]
     seen = np.clip(rewards, *policy.reward_range) if policy.clip else rewards
     limit = len(log) if horizon is None else min(horizon, len(log))
-    raw, public, wall = policy.new_state()
-    cursor, counted = np.zeros(4, np.int64), np.empty(limit, np.int64)
-    while (
-        status := loop(
-            policy.params, raw, public, wall, arms, seen, cursor, counted, limit, choices, privacy
-        )
-    ) != DONE:
+    cursor, counted = np.zeros(len(CURSOR), np.int64), np.empty(limit, np.int64)
+    people = (arms, seen, cursor, counted, limit, choices, privacy)
+    sides = (policy.params, state.raw, state.public, state.memo)
+    while (status := loop(*sides, state.wall, *people)) != DONE:
         if status == BAD_SENSITIVITY:
             raise DPBanditsError(
                 f"{policy!r} declared a sensitivity that is no bound; this is a bug of the"
                 " algorithm"
             )
-        wall = wall._replace(ledger=grown(wall.ledger))
-    met, ledger = counted[: cursor[COUNTED]], Ledger(wall.ledger, policy.meter)
+        state.make_room()
+    met, ledger = counted[: cursor[CURSOR.counted]], Ledger(state.wall.ledger, policy.meter)
     return _Run(
         rounds=met.size,
         successes=float(rewards[met].sum()),

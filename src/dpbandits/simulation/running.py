@@ -8,14 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..algorithms.bases import AdvicePolicy, SideInformationPolicy
 from ..environments.advice import AdviceEnvironment
 from ..environments.base import ArmsEnvironment
 from ..environments.contexts import ContextEnvironment
 from ..errors import ArgumentError, DPBanditsError
-from ..policies import AdvicePolicy, Policy, ViewingPolicy
-from ..policies.protocol import Wall
-from ..privacy.ledger import DRAWS, RELEASES, Ledger, grown
+from ..policies import Policy
+from ..policies.steps import release_of
+from ..privacy.ledger import Ledger
 from ..validation import flag, integer
+from .arms_loop import arms_loop
 from .batches import (
     Progress,
     describe_policy,
@@ -25,10 +27,10 @@ from .batches import (
     play_in_batches,
 )
 from .clipping import ends, warn_of_clipping
-from .contexts import context_loop
-from .loops import BAD_SENSITIVITY, DONE, LEDGER_FULL, Tally, arms_loop, new_tally
+from .context_loop import context_loop
 from .results import Result
 from .seeding import identity, stream
+from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, Tally, new_tally
 
 _CHUNK = 1 << 22  # rounds between two chances to be interrupted
 _EVERY_ROUND = 1
@@ -145,7 +147,7 @@ def _check_fit(
             f"n_arms of {policy!r} must be {environment.n_arms}, the environment's number of arms"
         )
     shown_dimension = getattr(environment, "dimension", None)
-    if isinstance(policy, ViewingPolicy) and policy.dimension != shown_dimension:
+    if isinstance(policy, SideInformationPolicy) and policy.dimension != shown_dimension:
         name = "n_experts" if isinstance(policy, AdvicePolicy) else "dimension"
         raise ArgumentError(f"{name} of {policy!r} must be {shown_dimension}, the environment's")
     if environment.horizon is not None and horizon > environment.horizon:
@@ -161,7 +163,7 @@ def what_is_taken(policy: type[Policy]) -> str:
     """What the policies of a class see before they choose."""
     if issubclass(policy, AdvicePolicy):
         return "advice"
-    return "contexts" if issubclass(policy, ViewingPolicy) else "no contexts"
+    return "contexts" if issubclass(policy, SideInformationPolicy) else "no contexts"
 
 
 def what_is_shown(environment: object) -> str:
@@ -186,78 +188,48 @@ def play(
     world = stream(seed, "environment", identity(repr(environment)), run)
     choices = stream(seed, "policy", owner, run) if policy.card.randomised else None
     privacy = stream(seed, "privacy", owner, run)
-    raw, public, wall = policy.new_state()
+    state = policy.new_state()
     (lo, hi), (low, high) = policy.reward_range, environment.support
     bounds = (bool(policy.clip and (low < lo or high > hi)), lo, hi)
     distances = isinstance(environment, ContextEnvironment) and environment.parameter is not None
     tally = new_tally(marks, policy.n_arms, distances=distances, trace=horizon if trace else 0)
-    advance: Callable[[Wall, int], int]
+    # Where every round ends in a release, it is compiled into the loop.
+    crossing = release_of(policy.driven, policy.mechanism, inside=policy.card.learns_at_once)
+    sides, rngs = (policy.params, state.raw, state.public, state.memo), (world, choices, privacy)
+    advance: Callable[[int], int]
     if isinstance(environment, ContextEnvironment):
-        assert isinstance(policy, ViewingPolicy)
-        loop, altered = (
-            context_loop(policy.kernels, environment.kernels),
-            policy.alters(environment.context_bound),
-        )
+        assert isinstance(policy, SideInformationPolicy)
+        show = context_loop(policy.driven, crossing, environment.kernels)
+        altered = policy.alters(environment.context_bound)
         contexts = np.zeros((policy.n_arms, policy.dimension))
         seen = np.zeros_like(contexts) if altered else contexts
         parameter = environment.parameter if distances else np.zeros(0)
-        rngs = (world, choices, privacy)
+        world_of = (environment.state, parameter, tally, contexts, seen, altered, bounds, horizon)
 
-        def advance(wall: Wall, until: int) -> int:
-            return loop(
-                policy.params,
-                raw,
-                public,
-                wall,
-                environment.state,
-                parameter,
-                tally,
-                contexts,
-                seen,
-                altered,
-                bounds,
-                horizon,
-                until,
-                *rngs,
-            )
+        def advance(until: int) -> int:
+            return show(*sides, state.wall, *world_of, until, *rngs)
 
     else:
-        loop = arms_loop(policy.kernels, environment.kernels)
+        loop = arms_loop(policy.driven, crossing, environment.kernels)
+        world_in = (environment.state, tally, bounds, horizon)
         max_hold = _EVERY_ROUND if round_by_round else _UNBROKEN
 
-        def advance(wall: Wall, until: int) -> int:
-            return loop(
-                policy.params,
-                raw,
-                public,
-                wall,
-                environment.state,
-                tally,
-                bounds,
-                horizon,
-                until,
-                max_hold,
-                world,
-                choices,
-                privacy,
-            )
+        def advance(until: int) -> int:
+            return loop(*sides, state.wall, *world_in, until, max_hold, *rngs)
 
-    status, until = -1, _CHUNK
-    while status != DONE:
-        status = advance(wall, until)
+    until = _CHUNK
+    while (status := advance(until)) != DONE:
         if status == BAD_SENSITIVITY:
             raise DPBanditsError(
                 f"{policy!r} declared a sensitivity that is no bound; this is a bug of the"
                 " algorithm"
             )
         if status == LEDGER_FULL:
-            wall = wall._replace(ledger=grown(wall.ledger))
+            state.make_room()
         else:
-            until = int(tally.cursor[0]) + _CHUNK
-    ledger = Ledger(wall.ledger, policy.meter)
-    return _Run(
-        tally, int(wall.ledger.head[RELEASES]), int(wall.ledger.head[DRAWS]), ledger.total()
-    )
+            until = int(tally.cursor[CURSOR.round]) + _CHUNK
+    ledger = Ledger(state.wall.ledger, policy.meter)
+    return _Run(tally, ledger.releases, ledger.draws, ledger.total())
 
 
 def _describe_environment(environment: ArmsEnvironment | ContextEnvironment) -> dict[str, Any]:

@@ -39,27 +39,37 @@ single release bounds.
 """
 
 from .counters import Counter, Independent
-from .running import Running, disclose, draws_of, is_spent, pass_on, single
-from .streaming import ContinualSum, smat, svec
+from .running_sums import (
+    SINGLE,
+    RunningSum,
+    draws_of,
+    is_spent,
+    mechanism_from_python,
+    mechanism_of,
+    no_running_sum,
+    release_exactly,
+)
+from .symmetric import smat, svec
 from .toeplitz import BufferedToeplitz, SqrtToeplitz, overshoot
 from .trees import BinaryTree, HonakerTree, HybridTree
 
 __all__ = [
+    "SINGLE",
     "BinaryTree",
     "BufferedToeplitz",
-    "ContinualSum",
     "Counter",
     "HonakerTree",
     "HybridTree",
     "Independent",
-    "Running",
+    "RunningSum",
     "SqrtToeplitz",
-    "disclose",
     "draws_of",
     "is_spent",
+    "mechanism_from_python",
+    "mechanism_of",
+    "no_running_sum",
     "overshoot",
-    "pass_on",
-    "single",
+    "release_exactly",
     "smat",
     "svec",
 ]

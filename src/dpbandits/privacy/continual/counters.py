@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...validation import integer
-from .running import INDEPENDENT, Running
+from .running_sums import INDEPENDENT, RunningSum
 
 LONGEST = 2**48  # releases
 _DENSE = 8192  # rows of a matrix that is written out
@@ -27,7 +27,7 @@ class Counter(ABC):
 
     horizon: int | None
     pure: ClassVar[bool] = True  # whether Laplace noise makes sense
-    _kind: ClassVar[int]
+    kind: ClassVar[int]
 
     def column_norm(self, norm: int = 2) -> float:
         """The length of the longest column of C: by how much all rows together multiply the
@@ -106,15 +106,15 @@ class Counter(ABC):
         """
         return self._decoder(self._dense(n), norm)
 
-    def start(self, n: int, norm: int = 2) -> Running:
+    def start(self, n: int, norm: int = 2) -> RunningSum:
         """A running sum of vectors of n numbers, empty, for the compiled code.
 
         Raises:
             ArgumentError: its memory would be too large.
         """
         table, rows = self._storage(integer("n", n, 1), norm)
-        return Running(
-            self._kind,
+        return RunningSum(
+            self.kind,
             self.horizon or 0,
             self.column_norm(norm),
             np.zeros(1, np.int64),
@@ -170,7 +170,7 @@ class Independent(Counter):
     """
 
     horizon: int | None = None
-    _kind: ClassVar[int] = INDEPENDENT
+    kind: ClassVar[int] = INDEPENDENT
 
     def __post_init__(self) -> None:
         if self.horizon is not None:

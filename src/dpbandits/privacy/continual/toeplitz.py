@@ -15,7 +15,7 @@ from ...errors import ArgumentError
 from ...validation import integer, real
 from . import buffers
 from .counters import LONGEST, Counter
-from .running import BUFFERED, TOEPLITZ
+from .running_sums import BUFFERED, TOEPLITZ
 
 _ROOM = 2**24  # numbers in the memory of a square-root sum
 _ROUNDED = 2**16  # rows whose rounded factor is inverted
@@ -44,7 +44,7 @@ class SqrtToeplitz(Counter):
     horizon: int
     bits: int | None = None
     pure: ClassVar[bool] = False
-    _kind: ClassVar[int] = TOEPLITZ
+    kind: ClassVar[int] = TOEPLITZ
 
     def __post_init__(self) -> None:
         high = 2**30 if self.bits is None else _ROUNDED
@@ -114,7 +114,7 @@ class BufferedToeplitz(Counter):
 
     horizon: int
     pure: ClassVar[bool] = False
-    _kind: ClassVar[int] = BUFFERED
+    kind: ClassVar[int] = BUFFERED
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "horizon", integer("horizon", self.horizon, 1, LONGEST))

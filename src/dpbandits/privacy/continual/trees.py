@@ -11,7 +11,7 @@ import numpy as np
 
 from ...validation import integer, real
 from .counters import LONGEST, Counter
-from .running import HONAKER, HYBRID, TREE
+from .running_sums import HONAKER, HYBRID, TREE
 
 
 class _Dyadic(Counter):
@@ -57,7 +57,7 @@ class BinaryTree(_Dyadic):
 
     horizon: int
     levels: float | None = None
-    _kind: ClassVar[int] = TREE
+    kind: ClassVar[int] = TREE
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "horizon", integer("horizon", self.horizon, 1, LONGEST))
@@ -110,7 +110,7 @@ class HonakerTree(_Dyadic):
     """
 
     horizon: int
-    _kind: ClassVar[int] = HONAKER
+    kind: ClassVar[int] = HONAKER
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "horizon", integer("horizon", self.horizon, 1, LONGEST))
@@ -170,7 +170,7 @@ class HybridTree(_Dyadic):
     """
 
     horizon: None = field(default=None, init=False)
-    _kind: ClassVar[int] = HYBRID
+    kind: ClassVar[int] = HYBRID
 
     def _column(self, norm: int) -> float:
         return 1.0

@@ -1,0 +1,273 @@
+"""Adversarial bandits: any learner that stands unbounded and negative losses, behind a wall that
+opens once per batch.
+
+Nothing is assumed of the losses but that they do not react to what is played.  What crosses the
+wall, and why a budget covers it, stands in ``conversion``; the learners are in
+``learners``.
+"""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from ...policies import Card, Options, register
+from ...privacy.budgets import Budget
+from ...validation import integer, real
+from .conversion import CHANNELS, BatchedPolicy, conversion
+from .learners import (
+    EXP3_IX_LEARNER,
+    EXP3_LEARNER,
+    FTPL_LEARNER,
+    HTINF_LEARNER,
+    TSALLIS_INF_LEARNER,
+)
+
+
+@register(n_arms=3)
+class EXP3(BatchedPolicy):
+    """EXP3 with mixing, on noisy batch losses (Corollary 1; Auer, Cesa-Bianchi, Freund & Schapire
+    2002).
+
+    Draws from ``(1 - gamma) softmax(-eta L) + gamma / K`` with ``L`` the importance-weighted
+    cumulative losses.
+
+    Args:
+        n_arms: number of arms.
+        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
+            None for EXP3 without privacy.
+        horizon: rounds to tune for, which are no limit; None doubles the horizon of the tuning
+            whenever it is reached.
+        batch: rounds of one arm; by default the noise multiplier rounded up, which is ceil(1 /
+            epsilon) for ``PureDP``.
+        rate: eta; by default tuned to horizon and noise, with ``calibration="paper"`` as published.
+        mixing: gamma in [0, 1]; by default what ``rate`` and the noise need.
+        **options: see ``Options``.
+
+    When to choose: rewards that follow no law, and propensities of at least gamma / K, in closed
+    form, for later evaluation.  ``HTINF`` has lower regret.
+
+    Example:
+        >>> from dpbandits import PureDP
+        >>> policy = EXP3(3, budget=PureDP(0.1), seed=1)
+        >>> policy.batch, round(policy.pull().propensity, 3)
+        (10, 0.333)
+    """
+
+    card = Card(
+        title="EXP3 on noisy batch losses",
+        source=(
+            "Auer et al. (2002), EXP3; Faster Rates for Private Adversarial Bandits, Theorem 1 and"
+            " Corollary 1"
+        ),
+        channels=CHANNELS,
+        randomised=True,
+    )
+    kernels = conversion(EXP3_LEARNER)
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        budget: Budget | None,
+        horizon: int | None = None,
+        batch: int | None = None,
+        rate: float | None = None,
+        mixing: float | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        self._rate = None if rate is None else real("rate", rate, 0.0, strict=True)
+        self._mixing = None if mixing is None else real("mixing", mixing, 0.0, 1.0)
+        config = {
+            "n_arms": n_arms,
+            **self._schedule(horizon, batch),
+            "rate": self._rate,
+            "mixing": self._mixing,
+        }
+        super().__init__(config, budget=budget, **options)
+
+
+@register(n_arms=3)
+class HTINF(BatchedPolicy):
+    """Follow the regularised leader with 1/2-Tsallis entropy and skipping, on noisy batch losses
+    (Corollary 2).
+
+    HTINF of Huang, Dai & Huang (2022) for heavy tails: draws from the minimiser of ``eta <L, x> - 2
+    sum sqrt(x)`` with ``eta = 1 / (sigma sqrt(t))``, and skips a loss above ``0.2063 sqrt(x) /
+    eta``.  It needs no horizon.
+
+    Args:
+        n_arms: number of arms.
+        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
+            None for HTINF without privacy.
+        batch: rounds of one arm; by default the noise multiplier rounded up, which is ceil(1 /
+            epsilon) for ``PureDP``.
+        sigma: the root mean square of a noisy loss; by default sqrt(1 + 2 / (epsilon tau)^2),
+            sqrt(1 + its variance) for Gaussian noise, and sqrt(6) with ``calibration="paper"``.
+        **options: see ``Options``.
+
+    When to choose: the default for rewards that follow no law.  Regret at most ``30 sigma tau
+    sqrt(K (T / tau + 1)) + tau``.
+
+    Example:
+        >>> from dpbandits import PureDP
+        >>> policy = HTINF(3, budget=PureDP(0.1), seed=1)
+        >>> policy.batch, round(policy.pull().propensity, 3)
+        (10, 0.333)
+    """
+
+    card = Card(
+        title="Tsallis-entropy leader with skipping on noisy batch losses",
+        source=(
+            "Huang, Dai & Huang (2022), HTINF; Faster Rates for Private Adversarial Bandits,"
+            " Theorem 1 and Corollary 2"
+        ),
+        channels=CHANNELS,
+        randomised=True,
+    )
+    kernels = conversion(HTINF_LEARNER)
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        budget: Budget | None,
+        batch: int | None = None,
+        sigma: float | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        self._sigma = None if sigma is None else real("sigma", sigma, 1e-9, 1e100)
+        config = {
+            "n_arms": n_arms,
+            "batch": self._schedule(None, batch)["batch"],
+            "sigma": self._sigma,
+        }
+        super().__init__(config, budget=budget, **options)
+
+
+@register(n_arms=3)
+class FTPL(BatchedPolicy):
+    """Follow the perturbed leader with geometric resampling, on noisy batch losses (Corollary 3;
+    Neu & Bartók 2016).
+
+    Plays the arm of least ``L + Z`` with Laplace perturbations ``Z`` of scale ``1 / eta``.  A loss
+    enters ``L`` times the number of fresh perturbations, at most M, that it took to have the same
+    arm lead again.
+
+    Args:
+        n_arms: number of arms.
+        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
+            None for FTPL without privacy.
+        horizon: rounds to tune for, which are no limit; None doubles the horizon of the tuning
+            whenever it is reached.
+        batch: rounds of one arm; by default the noise multiplier rounded up, which is ceil(1 /
+            epsilon) for ``PureDP``.
+        rate: eta; by default tuned to horizon and noise, with ``calibration="paper"`` as published.
+        tries: M, how often to resample at most; by default as ``rate`` and the noise allow.
+        **options: see ``Options``.
+
+    When to choose: many arms.  Its propensities have no closed form.
+
+    Example:
+        >>> from dpbandits import PureDP
+        >>> policy = FTPL(3, budget=PureDP(0.1), seed=1)
+        >>> policy.batch, policy.pull().propensity is None
+        (10, True)
+    """
+
+    card = Card(
+        title="perturbed leader on noisy batch losses",
+        source=(
+            "Neu & Bartók (2016), FTPL; Faster Rates for Private Adversarial Bandits, Theorem 1 and"
+            " Corollary 3"
+        ),
+        channels=CHANNELS,
+        randomised=True,
+    )
+    kernels = conversion(FTPL_LEARNER)
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        budget: Budget | None,
+        horizon: int | None = None,
+        batch: int | None = None,
+        rate: float | None = None,
+        tries: int | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        self._rate = None if rate is None else real("rate", rate, 0.0, strict=True)
+        self._tries = None if tries is None else integer("tries", tries, 1, 10**9)
+        config = {
+            "n_arms": n_arms,
+            **self._schedule(horizon, batch),
+            "rate": self._rate,
+            "tries": self._tries,
+        }
+        super().__init__(config, budget=budget, **options)
+
+
+@register(n_arms=3)
+class EXP3IX(BatchedPolicy):
+    """EXP3-IX, without privacy (Neu 2015): exponential weights on losses divided by ``p + eta /
+    2``, eta = sqrt(ln K / (K t)).
+
+    Args:
+        n_arms: number of arms.
+        budget: None; implicit exploration is not made for negative losses.  The private relative is
+            ``EXP3``.
+        **options: see ``Options``.
+
+    Example:
+        >>> EXP3IX(3, seed=1).guarantee.holds is None
+        True
+    """
+
+    card = Card(
+        title="EXP3-IX, not private",
+        source=(
+            "Neu (2015), Explore no more: improved high-probability regret bounds for"
+            " non-stochastic bandits"
+        ),
+        channels={},
+        trust_model="none",
+        randomised=True,
+    )
+    kernels = conversion(EXP3_IX_LEARNER)
+
+    def __init__(self, n_arms: int, *, budget: None = None, **options: Unpack[Options]) -> None:
+        super().__init__({"n_arms": n_arms}, budget=budget, **options)
+
+
+@register(n_arms=3)
+class TsallisINF(BatchedPolicy):
+    """1/2-Tsallis-INF, without privacy (Zimmert & Seldin 2021): optimal for adversarial and for
+    stochastic rewards.
+
+    Draws from the minimiser of ``<L, x> - 2 sqrt(t) sum sqrt(x)``.
+
+    Args:
+        n_arms: number of arms.
+        budget: None; the private relative is ``HTINF``, which skips losses that are too large.
+        **options: see ``Options``.
+
+    Example:
+        >>> TsallisINF(3, seed=1).guarantee.holds is None
+        True
+    """
+
+    card = Card(
+        title="Tsallis-INF, not private",
+        source=(
+            "Zimmert & Seldin (2021), Tsallis-INF: an optimal algorithm for stochastic and"
+            " adversarial bandits"
+        ),
+        channels={},
+        trust_model="none",
+        randomised=True,
+    )
+    kernels = conversion(TSALLIS_INF_LEARNER)
+    _published_sigma = 1.0
+
+    def __init__(self, n_arms: int, *, budget: None = None, **options: Unpack[Options]) -> None:
+        super().__init__({"n_arms": n_arms}, budget=budget, **options)

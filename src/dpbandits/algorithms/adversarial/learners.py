@@ -1,0 +1,247 @@
+"""Learners from the losses of single batches that stand any finite loss, negative ones too; see
+``Learner``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...kernel import kernel
+from ...policies.protocol import Contexts, Generator, Vector
+from ..maths.simplex import draw, exponential_weights, half_tsallis, recentre
+from .conversion import CLOCK, MEMO, BatchedParams, BatchedPublic, Learner
+
+_ROUNDING = 1.0 + 1e-9
+# Theta_2 of HTINF: a loss above it, in units of sqrt(x) / eta, is skipped
+_THRESHOLD = 1.0 - 2.0 ** (-1.0 / 3.0)
+
+
+@kernel
+def _planned(params: BatchedParams, public: BatchedPublic) -> float:
+    """For how many batches to tune: those of the horizon, or the next power of two.
+
+    With an unknown horizon the tuning doubles its horizon and the estimates stay.  The bound's
+    penalty is then that of the last, smallest rate alone, so that regret is at most what starting
+    anew at every power of two is proved to have.
+    """
+    if params.batches > 0:
+        return float(params.batches)
+    size = 1.0
+    while size <= public.clock[CLOCK.batches]:
+        size *= 2.0
+    return size
+
+
+# EXP3 ----------------------------------------------------------------------------------------
+
+
+@kernel
+def exp3_tuning(params: BatchedParams, public: BatchedPublic) -> tuple[float, float]:
+    """eta and gamma for T batches and noise of scale s on a loss.
+
+    With gamma = 2 eta s K ln(KT), no estimate is below -1 / eta unless one of T draws exceeds 2 s
+    ln(KT), and regret is at most ln K / eta + 2 eta K T E[loss^2] + gamma T with E[loss^2] <= 1 + 2
+    s^2; the eta below balances the three.  The published one puts max |loss|^2 in the place of
+    E[loss^2], which costs a logarithm (Corollary 1, with the proof's s and the number of batches in
+    place of epsilon T, whose logarithm squared would vanish at epsilon K T = 1).
+    """
+    k, t, s = float(params.n_arms), _planned(params, public), params.noise
+    log = np.log(k * t)
+    if params.published:
+        moment, factor = 1.0 + 10.0 * max(s, s * s) * log * log, 4.0
+    else:
+        moment, factor = 1.0 + 2.0 * s * s + s * log, 2.0
+    rate = np.sqrt(np.log(k) / (2.0 * k * t * moment)) if np.isnan(params.rate) else params.rate
+    mixing = min(factor * rate * s * k * log, 0.5) if np.isnan(params.mixing) else params.mixing
+    return rate, mixing
+
+
+@kernel
+def choose_drawn(
+    params: BatchedParams, public: BatchedPublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
+    """A draw from the learner's distribution."""
+    arm = draw(public.probability, rng.random())
+    return arm, public.probability[arm]
+
+
+@kernel
+def learn_exp3(params: BatchedParams, public: BatchedPublic, memo: Vector, loss: float) -> None:
+    """Exponential weights on importance-weighted losses, mixed with uniform play."""
+    public.losses[int(memo[MEMO.arm])] += loss / memo[MEMO.probability]
+    recentre(public.losses)
+    rate, mixing = exp3_tuning(params, public)
+    exponential_weights(public.losses, rate, public.probability)
+    for a in range(params.n_arms):
+        public.probability[a] = (1.0 - mixing) * public.probability[a] + mixing / params.n_arms
+
+
+@kernel
+def learn_exp3_ix(params: BatchedParams, public: BatchedPublic, memo: Vector, loss: float) -> None:
+    """Exponential weights with eta = sqrt(ln K / (K t)), on losses divided by p + eta / 2 (Neu
+    2015).
+    """
+    k, t = float(params.n_arms), float(public.clock[CLOCK.batches])
+    bias = 0.5 * np.sqrt(np.log(k) / (k * t))
+    public.losses[int(memo[MEMO.arm])] += loss / (memo[MEMO.probability] + bias)
+    recentre(public.losses)
+    exponential_weights(public.losses, np.sqrt(np.log(k) / (k * (t + 1.0))), public.probability)
+
+
+# Follow the regularised leader with Tsallis entropy ------------------------------------------
+
+
+@kernel
+def _follow_tsallis(params: BatchedParams, public: BatchedPublic) -> None:
+    """The distribution for the next batch, the t-th, with eta = 1 / (sigma sqrt(t))."""
+    recentre(public.losses)
+    rate = 1.0 / (params.sigma * np.sqrt(public.clock[CLOCK.batches] + 1.0))
+    public.memory[0] = half_tsallis(public.losses, rate, public.memory[0], public.probability)
+
+
+@kernel
+def learn_htinf(params: BatchedParams, public: BatchedPublic, memo: Vector, loss: float) -> None:
+    """The importance-weighted loss, or nothing where |loss| > Theta sqrt(x) / eta (Huang, Dai &
+    Huang 2022, Algorithm 1).
+    """
+    x = memo[MEMO.probability]
+    if abs(loss) <= _THRESHOLD * params.sigma * np.sqrt(public.clock[CLOCK.batches] * x):
+        public.losses[int(memo[MEMO.arm])] += loss / x
+    _follow_tsallis(params, public)
+
+
+@kernel
+def learn_tsallis_inf(
+    params: BatchedParams, public: BatchedPublic, memo: Vector, loss: float
+) -> None:
+    public.losses[int(memo[MEMO.arm])] += loss / memo[MEMO.probability]
+    _follow_tsallis(params, public)
+
+
+# Follow the perturbed leader -----------------------------------------------------------------
+
+
+@kernel
+def ftpl_tuning(params: BatchedParams, public: BatchedPublic) -> tuple[float, int]:
+    """eta and M for T batches and noise of scale s on a loss.
+
+    While eta M max |loss| <= 1, regret is at most 6 ln K / eta + 4 eta K T E[loss^2] + K T / (e M).
+    With probability 1 - 1 / T no loss exceeds L = 1 + 2 s ln(KT); M = 1 / (eta L) and the eta below
+    balance the three.  The published tuning has M = sqrt(KT) and max |loss|^2 in the place of
+    E[loss^2] (Corollary 3 and Lemma 13, with M rounded up).
+    """
+    k, t, s = float(params.n_arms), _planned(params, public), params.noise
+    log = np.log(k * t)
+    if params.published:
+        rounded = np.ceil(np.sqrt(k * t))
+        rate = min(
+            np.sqrt(np.log(k) / (k * t * (1.0 + 10.0 * s * s * log * log))),
+            1.0 / (rounded * (1.0 + 4.0 * s * np.log(t))),
+        )
+    else:
+        most = 1.0 + 2.0 * s * log
+        rate = np.sqrt(6.0 * np.log(k) / (k * t * (4.0 + 8.0 * s * s + most / np.e)))
+        given = rate if np.isnan(params.rate) else params.rate
+        rounded = np.floor(min(1.0 / max(given * most, 1e-9), 1e9))
+    if not np.isnan(params.rate):
+        rate = params.rate
+    return rate, params.tries if params.tries > 0 else max(int(rounded), 1)
+
+
+@kernel
+def prepare_leader(
+    params: BatchedParams, public: BatchedPublic, contexts: Contexts, rng: Generator
+) -> None:
+    """The arg min of loss + Laplace noise of scale 1 / eta, and geometric resampling of it.
+
+    That is how many fresh perturbations it takes until the same arm leads again, at most M; a try
+    ends at the first arm that beats it.
+    """
+    rate, tries = ftpl_tuning(params, public)
+    best, arm = np.inf, 0
+    for a in range(params.n_arms):
+        value = rate * public.losses[a] + rng.laplace(0.0, 1.0)
+        if value < best:
+            best, arm = value, a
+    public.clock[CLOCK.arm], public.memory[0] = arm, tries
+    for i in range(1, tries):
+        bar = rate * public.losses[arm] + rng.laplace(0.0, 1.0)
+        leads = True
+        for a in range(params.n_arms):
+            if a != arm and rate * public.losses[a] + rng.laplace(0.0, 1.0) < bar:
+                leads = False
+                break
+        if leads:
+            public.memory[0] = i
+            break
+
+
+@kernel
+def choose_leader(
+    params: BatchedParams, public: BatchedPublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
+    return public.clock[CLOCK.arm], np.nan
+
+
+@kernel
+def learn_ftpl(params: BatchedParams, public: BatchedPublic, memo: Vector, loss: float) -> None:
+    """The loss times the number of tries, which is one over the arm's probability p on average, up
+    to a factor 1 - (1 - p)^M.
+    """
+    public.losses[int(memo[MEMO.arm])] += loss * memo[MEMO.tries]
+    recentre(public.losses)
+
+
+# Bounds: infinite where the constants are outside what a proof assumes.
+
+
+def _exp3_bound(params, moment, tuning, batches):
+    """See ``exp3_tuning``."""
+    rate, mixing = tuning
+    least = (
+        2.0 * rate * params.noise * params.n_arms * math.log(params.n_arms * max(params.batches, 1))
+    )
+    if mixing > 0.5 or least > mixing * _ROUNDING:
+        return math.inf
+    return (
+        math.log(params.n_arms) / rate
+        + 2.0 * rate * params.n_arms * batches * moment
+        + mixing * batches
+        + 1.0
+    )
+
+
+def _htinf_bound(params, moment, tuning, batches):
+    """Huang, Dai & Huang (2022), Theorem 4.1."""
+    if moment > params.sigma**2 * _ROUNDING:
+        return math.inf
+    return 30.0 * params.sigma * math.sqrt(params.n_arms * (batches + 1.0))
+
+
+def _ftpl_bound(params, moment, tuning, batches):
+    """See ``ftpl_tuning``."""
+    rate, tries = tuning
+    k = params.n_arms
+    if rate * tries * (1.0 + 2.0 * params.noise * math.log(k * max(params.batches, 1))) > _ROUNDING:
+        return math.inf
+    return (
+        6.0 * math.log(k) / rate
+        + 4.0 * rate * k * batches * moment
+        + k * batches / (math.e * tries)
+        + 1.0
+    )
+
+
+EXP3_LEARNER = Learner(choose=choose_drawn, learn=learn_exp3, bound=_exp3_bound, tuning=exp3_tuning)
+EXP3_IX_LEARNER = Learner(choose=choose_drawn, learn=learn_exp3_ix)
+HTINF_LEARNER = Learner(choose=choose_drawn, learn=learn_htinf, bound=_htinf_bound)
+TSALLIS_INF_LEARNER = Learner(choose=choose_drawn, learn=learn_tsallis_inf)
+FTPL_LEARNER = Learner(
+    choose=choose_leader,
+    learn=learn_ftpl,
+    prepare=prepare_leader,
+    bound=_ftpl_bound,
+    tuning=ftpl_tuning,
+)

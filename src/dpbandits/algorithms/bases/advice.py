@@ -1,0 +1,55 @@
+"""Policies that hear experts before they choose.
+
+An expert advises with a probability for every arm.  Advice is public: only rewards are behind the
+wall.  Users give it as experts do, shape (N, K), a row for each expert; kernels and environments
+see its transpose, a row for each arm.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ...privacy.budgets import Budget
+from ...validation import integer
+from .contextual import SideInformationPolicy
+
+MOST_EXPERTS = 10**5
+_TOLERANCE = 1e-6  # by which the probabilities of an expert may miss one
+
+
+class AdvicePolicy(SideInformationPolicy):
+    """The base of policies whose ``pull`` takes advice, shape (N, K).  A subclass passes
+    ``n_experts`` in its ``config``.
+    """
+
+    def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
+        self.n_experts: int = integer("n_experts", config["n_experts"], 1, MOST_EXPERTS)
+        self.dimension = self.n_experts
+        super().__init__({**config, "n_experts": self.n_experts}, budget=budget, **options)
+
+    def _assumed(self) -> list[str]:
+        return [
+            "the experts' advice is public, and owes nothing to rewards but what was released: what"
+            " it says about a person is not protected"
+        ]
+
+    def _rounding(self, horizon: int, times: int) -> float:
+        """What regret may owe to the grid of secure noise, in units of the reward range, where
+        losses are rounded so many times.
+        """
+        lo, hi = self.reward_range
+        return times * horizon * self.grid / (hi - lo)
+
+    def _shown(self, advice: Any) -> np.ndarray:
+        given = self._entries(advice, "advice", (self.n_experts, self.n_arms))
+        totals = given.sum(axis=1, keepdims=True)
+        if np.any(given < 0.0) or not np.all(np.abs(totals - 1.0) <= _TOLERANCE):
+            raise ArgumentError(
+                "advice must hold a probability for every arm in each row: none negative, and 1"
+                " in all",
+                "advice",
+            )
+        return np.ascontiguousarray((given / totals).T)

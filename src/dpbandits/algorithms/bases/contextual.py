@@ -1,0 +1,108 @@
+"""Policies that see features of every arm before they choose.
+
+Contexts are public: only rewards are behind the wall.  Feature vectors longer than
+``context_bound`` are scaled to it before anything else uses them, because a record moves sums of
+``x * reward`` in proportion to the length of ``x``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ...kernel import kernel
+from ...policies import Policy
+from ...policies.protocol import Generator, Matrix
+from ...privacy.budgets import Budget
+from ...validation import integer, real
+
+MOST_FEATURES = 2048
+# Bounds on features: their squares have to be numbers, and to leave room for a regulariser.
+SHORTEST, LONGEST = 1e-50, 1e12
+
+
+@kernel
+def within_bound(params: Any, contexts: Matrix, seen: Matrix, rng: Generator) -> None:
+    """``preprocess_contexts``: vectors longer than ``params.context_bound`` are scaled to it.
+
+    An infinite bound leaves all as they are.
+    """
+    for a in range(contexts.shape[0]):
+        squared = 0.0
+        for i in range(contexts.shape[1]):
+            squared += contexts[a, i] * contexts[a, i]
+        scale = 1.0
+        if squared > params.context_bound * params.context_bound:
+            # Rounded down, so that the scaled vector is not longer either.
+            scale = params.context_bound / np.sqrt(squared) * (1.0 - 1e-15)
+        for i in range(contexts.shape[1]):
+            seen[a, i] = contexts[a, i] * scale
+
+
+class SideInformationPolicy(Policy):
+    """The base of policies that see something of every arm before they choose: a matrix with a row
+    of numbers for each.
+
+    A subclass sets ``dimension``, the length of the rows, before this constructor runs, and gives
+    ``_shown``.
+    """
+
+    dimension: int
+
+    def alters(self, context_bound: float) -> bool:
+        """Whether ``preprocess_contexts`` may change what an environment with that bound shows."""
+        return False
+
+    def _entries(self, given: Any, name: str, shape: tuple[int, int]) -> np.ndarray:
+        """What a user shows, as a matrix of finite numbers of its own."""
+        try:
+            array = np.asarray(given)
+        except ValueError:  # rows of different lengths
+            array = np.array(None)
+        # NumPy would read words as numbers, and drop imaginary parts.
+        if array.dtype.kind not in "biuf":
+            raise ArgumentError(
+                f"{name} must be an array of real numbers of shape {shape}, got {given!r}", name
+            )
+        entries = np.array(array, dtype=np.float64, order="C")
+        if entries.shape != shape:
+            raise ArgumentError(f"{name} must have shape {shape}, got {entries.shape}", name)
+        if not np.all(np.abs(entries) < 1e100):
+            raise ArgumentError(f"{name} must hold finite numbers below 1e100", name)
+        return entries
+
+
+class ContextualPolicy(SideInformationPolicy):
+    """The base of policies whose ``pull`` takes contexts.
+
+    A subclass passes ``dimension`` and ``context_bound`` in its ``config``, and its ``params``
+    carry ``context_bound``.
+    """
+
+    def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
+        self.dimension = integer("dimension", config["dimension"], 1, MOST_FEATURES)
+        bound = real("context_bound", config["context_bound"], SHORTEST, LONGEST)
+        self.context_bound: float = bound
+        own = {**config, "dimension": self.dimension, "context_bound": bound}
+        super().__init__(own, budget=budget, **options)
+
+    @property
+    def effective_bound(self) -> float:
+        """The length to which feature vectors are scaled; infinite with ``clip=False``."""
+        return self.context_bound if self.clip else math.inf
+
+    def alters(self, context_bound: float) -> bool:
+        return context_bound > self.effective_bound
+
+    def _assumed(self) -> list[str]:
+        return [
+            "contexts are public, and owe nothing to rewards that were not released; feature"
+            f" vectors are at most {self.context_bound:g} long, which scaling enforces"
+        ]
+
+    def _shown(self, contexts: Any) -> np.ndarray:
+        shape = (self.n_arms, self.dimension)
+        return self._preprocessed(self._entries(contexts, "contexts", shape))

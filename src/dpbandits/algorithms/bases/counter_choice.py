@@ -1,0 +1,90 @@
+"""How a policy's running sum is released: which counter, for how many releases, and how large its
+noise is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from ...errors import ArgumentError
+from ...privacy.channels import Channel, Laplace, Open
+from ...privacy.continual import (
+    BinaryTree,
+    BufferedToeplitz,
+    Counter,
+    HonakerTree,
+    HybridTree,
+    Independent,
+    SqrtToeplitz,
+)
+from ...privacy.secure import integer_counter
+
+_FEW = 4096  # releases whose noise may be kept
+
+COUNTERS: dict[str, Any] = {
+    "tree": BinaryTree,
+    "honaker": HonakerTree,
+    "toeplitz": SqrtToeplitz,
+    "buffered": BufferedToeplitz,
+    "hybrid": HybridTree,
+    "independent": Independent,
+}
+
+_IN_INTEGERS = ("tree", "toeplitz", "hybrid", "independent")
+
+
+def counter_for(
+    name: str | None, horizon: int | None, channel: Channel, *, secure: bool
+) -> Counter:
+    """The counter that a policy's arguments ask for.
+
+    By default the one with the least noise: square-root Toeplitz noise, or its approximation in
+    constant memory for many releases, where noise is Gaussian (a tree under secure noise); the
+    better of a tree and independent noise where it is Laplace.
+
+    Raises:
+        ArgumentError: the counter needs a horizon, or has no noise of the channel's family.
+    """
+    if isinstance(channel, Open):
+        return Independent(None)
+    if name is None and horizon is not None:
+        name = _best(horizon, channel, secure)
+    if name == "hybrid":
+        return HybridTree()
+    if horizon is None or name is None:
+        raise ArgumentError(
+            "horizon must be an upper bound on the number of rounds unless counter is 'hybrid', got"
+            " None",
+            "horizon",
+        )
+    counter: Counter = COUNTERS[name](horizon)
+    if channel.norm == 1 and not counter.pure:
+        _refuse(name, [other for other, cls in COUNTERS.items() if cls.pure], "with Laplace noise")
+    if secure and name not in _IN_INTEGERS:
+        _refuse(name, _IN_INTEGERS, "with secure noise, whose sums are integers")
+    return integer_counter(counter) if secure else counter
+
+
+def _refuse(name: str, fitting: Iterable[str], where: str) -> NoReturn:
+    raise ArgumentError(
+        f"counter must be one of {', '.join(map(repr, fitting))} {where}, got {name!r}", "counter"
+    )
+
+
+def _best(horizon: int, channel: Channel, secure: bool) -> str:
+    if not isinstance(channel, Laplace):
+        return "toeplitz" if horizon <= _FEW else "tree" if secure else "buffered"
+    # The refined tree has no form in integers.
+    names = ("tree", "independent") if secure else ("honaker", "tree", "independent")
+    return min(names, key=lambda name: COUNTERS[name](horizon).max_variance(horizon, channel.norm))
+
+
+def noise_std(counter: Counter, channel: Channel, releases: int) -> float:
+    """The largest standard deviation, over so many releases, of the noise on one coordinate of the
+    running sum, in units of the scale of a release by itself.
+    """
+    if isinstance(channel, Open):
+        return 0.0
+    most = min(releases, counter.horizon or releases)
+    return counter.max_variance(most, channel.norm) ** 0.5

@@ -1,0 +1,38 @@
+"""Policies whose arms have fixed features: they take the table of them where others take a number
+of arms.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from ...policies import Policy
+from ...privacy.budgets import Budget
+
+
+class FixedFeaturesPolicy(Policy):
+    """The base of policies with fixed features.
+
+    ``repr`` holds the whole table, by which the policy can be made again; the label a digest of it.
+    """
+
+    _arms: np.ndarray
+
+    def __init__(
+        self, arms: np.ndarray, config: dict[str, Any], *, budget: Budget | None, **options: Any
+    ) -> None:
+        self._arms = arms
+        own = {"arms": tuple(map(tuple, arms.tolist())), **config}
+        super().__init__(own, budget=budget, n_arms=len(arms), **options)
+
+    @property
+    def label(self) -> str:
+        """As for every policy, with a digest for the table of arms."""
+        k, d = self._arms.shape
+        digest = hashlib.sha256(self._arms.tobytes()).hexdigest()[:8]
+        return self._written("budget", "seed").replace(
+            repr(self._config["arms"]), repr(f"{k} x {d}, content {digest}")
+        )

@@ -1,0 +1,214 @@
+"""What the policies with a linear model share: their arguments, their statistic, and the size of
+the noise on it.
+
+The statistic is the sum of x * reward, the only thing behind the wall: V = lambda I + sum of x x^T
+is public.  A record moves it by at most (hi - lo) |x|, which is (hi - lo) * context_bound for
+features that are scaled to that bound.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ...kernel import kernel
+from ...policies import Options, Statistic
+from ...policies.protocol import Vector
+from ...privacy.budgets import Budget
+from ...privacy.continual import Counter
+from ...validation import choice, integer, real
+from ..maths.confidence import coordinate_quantile, noise_norm
+from .contextual import ContextualPolicy
+from .counter_choice import COUNTERS, counter_for, noise_std
+
+MODEL: dict[str, Any] = {"ridge": 1.0, "subgaussian": None, "context_bound": 1.0}
+RADIUS: dict[str, Any] = {"parameter_bound": 1.0, "failure_probability": 0.001, "radius_scale": 1.0}
+MOST_ROUNDS = 10**12
+_ULP = 2.0**-52
+_LEAST_RIDGE = (
+    1e-13  # relative to squared features: less is lost in rounding when features are added
+)
+
+
+class ModelOptions(Options, total=False):
+    """Constructor arguments of policies with a linear model, beside their own and those of
+    ``Options``.
+
+    ridge: lambda, the regulariser.  Default 1.
+    subgaussian: s, how far rewards scatter around their mean.  Default: half the width of the
+        reward range.
+    context_bound: longer feature vectors are scaled to this length; noise is proportional to it.
+        Default 1.
+    """
+
+    ridge: float
+    subgaussian: float | None
+    context_bound: float
+
+
+class LinearOptions(ModelOptions, total=False):
+    """Constructor arguments of policies with a linear model and a confidence radius, beside their
+    own and those of ``ModelOptions``.
+
+    parameter_bound: on the norm of the unknown parameter.  Default 1.
+    failure_probability: with which the confidence radius may be too small at some time.  Default
+        0.001.
+    radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.
+        Default 1.
+    """
+
+    parameter_bound: float
+    failure_probability: float
+    radius_scale: float
+
+
+@kernel
+def accumulate(params: Any, raw: Any, arm: int, x: Vector, reward: float, n: int) -> None:
+    """Add x * reward, rounded to ``params.grid`` where secure noise needs exact sums."""
+    for i in range(x.size):
+        moved = x[i] * reward
+        if params.grid > 0.0:
+            moved = np.rint(moved / params.grid) * params.grid
+        raw.total[i] += moved
+
+
+@kernel
+def sensitivity(params: Any, public: Any, norm: int) -> float:
+    return params.movement
+
+
+@kernel
+def estimate(params: Any, public: Any, i: int) -> float:
+    return public.estimate[i]
+
+
+class LinearPolicy(ContextualPolicy):
+    """The base of policies that release the running sum of x * reward with a counter."""
+
+    _horizon: int | None = None
+    _counting: str | None = None
+    _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS}  # with their defaults
+
+    def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
+        own = {name: options.pop(name, default) for name, default in self._options.items()}
+        chosen = {**MODEL, **RADIUS, **own}
+        self._ridge = real("ridge", chosen["ridge"], 0.0, 1e12, strict=True)
+        given = chosen["subgaussian"]
+        self._subgaussian = None if given is None else real("subgaussian", given, 0.0, 1e12)
+        self._parameter_bound = real("parameter_bound", chosen["parameter_bound"], 0.0, 1e12)
+        self._failure = real(
+            "failure_probability", chosen["failure_probability"], 0.0, 1.0, strict=True
+        )
+        self._radius_scale = real("radius_scale", chosen["radius_scale"], 0.0, 1e12)
+        super().__init__({**config, **own}, budget=budget, **options)
+        if self._ridge < (least := _LEAST_RIDGE * self.context_bound**2):
+            raise ArgumentError(
+                f"ridge must be at least {least:g} for features of length {self.context_bound:g},"
+                f" got {self._ridge!r}",
+                "ridge",
+            )
+
+    def _model(self) -> dict[str, Any]:
+        """What the parameters of all kernels have in common."""
+        return {
+            "n_arms": self.n_arms,
+            "dimension": self.dimension,
+            "context_bound": self.effective_bound,
+            "ridge": self._ridge,
+            "subgaussian": self._scatter,
+            "grid": self.grid,
+        }
+
+    @property
+    def estimate(self) -> np.ndarray:
+        """What is believed of theta, shape (d,): a copy of public numbers, which change with
+        releases (without a budget, with rewards).
+
+        >>> from dpbandits import PrivateLinUCB, ZCDP
+        >>> PrivateLinUCB(2, 3, budget=ZCDP(0.5), horizon=100).estimate
+        array([0., 0., 0.])
+        """
+        return self._believed(self.dimension)
+
+    def _released(self, horizon: int | None, counter: str | None) -> dict[str, Any]:
+        """Check and keep the arguments of the running sum."""
+        self._horizon = None if horizon is None else integer("horizon", horizon, 1, MOST_ROUNDS)
+        self._counting = None if counter is None else choice("counter", counter, tuple(COUNTERS))
+        if self._counting == "hybrid" and horizon is not None:
+            raise ArgumentError(
+                f"horizon must be None with counter='hybrid', which never ends, got {horizon!r}",
+                "horizon",
+            )
+        return {"horizon": self._horizon, "counter": self._counting}
+
+    @property
+    def _releases(self) -> int | None:
+        """How many releases are planned for; None for any number."""
+        return self._horizon
+
+    @cached_property
+    def _counter(self) -> Counter:
+        return counter_for(self._counting, self._releases, self.channel, secure=self.grid > 0.0)
+
+    def _statistic(self) -> Statistic:
+        (lo, hi), bound = self.reward_range, self.context_bound
+        longest = 1 if self.card.learns_at_once else self._horizon
+        return Statistic(
+            size=self.dimension,
+            max_sensitivity=self._max_sensitivity(hi - lo, bound),
+            max_abs_contribution=max(-lo, hi) * bound,
+            max_records=longest or 0,
+            counter=self._counter,
+        )
+
+    def _max_sensitivity(self, width: float, bound: float) -> float:
+        # x * (r - r') with |x|_2 <= bound; in the L1 norm at most sqrt(d) times that.
+        reach, step, d = width * bound, self.grid, self.dimension
+        if step > 0.0:
+            # Rounding to the grid moves a coordinate of each record by half a step; before it,
+            # floats make |x| longer than the bound by less than one part in 2**52 / d, and move
+            # each product by less than one in 2**53.
+            reach += _ULP * bound * (d * width + max(map(abs, self.reward_range)))
+        root = math.sqrt(d)
+        return reach * root + d * step if self.channel.norm == 1 else reach + root * step
+
+    @property
+    def _scatter(self) -> float:
+        """How far rewards scatter: in [lo, hi] they are (hi - lo) / 2 subgaussian (Hoeffding)."""
+        lo, hi = self.reward_range
+        return (hi - lo) / 2 if self._subgaussian is None else self._subgaussian
+
+    @property
+    def _bias(self) -> float:
+        """How far regularising moves the estimate, in the norm of V."""
+        return math.sqrt(self._ridge) * self._parameter_bound
+
+    @property
+    def _noise_std(self) -> float:
+        """The largest standard deviation of the noise on a coordinate of the running sum."""
+        scale = self.channel.scale(self.statistic.max_sensitivity)
+        return scale * noise_std(self._counter, self.channel, self._releases or MOST_ROUNDS)
+
+    def _noise_norm(self, probability: float) -> float:
+        """What the noise of all releases stays below in the L2 norm."""
+        if self.budget is None:
+            return 0.0
+        releases = self._releases or MOST_ROUNDS
+        widest = self.noise_scale * self._counter.widening(releases, self.channel.norm)
+        return noise_norm(
+            self.channel.norm, self.dimension, self._noise_std, widest, releases, probability
+        )
+
+    def _spread(self, probability: float) -> float:
+        """What the noise of all releases would stay below in the direction of every arm, if the
+        arms were independent of it.
+        """
+        if self.budget is None:
+            return 0.0
+        return coordinate_quantile(
+            self._noise_std, self.n_arms * (self._releases or MOST_ROUNDS), probability
+        )

@@ -1,0 +1,40 @@
+"""Local privacy: the wall stands where the reward arises, on the person's side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import ArgumentError
+from ...policies import Policy
+from ...privacy.randomiser import Randomiser
+from ...validation import flag
+
+
+class LocalPolicy(Policy):
+    """The base of policies that learn from single rewards, each of which was randomised before
+    anyone saw it.
+    """
+
+    def _reported(self, reports: bool) -> dict[str, Any]:
+        """Check and keep whether ``update`` is given reports."""
+        self._takes_reports = flag("reports", reports)
+        return {"reports": reports}
+
+    def randomiser(self) -> Randomiser:
+        """What a person's device runs on its reward, with this policy's channel, range and kind of
+        noise.
+
+        Raises:
+            ArgumentError: the policy has no budget.
+        """
+        if self.budget is None:
+            raise ArgumentError("budget must not be None for a randomiser")
+        lo, hi = self.reward_range
+        return Randomiser(
+            self.channel,
+            (lo, hi),
+            noise=self._config["noise"],
+            grid=self._config["grid"],
+            default_reward=self.default_reward,
+            seed=self._config["seed"],
+        )

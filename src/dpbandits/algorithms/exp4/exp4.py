@@ -1,0 +1,507 @@
+"""EXP4 behind a wall: exponential weights on experts, from one loss per round.
+
+Experts advise with a probability for every arm.  The arm is drawn from the mixture Q of their
+advice; its loss, divided by Q, estimates what every expert would have lost.  A reward r in (lo, hi)
+is a loss (hi - r) / (hi - lo) in [0, 1].  Advice is public, and so are the arms and Q, which come
+from earlier releases, advice and exploration.  What crosses the wall differs:
+
+* ``LocalEXP4``: every reward by itself, before it is weighed.  A record moves it by at most ``hi -
+  lo``.
+* ``EXP4`` and ``BatchedEXP4``: when a batch of tau rounds ends, the sum of x loss / Q(a) over the
+  batch, one number per expert, with x the probabilities that the experts gave the arm a that was
+  played.  A record contributes to one batch; it moves that sum by at most (hi - lo) |x|_2 / Q(a),
+  which is public, since x, a and Q are.  The largest of these in the batch, once it is over, is the
+  sensitivity; it is at most sqrt(N) K / gamma.  The improved variant first divides every expert's
+  number by (hi - lo) times the largest x / Q(a) that she had in the batch, public too, so that a
+  record moves each by at most 1, and all by at most sqrt(N).
+* ``FrozenEXP4``: the same, but every expert's first advice in a batch stands for all of it.  Then
+  the sums of loss / Q(a) over the rounds of each arm say as much, and there are only K: a record
+  moves one of them, by at most (hi - lo) / Q(a) <= (hi - lo) K / gamma.
+
+Batches are disjoint sets of records, cut by counting rounds, so that each release may spend the
+whole budget (parallel composition). A batch that the horizon cuts short is played and never
+released.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Unpack
+
+from ...errors import ArgumentError
+from ...policies import Card, Options, Statistic, register
+from ...privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
+from ...privacy.channels import Gaussian, Laplace, LaplaceVector
+from ...validation import choice, integer, real
+from ..bases.advice import AdvicePolicy
+from ..bases.local import LocalPolicy
+from .tuning import COMPOSED, Noise, Tuning, least_horizon, regret_bound, theorem_6, tune
+from .weighing import (
+    PER_ARM,
+    PER_EXPERT,
+    PER_EXPERT_AT_WORST,
+    PER_EXPERT_BY_REACH,
+    PER_ROUND,
+    ROUNDED_UP,
+    EXP4Params,
+)
+
+_MOST_ROUNDS = 10**12
+_LEAST_MIXING = 1e-12  # where noise is in proportion to 1 / gamma
+
+
+class _MixturePolicy(AdvicePolicy):
+    """What the policies of this file share: tuning to a horizon, and the bound on regret that it
+    was chosen for.
+    """
+
+    _batch: int | None = None
+    _rate: float | None = None
+    _mixing: float | None = None
+    _slack: float = 0.0  # by how much rounding to the grid moves the statistic further
+
+    def _tuned(self, horizon: int, rate: float | None, mixing: float | None) -> dict[str, Any]:
+        """The arguments about tuning, checked."""
+        self._horizon = integer("horizon", horizon, 1, _MOST_ROUNDS)
+        self._rate = None if rate is None else real("rate", rate, 0.0, strict=True)
+        self._mixing = None if mixing is None else real("mixing", mixing, 0.0, 1.0)
+        return {"horizon": self._horizon, "rate": self._rate, "mixing": self._mixing}
+
+    @abstractmethod
+    def _found(self) -> Tuning:
+        """The tuning of least regret bound."""
+
+    @abstractmethod
+    def _bound(self, batch: int, rate: float, mixing: float) -> float:
+        """On the regret of a given tuning."""
+
+    @cached_property
+    def _tuning(self) -> Tuning:
+        found = self._found()
+        rate = found.rate if self._rate is None else self._rate
+        mixing = found.mixing if self._mixing is None else self._mixing
+        batch = self._batch or found.batch
+        if (batch, rate, mixing) == found[:3]:
+            return found
+        return Tuning(batch, rate, mixing, self._bound(batch, rate, mixing))
+
+    def _params(self) -> EXP4Params:
+        (lo, hi), tuning = self.reward_range, self._tuning
+        return EXP4Params(
+            n_arms=self.n_arms,
+            n_experts=self.n_experts,
+            batch=tuning.batch,
+            rate=tuning.rate,
+            mixing=tuning.mixing,
+            width=hi - lo,
+            high=hi,
+            worst=self.statistic.max_sensitivity - self._slack,
+            slack=self._slack,
+            grid=self.grid if self._slack else 0.0,
+        )
+
+    @property
+    def batch(self) -> int:
+        """How many rounds a release covers."""
+        return self._tuning.batch
+
+    @property
+    def regret_bound(self) -> float:
+        """What the policy loses at most over its horizon, in expectation, against the best expert,
+        in units of the reward range.
+
+        Above the horizon the bound says nothing.
+        """
+        return self._tuning.bound + self._rounding(self._horizon, 2 if self._slack else 1)
+
+
+class _BatchPolicy(_MixturePolicy):
+    """Policies that release a sum per batch."""
+
+    def __init__(
+        self,
+        n_arms: int,
+        n_experts: int,
+        *,
+        budget: Budget | None,
+        horizon: int,
+        batch: int | None = None,
+        rate: float | None = None,
+        mixing: float | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        tuned = self._tuned(horizon, rate, mixing)
+        self._batch = None if batch is None else integer("batch", batch, 1, _MOST_ROUNDS)
+        own = {
+            "n_arms": n_arms,
+            "n_experts": n_experts,
+            **self._own(),
+            "horizon": self._horizon,
+            "batch": self._batch,
+            **tuned,
+        }
+        super().__init__(own, budget=budget, **options)
+
+    def _own(self) -> dict[str, Any]:
+        """The arguments of a class that the others do not have."""
+        return {}
+
+    def _found(self) -> Tuning:
+        return tune(self.n_arms, self.n_experts, self._horizon, self._noise_at_most(), self._batch)
+
+    def _bound(self, batch: int, rate: float, mixing: float) -> float:
+        return regret_bound(
+            self.n_arms, self.n_experts, self._horizon, self._noise_at_most(), batch, rate, mixing
+        )
+
+    def _noise_at_most(self) -> Noise:
+        """The noise on an expert's mean loss, at gamma = 1 and tau = 1, where records move the
+        statistic farthest.
+        """
+        scale = self.channel.multiplier * self._reach()
+        draws = float(self._size) * self._horizon
+        if isinstance(self.channel, Gaussian):
+            return Noise(
+                scale,
+                1.0,
+                math.sqrt(2.0 * math.log(self.n_experts * self._horizon * self._horizon)),
+            )
+        return Noise(scale, 2.0, math.log(draws * self._horizon))
+
+    def _reach(self) -> float:
+        """The most that a loss can move the statistic at gamma = 1: sqrt(N) K in the L2 norm."""
+        return math.sqrt(self.n_experts) * self.n_arms
+
+    @property
+    def _least_probability(self) -> float:
+        """No arm is drawn with less; without uniform play, nothing is known."""
+        return self._tuning.mixing / self.n_arms or 1e-12
+
+    @property
+    def _size(self) -> int:
+        """Of the statistic: a number for every expert."""
+        return self.n_experts
+
+    @property
+    def _slack(self) -> float:  # type: ignore[override]
+        # Half a step for either of two neighbours, in every coordinate.
+        return self.grid * math.sqrt(self._size)
+
+    def _statistic(self) -> Statistic:
+        lo, hi = self.reward_range
+        worst = (hi - lo) * self._reach() / self.n_arms / self._least_probability * ROUNDED_UP
+        return Statistic(
+            size=self._size,
+            max_sensitivity=worst + self._slack,
+            max_abs_contribution=max(-lo, hi) / self._least_probability,
+            max_weight=2.0 / self._least_probability,
+        )
+
+
+@register(n_arms=3, n_experts=4, horizon=2000, batch=16)
+class EXP4(_BatchPolicy):
+    """EXP4 on noisy sums of batches, one Gaussian release with the public sensitivity of the batch
+    that was played.
+
+    Draws from ``(1 - gamma) sum_j P_j advice_j + gamma / K`` with ``P = softmax(-eta L)``.
+    ``pull`` takes the advice of every expert, shape (N, K): a probability for each arm.
+
+    Args:
+        n_arms: number of arms, K.
+        n_experts: number of experts, N.
+        budget: ``ZCDP`` or ``ApproxDP``; None for EXP4 without privacy (Auer, Cesa-Bianchi, Freund
+            & Schapire 2002).
+        horizon: rounds to tune for, which are no limit.
+        batch: rounds of a batch, tau; by default of the least regret bound.
+        rate: eta; likewise.
+        mixing: gamma in [0, 1]; likewise.
+        **options: see ``Options``.
+
+    When to choose: many experts whose advice changes from round to round.  Privacy costs a third of
+    the power of the horizon in regret: see ``regret_bound``, which says nothing where it is above
+    the horizon.
+
+    Example:
+        >>> policy = EXP4(2, 3, budget=ZCDP(0.5), horizon=10_000, seed=1)
+        >>> round(policy.pull([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]).propensity, 12)
+        0.5
+    """
+
+    card = Card(
+        title="EXP4 on noisy sums of batches, with the sensitivity of the batch",
+        source=(
+            "Faster Rates for Private Adversarial Bandits, Theorem 6, with Gaussian noise of the"
+            " sensitivity of the batch"
+        ),
+        channels={ZCDP: Gaussian, ApproxDP: Gaussian},
+        randomised=True,
+    )
+    kernels = PER_EXPERT
+
+
+@register(n_arms=3, n_experts=4, horizon=2000, batch=16)
+class BatchedEXP4(_BatchPolicy):
+    """EXP4 on noisy sums of batches as published, with Laplace noise on every expert's sum
+    (Algorithms 2 and 7).
+
+    Args:
+        n_arms: number of arms, K.
+        n_experts: number of experts, N.
+        budget: ``ZCDP`` or ``ApproxDP``; None for no noise.
+        horizon: rounds to tune for, which are no limit.
+        variant: ``"published"``, noise for the worst case, sqrt(N) K / gamma (Algorithm 2); or
+            ``"improved"``, noise of its own for every expert, in proportion to the most that a
+            record of the batch moves that expert's sum (Algorithm 7).
+        batch: rounds of a batch, tau; by default of the least regret bound, with
+            ``calibration="paper"`` of Theorem 6.
+        rate: eta; likewise.
+        mixing: gamma in [1e-12, 1]; likewise.
+        **options: see ``Options``.  With ``calibration="paper"`` the noise is that of advanced
+            composition, 3 sqrt(ln(1 / delta)) / epsilon; the default is the exact zCDP of
+            independent Laplace noise, and less noise for the same guarantee.
+
+    Raises:
+        ArgumentError: with ``calibration="paper"``, outside the range where Theorem 6 is proved:
+            epsilon > 1.10 ln(1 / delta), or gamma > 1/2 because the horizon is too short.
+
+    When to choose: to reproduce the paper.  ``EXP4`` has less noise for the same guarantee.
+
+    Example:
+        >>> BatchedEXP4(2, 3, budget=ApproxDP(1.0, 1e-5), horizon=10_000, seed=1).guarantee.holds
+        ApproxDP(epsilon=1.0, delta=1e-05)
+    """
+
+    card = Card(
+        title="EXP4 on noisy sums of batches, as published",
+        source="Faster Rates for Private Adversarial Bandits, Theorems 6 and 8",
+        channels={ZCDP: LaplaceVector, ApproxDP: LaplaceVector},
+        randomised=True,
+    )
+    kernels = PER_EXPERT_AT_WORST
+
+    def __init__(
+        self,
+        n_arms: int,
+        n_experts: int,
+        *,
+        budget: Budget | None,
+        horizon: int,
+        variant: str = "published",
+        batch: int | None = None,
+        rate: float | None = None,
+        mixing: float | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        self._variant = choice("variant", variant, ("published", "improved"))
+        if self._variant == "improved":
+            self.kernels = PER_EXPERT_BY_REACH
+            if options.get("noise") == "secure":
+                raise ArgumentError(
+                    "noise must be 'simulation' for variant='improved', whose statistic is on no"
+                    " grid",
+                    "noise",
+                )
+        if mixing is not None:
+            real("mixing", mixing, _LEAST_MIXING, 1.0)
+        super().__init__(
+            n_arms,
+            n_experts,
+            budget=budget,
+            horizon=horizon,
+            batch=batch,
+            rate=rate,
+            mixing=mixing,
+            **options,
+        )
+
+    def _own(self) -> dict[str, Any]:
+        return {"variant": self._variant}
+
+    def _found(self) -> Tuning:
+        if self.calibration != "paper" or not isinstance(self.budget, ApproxDP):
+            return super()._found()
+        epsilon, log = self.budget.epsilon, -math.log(self.budget.delta)
+        if epsilon > COMPOSED * log:
+            raise ArgumentError(
+                f"budget must have epsilon <= {COMPOSED:.4g} ln(1 / delta) = {COMPOSED * log:.4g}"
+                f" with calibration='paper', got {self.budget!r}",
+                "budget",
+            )
+        found = theorem_6(self.n_arms, self.n_experts, self._horizon, epsilon, log)
+        if found.mixing > 0.5 and self._mixing is None:
+            least = least_horizon(self.n_arms, self.n_experts, epsilon, log)
+            raise ArgumentError(
+                f"horizon must be at least {least} for gamma <= 1/2 with calibration='paper', got"
+                f" {self._horizon}",
+                "horizon",
+            )
+        return found
+
+    def _statistic(self) -> Statistic:
+        worst = super()._statistic()
+        if self._variant == "published":
+            return worst
+        by_reach = math.sqrt(self.n_experts) * ROUNDED_UP
+        return replace(worst, max_sensitivity=by_reach, memo=self.n_experts)
+
+
+@register(n_arms=3, n_experts=4, horizon=2000, batch=16)
+class FrozenEXP4(_BatchPolicy):
+    """EXP4 that hears its experts once per batch, on one noisy sum per arm: no price for the number
+    of experts in the noise.
+
+    The advice of the first round of a batch stands for the whole batch, and later advice in it is
+    not looked at.  Regret is bounded against experts who would do the same; where advice hardly
+    changes within a batch, or not at all, that is no loss.
+
+    Args:
+        n_arms: number of arms, K.
+        n_experts: number of experts, N.
+        budget: ``PureDP`` (Laplace noise), ``ZCDP`` or ``ApproxDP`` (Gaussian noise); None for no
+            noise.
+        horizon: rounds to tune for, which are no limit.
+        batch: rounds of a batch, tau; by default of the least regret bound.
+        rate: eta; likewise.
+        mixing: gamma in [0, 1]; likewise.
+        **options: see ``Options``.
+
+    When to choose: many experts whose advice changes slowly, or pure differential privacy.  Rounds
+    that are not recorded, because a batch waits for answers, follow the advice of their own.
+
+    Example:
+        >>> policy = FrozenEXP4(2, 3, budget=PureDP(1.0), horizon=10_000, seed=1)
+        >>> round(policy.pull([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]).propensity, 12)
+        0.5
+    """
+
+    card = Card(
+        title="EXP4 on one noisy sum per arm, with advice that stands for a batch",
+        source=(
+            "Auer et al. (2002), EXP4, with a Laplace or Gaussian release per arm of the"
+            " sensitivity that the batch realised"
+        ),
+        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian},
+        randomised=True,
+    )
+    kernels = PER_ARM
+
+    @property
+    def regret_bound(self) -> float:
+        """What the policy loses at most over its horizon, in expectation, in units of the reward
+        range, against the best expert among such as keep to their advice for a batch.  Against
+        experts who change it within a batch nothing is proved.
+        """
+        return super().regret_bound
+
+    def _reach(self) -> float:
+        return float(self.n_arms)
+
+    @property
+    def _size(self) -> int:
+        """Of the statistic: a number for every arm."""
+        return self.n_arms
+
+    def _statistic(self) -> Statistic:
+        return replace(super()._statistic(), memo=self.n_arms * self.n_experts)
+
+
+@register(n_arms=3, n_experts=4, horizon=2000)
+class LocalEXP4(_MixturePolicy, LocalPolicy):
+    """EXP4 on rewards that were randomised before anyone saw them (Theorem 5, Algorithm 6).
+
+    Args:
+        n_arms: number of arms, K.
+        n_experts: number of experts, N.
+        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
+            None for EXP4 without privacy.
+        horizon: rounds to tune for, which are no limit.
+        reports: whether ``update`` is given reports, which ``randomiser()`` makes on the person's
+            device, instead of rewards.
+        rate: eta; by default tuned to horizon and noise, with ``calibration="paper"`` as published.
+        mixing: gamma in [0, 1]; likewise.
+        **options: see ``Options``.
+
+    When to choose: nobody may be trusted with raw rewards; or epsilon is near one and experts are
+    many.
+
+    Example:
+        >>> policy = LocalEXP4(2, 2, budget=PureDP(1.0), horizon=10_000, reports=True, seed=1)
+        >>> decision = policy.pull([[1.0, 0.0], [0.0, 1.0]])
+        >>> policy.update(policy.randomiser()(1.0))
+        True
+    """
+
+    card = Card(
+        title="EXP4 on locally randomised rewards",
+        source="Faster Rates for Private Adversarial Bandits, Theorem 5",
+        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian},
+        trust_model="local",
+        randomised=True,
+    )
+    kernels = PER_ROUND
+
+    def __init__(
+        self,
+        n_arms: int,
+        n_experts: int,
+        *,
+        budget: Budget | None,
+        horizon: int,
+        reports: bool = False,
+        rate: float | None = None,
+        mixing: float | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        own = {
+            "n_arms": n_arms,
+            "n_experts": n_experts,
+            **self._tuned(horizon, rate, mixing),
+            **self._reported(reports),
+        }
+        super().__init__(own, budget=budget, **options)
+
+    def _found(self) -> Tuning:
+        """eta and gamma as for EXP3 with as many arms, with ln N in the place of ln K; or those of
+        Theorem 5, which has s >= 1.
+        """
+        k, t, s, log, few = self._sizes_of_theorem_5()
+        if self.calibration == "paper":
+            rate = math.sqrt(few / (3.0 * t * k * (1.0 + 10.0 * s * s * log * log)))
+            return Tuning(
+                1,
+                rate,
+                min(4.0 * rate * k * s * log, 1.0),
+                16.0 * math.sqrt(t * k * few) * log * max(s, 1.0) + 1.0,
+            )
+        rate = math.sqrt(few / (2.0 * k * t * (1.0 + 2.0 * s * s + s * log)))
+        mixing = min(2.0 * rate * s * k * log, 0.5)
+        return Tuning(
+            1,
+            rate,
+            mixing,
+            few / rate + 2.0 * rate * k * t * (1.0 + 2.0 * s * s) + mixing * t + 1.0,
+        )
+
+    def _bound(self, batch: int, rate: float, mixing: float) -> float:
+        """Regret is at most ln N / eta + eta K T E[loss^2] / (1 - gamma) + gamma T + 1, with
+        E[loss^2] <= 1 + 2 s^2 for noise of scale s.
+
+        No loss is below -1 / eta where eta K 2 s ln(KT) <= gamma, but with probability 1 / T.
+        """
+        k, t, s, log, few = self._sizes_of_theorem_5()
+        if mixing == 1.0 or 2.0 * rate * s * k * log > mixing * (1.0 + 1e-9):
+            return math.inf
+        return few / rate + rate * k * t * (1.0 + 2.0 * s * s) / (1.0 - mixing) + mixing * t + 1.0
+
+    def _sizes_of_theorem_5(self) -> tuple[float, float, float, float, float]:
+        """K, T, the scale of the noise on a loss, ln(KT) and ln N."""
+        lo, hi = self.reward_range
+        k, t = float(self.n_arms), float(self._horizon)
+        scale = self.channel.scale(hi - lo) / (hi - lo)
+        return k, t, scale, math.log(k * t), math.log(max(self.n_experts, 2))
+
+    def _statistic(self) -> Statistic:
+        return Statistic.of_rewards(self.reward_range, memo=self.n_experts)

@@ -1,0 +1,362 @@
+"""Exponential weights on experts, from noisy losses: the compiled part of the EXP4 family.
+
+The public side keeps what every expert is estimated to have lost, and P, which stands while a batch
+runs.  What is summed behind the wall is one number per expert, one per arm (of advice that stands
+for the batch), or the single reward of a round: a section for each.  What a loss counts is fixed
+when its arm is pulled, by ``weigh``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ...kernel import kernel
+from ...policies import Kernels
+from ...policies.protocol import Generator, Matrix, Vector
+from ..bases.sums import accumulate, summarise
+from ..maths.simplex import draw, exponential_weights, recentre
+from .tuning import mixed
+
+_LIGHTEST = 1e-100
+ROUNDED_UP = 1.0 + 2.0**-34  # more than rounding takes from a length of 10^5 numbers
+
+
+class EXP4Params(NamedTuple):
+    n_arms: int
+    n_experts: int
+    batch: int  # tau
+    rate: float  # eta
+    mixing: float  # gamma
+    width: float  # hi - lo
+    high: float
+    worst: float  # the most that any record can move the statistic
+    slack: float  # by how much rounding to a grid moves it further
+    grid: float  # to which increments are rounded; 0 for none
+
+
+class EXP4Raw(NamedTuple):
+    total: np.ndarray  # (N,), (K,) or (1,): the statistic of the running batch
+
+
+class EXP4Public(NamedTuple):
+    losses: np.ndarray  # (N,) estimated cumulative losses of the experts, less the smallest of them
+    probability: np.ndarray  # (N,) P, which stands for a batch
+    reach: np.ndarray  # (N,) largest x / Q(a) of the running batch, by expert
+    facts: np.ndarray  # (1,)
+    clock: np.ndarray  # (1,) int64
+    frozen: np.ndarray  # (K, N) the advice that stands, and
+    mixture: np.ndarray  # (K,) Q from it; (0, 0) and (0,) where nothing is frozen
+    scratch: np.ndarray  # (K,)
+
+
+class Facts(NamedTuple):
+    """Slots of ``EXP4Public.facts``."""
+
+    longest: int = 0  # largest |x|_2 / Q(a) of the running batch
+
+
+class Clock(NamedTuple):
+    """Slots of ``EXP4Public.clock``."""
+
+    done: int = 0  # rounds booked in the running batch
+
+
+FACTS, CLOCK = Facts(), Clock()
+
+
+def empty(params: EXP4Params, size: int, *, frozen: bool = False) -> tuple[EXP4Raw, EXP4Public]:
+    """The empty state for a statistic of so many numbers."""
+    n, k = params.n_experts, params.n_arms
+    held = k if frozen else 0
+    public = EXP4Public(
+        losses=np.zeros(n),
+        probability=np.full(n, 1.0 / n),
+        reach=np.zeros(n),
+        facts=np.zeros(1),
+        clock=np.zeros(1, np.int64),
+        frozen=np.zeros((held, n)),
+        mixture=np.full(held, 1.0 / k),
+        scratch=np.zeros(k),
+    )
+    return EXP4Raw(np.zeros(size)), public
+
+
+@kernel
+def choose_mixed(
+    params: EXP4Params, public: EXP4Public, contexts: Matrix, rng: Generator
+) -> tuple[int, float]:
+    """A draw from Q."""
+    for a in range(contexts.shape[0]):
+        public.scratch[a] = mixed(public.probability, params.mixing, params.n_arms, contexts[a])
+    arm = draw(public.scratch, rng.random())
+    return arm, public.scratch[arm]
+
+
+@kernel
+def release_due(params: EXP4Params, public: EXP4Public) -> bool:
+    return public.clock[CLOCK.done] >= params.batch
+
+
+@kernel
+def record_reach(params: EXP4Params, public: EXP4Public, arm: int, x: Vector, n: int) -> None:
+    """Count the round, and see how far a record of it moves the statistic; a round that is taken
+    back leaves a bound behind.
+    """
+    public.clock[CLOCK.done] += n
+    probability = mixed(public.probability, params.mixing, params.n_arms, x)
+    squared = 0.0
+    for j in range(x.size):
+        # No smaller, so that its square and its product with the width are no less than they should
+        # be, let alone zero.
+        weight = max(x[j] / probability, _LIGHTEST) if x[j] > 0.0 else 0.0
+        squared += weight * weight
+        public.reach[j] = max(public.reach[j], weight)
+    public.facts[FACTS.longest] = max(public.facts[FACTS.longest], np.sqrt(squared))
+
+
+@kernel
+def weigh(params: EXP4Params, public: EXP4Public, arm: int, x: Vector) -> None:
+    """x / Q(a)."""
+    probability = mixed(public.probability, params.mixing, params.n_arms, x)
+    for j in range(x.size):
+        x[j] /= probability
+
+
+@kernel
+def on_grid(params: EXP4Params, value: float) -> float:
+    return np.rint(value / params.grid) * params.grid if params.grid > 0.0 else value
+
+
+@kernel
+def accumulate_weighed(
+    params: EXP4Params, raw: EXP4Raw, arm: int, x: Vector, reward: float, n: int
+) -> None:
+    """Add the weighed loss, in units of rewards."""
+    loss = n * params.high - reward
+    for j in range(x.size):
+        raw.total[j] += on_grid(params, x[j] * loss)
+
+
+@kernel
+def sensitivity_realised(params: EXP4Params, public: EXP4Public, norm: int) -> float:
+    return params.width * public.facts[FACTS.longest] * ROUNDED_UP + params.slack
+
+
+@kernel
+def sensitivity_worst(params: EXP4Params, public: EXP4Public, norm: int) -> float:
+    return params.worst + params.slack
+
+
+@kernel
+def close(params: EXP4Params, public: EXP4Public, memo: Vector) -> None:
+    """Begin to count and measure anew."""
+    public.clock[CLOCK.done] = 0
+    public.facts[FACTS.longest] = 0.0
+    for j in range(public.reach.size):
+        public.reach[j] = 0.0
+
+
+@kernel
+def learn(params: EXP4Params, public: EXP4Public) -> None:
+    """New weights for the batch to come."""
+    recentre(public.losses)
+    exponential_weights(public.losses, params.rate, public.probability)
+
+
+@kernel
+def publish_losses(params: EXP4Params, public: EXP4Public, memo: Vector, release: Vector) -> None:
+    for j in range(release.size):
+        public.losses[j] += release[j] / (params.width * params.batch)
+    learn(params, public)
+
+
+# One release per expert ------------------------------------------------------------------------
+
+
+def _one_per_expert(params: EXP4Params) -> tuple[EXP4Raw, EXP4Public]:
+    return empty(params, params.n_experts)
+
+
+PER_EXPERT = Kernels(
+    init=_one_per_expert,
+    choose=choose_mixed,
+    record_pull=record_reach,
+    weigh=weigh,
+    accumulate=accumulate_weighed,
+    release_due=release_due,
+    sensitivity=sensitivity_realised,
+    close=close,
+    summarise=summarise,
+    publish=publish_losses,
+)
+PER_EXPERT_AT_WORST = replace(PER_EXPERT, sensitivity=sensitivity_worst)
+
+
+@kernel
+def close_with_reach(params: EXP4Params, public: EXP4Public, memo: Vector) -> None:
+    """Note the most that a record of the batch can move every expert's sum."""
+    for j in range(public.reach.size):
+        memo[j] = public.reach[j]
+    close(params, public, memo)
+
+
+@kernel
+def summarise_by_reach(
+    params: EXP4Params, raw: EXP4Raw, public: EXP4Public, memo: Vector, statistic: Vector
+) -> None:
+    """Every coordinate in units of the most that a record of the batch can move it, so that it
+    moves by at most 1.
+    """
+    for j in range(statistic.size):
+        statistic[j] = raw.total[j] / (params.width * memo[j]) if memo[j] > 0.0 else 0.0
+        raw.total[j] = 0.0
+
+
+@kernel
+def sensitivity_by_reach(params: EXP4Params, public: EXP4Public, norm: int) -> float:
+    """At most 1 in each of N coordinates."""
+    return np.sqrt(float(params.n_experts)) * ROUNDED_UP
+
+
+@kernel
+def publish_by_reach(params: EXP4Params, public: EXP4Public, memo: Vector, release: Vector) -> None:
+    for j in range(release.size):
+        public.losses[j] += release[j] * memo[j] / params.batch
+    learn(params, public)
+
+
+PER_EXPERT_BY_REACH = replace(
+    PER_EXPERT,
+    sensitivity=sensitivity_by_reach,
+    close=close_with_reach,
+    summarise=summarise_by_reach,
+    publish=publish_by_reach,
+)
+
+
+# One release per arm, of frozen advice ---------------------------------------------------------
+
+
+def _one_per_arm(params: EXP4Params) -> tuple[EXP4Raw, EXP4Public]:
+    return empty(params, params.n_arms, frozen=True)
+
+
+@kernel
+def prepare_frozen(
+    params: EXP4Params, public: EXP4Public, contexts: Matrix, rng: Generator
+) -> None:
+    """At the start of a batch, keep the advice."""
+    if public.clock[CLOCK.done] == 0:
+        for a in range(contexts.shape[0]):
+            for j in range(contexts.shape[1]):
+                public.frozen[a, j] = contexts[a, j]
+            weights = public.probability
+            public.mixture[a] = mixed(weights, params.mixing, params.n_arms, contexts[a])
+
+
+@kernel
+def choose_frozen(
+    params: EXP4Params, public: EXP4Public, contexts: Matrix, rng: Generator
+) -> tuple[int, float]:
+    """A draw from Q of the advice that stands; of new advice in rounds that are not recorded, since
+    a batch is over.
+    """
+    if release_due(params, public):
+        return choose_mixed(params, public, contexts, rng)
+    arm = draw(public.mixture, rng.random())
+    return arm, public.mixture[arm]
+
+
+@kernel
+def record_frozen(params: EXP4Params, public: EXP4Public, arm: int, x: Vector, n: int) -> None:
+    public.clock[CLOCK.done] += n
+    facts = public.facts
+    facts[FACTS.longest] = max(facts[FACTS.longest], 1.0 / public.mixture[arm])
+
+
+@kernel
+def weigh_frozen(params: EXP4Params, public: EXP4Public, arm: int, x: Vector) -> None:
+    """1 / Q(a), for all experts alike."""
+    for j in range(x.size):
+        x[j] = 1.0 / public.mixture[arm]
+
+
+@kernel
+def accumulate_frozen(
+    params: EXP4Params, raw: EXP4Raw, arm: int, x: Vector, reward: float, n: int
+) -> None:
+    raw.total[arm] += on_grid(params, (n * params.high - reward) * x[0])
+
+
+@kernel
+def close_with_advice(params: EXP4Params, public: EXP4Public, memo: Vector) -> None:
+    """Note the advice that stood, row by row."""
+    n = public.losses.size
+    for a in range(params.n_arms):
+        for j in range(n):
+            memo[a * n + j] = public.frozen[a, j]
+    close(params, public, memo)
+
+
+@kernel
+def publish_frozen(params: EXP4Params, public: EXP4Public, memo: Vector, release: Vector) -> None:
+    n = public.losses.size
+    for a in range(release.size):
+        loss = release[a] / (params.width * params.batch)
+        for j in range(n):
+            public.losses[j] += memo[a * n + j] * loss
+    learn(params, public)
+
+
+PER_ARM = Kernels(
+    init=_one_per_arm,
+    prepare=prepare_frozen,
+    choose=choose_frozen,
+    record_pull=record_frozen,
+    weigh=weigh_frozen,
+    accumulate=accumulate_frozen,
+    release_due=release_due,
+    sensitivity=sensitivity_realised,
+    close=close_with_advice,
+    summarise=summarise,
+    publish=publish_frozen,
+)
+
+
+# One release per round -------------------------------------------------------------------------
+
+
+def _one_number(params: EXP4Params) -> tuple[EXP4Raw, EXP4Public]:
+    return empty(params, 1)
+
+
+@kernel
+def record_weights(params: EXP4Params, public: EXP4Public, arm: int, x: Vector, n: int) -> None:
+    """Keep what the loss of this round, the only one of its batch, will be multiplied by."""
+    public.clock[CLOCK.done] += n
+    probability = mixed(public.probability, params.mixing, params.n_arms, x)
+    for j in range(x.size):
+        public.reach[j] = x[j] / probability
+
+
+@kernel
+def publish_reward(params: EXP4Params, public: EXP4Public, memo: Vector, release: Vector) -> None:
+    for j in range(public.losses.size):
+        public.losses[j] += memo[j] * (params.high - release[0]) / params.width
+    learn(params, public)
+
+
+PER_ROUND = Kernels(
+    init=_one_number,
+    choose=choose_mixed,
+    record_pull=record_weights,
+    accumulate=accumulate,
+    release_due=release_due,
+    sensitivity=sensitivity_worst,
+    close=close_with_reach,
+    summarise=summarise,
+    publish=publish_reward,
+)

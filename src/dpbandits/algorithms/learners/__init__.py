@@ -1,1 +1,0 @@
-"""Mathematics that several algorithm families share."""

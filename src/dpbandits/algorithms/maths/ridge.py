@@ -1,0 +1,218 @@
+"""Ridge regression on public features, kept under rank-one updates: what linear bandits share.
+
+``precision`` is V = lambda I + sum of x x^T, ``inverse`` its inverse, ``factor`` a lower triangle F
+with V = F F^T.  Nothing here allocates, and ``work`` arrays hold nothing between calls.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...kernel import inlined, kernel
+from .dense import factorise
+
+_WIDE = 8  # from this dimension on, vector instructions pay
+_HALVINGS = 40  # of the search for the smallest eigenvalue
+
+
+@inlined
+def dot(x, y):
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] * y[i]
+    return total
+
+
+@inlined
+def combine(rows, weights, out):
+    """``out`` = the sum of the rows times their weights; the part of ``out`` beyond their length
+    stays.
+
+    The inner loops run along the rows, on neighbours, and over eight of them at a time, so that
+    they seldom touch ``out``.
+    """
+    n, length = rows.shape
+    rest = n % 8
+    for i in range(length):
+        out[i] = 0.0
+    for j in range(rest):
+        for i in range(length):
+            out[i] += rows[j, i] * weights[j]
+    for j in range(rest, n, 8):
+        w0, w1, w2, w3 = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
+        w4, w5, w6, w7 = weights[j + 4], weights[j + 5], weights[j + 6], weights[j + 7]
+        for i in range(length):
+            out[i] += (
+                (rows[j, i] * w0 + rows[j + 1, i] * w1)
+                + (rows[j + 2, i] * w2 + rows[j + 3, i] * w3)
+            ) + (
+                (rows[j + 4, i] * w4 + rows[j + 5, i] * w5)
+                + (rows[j + 6, i] * w6 + rows[j + 7, i] * w7)
+            )
+
+
+@inlined
+def multiply(matrix, x, out):
+    """``out`` = matrix x, for a symmetric matrix."""
+    if x.size >= _WIDE:
+        combine(matrix, x, out)
+    else:
+        for i in range(x.size):
+            out[i] = dot(matrix[i], x)
+
+
+@inlined
+def add_outer(matrix, weight, x):
+    """Add weight x x^T."""
+    for i in range(x.size):
+        scaled = weight * x[i]
+        for j in range(x.size):
+            matrix[i, j] += scaled * x[j]
+
+
+@inlined
+def add_observation(precision, inverse, x, n, work):
+    """Add n x x^T (n may be -1, to take one back) to V; returns by which factor det V grows."""
+    multiply(inverse, x, work)
+    growth = n * dot(x, work)
+    add_outer(inverse, -n / (1.0 + growth), work[: x.size])
+    add_outer(precision, n, x)
+    return 1.0 + growth
+
+
+@kernel
+def smallest_eigenvalue(matrix, floor, factor):
+    """A lower bound on the smallest eigenvalue of a symmetric matrix, tight to one part in 1e6;
+    ``floor`` is a known one.
+    """
+    high = matrix[0, 0]
+    for i in range(1, matrix.shape[0]):
+        high = min(high, matrix[i, i])
+    low = min(floor, high)
+    for _ in range(_HALVINGS):
+        if high - low <= 1e-6 * low:
+            break
+        middle = 0.5 * (low + high)
+        if factorise(matrix, middle, factor, matrix.shape[0]):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def update_factor(factor, x, n):
+    """The factor of V + n x x^T, for n = 1 or -1; destroys x."""
+    for k in range(x.size):
+        squared = factor[k, k] ** 2 + n * x[k] ** 2
+        radius = np.sqrt(max(squared, 1e-300))
+        cosine, sine = radius / factor[k, k], x[k] / factor[k, k]
+        factor[k, k] = radius
+        for i in range(k + 1, x.size):
+            factor[i, k] = (factor[i, k] + n * sine * x[i]) / cosine
+            x[i] = cosine * x[i] - sine * factor[i, k]
+
+
+@kernel
+def inverse_norm_bound(matrix, eigenvalue):
+    """A bound on |x|_{V^-1} / |x| that holds for the inverse as it is held, now and after any
+    number of added observations.
+
+    Adding observations shortens |x|_{V^-1}.  Of the rounding errors, those of inverting V grow with
+    its condition number; the rest stays below one part in 1e6.
+    """
+    trace, d = 0.0, matrix.shape[0]
+    for i in range(d):
+        trace += matrix[i, i]
+    return np.sqrt((1.0 + 1e-6 + 1e-14 * d * d * (trace / eigenvalue)) / eigenvalue)
+
+
+@inlined
+def _scan(contexts, estimate, means, squares):
+    """<x, estimate> and |x|^2 of every arm.
+
+    The inner loops run over arms, because the sum of one arm has to wait for each of its terms.
+    """
+    n_arms, d = contexts.shape
+    rest = d % 4
+    for a in range(n_arms):
+        means[a] = squares[a] = 0.0
+    for i in range(rest):
+        for a in range(n_arms):
+            means[a] += contexts[a, i] * estimate[i]
+            squares[a] += contexts[a, i] * contexts[a, i]
+    for i in range(rest, d, 4):
+        y0, y1, y2, y3 = estimate[i], estimate[i + 1], estimate[i + 2], estimate[i + 3]
+        for a in range(n_arms):
+            x0, x1, x2, x3 = (
+                contexts[a, i],
+                contexts[a, i + 1],
+                contexts[a, i + 2],
+                contexts[a, i + 3],
+            )
+            means[a] += (x0 * y0 + x1 * y1) + (x2 * y2 + x3 * y3)
+            squares[a] += (x0 * x0 + x1 * x1) + (x2 * x2 + x3 * x3)
+
+
+@inlined
+def _index(x, mean, inverse, radius, spread, work):
+    multiply(inverse, x, work)
+    index = mean + radius * np.sqrt(max(dot(x, work), 0.0))
+    if spread > 0.0:
+        index += spread * np.sqrt(dot(work[: x.size], work))
+    return index
+
+
+@inlined
+def _most_optimistic_of_few(contexts, estimate, inverse, radius, spread):
+    """``most_optimistic`` in few dimensions, where every index costs less than to find out which
+    ones matter.
+    """
+    n_arms, d = contexts.shape
+    arm, best = 0, -np.inf
+    for a in range(n_arms):
+        mean = form = length = 0.0
+        for i in range(d):
+            turned = 0.0
+            for j in range(d):
+                turned += inverse[i, j] * contexts[a, j]
+            mean += estimate[i] * contexts[a, i]
+            form += turned * contexts[a, i]
+            length += turned * turned
+        index = mean + radius * np.sqrt(max(form, 0.0))
+        if spread > 0.0:
+            index += spread * np.sqrt(length)
+        arm = a if index > best else arm
+        best = max(index, best)
+    return arm
+
+
+@inlined
+def most_optimistic(contexts, estimate, inverse, longest, radius, spread, work):
+    """arg max over arms of <x, estimate> + radius |x|_{V^-1} + spread |V^-1 x|; the first of
+    equals.
+
+    ``radius`` multiplies the uncertainty of sampled rewards, ``spread`` that of noise of equal size
+    in all directions.  An arm needs no quadratic form if |x|_{V^-1} <= longest |x| keeps its index
+    below the best one, see ``inverse_norm_bound``; most do not.  ``work`` has three rows, with room for every
+    arm and every feature.
+    """
+    if contexts.shape[1] < _WIDE:
+        return _most_optimistic_of_few(contexts, estimate, inverse, radius, spread)
+    n_arms, row, means, ceilings = contexts.shape[0], work[0], work[1], work[2]
+    _scan(contexts, estimate, means, ceilings)
+    reach = (radius + spread * longest) * longest
+    for a in range(n_arms):
+        ceilings[a] = means[a] + reach * np.sqrt(ceilings[a])
+    arm = 0
+    for a in range(1, n_arms):
+        if ceilings[a] > ceilings[arm]:
+            arm = a
+    first = arm  # with luck it is above all other ceilings
+    best = _index(contexts[first], means[first], inverse, radius, spread, row)
+    for a in range(n_arms):
+        if a != first and not ceilings[a] < best:
+            index = _index(contexts[a], means[a], inverse, radius, spread, row)
+            if index > best or (index == best and a < arm):
+                best, arm = index, a
+    return arm

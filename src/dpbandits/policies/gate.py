@@ -1,0 +1,236 @@
+"""The gate: one release, within the budget, written ahead, simulated or secure."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError
+from ..kernel import Kernel
+from ..privacy.channels import Channel
+from ..privacy.continual import SINGLE, mechanism_from_python, mechanism_of, release_exactly
+from ..privacy.ledger import Ledger, Line, Meter
+from ..privacy.noise import EXACT, NoiseSource
+from ..privacy.secure import SecureNoise, SecureSum, refuse_wide_noise
+from ..stores import Store
+from .protocol import Kernels, Statistic
+from .state import State, wall_of
+from .steps import Steps, release_by, steps_of
+
+_NO_BOUND = "the algorithm declared a sensitivity that is no bound: this is a bug of it"
+
+
+@dataclass
+class Gate:
+    """Where the statistics of one policy cross the wall.
+
+    Attributes:
+        kernels, params: the algorithm, as drivers run it.
+        statistic: what it releases.
+        channel: calibrated so that one release spends the budget.
+        noise: where noise comes from.
+        meter: how costs are counted; None without a limit.
+        ledger_family: that ledger lines name.
+        private: whether there is a budget.
+        reports: whether rewards arrive with their noise, so that this wall adds none.
+        store: where releases are announced; None for a policy that lives in memory only.
+    """
+
+    kernels: Kernels
+    params: Any
+    statistic: Statistic
+    channel: Channel
+    noise: NoiseSource
+    meter: Meter | None
+    ledger_family: int
+    private: bool
+    reports: bool
+    store: Store | None = None
+    _process: int = field(default_factory=os.getpid)
+
+    def __post_init__(self) -> None:
+        # Without parts, each release covers the rounds since the last one: no two lines meet, and
+        # one alone decides.
+        self.always_within_budget = self.meter is None or (
+            self.statistic.parts == 0
+            and self.meter.allows(self.meter.cost(self.ledger_family, self.channel.multiplier))
+        )
+        self._refuse_wide_noise()
+
+    @property
+    def secure(self) -> bool:
+        """Whether releases need the secure source."""
+        return self.private and self.noise.secure and not self.reports
+
+    @cached_property
+    def sum(self) -> SecureSum | None:
+        """How a running sum is made in integers; None where there is none."""
+        counter = self.statistic.counter
+        if counter is None or not isinstance(self.noise, SecureNoise) or not self.secure:
+            return None
+        return SecureSum(counter, self.statistic.size, self.noise.grid, self.noise)
+
+    @property
+    def mechanism(self) -> Kernel:
+        """What releases in simulations, where reports get their noise at the wall, too."""
+        counter = self.statistic.counter
+        return mechanism_of(SINGLE if counter is None else counter.kind)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The compiled steps behind ``pull`` and ``update``."""
+        exact = not self.private or self.reports
+        return steps_of(self.kernels, release_exactly if exact else self.mechanism)
+
+    def new_state(self, *, simulated: bool = True) -> State:
+        """Both sides empty, and a wall with an empty ledger; with ``simulated`` noise at the wall,
+        whatever the source.
+        """
+        raw, public = self.kernels.init(self.params)
+        exact = None if simulated or self.sum is None else self.sum.start()
+        wall = wall_of(
+            self.statistic, self.channel, self.ledger_family, in_integers=exact is not None
+        )
+        return State(raw, public, np.zeros(self.statistic.memo), wall, exact)
+
+    def needs_care(self, state: State) -> bool:
+        """Whether a release may be refused, fail half-way, or has to be written ahead."""
+        return (
+            self.secure
+            or self.store is not None
+            or not self.always_within_budget
+            or self._is_spent(state)
+        )
+
+    def release(self, state: State, rounds: int) -> None:
+        """Release what is due after so many recorded rounds.
+
+        What fails leaves a state behind that has to be restored.
+        """
+        state.make_room()
+        if self.secure or self.store is not None:
+            crossing = self._carefully(state)
+        else:
+            crossing = self.steps.release
+        sides = (self.params, state.raw, state.public, state.memo, state.wall)
+        if not crossing(*sides, rounds, state.noise_rng):
+            raise DPBanditsError(_NO_BOUND)
+
+    def absorb_and_release(self, state: State, answer: tuple[int, Any, float], rounds: int) -> None:
+        """Take in the arm, weights and reward of one round, and release where that is due; for a
+        state that needs no care.
+        """
+        state.make_room()
+        sides = (self.params, state.raw, state.public, state.memo, state.wall)
+        if not self.steps.absorb_and_release(*sides, *answer, rounds, state.noise_rng):
+            raise DPBanditsError(_NO_BOUND)
+
+    def _carefully(self, state: State) -> Callable[..., bool]:
+        """The release in plain Python, around a store and a source that no kernel can call."""
+
+        def nothing(*_: Any) -> None: ...
+
+        def securely(running: Any, _: int, scale: float, exact: Any, noisy: Any, rng: Any) -> None:
+            if self.sum is None or state.exact is None:
+                self.noise.add_noise(self.channel, scale, exact, noisy, rng)
+            else:
+                noisy[:] = self.sum.add(state.exact, exact, self.channel, scale)
+                running.clock[0] += 1
+
+        if self.secure:
+            channel: Callable[..., Any] = securely
+        elif self.reports or not self.private:
+            channel = release_exactly
+        else:
+            channel = mechanism_from_python(state.wall.running.kind)
+        if self.store is None:
+            return release_by(self.kernels, channel, nothing, nothing)
+        announce = self.store.announce
+
+        def tell(*line: Any) -> None:
+            announce(Line(*(np.array(number).item() for number in line)))
+
+        return release_by(self.kernels, channel, tell, self.store.confirm)
+
+    # What is refused --------------------------------------------------------------------------
+
+    def refuse_fork(self) -> None:
+        """Refuse what a forked process must not do, which holds the raw data of its parent."""
+        if self.private and self.is_fork:
+            raise ClaimError(
+                "no release is made in a forked process: it and its parent would release the same"
+                " raw data twice with fresh noise; save the policy in the process that made it, and"
+                " load the saved state here instead"
+            )
+
+    @property
+    def is_fork(self) -> bool:
+        """Whether this process is not the one that made the policy."""
+        return os.getpid() != self._process
+
+    def refuse_overspending(self, state: State, rounds: int) -> None:
+        """Refuse a release after so many rounds that the budget, or secure noise, does not allow.
+
+        Raises:
+            BudgetExhausted: it would exceed the budget, or the planned number of releases.
+            ArgumentError: its sum could be too large for exact secure noise.
+        """
+        if self._is_spent(state):
+            raise BudgetExhausted(
+                f"horizon: the running sum was planned for {state.wall.running.limit} releases,"
+                " which have been made; the policy keeps serving from what is public"
+            )
+        which = int(self.kernels.partition(self.params, state.public))
+        first = int(state.wall.first_unreleased[which])
+        if self.meter is not None and not self.always_within_budget:
+            ledger = Ledger(state.wall.ledger, self.meter)
+            line = (first, rounds - 1, which, self.ledger_family, self.channel.multiplier)
+            if not ledger.allows(*line):
+                raise BudgetExhausted(
+                    f"a release over rounds {first} to {rounds - 1} would exceed"
+                    f" {self.meter.budget}; spent so far: {ledger.spent() or 'nothing'}"
+                )
+        if rounds - first > self.most_records:
+            raise ArgumentError(
+                f"grid must be coarser than {self._grid!r} for a release over"
+                f" {rounds - first} rounds: sums are exact for at most"
+                f" {math.floor(self.most_records)} rewards of this range"
+            )
+
+    @cached_property
+    def most_records(self) -> float:
+        """Over how many records a sum is exact under secure noise."""
+        most = self.noise.most_records / self.statistic.max_weight
+        if self.sum is None:
+            return most
+        largest = min(self.sum.largest, EXACT - 1) * self.sum.grid
+        return min(most, largest / (self.statistic.max_abs_contribution + self.sum.grid))
+
+    def _is_spent(self, state: State) -> bool:
+        running = state.wall.running
+        return running.limit > 0 and int(running.clock[0]) >= running.limit
+
+    @property
+    def _grid(self) -> float:
+        return self.noise.grid if isinstance(self.noise, SecureNoise) else 0.0
+
+    def _refuse_wide_noise(self) -> None:
+        """At once, and not at the first release."""
+        if self.sum is not None:
+            scale = self.channel.scale(self.statistic.max_sensitivity)
+            self.sum.refuse_wide_noise(self.channel, scale)
+        elif self.secure:
+            refuse_wide_noise(self.statistic.noise_scale(self.channel), self._grid)
+        if self.secure and self.statistic.max_records > self.most_records:
+            raise ArgumentError(
+                f"grid must be coarser than {self._grid!r}, or counter 'tree': a release may cover"
+                f" {self.statistic.max_records} rounds, and sums are exact for"
+                f" {math.floor(self.most_records)} rewards of this range",
+                "grid",
+            )

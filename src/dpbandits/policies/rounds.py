@@ -1,0 +1,187 @@
+"""Where a policy stands between two calls: rounds, answers to come, and deadlines.
+
+When a release happens is public.  Most private algorithms release at the end of an episode; the
+policy does so at the first pull after the episode's last round plus ``patience`` rounds, whether or
+not all rewards have come, because waiting for the last one would show when it came, and good news
+may come sooner than bad.  Algorithms that learn from every answer take records in order of arrival.
+
+Nothing here knows of noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import UpdateError
+from ..privacy.ledger import WHOLE
+
+
+class Decision:
+    """One pull: the arm, and what is needed to answer it.  It works as an index:
+    ``outcomes[decision]``.
+
+    Attributes:
+        arm: which arm to play, from 0.
+        propensity: the probability with which it was chosen; None where it has no closed form.
+        recorded: False if the policy will not learn from this round.
+        number: the running number of the pull, from 0.
+        life: of which life of a policy, see ``stores``.
+    """
+
+    __slots__ = ("arm", "life", "number", "propensity", "recorded")
+
+    def __init__(
+        self, arm: int, propensity: float | None, number: int, recorded: bool, life: str
+    ) -> None:
+        self.arm, self.propensity, self.number = arm, propensity, number
+        self.recorded, self.life = recorded, life
+
+    def __index__(self) -> int:
+        return self.arm
+
+    def __repr__(self) -> str:
+        return (
+            f"Decision(arm={self.arm}, propensity={self.propensity}, number={self.number},"
+            f" recorded={self.recorded})"
+        )
+
+
+class Choice(NamedTuple):
+    """An arm, and with which probability it was drawn."""
+
+    arm: int
+    propensity: float
+
+
+class Pending(NamedTuple):
+    """A pull whose answer may still come.
+
+    Attributes:
+        arm: that was recommended.
+        weights: what its reward will be multiplied by, shape (d,); 0 for plain sums.
+        contexts: of all arms, shape (K, d), where a person may openly take another; else 0.
+    """
+
+    arm: int
+    weights: Any = 0
+    contexts: Any = 0
+
+
+class Booked(NamedTuple):
+    """Rounds of an arm, and the sum of their weights."""
+
+    rounds: int
+    weights: Any
+
+
+@dataclass
+class Rounds:
+    """Who has answered and when (``pending``, ``dropped``) is not public: good answers may come
+    sooner than bad ones.
+    """
+
+    recorded: int = 0
+    pulls: int = 0  # recorded or not
+    closed: int = 0  # answers to pulls before this one come too late
+    dropped: int = 0  # answers that were not used
+    clipped: int = 0  # answers that lay outside of the range
+    missing: int = 0  # answers that were not a number
+    left: int = 0  # rounds for which the current choice still stands
+    waited: int = 0  # pulls since the episode ended
+    release_due: bool = False
+    exhausted: bool = False  # nothing more is recorded
+    current_choice: Choice = field(default_factory=lambda: Choice(0, 1.0))
+    pending: dict[int, Pending] = field(default_factory=dict)  # by the number of the pull
+    unreleased: dict[int, Booked] = field(default_factory=dict)  # by arm
+
+    def copied(self) -> Rounds:
+        """The same, with dictionaries of its own; arrays in it are never changed in place."""
+        return replace(self, pending=dict(self.pending), unreleased=dict(self.unreleased))
+
+    def book(self, arm: int, weights: Any, n: int) -> None:
+        """Count n rounds of an arm, or take one back, until a release covers them."""
+        known = self.unreleased.get(arm)
+        rounds, total = (0, 0) if known is None else known
+        self.unreleased[arm] = Booked(rounds + n, total + n * weights)
+
+    def cover(self, part: int) -> None:
+        """A release has covered the rounds of a part."""
+        for arm in list(self.unreleased) if part == WHOLE else [part]:
+            self.unreleased.pop(arm, None)
+        self.closed, self.waited, self.release_due = self.pulls, 0, False
+
+    def awaited(self, part: int) -> list[int]:
+        """The unanswered pulls that the coming release of a part covers."""
+        return [number for number, one in self.pending.items() if part in (WHOLE, one.arm)]
+
+    def is_waiting(self, part: int, patience: int | None) -> bool:
+        """Whether the coming release waits for answers; without a deadline for all of them."""
+        if patience is None:
+            return bool(self.awaited(part))
+        self.waited += 1
+        return self.waited <= patience
+
+    def take_back(self, arm: int, weights: Any, longest: int) -> None:
+        """A booked round of an arm did not happen; a choice stands for at most ``longest``."""
+        self.book(arm, weights, -1)
+        if not self.release_due:
+            self.waited = 0
+        if self.current_choice.arm == arm:
+            self.left = min(self.left + 1, longest)
+
+    def find(self, decision: Decision) -> Pending | None:
+        """What was pulled; None if the answer is to be dropped.
+
+        Raises:
+            UpdateError: it has been answered.
+        """
+        if decision.recorded and decision.number in self.pending:
+            return self.pending[decision.number]
+        if not decision.recorded or decision.number < self.closed:
+            return None
+        raise UpdateError(f"{decision!r} has been answered")
+
+    def lose(self, past: int) -> None:
+        """Forget what waits for its answer, with all records up to round ``past``.
+
+        One round that nobody contributes to is counted, so that a release that was due covers a
+        span that is not empty.
+        """
+        self.recorded, self.closed = past + 1, self.pulls
+        self.pending.clear()
+
+    # Saving and restoring: numbers, and arrays with a row for each pending pull or booked arm.
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """As JSON data and arrays."""
+        numbers = {**vars(self), "current_choice": list(self.current_choice)}
+        numbers["pending"] = {number: one.arm for number, one in self.pending.items()}
+        numbers["unreleased"] = {arm: one.rounds for arm, one in self.unreleased.items()}
+        arrays = {
+            "rounds.weights": np.array([one.weights for one in self.pending.values()], float),
+            "rounds.contexts": np.array([one.contexts for one in self.pending.values()], float),
+            "rounds.unreleased": np.array([one.weights for one in self.unreleased.values()], float),
+        }
+        return numbers, arrays
+
+    @classmethod
+    def restored(cls, numbers: dict[str, Any], arrays: dict[str, np.ndarray]) -> Rounds:
+        """From what ``saved`` gave; takes its arrays out of the dictionary."""
+        rows = [_rows(arrays.pop(f"rounds.{name}")) for name in ("weights", "contexts")]
+        held = zip(numbers["pending"].items(), *rows, strict=True)
+        pending = {int(number): Pending(arm, x, all_) for (number, arm), x, all_ in held}
+        booked = zip(
+            numbers["unreleased"].items(), _rows(arrays.pop("rounds.unreleased")), strict=True
+        )
+        unreleased = {int(arm): Booked(n, weights) for (arm, n), weights in booked}
+        choice = Choice(*numbers["current_choice"])
+        given = {**numbers, "current_choice": choice, "pending": pending, "unreleased": unreleased}
+        return cls(**given)
+
+
+def _rows(array: np.ndarray) -> list[Any]:
+    """Row by row; 0 where there are no features."""
+    return [0] * len(array) if array.ndim == 1 else list(array)

@@ -1,0 +1,306 @@
+"""A session: one living policy, which pulls, takes answers, and releases when it is due."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError, BudgetExhausted, UpdateError
+from ..privacy.ledger import WHOLE, Line
+from ..stores import Life
+from .gate import Gate
+from .options import Settings
+from .protocol import Card, never
+from .rounds import Choice, Decision, Pending, Rounds
+from .state import State
+
+
+@dataclass
+class Session:
+    """What happens between ``pull`` and ``update``.
+
+    Attributes:
+        card, settings: of the policy.
+        gate: which its statistics cross.
+        default_reward: what an answer that never came counts as.
+        state: what it knows.
+        rounds: where it stands.
+        life: see ``stores``.
+        former: earlier lives, and how many pulls they knew.
+        last: the decision that is answered by default.
+    """
+
+    card: Card
+    settings: Settings
+    gate: Gate
+    default_reward: float
+    state: State
+    rounds: Rounds = field(default_factory=Rounds)
+    life: Life = field(default_factory=lambda: Life(uuid.uuid4().hex, 0))
+    former: dict[str, int] = field(default_factory=dict)
+    last: Decision | None = None
+
+    # Pulls ------------------------------------------------------------------------------------
+
+    def pull(self, shown: Any) -> Decision:
+        """The decision for someone of whom ``shown`` is seen: a matrix of its own, or 0."""
+        rounds = self.rounds
+        if self.card.learns_at_once:
+            choice, _ = self._choose(shown)
+            x = _row(shown, choice.arm)
+            return self._decide(choice, None if rounds.exhausted else self._wait(choice, x, shown))
+        if rounds.release_due and not rounds.exhausted:
+            if rounds.is_waiting(self._part(), self.settings.patience):
+                return self._decide(self._standing(shown), None)
+            self._end_episode()
+        if rounds.exhausted:
+            return self._decide(self._standing(shown), None)
+        if rounds.left == 0:
+            rounds.current_choice, rounds.left = self._choose(shown)
+        rounds.left -= 1
+        choice = rounds.current_choice
+        x = _row(shown, choice.arm)
+        rounds.release_due = self._advance(choice.arm, x, 1)
+        rounds.recorded += 1
+        if not self.card.hides_contexts:
+            rounds.book(choice.arm, x, 1)
+        return self._decide(choice, self._wait(choice, x, shown))
+
+    def _choose(self, shown: Any) -> tuple[Choice, int]:
+        """A fresh choice, and for how many rounds it stands."""
+        gate, state = self.gate, self.state
+        arm, propensity, rounds = gate.steps.decide(
+            gate.params, state.public, shown, state.choice_rng
+        )
+        # Without numba an arm may come as a NumPy integer, which is no index.
+        return Choice(int(arm), propensity), rounds
+
+    def _standing(self, shown: Any) -> Choice:
+        """What to answer while nothing is recorded; under new contexts a choice of their own."""
+        if isinstance(shown, np.ndarray):
+            return self._choose(shown)[0]
+        return self.rounds.current_choice
+
+    def _wait(self, choice: Choice, weights: Any, shown: Any) -> Pending:
+        # Of the other arms nothing is asked later, unless a person may openly take one.
+        return Pending(choice.arm, weights, shown if self.settings.choices_public else 0)
+
+    def _decide(self, choice: Choice, pending: Pending | None) -> Decision:
+        number = self.rounds.pulls
+        propensity = None if math.isnan(choice.propensity) else choice.propensity
+        decision = Decision(choice.arm, propensity, number, pending is not None, self.life.name)
+        if pending is not None:
+            self.rounds.pending[number] = pending
+        self.last = decision
+        self.rounds.pulls += 1
+        return decision
+
+    def _advance(self, arm: int, x: Any, n: int) -> bool:
+        return self.gate.steps.advance(self.gate.params, self.state.public, arm, x, n)
+
+    # Releases ---------------------------------------------------------------------------------
+
+    def _part(self) -> int:
+        """Whose records the coming release covers."""
+        if self.gate.statistic.parts == 0:
+            return WHOLE
+        return int(self.gate.kernels.partition(self.gate.params, self.state.public))
+
+    def _end_episode(self) -> None:
+        self.gate.refuse_fork()
+        part, rounds = self._part(), self.rounds
+        for number in rounds.awaited(part):
+            self._answer(rounds.pending.pop(number), self._substitute())
+        rounds.closed = rounds.pulls
+        if self.gate.needs_care(self.state):
+            with self._all_or_nothing():
+                self._release()
+                self.rounds.cover(part)
+        else:
+            self._release()
+            rounds.cover(part)
+
+    def _release(self) -> None:
+        try:
+            self.gate.refuse_overspending(self.state, self.rounds.recorded)
+        except (BudgetExhausted, ArgumentError):
+            self.rounds.exhausted = True
+            raise
+        self.gate.release(self.state, self.rounds.recorded)
+        kernels = self.gate.kernels
+        if kernels.stop is not never and kernels.stop(self.gate.params, self.state.public):
+            arm = int(kernels.recommend(self.gate.params, self.state.public))
+            self.rounds.exhausted, self.rounds.current_choice = True, Choice(arm, 1.0)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Undo what a step that fails has done, a keyboard interrupt included."""
+        state, rounds = self.state.copied(), self.rounds.copied()
+        try:
+            yield
+        except BaseException:
+            rounds.exhausted = self.rounds.exhausted
+            self.state.restore(state)
+            self.rounds = rounds
+            raise
+
+    # Answers ----------------------------------------------------------------------------------
+
+    def own(self, decision: Any) -> Decision:
+        """The decision, or the last one for None, if it was made in this life, or before a save.
+
+        Raises:
+            UpdateError: it was not.
+        """
+        decision = self.last if decision is None else decision
+        if decision is None:
+            raise UpdateError("update needs a pull before it")
+        if isinstance(decision, Decision) and (
+            decision.life == self.life.name or decision.number < self.former.get(decision.life, 0)
+        ):
+            return decision
+        raise UpdateError(f"decision must come from this policy's pull(), got {decision!r}")
+
+    def take(self, value: float | None, decision: Decision, done: int | None) -> bool:
+        """Take in an answer, None for one that will not come; ``done`` is what the person did, None
+        for what was recommended.  Whether it is learned from.
+        """
+        rounds = self.rounds
+        pending = rounds.find(decision)
+        if pending is None:
+            rounds.dropped += 1
+            return False
+        deviates, openly = done not in (None, pending.arm), self.settings.choices_public
+        if deviates and not openly:
+            value = None
+        if self.card.learns_at_once:
+            if deviates and openly:
+                pending = Pending(int(done), _row(pending.contexts, int(done)))  # type: ignore[arg-type]
+            return self._learn(decision.number, pending, value)
+        del rounds.pending[decision.number]
+        if deviates and openly:
+            self._take_back(pending)
+            return False
+        self._answer(pending, self._entering(value))
+        return True
+
+    def _entering(self, value: float | None) -> float:
+        """An answer as it enters the private side; the operator may know what was done to it."""
+        if value is None or math.isnan(value):
+            self.rounds.missing += value is not None
+            return self._substitute()
+        if self.gate.reports or not self.settings.clip:
+            return value
+        lo, hi = self.settings.reward_range
+        self.rounds.clipped += not lo <= value <= hi
+        return self.gate.noise.to_grid(min(max(value, lo), hi))
+
+    def _substitute(self) -> float:
+        """What stands in for an answer.  Among reports it is one, too: an exact number would tell
+        everybody who sees decisions that this person did not answer.
+        """
+        gate = self.gate
+        if not (gate.reports and gate.private):
+            return self.default_reward
+        lo, hi = self.settings.reward_range
+        report, default = np.empty(1), np.array([self.default_reward])
+        scale, rng = gate.channel.scale(hi - lo), self.state.noise_rng
+        gate.noise.add_noise(gate.channel, scale, default, report, rng)
+        return float(report[0])
+
+    def _answer(self, pending: Pending, value: float, n: int = 1) -> None:
+        sides = self.gate.params, self.state.raw
+        self.gate.steps.answer(*sides, pending.arm, pending.weights, value, n)
+
+    def _learn(self, number: int, pending: Pending, value: float | None) -> bool:
+        self.gate.refuse_fork()
+        rounds, state, gate = self.rounds, self.state, self.gate
+        if rounds.exhausted:
+            del rounds.pending[number]
+            return False
+        if gate.needs_care(state):
+            with self._all_or_nothing():
+                self._absorb(number, pending, value)
+        else:
+            del rounds.pending[number]
+            rounds.recorded += 1
+            answer = (*pending[:2], self._entering(value))
+            gate.absorb_and_release(state, answer, rounds.recorded)
+        return True
+
+    def _absorb(self, number: int, pending: Pending, value: float | None) -> None:
+        del self.rounds.pending[number]
+        self.rounds.recorded += 1
+        x = pending.weights
+        x = x.copy() if isinstance(x, np.ndarray) else x  # which ``weigh`` may change
+        sides, value = (self.gate.params, self.state.raw, self.state.public), self._entering(value)
+        if self.gate.steps.absorb(*sides, pending.arm, x, value):
+            self._release()
+
+    def _take_back(self, pending: Pending) -> None:
+        """The person publicly did something else: the episode lasts one round longer."""
+        arm, gate = pending.arm, self.gate
+        x = _row(pending.contexts, arm)
+        self.rounds.release_due = self._advance(arm, x, -1)
+        longest = int(gate.kernels.hold_rounds(gate.params, self.state.public, arm))
+        # The next pull of a policy with contexts sees other ones, and chooses anew.
+        self.rounds.take_back(arm, pending.weights, 0 if isinstance(x, np.ndarray) else longest)
+
+    # Saving and restoring ---------------------------------------------------------------------
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """As JSON data and arrays; never with a generator of secure noise."""
+        last, streams = self.last, {} if self.gate.noise.secure else self.state.streams
+        numbers, arrays = self.rounds.saved()
+        header = {
+            "former": self.former,
+            "rounds": numbers,
+            "last": last and [last.arm, last.propensity, last.number, last.recorded, last.life],
+            "streams": {name: rng.bit_generator.state for name, rng in streams.items()},
+        }
+        return header, {**self.state.arrays, **arrays}
+
+    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray], life: Life) -> None:
+        """Go on, in a life of its own, where another life was saved.
+
+        Raises:
+            ValueError, KeyError, TypeError: this was saved of another policy.
+        """
+        self.rounds = Rounds.restored(header["rounds"], arrays)
+        self.state.fill(arrays)
+        if arrays:
+            raise ValueError(f"unknown arrays {', '.join(arrays)}")
+        self.last = None if header["last"] is None else Decision(*header["last"])
+        self.former = {**header["former"], life.name: self.rounds.pulls}
+        for name, stood in header["streams"].items():
+            self.state.streams[name].bit_generator.state = stood
+
+    def replay(self, lines: Sequence[Line]) -> None:
+        """Charge releases that were announced, and forget every record that they may cover.
+
+        Each lost round of an episode that goes on counts as the default reward; where contexts are
+        private, as nothing.
+        """
+        if not lines:
+            return
+        for line in lines:
+            self.state.charge(line)
+        past = max(self.rounds.recorded, 1 + max(line.last for line in lines))
+        self.state.lose(self.gate.new_state(simulated=False), past)
+        self.gate.kernels.restart(self.gate.params, self.state.raw, self.state.public)
+        for arm, (n, weights) in self.rounds.unreleased.items():
+            if n > 0:
+                mean = weights / n if isinstance(weights, np.ndarray) else 0
+                self._answer(Pending(arm, mean), sum(self._substitute() for _ in range(n)), n)
+        self.rounds.lose(past)
+
+
+def _row(shown: Any, arm: int) -> Any:
+    """The row of an arm, of its own; 0 where nothing is shown."""
+    return shown[arm].copy() if isinstance(shown, np.ndarray) else 0

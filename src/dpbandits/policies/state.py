@@ -1,0 +1,143 @@
+"""What a policy knows: both sides, the wall, and where its random numbers stand.
+
+Copying, saving and restoring follow from one list of fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..privacy.continual import Independent, no_running_sum
+from ..privacy.ledger import HEAD, Line, empty_arrays, grown, write
+from ..privacy.secure import SecureState
+from .protocol import Statistic, Wall
+
+
+@dataclass
+class State:
+    """The state of one policy, or of one run.
+
+    Attributes:
+        raw: the private side.
+        public: the public side.
+        memo: shape (m,), what the episode that was closed last noted of itself.
+        wall: with the ledger and the running sum.
+        exact: the running sum in integers, under secure noise; None elsewhere.
+        choice_rng: for exploration; None for algorithms that draw nothing.
+        noise_rng: for simulated noise; None where there is none.
+    """
+
+    raw: Any
+    public: Any
+    memo: np.ndarray
+    wall: Wall
+    exact: SecureState | None = None
+    choice_rng: np.random.Generator | None = None
+    noise_rng: np.random.Generator | None = None
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All arrays by name."""
+        sides = {name: getattr(self, name) for name in _SIDES}
+        return {name: array for side, held in sides.items() for name, array in _named(side, held)}
+
+    @property
+    def streams(self) -> dict[str, np.random.Generator]:
+        """The generators that there are, by name."""
+        found = {name: getattr(self, name) for name in _STREAMS}
+        return {name: rng for name, rng in found.items() if rng is not None}
+
+    def copied(self) -> dict[str, Any]:
+        """All but the generators, with arrays of its own; for ``restore``."""
+        return {name: _copy(getattr(self, name)) for name in _SIDES}
+
+    def restore(self, copied: dict[str, Any]) -> None:
+        """Go back to a copy: no value that was drawn since is ever used."""
+        for name, side in copied.items():
+            setattr(self, name, side)
+
+    def fill(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take in saved arrays, and take them out of the dictionary.
+
+        Raises:
+            ValueError: an array has another shape or type than it should.
+            KeyError: one is missing.
+        """
+        while len(self.wall.ledger.span) < len(arrays["wall.ledger.span"]):
+            self.make_room(grow=True)
+        for name, array in self.arrays.items():
+            saved = arrays.pop(name)
+            if saved.shape != array.shape or saved.dtype != array.dtype:
+                given, wanted = f"{saved.dtype} {saved.shape}", f"{array.dtype} {array.shape}"
+                raise ValueError(f"{name} is {given} and should be {wanted}")
+            array[...] = saved
+
+    def make_room(self, *, grow: bool = False) -> None:
+        """Give the ledger room for one more line."""
+        ledger = self.wall.ledger
+        if grow or ledger.head[HEAD.lines] >= len(ledger.span):
+            self.wall = self.wall._replace(ledger=grown(ledger))
+
+    def charge(self, line: Line) -> None:
+        """Write a line that was announced, made or not."""
+        self.make_room()
+        write(self.wall.ledger, *line)
+
+    def lose(self, empty: State, past: int) -> None:
+        """Forget the raw side, whose records may have been released, up to round ``past``."""
+        self.raw, self.exact = empty.raw, empty.exact
+        earlier, running = self.wall.earlier, empty.wall.running
+        if earlier.size:
+            # The noise of a running sum goes on in memory that has been lost: later records get a
+            # running sum of their own, on top of what was last released.
+            earlier = self.wall.release.copy()
+        self.wall = self.wall._replace(running=running, earlier=earlier)
+        self.wall.first_unreleased[:] = past
+        if self.noise_rng is not None:
+            # Its next numbers have been released.
+            self.noise_rng.bit_generator.advance(1 << 64)  # type: ignore[attr-defined]
+
+
+_SIDES = ("raw", "public", "memo", "wall", "exact")
+_STREAMS = ("choice_rng", "noise_rng")
+
+
+def wall_of(
+    statistic: Statistic, channel: Any, ledger_family: int, *, in_integers: bool = False
+) -> Wall:
+    """A wall with an empty ledger; ``in_integers`` if the running sum is kept elsewhere."""
+    counter, n = statistic.counter, statistic.size
+    running = no_running_sum()
+    if counter is not None:
+        # What stands for a sum in integers only counts the releases.
+        kept = Independent(counter.horizon) if in_integers else counter
+        running = kept.start(n, channel.norm)
+    return Wall(
+        family=channel.family,
+        multiplier=channel.multiplier,
+        norm=channel.norm,
+        ledger_family=ledger_family,
+        statistic=np.zeros(n),
+        release=np.zeros(n),
+        first_unreleased=np.zeros(statistic.parts + 1, np.int64),
+        ledger=empty_arrays(),
+        running=running,
+        earlier=np.zeros(0 if counter is None else n),
+    )
+
+
+def _named(name: str, held: Any) -> Iterator[tuple[str, np.ndarray]]:
+    if isinstance(held, np.ndarray):
+        yield name, held
+    for field in getattr(held, "_fields", ()):
+        yield from _named(f"{name}.{field}", getattr(held, field))
+
+
+def _copy(held: Any) -> Any:
+    if isinstance(held, tuple):
+        return type(held)(*map(_copy, held))
+    return held.copy() if isinstance(held, np.ndarray) else held

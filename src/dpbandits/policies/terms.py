@@ -1,0 +1,180 @@
+"""The terms of a policy: its channel, the budget that really holds, and what it guarantees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast
+
+from ..errors import ArgumentError
+from ..privacy import accounting
+from ..privacy.budgets import ApproxDP, Budget
+from ..privacy.channels import LAPLACE, OPEN, PURE, Calibration, Channel, LaplaceVector, Open
+from ..privacy.guarantees import Guarantee
+from ..privacy.ledger import Meter
+from ..privacy.noise import NoiseSource, SimulationNoise
+from .protocol import Card, Statistic
+
+# Of a reward range, and of a noise multiplier: their squares have to be numbers.
+NARROWEST, WIDEST = 1e-100, 1e100
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a promise follows from: the card of an algorithm, and how a policy was configured.
+
+    Raises:
+        ArgumentError: on looking at ``channel``, if the algorithm has no noise for that kind of
+            budget, or the noise is too small or large for a number.
+    """
+
+    policy: str  # the name of its class
+    card: Card
+    budget: Budget | None
+    reward_range: tuple[float, float]
+    calibration: Calibration
+    clip: bool
+    patience: int | None
+    choices_public: bool
+    reports: bool  # whether rewards arrive randomised
+    noise: NoiseSource
+
+    @cached_property
+    def channel(self) -> Channel:
+        """The channel one release of which spends the budget; open without a budget."""
+        if self.budget is None:
+            return Open()
+        channels = self.card.channels
+        if type(self.budget) not in channels:
+            allowed = " or ".join(["None", *sorted(kind.__name__ for kind in channels)])
+            raise ArgumentError(
+                f"budget must be {allowed} for {self.policy}, got {self.budget!r}", "budget"
+            )
+        kind = cast(Any, channels[type(self.budget)])
+        try:
+            channel: Channel = kind.calibrated(
+                self.budget, calibration=self.calibration, discrete=self.noise.secure
+            )
+        except (ArgumentError, ArithmeticError) as error:
+            raise self._too_extreme() from error
+        if not NARROWEST <= channel.multiplier <= WIDEST:
+            raise self._too_extreme()
+        return channel
+
+    def _too_extreme(self) -> ArgumentError:
+        return ArgumentError(f"budget must be less extreme, got {self.budget!r}", "budget")
+
+    @property
+    def _obeys_gdp(self) -> bool:
+        """Whether the noise keeps a Gaussian-DP curve; discrete and Laplace noise keep a zCDP
+        bound only.
+        """
+        return not (self.noise.secure or isinstance(self.channel, LaplaceVector))
+
+    @cached_property
+    def effective_budget(self) -> Budget | None:
+        """The budget that one release, and by parallel composition the whole run, really spends;
+        None where nothing holds.
+        """
+        budget, multiplier = self.budget, self.channel.multiplier
+        if self.card.refuted_because or not self.clip:
+            return None
+        if self.calibration == "exact" or not isinstance(budget, ApproxDP):
+            return budget
+        if self.channel.family == LAPLACE:
+            return budget
+        if self._obeys_gdp:
+            delta = accounting.gaussian_delta(budget.epsilon, 1.0 / multiplier)
+        else:
+            delta = accounting.zcdp_delta(0.5 / multiplier**2, budget.epsilon)
+        return ApproxDP(budget.epsilon, max(delta, math.ulp(0.0))) if delta < 1.0 else None
+
+    @cached_property
+    def meter(self) -> Meter | None:
+        """How costs are counted; None where nothing holds."""
+        holds = self.effective_budget
+        if holds is None:
+            return None
+        meter = Meter.of(holds, gaussian=self._obeys_gdp)
+        # Near delta = 1 the way back from delta to the noise has no digits left.
+        exact = holds == self.budget
+        return meter if exact else replace(meter, limit=self.channel.cost(meter.currency))
+
+    def ledger_family(self, statistic: Statistic) -> int:
+        """The family that ledger lines name; open where no sensitivity is true, so that nothing can
+        be added up.
+        """
+        if self.card.refuted_because or not self.clip:
+            return OPEN
+        rows = statistic.counter is not None and self.channel.family == LAPLACE
+        return PURE if rows else self.channel.family
+
+    def guarantee(self, assumptions: Sequence[str] = (), *, simulated: bool = False) -> Guarantee:
+        """What the policy promises, under which assumptions, and what it does not.
+
+        ``simulated`` describes a simulation of it, whose noise protects nobody even where the
+        policy's own does.
+        """
+        card, private = self.card, self.budget is not None
+        # Whoever calls ``update`` with a reward has seen it.
+        local = card.trust_model == "local" and (self.reports or simulated)
+        central = card.trust_model == "local" and not local
+        return Guarantee(
+            holds=self.effective_budget if private else None,
+            asked=self.budget,
+            trust_model="none" if not private else "central" if central else card.trust_model,
+            protects=card.protects,
+            view=card.view,
+            unit="round",
+            assumptions=tuple(self._assumed(assumptions)),
+            source=card.proof or card.source,
+            caveats=tuple(self._caveats(simulated)),
+            simulated=private and (simulated or not self.noise.secure),
+        )
+
+    def _assumed(self, own: Sequence[str]) -> Iterator[str]:
+        if self.budget is None or self.card.refuted_because:
+            return
+        lo, hi = self.reward_range
+        if self.clip:
+            yield (
+                f"a person contributes one round, and rewards lie in [{lo:g}, {hi:g}], which"
+                " clipping enforces"
+            )
+            yield from own
+            # With public choices, when a deviation is reported decides when the episode ends.
+            if self.card.learns_at_once or self.patience is None or self.choices_public:
+                yield "the time at which an answer arrives carries no private information"
+        if self.choices_public:
+            yield "it is public when a person does something else than was recommended"
+
+    def _caveats(self, simulated: bool) -> Iterator[str]:
+        if self.budget is None:
+            return
+        if self.card.refuted_because:
+            yield self.card.refuted_because
+            return
+        yield from (SimulationNoise if simulated else self.noise).caveats
+        if not self.clip:
+            yield (
+                "Rewards are not clipped, so that no sensitivity bound is true: the guarantee is"
+                " void"
+            )
+        if self.card.trust_model == "local" and not simulated:
+            yield (
+                "Silence is visible to the party that runs the policy, which then puts a randomised"
+                " default in the place of a report: a device hides it by sending randomise() where"
+                " it has no reward"
+                if self.reports
+                else "Where nobody is to be trusted, use reports=True, and randomiser() on the"
+                " person's device"
+            )
+        if self.clip and self.effective_budget is None:
+            yield "The published calibration gives no (epsilon, delta) guarantee with delta below 1"
+        if self.effective_budget not in (None, self.budget):
+            yield (
+                f"The published calibration was asked for {self.budget} and really gives what is"
+                " stated here"
+            )

@@ -1,0 +1,255 @@
+"""The compiled side of continual sums: one structure for every mechanism, and one step for each.
+
+The noise of a node or row is drawn once, with the scale of the release that draws it, and kept;
+what leaves is the exact sum plus a public combination of the noise that was kept.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ...kernel import Kernel, bind, entry, kernel, outlined, unbound
+from ..channels import OPEN, add_noise, draw_noise
+
+SINGLE, TREE, HONAKER, TOEPLITZ, BUFFERED, HYBRID, INDEPENDENT = range(7)
+
+
+class RunningSum(NamedTuple):
+    """A running sum at the wall; of the same types for every mechanism and for ``SINGLE``."""
+
+    kind: int
+    limit: int  # releases planned; 0 for any number
+    column_norm: float  # of C, in the channel's norm
+    clock: np.ndarray  # (1,) int64: releases so far
+    table: np.ndarray  # (r, c) float64 public coefficients; what they are depends on the kind
+    memory: np.ndarray  # (m, n) float64 noise that was drawn
+    total: np.ndarray  # (n,) float64, private: the exact sum so far
+
+    def __repr__(self) -> str:
+        # Sums end up in logs by way of tracebacks and debuggers.
+        size, count = self.total.size, self.clock[0]
+        return f"<Running sum of {size} coordinates after {count} releases, contents not shown>"
+
+
+def no_running_sum() -> RunningSum:
+    """No running sum: every release is a statistic of its own, with noise of its own.
+
+    >>> no_running_sum().kind == SINGLE
+    True
+    """
+    none = np.zeros((0, 0))
+    return RunningSum(SINGLE, 0, 1.0, np.zeros(1, np.int64), none, none.copy(), np.zeros(0))
+
+
+@kernel
+def is_spent(running):
+    """Whether all planned releases have been made."""
+    return running.limit > 0 and running.clock[0] >= running.limit
+
+
+@kernel
+def lowest_bit(t):
+    """The place of the lowest one of a positive integer, from 0."""
+    place = 0
+    while (t >> place) & 1 == 0:
+        place += 1
+    return place
+
+
+@kernel
+def highest_bit(t):
+    """The place of the highest one of a positive integer, from 0."""
+    place = 0
+    while t >> (place + 1):
+        place += 1
+    return place
+
+
+@kernel
+def draws_of(running):
+    """How many noise variables the coming release draws for each coordinate."""
+    return lowest_bit(running.clock[0] + 1) + 1 if running.kind == HONAKER else 1
+
+
+# Steps: fill ``noise`` with that of release t, from noise of scale ``width`` that is drawn now and
+# what ``memory`` has kept.
+
+
+@kernel
+def _add_rows(places, row, memory, noise):
+    """Add row ``row`` of ``memory`` for the last binary digit of ``places``, the next for the next,
+    where they are ones.
+    """
+    while places:
+        if places & 1:
+            for i in range(noise.size):
+                noise[i] += memory[row, i]
+        places >>= 1
+        row += 1
+
+
+@kernel
+def _keep(row, memory, noise):
+    for i in range(noise.size):
+        memory[row, i] = noise[i]
+
+
+@kernel
+def _add_node(t, first, memory, noise):
+    """Keep the node that ends at t in the row of its level, counted from ``first``, and add those
+    that make up 1..t with it.
+    """
+    level = lowest_bit(t)
+    _keep(first + level, memory, noise)
+    _add_rows(t >> (level + 1), first + level + 1, memory, noise)
+
+
+@kernel
+def _tree(t, family, width, table, memory, noise, rng):
+    draw_noise(family, width, noise, rng)
+    _add_node(t, 0, memory, noise)
+
+
+@kernel
+def _honaker(t, family, width, table, memory, noise, rng):
+    """All nodes that end at t, from the leaf up: each is averaged with what its halves say,
+    weighted by their precision.
+    """
+    draw_noise(family, width, noise, rng)
+    top = lowest_bit(t)
+    _keep(top, memory, noise)
+    for level in range(1, top + 1):
+        own = table[0, level]
+        draw_noise(family, width, noise, rng)
+        for i in range(noise.size):
+            halves = memory[level - 1, i] + memory[top, i]
+            memory[top, i] = own * noise[i] + (1.0 - own) * halves
+    for i in range(noise.size):
+        noise[i] = memory[top, i]
+    _add_rows(t >> (top + 1), top + 1, memory, noise)
+
+
+@kernel
+def _toeplitz(t, family, width, table, memory, noise, rng):
+    draw_noise(family, width, noise, rng)
+    _keep(t - 1, memory, noise)
+    for s in range(t - 1):
+        weight = table[0, t - 1 - s]
+        for i in range(noise.size):
+            noise[i] += weight * memory[s, i]
+
+
+@kernel
+def _buffered(t, family, width, table, memory, noise, rng):
+    draw_noise(family, width, noise, rng)
+    # Written out, because only so is it compiled to vector instructions.
+    d0, d1, d2, d3, d4 = table[0, 0], table[0, 1], table[0, 2], table[0, 3], table[0, 4]
+    w0, w1, w2, w3, w4 = table[1, 0], table[1, 1], table[1, 2], table[1, 3], table[1, 4]
+    for i in range(noise.size):
+        z = noise[i]
+        m0, m1, m2 = d0 * memory[0, i] + z, d1 * memory[1, i] + z, d2 * memory[2, i] + z
+        m3, m4 = d3 * memory[3, i] + z, d4 * memory[4, i] + z
+        memory[0, i], memory[1, i], memory[2, i], memory[3, i], memory[4, i] = m0, m1, m2, m3, m4
+        noise[i] = w0 * m0 + w1 * m1 + w2 * m2 + w3 * m3 + w4 * m4
+
+
+@kernel
+def _independent(t, family, width, table, memory, noise, rng):
+    draw_noise(family, width, noise, rng)
+    for i in range(noise.size):
+        memory[0, i] += noise[i]
+        noise[i] = memory[0, i]
+
+
+@kernel
+def _hybrid(t, family, width, table, memory, noise, rng):
+    """A noisy block at every power of two, which adds to row 0; between them the nodes of a tree,
+    in the rows after it.
+    """
+    depth = highest_bit(t)
+    inside = t - (1 << depth)
+    if inside:
+        draw_noise(family, width * table[0, depth], noise, rng)
+        _add_node(inside, 1, memory, noise)
+        _add_rows(1, 0, memory, noise)
+    else:
+        _independent(t, family, width * table[0, 0], table, memory, noise, rng)
+
+
+_STEPS = {
+    TREE: _tree,
+    HONAKER: _honaker,
+    TOEPLITZ: _toeplitz,
+    BUFFERED: _buffered,
+    HYBRID: _hybrid,
+    INDEPENDENT: _independent,
+}
+step = unbound
+
+
+# Releases --------------------------------------------------------------------------------------
+
+
+@kernel
+def release_exactly(running, family, scale, statistic, release, rng):
+    """The statistic, or the sum with it, through the open channel, which needs no generator."""
+    if running.kind == SINGLE:
+        for i in range(statistic.size):
+            release[i] = statistic[i]
+        return
+    over = is_spent(running)
+    running.clock[0] += 1
+    for i in range(statistic.size):
+        running.total[i] += statistic[i]
+        release[i] = np.nan if over else running.total[i]
+
+
+@kernel
+def _release_alone(running, family, scale, statistic, release, rng):
+    add_noise(family, scale, statistic, release, rng)
+
+
+@outlined
+def _release_prefix_sum(running, family, scale, statistic, release, rng):
+    if family == OPEN or is_spent(running):
+        release_exactly(running, family, scale, statistic, release, rng)
+        return
+    running.clock[0] += 1
+    t, width = running.clock[0], scale * running.column_norm
+    step(t, family, width, running.table, running.memory, release, rng)
+    for i in range(statistic.size):
+        running.total[i] += statistic[i]
+        release[i] += running.total[i]
+
+
+@cache
+def mechanism_of(kind: int) -> Kernel:
+    """What adds a statistic to a running sum of that kind and releases the noisy sum.
+
+    Without a running sum it releases the noisy statistic.
+
+    ``mechanism(running, family, scale, statistic, release, rng)`` with
+
+        running: changed in place.
+        family: of the channel.
+        scale: noise multiplier times the sensitivity of this statistic; the mechanism's column norm
+            is applied here.
+        statistic: (n,) what is added.
+        release: (n,) receives the noisy sum; NaN after the planned number of releases.
+        rng: a generator.  Simulation only: it can be predicted.
+    """
+    return _release_alone if kind == SINGLE else bind(_release_prefix_sum, step=_STEPS[kind])
+
+
+@entry
+def _from_python(running, family, scale, statistic, release, rng):
+    step(running, family, scale, statistic, release, rng)
+
+
+@cache
+def mechanism_from_python(kind: int) -> Kernel:
+    """``mechanism_of`` for callers that hand over a Python generator."""
+    return bind(_from_python, step=mechanism_of(kind))

@@ -1,0 +1,61 @@
+"""Symmetric matrices as vectors, so that lengths and noise carry over."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError
+
+_ROOT = math.sqrt(2.0)
+
+
+def svec(matrix: Any) -> np.ndarray:
+    """A symmetric (d, d) matrix as d (d + 1) / 2 numbers: the diagonal, then sqrt(2) times what is
+    above it, row by row.
+
+    Lengths are kept: the Euclidean norm of the vector is the Frobenius norm of the matrix, so that
+    sensitivities carry over. Independent normal noise of standard deviation s on the vector is the
+    Gaussian orthogonal ensemble on the matrix, s on the diagonal and s / sqrt(2) off it, whose law
+    no rotation changes.
+
+    >>> svec([[1.0, 2.0], [2.0, 5.0]]).round(3).tolist()
+    [1.0, 5.0, 2.828]
+
+    Raises:
+        ArgumentError: the matrix is not square and symmetric.
+    """
+    matrix = np.asarray(matrix, np.float64)
+    if (
+        matrix.ndim != 2
+        or matrix.shape[0] != matrix.shape[1]
+        or not np.array_equal(matrix, matrix.T)
+    ):
+        raise ArgumentError(
+            f"matrix must be square, symmetric and without NaN, got shape {matrix.shape}", "matrix"
+        )
+    return np.append(np.diag(matrix), _ROOT * matrix[np.triu_indices(len(matrix), 1)])
+
+
+def smat(vector: Any) -> np.ndarray:
+    """The symmetric (d, d) matrix whose ``svec`` is the vector of d (d + 1) / 2 numbers.
+
+    >>> smat(svec([[1.0, 2.0], [2.0, 5.0]])).tolist()
+    [[1.0, 2.0], [2.0, 5.0]]
+
+    Raises:
+        ArgumentError: no d fits the length.
+    """
+    vector = np.asarray(vector, np.float64)
+    d = (math.isqrt(8 * vector.size + 1) - 1) // 2
+    if vector.ndim != 1 or vector.size == 0 or d * (d + 1) // 2 != vector.size:
+        raise ArgumentError(
+            "vector must have d (d + 1) / 2 coordinates for some d of at least 1, got shape"
+            f" {vector.shape}",
+            "vector",
+        )
+    matrix = np.zeros((d, d))
+    matrix[np.triu_indices(d, 1)] = vector[d:] / _ROOT
+    return matrix + matrix.T + np.diag(vector[:d])

@@ -1,0 +1,204 @@
+"""Continual sums for direct use, outside of any policy."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError, BudgetExhausted, ClaimError
+from ..validation import choice, integer, real
+from .budgets import Budget, PureDP
+from .channels import Channel, Gaussian, Laplace
+from .continual import Counter, mechanism_from_python, smat, svec
+from .ledger import Meter
+from .noise import SimulationNoise
+from .secure import Sampler, SecureSum
+
+
+class ContinualSum:
+    """A running sum, released with noise after every increment, for the budget of one release.
+
+    It can be used from several threads, but neither copied nor used in a forked process: two copies
+    would release the same data twice.
+    It assumes that one person contributes to one increment and moves it by at most ``sensitivity``:
+    in the L1 norm with a ``PureDP`` budget (Laplace noise), else in the L2 norm (Gaussian noise),
+    which for matrices is the Frobenius norm.  ``bound`` enforces it.
+
+    Args:
+        counter: the mechanism, as ``BufferedToeplitz(horizon)``; ``BinaryTree``, ``HonakerTree``,
+            ``HybridTree`` or ``Independent`` with a ``PureDP`` budget; ``SqrtToeplitz``,
+            ``BinaryTree``, ``HybridTree`` or ``Independent`` with ``noise="secure"``.
+        budget: what all releases together may spend.
+        shape: ``()`` for numbers, ``(n,)`` for vectors, ``(d, d)`` for symmetric matrices (noise:
+            see ``svec``).
+        sensitivity: by how much one person may move one increment.
+        bound: shrinks every increment into the ball of this radius, at most half the sensitivity.
+        noise: ``"simulation"`` (seeded, protects nobody) or ``"secure"`` (integers on the grid).
+        grid: with secure noise, the power of two that increments are multiples of; with ``bound``
+            they are rounded towards zero.
+        seed: of simulated noise.
+
+    Raises:
+        ArgumentError: an argument is out of range, or the parts do not fit together.
+
+    Example:
+        >>> from dpbandits.privacy import ZCDP
+        >>> from dpbandits.privacy.continual import BufferedToeplitz
+        >>> counter = BufferedToeplitz(1000)
+        >>> running = ContinualSum(counter, ZCDP(1.0), shape=(2,), sensitivity=1.0, seed=1)
+        >>> for _ in range(3):
+        ...     noisy = running.add([1.0, 0.5])
+        >>> noisy.shape, running.count, running.spent()
+        ((2,), 3, ZCDP(rho=1.0))
+        >>> running.variance.round(2).tolist()  # of a single release without a running sum: 0.5
+        [2.27, 2.27]
+    """
+
+    def __init__(
+        self,
+        counter: Counter,
+        budget: Budget,
+        *,
+        sensitivity: float,
+        shape: tuple[int, ...] = (),
+        bound: float | None = None,
+        noise: str = "simulation",
+        grid: float = 2.0**-10,
+        seed: int | None = None,
+    ) -> None:
+        if not isinstance(counter, Counter):
+            raise ArgumentError(
+                f"counter must be a continual sum such as BinaryTree(horizon), got {counter!r}",
+                "counter",
+            )
+        self.shape, size = _checked_shape(shape)
+        self.sensitivity = real("sensitivity", sensitivity, 0.0, strict=True)
+        self._bound = None if bound is None else real("bound", bound, 0.0, self.sensitivity / 2)
+        self._secure = choice("noise", noise, ("simulation", "secure")) == "secure"
+        family: type[Gaussian] | type[Laplace] = Laplace if isinstance(budget, PureDP) else Gaussian
+        self._channel: Channel = family.calibrated(budget, discrete=self._secure)
+        if counter.exact_column_norm(self._channel.norm) > counter.column_norm(
+            self._channel.norm
+        ) * (1.0 + 1e-12):
+            raise ArgumentError(
+                f"counter must have noise for all its levels, got {counter!r}: its releases would"
+                " cost more",
+                "counter",
+            )
+        self._meter = Meter.of(budget, gaussian=not self._secure)
+        self._scale = self._channel.scale(self.sensitivity)
+        if self._secure:
+            if seed is not None:
+                raise ArgumentError(f"seed must be None with noise='secure', got {seed!r}", "seed")
+            self._exactly = SecureSum(counter, size, grid, Sampler())
+            self._state = self._exactly.start()
+            self._exactly.refuse_wide_noise(self._channel, self._scale)
+            counter = self._exactly.counter
+        else:
+            self._running = counter.start(size, self._channel.norm)
+            source = SimulationNoise(None if seed is None else integer("seed", seed, 0))
+            self._rng = source.generator("privacy")
+            self._release = mechanism_from_python(self._running.kind)
+        self.counter, self._grid, self._count = counter, grid, 0
+        self._lock, self._process = threading.Lock(), os.getpid()
+        self.noise_scale = self._scale * counter.column_norm(self._channel.norm)
+
+    @property
+    def count(self) -> int:
+        """How many increments were added."""
+        return self._count
+
+    @property
+    def variance(self) -> Any:
+        """The variance of every coordinate of the latest output, in its shape; zero before the
+        first.
+        """
+        norm = self._channel.norm
+        variance = self._scale**2 * self.counter.variance(self._count, norm) if self._count else 0.0
+        if len(self.shape) < 2:
+            return np.full(self.shape, variance) if self.shape else variance
+        return 0.5 * variance * (1.0 + np.eye(self.shape[0]))
+
+    def spent(self) -> Budget | None:
+        """What a record has lost at worst; None before the first release."""
+        if not self._count:
+            return None
+        norm = self._channel.norm
+        honest = self._channel.multiplier * (
+            self.counter.column_norm(norm) / self.counter.exact_column_norm(norm)
+        )
+        return self._meter.describe(self._meter.cost(self._channel.family, honest))
+
+    def add(self, x: Any) -> Any:
+        """Add an increment and release the noisy sum of all so far, in the same shape.
+
+        Raises:
+            ArgumentError: ``x`` has another shape, is not finite, not symmetric, or not on the
+                grid; nothing has changed.
+            BudgetExhausted: all planned releases were made; nothing has changed.
+            ClaimError: this process is a fork of the one that made the sum.
+        """
+        vector = self._checked(x)
+        if os.getpid() != self._process:
+            raise ClaimError(
+                "no release is made in a forked process: it and its parent would release the same"
+                " data twice"
+            )
+        with self._lock:
+            if self._count == self.counter.horizon:
+                raise BudgetExhausted(
+                    f"the continual sum was planned for {self._count} releases, and all of them"
+                    " were made"
+                )
+            if self._secure:
+                release = self._exactly.add(self._state, vector, self._channel, self._scale)
+            else:
+                release = np.empty_like(vector)
+                self._release(
+                    self._running, self._channel.family, self._scale, vector, release, self._rng
+                )
+            self._count += 1
+        if len(self.shape) == 2:
+            return smat(release)
+        return release if self.shape else float(release[0])
+
+    def __getstate__(self) -> Any:
+        raise TypeError(
+            "a ContinualSum is neither copied nor pickled: it holds exact sums, and its copy would"
+            " release them again"
+        )
+
+    def _checked(self, x: Any) -> np.ndarray:
+        try:
+            array = np.asarray(x, np.float64)
+        except (TypeError, ValueError):
+            array = np.array(math.nan)
+        if array.shape != self.shape or not np.all(np.isfinite(array)):
+            raise ArgumentError(
+                f"x must be finite numbers of shape {self.shape}, got an array of shape"
+                f" {array.shape}",
+                "x",
+            )
+        vector = svec(array) if array.ndim == 2 else np.array(array, ndmin=1)
+        if self._bound is not None:
+            length = float(np.linalg.norm(vector, self._channel.norm))
+            vector = vector * (self._bound / length) if length > self._bound else vector
+            vector = np.trunc(vector / self._grid) * self._grid if self._secure else vector
+        elif self._secure and np.any(vector / self._grid % 1.0):
+            raise ArgumentError(
+                f"x must be multiples of the grid {self._grid:g}, or bound= be given, got {x!r}",
+                "x",
+            )
+        return vector
+
+
+def _checked_shape(shape: Any) -> tuple[tuple[int, ...], int]:
+    """The shape, and how many numbers it takes."""
+    if not isinstance(shape, tuple) or len(shape) > 2 or (len(shape) == 2 and shape[0] != shape[1]):
+        raise ArgumentError(f"shape must be (), (n,) or (d, d), got {shape!r}", "shape")
+    shape = tuple(integer("shape", side, 1) for side in shape)
+    return shape, shape[0] * (shape[0] + 1) // 2 if len(shape) == 2 else math.prod(shape)

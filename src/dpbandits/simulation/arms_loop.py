@@ -1,0 +1,119 @@
+"""The compiled loop over arms: one source, one compiled copy per algorithm and kind of environment.
+
+The arm is chosen once and stands for ``hold_rounds`` rounds; the environment answers with the sum
+of their rewards.  The cost is that of the releases, not of the rounds.  A hold is never split,
+because two smaller binomial draws would not be the same random numbers; only the horizon cuts the
+last one.
+"""
+
+from __future__ import annotations
+
+from ..environments.base import ArmsKernels
+from ..kernel import Kernel, bind, entry, kernel, unbound
+from ..policies.protocol import Kernels
+from ..privacy.ledger import is_full
+from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, PAUSED
+
+prepare = choose = hold_rounds = record_pull = weigh = accumulate = release_due = unbound
+release = draw = regret = clipped = unbound
+
+_STEPS = ("prepare", "choose", "hold_rounds", "record_pull", "weigh", "accumulate", "release_due")
+
+
+@kernel
+def _clipped(environment, arm, start, n, clip, lo, hi, rng):
+    """The sum of n rewards, each clipped to [lo, hi] where ``clip`` says so."""
+    if not clip:
+        return draw(environment, arm, start, n, rng)
+    total = 0.0
+    for i in range(n):
+        total += min(max(draw(environment, arm, start + i, 1, rng), lo), hi)
+    return total
+
+
+@entry
+def _arms(
+    params,
+    raw,
+    public,
+    memo,
+    wall,
+    environment,
+    tally,
+    bounds,
+    horizon,
+    until,
+    max_hold,
+    world_rng,
+    choice_rng,
+    privacy_rng,
+):
+    """Play until the horizon, or pause at the first step at or after round ``until``.
+
+    ``max_hold`` = 1 takes every round of a hold by itself, for checks.
+    """
+    clip, lo, hi = bounds
+    # Taken out once: in an entry every look into a named tuple counts references.
+    cursor, marks, curve, sums, counts, ledger = (
+        tally.cursor,
+        tally.marks,
+        tally.curve,
+        tally.sums,
+        tally.counts,
+        wall.ledger,
+    )
+    t, mark = cursor[CURSOR.round], cursor[CURSOR.mark]
+    status = DONE
+    while t < horizon:
+        if t >= until:
+            status = PAUSED
+            break
+        if is_full(ledger):
+            status = LEDGER_FULL
+            break
+        if cursor[CURSOR.left] == 0:
+            prepare(params, public, 0, choice_rng)
+            cursor[CURSOR.arm] = choose(params, public, 0, choice_rng)[0]
+            cursor[CURSOR.left] = hold_rounds(params, public, cursor[CURSOR.arm])
+        arm = cursor[CURSOR.arm]
+        n = min(cursor[CURSOR.left], horizon - t, max_hold)
+        cursor[CURSOR.left] -= n
+        for i in range(min(n, tally.trace.size - t)):
+            tally.trace[t + i] = arm
+        total = clipped(environment, arm, t, n, clip, lo, hi, world_rng)
+        while mark < marks.size and marks[mark] <= t + n:
+            curve[mark] = sums[0] + regret(environment, arm, t, marks[mark] - t)
+            mark += 1
+        sums[0] += regret(environment, arm, t, n)
+        sums[1] += total
+        counts[arm] += n
+        record_pull(params, public, arm, 0, n)
+        weigh(params, public, arm, 0)
+        accumulate(params, raw, arm, 0, total, n)
+        t += n
+        if release_due(params, public) and not release(
+            params, raw, public, memo, wall, t, privacy_rng
+        ):
+            status = BAD_SENSITIVITY
+            break
+    cursor[CURSOR.round], cursor[CURSOR.mark] = t, mark
+    return status
+
+
+_bound: dict[tuple[Kernels, Kernel, ArmsKernels], Kernel] = {}
+
+
+def arms_loop(kernels: Kernels, crossing: Kernel, environment: ArmsKernels) -> Kernel:
+    """The loop of one algorithm, with its release, in one kind of environment; compiled at its
+    first call.
+    """
+    key = (kernels, crossing, environment)
+    if key not in _bound:
+        _bound[key] = kernels.fill(
+            _arms,
+            *_STEPS,
+            release=crossing,
+            clipped=bind(_clipped, draw=environment.draw),
+            regret=environment.regret,
+        )
+    return _bound[key]

@@ -1,0 +1,138 @@
+"""The compiled loop over contexts and advice: one source, one compiled copy per algorithm and kind
+of environment.
+
+Every round shows a row for each arm (its features, or what the experts make of it), asks for an
+arm, answers it and lets the algorithm learn.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..environments.contexts import ContextKernels
+from ..kernel import Kernel, bind, entry, inlined, kernel, unbound
+from ..policies.protocol import Kernels
+from ..privacy.ledger import is_full
+from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, PAUSED
+
+show = answer = preprocess_contexts = prepare = choose = record_pull = weigh = accumulate = unbound
+release_due = release = estimate = play = distance_to = unbound
+
+_STEPS = (
+    "preprocess_contexts",
+    "prepare",
+    "choose",
+    "record_pull",
+    "weigh",
+    "accumulate",
+    "release_due",
+)
+
+
+@kernel
+def _distance_to(params, public, parameter):
+    """How far the estimate is from the truth, in the L2 norm; nan where there is no estimate."""
+    squared = 0.0
+    for i in range(parameter.size):
+        squared += (estimate(params, public, i) - parameter[i]) ** 2
+    return np.sqrt(squared)
+
+
+@kernel
+def _play(
+    params,
+    raw,
+    public,
+    memo,
+    wall,
+    environment,
+    parameter,
+    tally,
+    contexts,
+    seen,
+    altered,
+    bounds,
+    horizon,
+    until,
+    world_rng,
+    choice_rng,
+    privacy_rng,
+):
+    """Play until the horizon, or pause at round ``until``.
+
+    ``contexts`` holds what the environment shows, ``seen`` what the algorithm takes it for: the
+    same array unless ``altered``.
+    """
+    cursor, marks, curve, distance, sums, ledger = (
+        tally.cursor,
+        tally.marks,
+        tally.curve,
+        tally.distance,
+        tally.sums,
+        wall.ledger,
+    )
+    clip, lo, hi = bounds
+    t, mark = cursor[CURSOR.round], cursor[CURSOR.mark]
+    status = DONE
+    while t < horizon:
+        if t >= until:
+            status = PAUSED
+            break
+        if is_full(ledger):
+            status = LEDGER_FULL
+            break
+        hidden = show(environment, t, contexts, world_rng)
+        if altered:
+            preprocess_contexts(params, contexts, seen, choice_rng)
+        prepare(params, public, seen, choice_rng)
+        arm = choose(params, public, seen, choice_rng)[0]
+        reward, regret = answer(environment, t, contexts, hidden, arm, world_rng)
+        if clip:
+            reward = min(max(reward, lo), hi)
+        sums[0] += regret
+        sums[1] += reward
+        tally.counts[arm] += 1
+        if tally.trace.size > 0:
+            tally.trace[t] = arm
+        x = seen[arm]
+        record_pull(params, public, arm, x, 1)
+        weigh(params, public, arm, x)
+        accumulate(params, raw, arm, x, reward, 1)
+        t += 1
+        if release_due(params, public) and not release(
+            params, raw, public, memo, wall, t, privacy_rng
+        ):
+            status = BAD_SENSITIVITY
+            break
+        if mark < marks.size and marks[mark] == t:
+            curve[mark] = sums[0]
+            if distance.size > 0:
+                distance[mark] = distance_to(params, public, parameter)
+            mark += 1
+    cursor[CURSOR.round], cursor[CURSOR.mark] = t, mark
+    return status
+
+
+@entry
+def _contexts(*arguments):
+    """``play`` for callers that hand over Python generators.  All rounds are one call: each array
+    that an entry hands over costs time.
+    """
+    return play(*arguments)
+
+
+_bound: dict[tuple[Kernels, Kernel, ContextKernels], Kernel] = {}
+
+
+def context_loop(kernels: Kernels, crossing: Kernel, environment: ContextKernels) -> Kernel:
+    """The loop of one algorithm, with its release, in one kind of environment; compiled at its
+    first call.
+    """
+    key = (kernels, crossing, environment)
+    if key not in _bound:
+        steps = {name: inlined(getattr(kernels, name)) for name in _STEPS}
+        world = {name: inlined(step) for name, step in environment._asdict().items()}
+        distance_to = bind(_distance_to, estimate=kernels.estimate)
+        rounds = bind(_play, **steps, **world, release=crossing, distance_to=distance_to)
+        _bound[key] = bind(_contexts, play=rounds)
+    return _bound[key]

@@ -1,0 +1,51 @@
+"""What the compiled loops keep of a run, and how they end."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+# What a loop returns: at its end; at a pause; when the ledger is full; and when an algorithm has
+# declared a sensitivity that is no bound.
+DONE, PAUSED, LEDGER_FULL, BAD_SENSITIVITY = range(4)
+
+
+class Cursor(NamedTuple):
+    """Slots of ``Tally.cursor``."""
+
+    round: int = 0  # rounds played
+    mark: int = 1  # the next one
+    arm: int = 2  # that stands
+    left: int = 3  # rounds for which it does
+
+
+CURSOR = Cursor()
+
+
+class Tally(NamedTuple):
+    """Where a run stands and what has been seen of it; a loop continues from here when it is called
+    again.
+    """
+
+    cursor: np.ndarray  # (4,) int64
+    marks: np.ndarray  # (M,) int64: rounds after which regret is recorded, increasing
+    curve: np.ndarray  # (M,) cumulative expected regret at the marks
+    sums: np.ndarray  # (2,) regret and reward so far
+    counts: np.ndarray  # (K,) int64: rounds of each arm
+    # (M,) from the estimated to the true parameter at the marks; (0,) where there is none
+    distance: np.ndarray
+    trace: np.ndarray  # (T,) int64: the arm of every round; (0,) where nobody asked
+
+
+def new_tally(marks: np.ndarray, n_arms: int, *, distances: bool = False, trace: int = 0) -> Tally:
+    """The start of a run; ``trace`` is for how many rounds to record the arm."""
+    return Tally(
+        cursor=np.zeros(len(CURSOR), np.int64),
+        marks=marks,
+        curve=np.zeros(marks.size),
+        sums=np.zeros(2),
+        counts=np.zeros(n_arms, np.int64),
+        distance=np.full(marks.size if distances else 0, np.nan),
+        trace=np.zeros(trace, np.int64),
+    )

@@ -1,0 +1,102 @@
+"""Stores: where snapshots of a policy live, and what it announces between two of them.
+
+*One holder.* Two living copies of a policy would release the same raw data twice with fresh noise,
+so that each record would lose more than the ledgers say.  Every life of a policy, from its
+construction or loading on, has a name of its own.  Whoever loads a snapshot claims the life in it,
+and goes on in a life of their own; of all the snapshots of one life only the last can be claimed,
+and once; and whoever goes on in a life that has been claimed is refused at the next release or
+save.
+
+*Written ahead.* From the first ``save`` on, every release under a budget is announced in the store
+with its ledger line before it is made, and its noisy values are confirmed before they are used.
+After a crash all announced lines count as spent, made or not.  Without a store a policy lives in
+memory only.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+import numpy as np
+
+from ..privacy.ledger import Line
+
+WHY = "two copies would release the same raw data twice with fresh noise"
+
+
+class Life(NamedTuple):
+    """A life of a policy, and how often it has been saved."""
+
+    name: str
+    saves: int
+
+
+class Store(ABC):
+    """The base of all stores.  One holds the snapshot and the announcements of one policy.
+
+    What a method has written is durable when it returns; calls of several processes exclude each
+    other.
+
+    Attributes:
+        life: whose snapshot this object has written last, and which; None before the first.
+    """
+
+    life: Life | None = None
+
+    @abstractmethod
+    def read(self) -> bytes:
+        """The last snapshot.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+
+    def save(self, snapshot: bytes, life: Life) -> None:
+        """``write``, and remember whose snapshot it is.
+
+        ``life`` tells even where an error is raised whether the snapshot is in its place.
+        """
+        self.write(snapshot, life)
+        self.life = life
+
+    @abstractmethod
+    def write(self, snapshot: bytes, life: Life) -> None:
+        """Put a snapshot of a life in the place of the last one; nothing is announced since.
+
+        Raises:
+            ClaimError: an earlier snapshot of that life has been claimed.
+        """
+
+    @abstractmethod
+    def announce(self, line: Line) -> None:
+        """Note a coming release; once, if the first attempt failed and it comes again.
+
+        Raises:
+            ClaimError: the life has been claimed, or the snapshot in the store is another's.
+        """
+
+    @abstractmethod
+    def confirm(self, values: np.ndarray) -> None:
+        """Note the noisy values of the release that was announced last."""
+
+    @abstractmethod
+    def announced(self, life: Life) -> list[Line]:
+        """What was announced since the last snapshot of a life."""
+
+    @abstractmethod
+    def claim(self, life: Life) -> AbstractContextManager[None]:
+        """Take over the life of the last snapshot, unless the block fails before it saves another.
+
+        Raises:
+            ClaimError: it has been claimed before, a later snapshot was saved, or the policy that
+                was loaded from it is alive.
+        """
+
+    def hold(self) -> Callable[[], None]:
+        """Let nobody claim the life of this object's snapshot while its process lives, or until the
+        function that is returned is called, where the store can do that.
+        """
+        return lambda: None

@@ -1,0 +1,278 @@
+"""A store in a file, with a journal beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import platformdirs
+
+from ..errors import ArgumentError, ClaimError, StateFileError
+from ..privacy.ledger import Line
+from .base import WHY, Life, Store
+from .snapshots import DIGEST
+
+try:
+    import fcntl
+except ImportError:  # not on POSIX
+    fcntl = None  # type: ignore[assignment]
+
+
+class FileStore(Store):
+    """A file with a journal beside it, ``<path>.journal``; claims lie in the user's state folder.
+
+    The file appears complete or not at all.  Claims are files that only one process can create, in
+    the platform's folder for states, or the one that ``$DPBANDITS_STATE_DIR`` names: a file that
+    was copied is known there by the life in it.  Claims and announcements of one life exclude each
+    other by a lock (``fcntl.flock``; where Python has no ``fcntl``, on Windows, a release that
+    begins in the very moment of a load may escape, and a file that was loaded can be loaded again).
+    What the state folder cannot see is for people to prevent: a state loaded under two state
+    folders, and an original that was never saved again and has no budget.
+
+    Raises:
+        ArgumentError: ``path`` names no file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if not path.name:
+            raise ArgumentError(f"path must name a file, got {str(path)!r}", "path")
+        self.path, self._journal = path, path.with_name(path.name + ".journal")
+        self._snapshot_digest = b""  # of the snapshot that this object saved last
+        self._end = self._start = 0  # of the journal, and of its last announcement
+        self._last: Line | None = None
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def read(self) -> bytes:
+        try:
+            return self.path.read_bytes()
+        except IsADirectoryError:
+            raise StateFileError(f"{self.path} is a folder, and no saved policy") from None
+
+    def write(self, snapshot: bytes, life: Life) -> None:
+        with _Claims(life.name).locked() as claims:
+            if claims.claimed.exists():
+                raise ClaimError(
+                    f"{self.path} was not written: an earlier save of this policy has been loaded"
+                    f" and carries on; {WHY}"
+                )
+            _replace(self.path, snapshot)
+            # From here on the new file counts, whatever else fails.
+            self.life = life
+            self._snapshot_digest, self._end, self._last = snapshot[-DIGEST:], 0, None
+            _sync_folder(self.path.parent)
+            claims.note(life, announced=False)
+
+    def announce(self, line: Line) -> None:
+        life = cast(Life, self.life)
+        with _Claims(life.name).locked() as claims:
+            if claims.claimed.exists():
+                raise ClaimError(
+                    "no release is made: a save of this policy has been loaded and carries on;"
+                    f" {WHY}"
+                )
+            if self.path.exists() and _last_bytes(self.path) != self._snapshot_digest:
+                raise ClaimError(
+                    f"no release is made: {self.path} was overwritten by another save; save this"
+                    " policy elsewhere"
+                )
+            if self._end == 0:
+                self._begin(life, claims)
+            if line != self._last:
+                self._last, self._start = line, self._end
+            self._end = self._start
+            self._append({"begin": line})
+
+    def _begin(self, life: Life, claims: _Claims) -> None:
+        self._journal.write_bytes(b"")
+        try:
+            self._append({"holder": life.name, "serial": life.saves})
+            _sync_folder(self._journal.parent)
+            claims.note(life, announced=True)
+        except BaseException:
+            self._end = 0
+            raise
+
+    def confirm(self, values: np.ndarray) -> None:
+        self._append({"done": values.tolist()})
+
+    def _append(self, entry: dict[str, Any]) -> None:
+        text = json.dumps(entry).encode()
+        with open(self._journal, "r+b") as file:
+            file.truncate(self._end)  # what an earlier failure, or a crash, left half-written
+            file.seek(self._end)
+            file.write(_line_digest(text) + b" " + text + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+            self._end = file.tell()
+
+    def announced(self, life: Life) -> list[Line]:
+        content = self._journal.read_bytes() if self._journal.exists() else b""
+        entries: list[dict[str, Any]] = []
+        for line in content.split(b"\n")[:-1]:  # a last line without its end was never used
+            digest, _, text = line.partition(b" ")
+            if digest != _line_digest(text):
+                raise StateFileError(f"{self._journal} is damaged in line {len(entries) + 1}")
+            entries.append(json.loads(text))
+        if entries and (entries[0].get("holder"), entries[0].get("serial")) == life:
+            return [Line(*entry["begin"]) for entry in entries if "begin" in entry]
+        if _Claims(life.name).latest() == (life.saves, True):
+            raise StateFileError(
+                f"{self._journal} is missing; it tells what was released since {self.path} was"
+                " saved"
+            )
+        return []
+
+    @contextmanager
+    def claim(self, life: Life) -> Iterator[None]:
+        with _Claims(life.name).locked() as claims:
+            claims.refuse(life, self.path)
+            claims.take(self.path)
+            before = _last_bytes(self.path)
+            try:
+                yield
+            except BaseException:
+                if _last_bytes(self.path) == before:  # the file is still the old one
+                    claims.claimed.unlink()
+                raise
+
+    def hold(self) -> Callable[[], None]:
+        if fcntl is None:
+            return super().hold()
+        handle = os.open(_Claims(cast(Life, self.life).name).living, os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        return partial(os.close, handle)
+
+
+class _Claims:
+    """What the state folder knows of one life."""
+
+    def __init__(self, life: str) -> None:
+        chosen = os.environ.get("DPBANDITS_STATE_DIR")
+        home = chosen or platformdirs.user_state_dir("dpbandits", appauthor=False)
+        self.folder = Path(home) / "claims"
+        self.lock, self.living, self.claimed, self.saved = (
+            self.folder / f"{life}.{kind}" for kind in ("lock", "living", "claimed", "latest")
+        )
+
+    @contextmanager
+    def locked(self) -> Iterator[_Claims]:
+        """Let nobody else look at the life's claim, or at what was released in it."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.lock, os.O_CREAT | os.O_RDWR, 0o600)
+        except OSError as error:
+            raise StateFileError(
+                f"the state folder {self.folder} cannot be used: {error.strerror}; set"
+                " DPBANDITS_STATE_DIR to a folder that can be written"
+            ) from error
+        try:
+            if fcntl is not None:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            yield self
+        finally:
+            os.close(handle)  # which unlocks
+
+    def note(self, life: Life, *, announced: bool) -> None:
+        """Remember the last save, and whether anything was announced since."""
+        _replace(self.saved, json.dumps([life.saves, announced]).encode())
+        _sync_folder(self.folder)
+
+    def latest(self) -> tuple[int, bool] | None:
+        """What ``note`` has remembered; None for a life of another machine."""
+        with suppress(FileNotFoundError):
+            saves, announced = json.loads(self.saved.read_bytes())
+            return saves, announced
+        return None
+
+    def refuse(self, life: Life, path: Path) -> None:
+        """Refuse a snapshot whose policy lives, that was claimed, or was saved again."""
+        if fcntl is not None and self.living.exists():
+            handle = os.open(self.living, os.O_RDWR)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ClaimError(
+                    f"{path} has been loaded, and the policy that came of it is alive; {WHY}"
+                ) from None
+            finally:
+                os.close(handle)
+        if self.claimed.exists():
+            raise ClaimError(
+                f"{path} has been loaded before, or another save of the same policy has; {WHY}"
+            )
+        latest = self.latest()
+        if latest is not None and life.saves < latest[0]:
+            raise ClaimError(
+                f"{path} is save {life.saves} of a policy that was saved {latest[0]} times; only"
+                f" the last one can be loaded; {WHY}"
+            )
+
+    def take(self, path: Path) -> None:
+        """Create the claim."""
+        try:
+            handle = os.open(self.claimed, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        except FileExistsError:
+            raise ClaimError(f"{path} is being loaded by another process; {WHY}") from None
+        with os.fdopen(handle, "w") as file:
+            file.write(f"{path.absolute()}\n")
+            file.flush()
+            os.fsync(handle)
+        _sync_folder(self.folder)
+
+
+def _line_digest(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest()[:16].encode()
+
+
+def _last_bytes(path: Path) -> bytes:
+    """The digest with which a snapshot ends."""
+    with open(path, "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - DIGEST))
+        return file.read()
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file that appears complete or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(handle)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make new names in a folder outlast a loss of power."""
+    if os.name == "posix":  # elsewhere folders cannot be opened
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def store_at(where: Any) -> Store:
+    """``where``, or the file of that name.
+
+    Raises:
+        ArgumentError: it is neither a store nor the path of a file.
+    """
+    if isinstance(where, Store):
+        return where
+    if not isinstance(where, str | os.PathLike) or isinstance(os.fspath(where), bytes):
+        raise ArgumentError(f"path must name a file, got {where!r}", "path")
+    return FileStore(Path(where))
