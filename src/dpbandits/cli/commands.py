@@ -144,14 +144,14 @@ def explain(
         cls = _policy_class(policy)
         budgets: list[Any] = [_budget(budget)] if budget else cls.example_budgets() or [None]
         chosen = noise or (
-            Noise.secure if find_spec("opendp") and not cls.card.void else Noise.simulation
+            Noise.secure if find_spec("opendp") and not cls.card.refuted_because else Noise.simulation
         )
         _announce_compilation()
         policies = [cls(**cls.example, budget=one, noise=chosen.value) for one in budgets]
     console = _console()
     console.print(f"[bold]{policy}[/bold]: {cls.card.title}", highlight=False)
     console.print(f"Source: {cls.card.source}", highlight=False, markup=False, soft_wrap=True)
-    if noise is None and chosen is Noise.simulation and not cls.card.void:
+    if noise is None and chosen is Noise.simulation and not cls.card.refuted_because:
         console.print(
             "With simulated noise, because OpenDP is not installed: pip install"
             " 'dpbandits\\[secure]'",
@@ -162,7 +162,7 @@ def explain(
             "no budget"
             if one.budget is None
             else f"asked for {one.budget}"
-            if cls.card.void
+            if cls.card.refuted_because
             else one.budget
         )
         console.print(f"\n{asked}: {one.guarantee}", highlight=False, markup=False, soft_wrap=True)
@@ -470,12 +470,12 @@ def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
     from ..privacy.budgets import NOTIONS
 
     card = cls.card
-    private = bool(card.channels) and not card.void
+    private = bool(card.channels) and not card.refuted_because
     return {
         "policy": name,
         "title": card.title,
         "budgets": [notion for notion, kind in NOTIONS.items() if kind in card.channels],
-        "trust_model": "void" if card.void else card.trust_model,
+        "trust_model": "void" if card.refuted_because else card.trust_model,
         "protects": "rewards" if private else None,
         "view": card.view if private else None,
         "source": card.source,

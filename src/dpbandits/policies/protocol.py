@@ -58,7 +58,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -227,7 +227,7 @@ class Statistic:
     def of_rewards(cls, reward_range: tuple[float, float], **sizes: int) -> Statistic:
         """Sums of rewards, of which a record enters one, once."""
         lo, hi = reward_range
-        return cls(max_sensitivity=hi - lo, max_abs_contribution=max(-lo, hi), **sizes)
+        return cls(max_sensitivity=hi - lo, max_abs_contribution=max(-lo, hi), **cast(Any, sizes))
 
     def noise_scale(self, channel: Channel) -> float:
         """The scale of the channel's noise variables."""

@@ -64,7 +64,7 @@ def choose_advised(
     """A draw from the advice of the expert who is followed."""
     advice = contexts[:, public.clock[CLOCK.arm]]
     arm = draw(advice, rng.random())
-    return arm, advice[arm]
+    return arm, float(advice[arm])
 
 
 @kernel
@@ -182,12 +182,6 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
     def _choices(self) -> int:
         return self.n_experts
 
-    def _sizes(self) -> tuple[int, int]:
-        return 1, 0
-
-    def _weights(self, arm: int, x: np.ndarray) -> np.ndarray:
-        return np.ones(1)
-
     @property
     def regret_bound(self) -> float:
         """What the policy loses at most over its horizon, in expectation, against the best expert,
@@ -202,7 +196,8 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
         learner = LEARNERS[self._learner]
         if self._horizon is None or learner.bound is None:
             return math.inf
-        tuning = learner.tuning(self.params, self._public) if learner.tuning else ()
+        _, fresh = self.kernels.init(self.params)
+        tuning = learner.tuning(self.params, fresh) if learner.tuning else ()
         moment = self._root_mean_square(self.params.noise) ** 2
         bound: float = self.batch * (
             learner.bound(self.params, moment, tuning, self._horizon / self.batch) + 1.0

@@ -64,7 +64,7 @@ def choose_drawn(
 ) -> tuple[int, float]:
     """A draw from the learner's distribution."""
     arm = draw(public.probability, rng.random())
-    return arm, public.probability[arm]
+    return arm, float(public.probability[arm])
 
 
 @kernel

@@ -92,7 +92,7 @@ def choose_mixed(
     for a in range(contexts.shape[0]):
         public.scratch[a] = mixed(public.probability, params.mixing, params.n_arms, contexts[a])
     arm = draw(public.scratch, rng.random())
-    return arm, public.scratch[arm]
+    return arm, float(public.scratch[arm])
 
 
 @kernel
@@ -267,7 +267,7 @@ def choose_frozen(
     if release_due(params, public):
         return choose_mixed(params, public, contexts, rng)
     arm = draw(public.mixture, rng.random())
-    return arm, public.mixture[arm]
+    return arm, float(public.mixture[arm])
 
 
 @kernel

@@ -260,9 +260,8 @@ def _lay_out(params: PhasedParams, public: PhasedPublic, n: int, rank: int) -> N
         _measure(params, public, n, rank, np.int64(WHITE))
         variance = public.measures[MEASURES.variance]
         _measure(params, public, n, rank, np.int64(SUMS))
-        shape = np.int64(
-            SUMS if public.measures[MEASURES.variance] <= variance * _ENOUGH else WHITE
-        )
+        fewer = public.measures[MEASURES.variance] <= variance * _ENOUGH
+        shape = int(SUMS if fewer else WHITE)
     _measure(params, public, n, rank, shape)
     clock[CLOCK.shape] = shape
     c, most = _length(params, public, rank), float(FOREVER // params.n_arms)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ....algorithms import EXP4, BatchedEXP4, ExpertConversion, FrozenEXP4, LocalEXP4
+from ....algorithms.bases import AdvicePolicy
 from ....environments import Advised, SwitchingBest
-from ....policies import AdvicePolicy
 from ....privacy import ApproxDP, PureDP
 from .worst import instance
 

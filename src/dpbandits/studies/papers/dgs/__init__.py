@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from ....policies import ContextualPolicy
+from ....algorithms.bases import ContextualPolicy
 from ....privacy import PureDP
 from ....report.claims import Claim
 from ...cells import Cell, Results

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....algorithms import LinUCB, LinUCBDGS, PrivateLinUCB
+from ....algorithms.bases import ContextualPolicy
 from ....environments import ContextEnvironment, ContextTable, PoolContexts, lastfm
-from ....policies import ContextualPolicy
 from ....privacy import ZCDP, ApproxDP, Budget, PureDP
 from ....simulation.running import play
 from ....simulation.seeding import identity, stream

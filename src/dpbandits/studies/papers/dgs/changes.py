@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ....algorithms.bases import ContextualPolicy
 from ....environments import ContextTable
-from ....policies import ContextualPolicy
 from ....privacy import PureDP
 from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
