@@ -2,13 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-all lint bench clean
 
 demo: .venv/base
 	$(BIN)/dpbandits demo
 
 test: .venv/test
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not long"
+
+# After `make test`, what takes minutes: statistical laws, audits, whole studies.
+test-all: test
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m long
 
 lint: .venv/lint
 	$(BIN)/ruff check .
