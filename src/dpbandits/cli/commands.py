@@ -144,7 +144,9 @@ def explain(
         cls = _policy_class(policy)
         budgets: list[Any] = [_budget(budget)] if budget else cls.example_budgets() or [None]
         chosen = noise or (
-            Noise.secure if find_spec("opendp") and not cls.card.refuted_because else Noise.simulation
+            Noise.secure
+            if find_spec("opendp") and not cls.card.refuted_because
+            else Noise.simulation
         )
         _announce_compilation()
         policies = [cls(**cls.example, budget=one, noise=chosen.value) for one in budgets]
