@@ -22,6 +22,7 @@ import pytest
 
 import dpbandits  # noqa: F401  (registers the algorithms)
 from dpbandits.algorithms.bases import AdvicePolicy, ContextualPolicy
+from dpbandits.kernel import interpreted
 from dpbandits.policies import Decision, Kernels, Policy, registered
 from dpbandits.privacy import RDP, ZCDP, ApproxDP, Budget, PureDP
 from dpbandits.privacy.ledger import HEAD, WHOLE
@@ -195,6 +196,18 @@ class Release(NamedTuple):
     statistics: list[np.ndarray]
 
 
+@cache
+def in_python(kernels: Kernels) -> Kernels:
+    """The same kernels, interpreted."""
+    return dataclasses.replace(
+        kernels,
+        **{
+            field.name: interpreted(getattr(kernels, field.name))
+            for field in dataclasses.fields(kernels)
+        },
+    )
+
+
 class Walk:
     """An algorithm driven kernel by kernel: one public side, and a private side for each of several
     worlds.
@@ -202,7 +215,8 @@ class Walk:
     All kernels but ``init``, ``prepare``, ``record_pull``, ``close`` and ``publish`` are held to
     leave the public side as it is.  Releases are the statistics of the first world, or where the
     policy has a counter their sum so far, plus noise, or arbitrary numbers where ``noise`` is
-    large.  ``spoil`` puts NaN into working memory before every call.
+    large.  ``spoil`` puts NaN into working memory before every call.  Nothing is compiled: that
+    compiled code does the same is for ``test_one_truth``.
     """
 
     def __init__(
@@ -217,7 +231,7 @@ class Walk:
         kernels: Kernels | None = None,
     ) -> None:
         self.policy, self.params = policy, policy.params
-        self.kernels = kernels or policy.driven
+        self.kernels = in_python(kernels or policy.driven)
         starts = [policy.new_state() for _ in range(worlds)]
         self.raws = [start.raw for start in starts]
         self.public, self.memo, self.wall = starts[0].public, starts[0].memo, starts[0].wall
@@ -310,9 +324,7 @@ def scratch_of(side: Any) -> list[np.ndarray]:
     """The working memory in nested tuples of arrays."""
     held = zip(getattr(side, "_fields", ()), side, strict=True) if isinstance(side, tuple) else ()
     return [
-        array
-        for name, one in held
-        for array in ([one] if name == "scratch" else scratch_of(one))
+        array for name, one in held for array in ([one] if name == "scratch" else scratch_of(one))
     ]
 
 

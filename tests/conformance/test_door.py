@@ -404,11 +404,18 @@ def test_without_clipping_contexts_stay_long_and_the_guarantee_is_void(case: Cas
 
 @over(CASES)
 def test_rewards_outside_the_range_are_clipped(case: Case):
-    def statistic(reward: float) -> bytes:
-        policy = case.make(seed=2, reward_range=(-1.0, 2.0))
+    def released(reward: float) -> tuple[bytes, int, int]:
+        policy = case.make(seed=2, reward_range=(-1.0, 2.0), default_reward=0.5)
         play(policy, lambda d: reward, until=1)
-        return policy._session.state.wall.release.tobytes()
+        return policy._session.state.wall.release.tobytes(), policy.clipped, policy.missing
 
-    # A clipped reward is the end of the range, through the same noise.
-    assert statistic(1e9) == statistic(2.0)
-    assert statistic(-1e9) == statistic(-1.0)
+    # A clipped reward is the end of the range, through the same noise; the operator knows of it.
+    for outside, end in ((1e9, 2.0), (-1e9, -1.0), (math.inf, 2.0), (-math.inf, -1.0)):
+        (one, clipped, missing), (other, *counts) = released(outside), released(end)
+        assert one == other
+        assert clipped > 0
+        assert missing == 0
+        assert counts == [0, 0]
+    (one, clipped, missing), (other, *counts) = released(math.nan), released(0.5)
+    assert one == other
+    assert (clipped, missing > 0, counts) == (0, True, [0, 0])
