@@ -69,6 +69,7 @@ BAD_OPTIONS: list[tuple[str, Any]] = [
     *[("clip", value) for value in (1, 0, None, "yes")],
     *[("choices_public", value) for value in (1, None)],
     *[("noise", value) for value in ("none", None, 0)],
+    *[("name", value) for value in ("", "  ", "two\nlines", "x" * 61, 3, b"ours", True)],
 ]
 MAY_BE_ZERO = {
     "c",
