@@ -8,7 +8,7 @@ import dpbandits as dpb
 from dpbandits import FixedLinUCB, LinUCB
 from dpbandits.environments import RewardTable
 from dpbandits.environments.contexts import ContextTable
-from dpbandits.simulation.running import play
+from dpbandits.simulation.simulating import play
 
 ROUNDS = 20_000
 

@@ -15,8 +15,8 @@ from dpbandits.kernel import Kernel
 from dpbandits.policies import AdvicePolicy, Policy
 from dpbandits.simulation.contexts import context_loop
 from dpbandits.simulation.loops import arms_loop, new_tally
-from dpbandits.simulation.running import play
 from dpbandits.simulation.seeding import identity, stream
+from dpbandits.simulation.simulating import play
 
 ROUNDS = 3000
 SEED = 11
