@@ -127,6 +127,21 @@ EPISODIC = [case for case in FIRST_OF_CLASS if not case.cls.card.learns_at_once]
 AT_ONCE = [case for case in FIRST_OF_CLASS if case.cls.card.learns_at_once]
 
 
+
+
+def _distinct(cases: Iterable[Case], key: Callable[[Case], Any]) -> list[Case]:
+    """The first case of each kind."""
+    found: dict[Any, Case] = {}
+    for case in cases:
+        found.setdefault(key(case), case)
+    return list(found.values())
+
+
+# One budget for each noise that an algorithm is played with, and for each norm of its sensitivity.
+BY_FAMILY = _distinct(CASES, lambda case: (case.name, case.make().channel.family))
+BY_NORM = _distinct(CLAIMED, lambda case: (case.name, case.make().channel.norm))
+
+
 CONTEXTUAL = [case for case in CASES if issubclass(case.cls, ContextualPolicy)]
 ADVISED = [case for case in CASES if issubclass(case.cls, AdvicePolicy)]
 INFORMED = CONTEXTUAL + ADVISED
