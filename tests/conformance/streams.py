@@ -86,7 +86,9 @@ def loop_in(policy: Policy, kind: type[Table], release: Kernel | None = None) ->
 def looped(policy: Policy, world: Table, *, compiled: bool = True) -> list[int]:
     """The arms that the loop plays."""
     loop = loop_in(policy, type(world))
-    run = Run(policy, world, streams_of(policy), loop if compiled else interpreted(loop), trace=True)
+    run = Run(
+        policy, world, streams_of(policy), loop if compiled else interpreted(loop), trace=True
+    )
     while (status := run.until(world.horizon)) != DONE:
         assert status == LEDGER_FULL
         run.state.make_room()

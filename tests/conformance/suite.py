@@ -127,8 +127,6 @@ EPISODIC = [case for case in FIRST_OF_CLASS if not case.cls.card.learns_at_once]
 AT_ONCE = [case for case in FIRST_OF_CLASS if case.cls.card.learns_at_once]
 
 
-
-
 def _distinct(cases: Iterable[Case], key: Callable[[Case], Any]) -> list[Case]:
     """The first case of each kind."""
     found: dict[Any, Case] = {}
@@ -139,6 +137,7 @@ def _distinct(cases: Iterable[Case], key: Callable[[Case], Any]) -> list[Case]:
 
 # One budget for each noise that an algorithm is played with, and for each norm of its sensitivity.
 BY_FAMILY = _distinct(CASES, lambda case: (case.name, case.make().channel.family))
+PRIVATE_BY_FAMILY = [case for case in BY_FAMILY if case in PRIVATE]
 BY_NORM = _distinct(CLAIMED, lambda case: (case.name, case.make().channel.norm))
 
 
@@ -197,8 +196,13 @@ def pull(policy: Policy) -> Decision:
     return policy.pull(None if contexts is None else shown(policy, contexts[number]))
 
 
-def over(cases: Iterable[Case]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("case", list(cases), ids=str)
+def over(cases: Iterable[Case], *, short: Iterable[str] | None = None) -> pytest.MarkDecorator:
+    """One test for each case, which are long but for those of the names in ``short``."""
+    marked = [
+        pytest.param(case, marks=() if short is None or case.name in short else pytest.mark.long)
+        for case in cases
+    ]
+    return pytest.mark.parametrize("case", marked, ids=str)
 
 
 class Release(NamedTuple):
