@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from suite import (
     ADVISED,
-    CLAIMED,
+    BY_NORM,
     CONTEXTUAL,
     INFORMED,
     MAPPED,
@@ -105,7 +105,7 @@ histories = {
 }
 
 
-@over(CLAIMED)
+@over(BY_NORM)
 @given(new=st.integers(0, GRID), **histories)
 @settings(max_examples=15, deadline=None)
 def test_a_record_moves_its_own_release_by_at_most_the_bound(
@@ -121,7 +121,7 @@ def test_a_record_moves_its_own_release_by_at_most_the_bound(
     )
 
 
-@over([case for case in CLAIMED if case.name not in MAPPED | REALISED | WORST])
+@over([case for case in BY_NORM if case.name not in MAPPED | REALISED | WORST])
 @given(**histories)
 @settings(max_examples=10, deadline=None)
 def test_extremes_attain_the_bound(case: Case, seed, noise, where, lo, width):
@@ -134,7 +134,7 @@ def test_extremes_attain_the_bound(case: Case, seed, noise, where, lo, width):
     )
 
 
-@over([case for case in CONTEXTUAL if case in CLAIMED])
+@over([case for case in CONTEXTUAL if case in BY_NORM])
 @given(
     longer=st.sampled_from([1.0, 1.5, 1e6, 1e40]),
     bound=st.sampled_from([0.125, 1.0, 3.0]),
@@ -154,7 +154,7 @@ def test_contexts_of_any_length_attain_the_bound_and_no_more(
     )
 
 
-@over([case for case in CLAIMED if case.name in MAPPED])
+@over([case for case in BY_NORM if case.name in MAPPED])
 @pytest.mark.parametrize("seed", range(5))
 def test_the_arm_that_moves_a_linear_map_most_attains_its_bound(case: Case, seed: int):
     policy = case.make(reward_range=(-1.0, 3.0))
@@ -204,7 +204,7 @@ def farthest(walk: Walk) -> list[tuple[float, float]]:
     return seen
 
 
-@over([case for case in CLAIMED if case.name in REALISED])
+@over([case for case in BY_NORM if case.name in REALISED])
 @pytest.mark.parametrize("corners", [True, False])
 @pytest.mark.parametrize("noise", [0.0, 1.0, 1e6])
 def test_the_record_that_moves_most_attains_a_realised_bound(
@@ -222,7 +222,7 @@ def test_the_record_that_moves_most_attains_a_realised_bound(
         assert distance == pytest.approx(bound, rel=ROUNDING)
 
 
-@over([case for case in CLAIMED if case.name in WORST])
+@over([case for case in BY_NORM if case.name in WORST])
 def test_the_worst_case_attains_its_bound(case: Case):
     # Everybody is certain of arm 0, and play is uniform: where that arm is played, its loss counts
     # K times for every expert.
@@ -255,7 +255,7 @@ def test_a_bound_that_misses_the_mixture_is_caught():
     assert any(distance > bound for distance, bound in farthest(walk))
 
 
-@over([case for case in ADVISED if case.name in REALISED and case in CLAIMED])
+@over([case for case in ADVISED if case.name in REALISED and case in BY_NORM])
 def test_a_realised_bound_is_within_the_announced_noise_scale(case: Case):
     # Where bounds follow from what was played, the policy's ``noise_scale`` is that of the worst
     # case.
@@ -270,7 +270,7 @@ def test_a_realised_bound_is_within_the_announced_noise_scale(case: Case):
 def test_the_noise_scale_belongs_to_the_declared_bound():
     # Indices use ``noise_scale``; it must be what the channel adds for the sensitivity that the
     # kernels declare.
-    for case in CLAIMED:
+    for case in BY_NORM:
         if case.name in REALISED:  # nothing is declared before a batch has been played
             continue
         policy = case.make(reward_range=(-1.0, 3.0))

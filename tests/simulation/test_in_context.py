@@ -3,15 +3,16 @@
 import numpy as np
 import pandas as pd
 import pytest
-from dpbandits.simulation.contexts import context_loop
-from dpbandits.simulation.loops import DONE, LEDGER_FULL, PAUSED, new_tally
 
 import dpbandits as dpb
 from dpbandits.environments import Bernoulli, ContextEnvironment, ContextKernels, ContextTable
 from dpbandits.kernel import kernel
-from dpbandits.privacy.ledger import LINES, empty_arrays, grown
+from dpbandits.policies.steps import release_of
+from dpbandits.privacy.ledger import HEAD, empty_arrays
 from dpbandits.simulation import simulate
+from dpbandits.simulation.context_loop import context_loop
 from dpbandits.simulation.simulating import play, recorded_rounds
+from dpbandits.simulation.tally import DONE, LEDGER_FULL, PAUSED, new_tally
 
 RNG = np.random.default_rng(6)
 THETA = np.array([0.8, 0.4])
@@ -137,26 +138,26 @@ def test_results_with_distances_come_back_from_a_file(tmp_path):
 
 
 def driven(policy, every, room=64, altered=False):
-    raw, public, wall = policy.new_state()
-    wall = wall._replace(ledger=empty_arrays(room))
+    state = policy.new_state()
+    state.wall = state.wall._replace(ledger=empty_arrays(room))
     tally = new_tally(recorded_rounds(800, 20), 3, trace=800)
-    view = np.zeros((3, 2))
-    seen_view = np.zeros((3, 2)) if altered else view
+    contexts = np.zeros((3, 2))
+    taken = np.zeros((3, 2)) if altered else contexts
     rngs = [np.random.default_rng([5, k]) for k in range(3)]
-    loop, until, seen = context_loop(policy.kernels, TABLE.kernels), every, []
+    crossing = release_of(policy.driven, policy.mechanism, inside=policy.card.learns_at_once)
+    loop, until, seen = context_loop(policy.driven, crossing, TABLE.kernels), every, []
+    sides = (policy.params, state.raw, state.public, state.memo)
+    world = (TABLE.state, np.zeros(0), tally, contexts, taken, altered, (False, 0.0, 1.0), 800)
     while not seen or seen[-1] != DONE:
-        more = (np.zeros(0), tally, view, seen_view, altered, (False, 0.0, 1.0), 800, until, *rngs)
-        seen.append(loop(policy.params, raw, public, wall, TABLE.state, *more))
+        seen.append(loop(*sides, state.wall, *world, until, *rngs))
         if seen[-1] == LEDGER_FULL:
-            wall = wall._replace(ledger=grown(wall.ledger))
+            state.make_room()
         else:
             until += every
     assert tally.counts.sum() == 800
-    lines = wall.ledger.head[LINES]
-    return seen, [
-        array.tobytes()
-        for array in (*raw, *public, *tally[1:], wall.ledger.span[:lines], wall.release)
-    ]
+    used, lines = state.wall.ledger, state.wall.ledger.head[HEAD.lines]
+    arrays = (*state.raw, *state.public, *tally[1:], used.span[:lines], state.wall.release)
+    return seen, [array.tobytes() for array in arrays]
 
 
 @pytest.mark.parametrize("policy", policies(), ids=repr)

@@ -11,10 +11,10 @@ from scipy import stats
 import dpbandits
 from dpbandits import ZCDP, AdaCUCB, ArgumentError, DPBanditsError, replay, simulate
 from dpbandits.environments import Bernoulli, DoctorReplay, LoggedTrial
-from dpbandits.kernel import entry, kernel
-from dpbandits.policies import Card, Kernels, Policy, ViewingPolicy
-from dpbandits.policies.protocol import example_policies
+from dpbandits.kernel import kernel
+from dpbandits.policies import Card, Kernels, Policy
 from dpbandits.privacy.ledger import empty_arrays
+from dpbandits.simulation import replaying
 from dpbandits.simulation.seeding import identity, stream
 
 ALPHA = 1e-4
@@ -30,28 +30,27 @@ class ConstantState(NamedTuple):
     cell: np.ndarray
 
 
-@entry
 def _init(params):
     return ConstantState(np.zeros(1)), ConstantState(np.zeros(1))
 
 
 @kernel
-def _choose(params, public, view, rng):
+def _choose(params, public, contexts, rng):
     return params.arm, 1.0
 
 
 @kernel
-def _note(params, public, arm, x, n):
+def _record_pull(params, public, arm, x, n):
     public.cell[0] += n
 
 
 @kernel
-def _collect(params, raw, public, arm, x, reward, n):
+def _accumulate(params, raw, arm, x, reward, n):
     raw.cell[0] += reward
 
 
 @kernel
-def _due(params, public):
+def _release_due(params, public):
     return public.cell[0] > 0
 
 
@@ -61,13 +60,13 @@ def _sensitivity(params, public, norm):
 
 
 @kernel
-def _summarise(params, raw, public, statistic):
+def _summarise(params, raw, public, memo, statistic):
     statistic[0] = raw.cell[0]
     raw.cell[0] = 0.0
 
 
 @kernel
-def _publish(params, public, release):
+def _publish(params, public, memo, release):
     public.cell[0] = 0
 
 
@@ -75,7 +74,16 @@ class Constant(Policy):
     """Plays one arm for ever, and releases every reward with the given sensitivity."""
 
     card = Card(title="one arm", source="none", channels={}, learns_at_once=True)
-    kernels = Kernels(_init, _choose, _note, _collect, _due, _sensitivity, _summarise, _publish)
+    kernels = Kernels(
+        init=_init,
+        choose=_choose,
+        record_pull=_record_pull,
+        accumulate=_accumulate,
+        release_due=_release_due,
+        sensitivity=_sensitivity,
+        summarise=_summarise,
+        publish=_publish,
+    )
 
     def __init__(self, n_arms, arm, bound=1.0):
         self._arm, self._bound = arm, bound
@@ -91,13 +99,19 @@ def bernoulli_log(people, rng):
     return LoggedTrial(arms, (rng.random(people) < MEANS[arms]).astype(float))
 
 
+def played(policy, log, seed, horizon=None):
+    """One run of ``replay``, without its tables."""
+    return replaying._play(policy, log, horizon, 0, seed)
+
+
 def by_hand(policy, log, seed, run):
     """Drive the policy by ``pull`` and ``update``; who counted, in order."""
     owner = identity(policy.stream_key)
+    state = policy._session.state
     if policy.card.randomised:
-        policy._choice_rng = stream(seed, "policy", owner, run)
+        state.choice_rng = stream(seed, "policy", owner, run)
     if policy.budget is not None:
-        policy._privacy_rng = stream(seed, "privacy", owner, run)
+        state.noise_rng = stream(seed, "privacy", owner, run)
     order = stream(seed, "environment", identity(repr(log)), run).permutation(len(log))
     met, decision = [], policy.pull()
     for person in order:
@@ -114,19 +128,25 @@ _RNG = np.random.default_rng(11)
 WIDE = LoggedTrial(_RNG.integers(0, 3, 600), _RNG.uniform(-0.5, 1.5, 600))
 
 
-def without_contexts():
-    return [policy for policy in example_policies() if not isinstance(policy, ViewingPolicy)]
+# Episodes, parts, drawn arms, and a release in every round.
+KINDS = [
+    (dpbandits.AdaCUCB, ZCDP(0.5)),
+    (dpbandits.LazyDPTS, dpbandits.PureDP(1.0)),
+    (dpbandits.HTINF, dpbandits.PureDP(0.5)),
+    (dpbandits.AdaPUCB, dpbandits.PureDP(1.0)),
+    (dpbandits.LDPUCB, ZCDP(0.5)),
+    (dpbandits.UCB1, None),
+]
 
 
 @pytest.mark.filterwarnings("ignore::dpbandits.ClippingWarning")
 @pytest.mark.parametrize(
-    "index", range(len(without_contexts())), ids=[repr(policy) for policy in without_contexts()]
+    ("kind", "budget"), KINDS, ids=lambda value: getattr(value, "__name__", "")
 )
-def test_the_same_decisions_as_by_hand(index):
-    policy = without_contexts()[index]
-    played = replay(policy, WIDE, runs=2, seed=3).runs
+def test_the_same_decisions_as_by_hand(kind, budget):
+    played = replay(kind(3, budget=budget), WIDE, runs=2, seed=3).runs
     for run in range(2):
-        policy = without_contexts()[index]
+        policy = kind(3, budget=budget)
         met = by_hand(policy, WIDE, 3, run)
         row = played.loc[run]
         assert row["rounds"] == met.size
@@ -153,10 +173,8 @@ def test_one_arm_for_ever_is_unbiased():
     rejected; that of both arms is off by .15.
     """
     rng = np.random.default_rng(21)
-    rates = [
-        replay(Constant(2, 0), bernoulli_log(40, rng), runs=1, seed=i).runs["rate"][0]
-        for i in range(1500)
-    ]
+    runs = [played(Constant(2, 0), bernoulli_log(40, rng), i) for i in range(1500)]
+    rates = [run.successes / run.rounds for run in runs]
     error = (np.mean(rates) - MEANS[0]) / stats.sem(rates)
     assert abs(error) < stats.norm.isf(ALPHA / 2)
 
@@ -169,27 +187,22 @@ def test_a_learner_is_unbiased():
     is a log that gave arm 0 to those who fare worse.
     """
     policy, rng = AdaCUCB(2, budget=ZCDP(2.0)), np.random.default_rng(22)
-    replayed = [
-        replay(policy, bernoulli_log(300, rng), horizon=60, runs=1, seed=i).runs.loc[0]
-        for i in range(2000)
-    ]
-    assert all(run["rounds"] == 60 for run in replayed)
+    replayed = [played(policy, bernoulli_log(300, rng), i, horizon=60) for i in range(2000)]
+    assert all(run.rounds == 60 for run in replayed)
     online = simulate(policy, Bernoulli(MEANS), horizon=60, runs=4000, seed=23).runs
-    for ours, theirs in (("successes", "reward"), ("pulls_0", "pulls_0")):
-        sample = [run[ours] for run in replayed]
-        assert stats.mannwhitneyu(sample, online[theirs]).pvalue > ALPHA
-        assert stats.ks_2samp(sample, online[theirs]).pvalue > ALPHA
+    for sample, theirs in (
+        ([run.successes for run in replayed], online["reward"]),
+        ([run.pulls[0] for run in replayed], online["pulls_0"]),
+    ):
+        assert stats.mannwhitneyu(sample, theirs).pvalue > ALPHA
+        assert stats.ks_2samp(sample, theirs).pvalue > ALPHA
 
     unfair = []
     for i in range(300):
         frail = rng.random(300) < 0.5
         arms = np.where(rng.random(300) < 0.8, np.where(frail, 0, 1), rng.integers(0, 2, 300))
         rewards = (rng.random(300) < MEANS[arms] + np.where(frail, -0.2, 0.2)).astype(float)
-        unfair.append(
-            replay(policy, LoggedTrial(arms, rewards), horizon=60, runs=1, seed=i).runs[
-                "successes"
-            ][0]
-        )
+        unfair.append(played(policy, LoggedTrial(arms, rewards), i, horizon=60).successes)
     assert stats.mannwhitneyu(unfair, online["reward"]).pvalue < ALPHA
 
 
@@ -198,13 +211,9 @@ def test_each_person_counts_with_probability_one_in_k_whatever_happened():
     the rate.
     """
     policy, rng = AdaCUCB(2, budget=ZCDP(2.0)), np.random.default_rng(24)
-    runs = [
-        replay(policy, bernoulli_log(300, rng), runs=1, seed=i).runs.loc[0] for i in range(1000)
-    ]
-    rounds, rates = (
-        np.array([run["rounds"] for run in runs]),
-        np.array([run["rate"] for run in runs]),
-    )
+    runs = [played(policy, bernoulli_log(300, rng), i) for i in range(1000)]
+    rounds = np.array([run.rounds for run in runs])
+    rates = np.array([run.successes for run in runs]) / rounds
     law = stats.binom(300, 0.5)
     edges = law.ppf(np.linspace(0.1, 0.9, 9))
     expected = np.diff(np.concatenate([[0.0], law.cdf(edges), [1.0]])) * rounds.size
@@ -272,8 +281,9 @@ def test_a_full_ledger_interrupts_nothing(monkeypatch):
     new_state = AdaCUCB.new_state
 
     def cramped(self):
-        raw, public, wall = new_state(self)
-        return raw, public, wall._replace(ledger=empty_arrays(1))
+        state = new_state(self)
+        state.wall = state.wall._replace(ledger=empty_arrays(1))
+        return state
 
     monkeypatch.setattr(AdaCUCB, "new_state", cramped)
     assert whole.equals(replay(POLICIES, DoctorReplay(), runs=2).runs)

@@ -10,16 +10,18 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from dpbandits.simulation.loops import DONE, LEDGER_FULL, PAUSED, arms_loop, new_tally
 
 import dpbandits as dpb
 from dpbandits.environments import Bernoulli, Gaussian, LinearArms, RewardTable
 from dpbandits.policies import Policy
-from dpbandits.privacy.ledger import LINES, LedgerArrays, empty_arrays, grown
+from dpbandits.policies.steps import release_of
+from dpbandits.privacy.ledger import HEAD, LedgerArrays, empty_arrays
 from dpbandits.simulation import Result, simulate
+from dpbandits.simulation.arms_loop import arms_loop
 from dpbandits.simulation.results import bootstrap_band
 from dpbandits.simulation.seeding import identity, stream
 from dpbandits.simulation.simulating import recorded_rounds
+from dpbandits.simulation.tally import DONE, LEDGER_FULL, PAUSED, new_tally
 
 WORLD = Bernoulli([0.8, 0.5, 0.2])
 
@@ -128,40 +130,29 @@ def driven(policy: Policy, every: int, room: int = 64) -> tuple:
     """The end of a run that pauses every so many rounds, with a ledger that begins with room for so
     many lines.
     """
-    loop, owner = arms_loop(policy.kernels, WORLD.kernels), identity(policy.stream_key)
-    raw, public, wall = policy.new_state()
-    wall = wall._replace(ledger=empty_arrays(room))
+    crossing = release_of(policy.driven, policy.mechanism)
+    loop = arms_loop(policy.driven, crossing, WORLD.kernels)
+    owner, state = identity(policy.stream_key), policy.new_state()
+    state.wall = state.wall._replace(ledger=empty_arrays(room))
     tally = new_tally(recorded_rounds(5000, 20), policy.n_arms)
     rngs = [stream(1, name, owner, 0) for name in ("environment", "policy", "privacy")]
+    sides = (policy.params, state.raw, state.public, state.memo)
+    world = (WORLD.state, tally, (False, 0.0, 1.0), 5000)
     until, seen = every, []
     while not seen or seen[-1] != DONE:
-        seen.append(
-            loop(
-                policy.params,
-                raw,
-                public,
-                wall,
-                WORLD.state,
-                tally,
-                (False, 0.0, 1.0),
-                5000,
-                until,
-                1 << 62,
-                *rngs,
-            )
-        )
+        seen.append(loop(*sides, state.wall, *world, until, 1 << 62, *rngs))
         if seen[-1] == LEDGER_FULL:
-            wall = wall._replace(ledger=grown(wall.ledger))
+            state.make_room()
         else:
             until += every
-    used = _used(wall.ledger)
+    used = _used(state.wall.ledger)
     assert int(tally.cursor[0]) == 5000
     assert int(tally.counts.sum()) == 5000
-    return seen, [array.tobytes() for array in (*raw, *public, *tally[1:], *used)]
+    return seen, [array.tobytes() for array in (*state.raw, *state.public, *tally[1:], *used)]
 
 
 def _used(ledger: LedgerArrays) -> LedgerArrays:
-    lines = ledger.head[LINES]
+    lines = ledger.head[HEAD.lines]
     return LedgerArrays(ledger.span[:lines], ledger.noise[:lines], ledger.head)
 
 

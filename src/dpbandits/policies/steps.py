@@ -36,7 +36,9 @@ def _release(params, raw, public, memo, wall, rounds, rng):
         return True
     bound = sensitivity(params, public, wall.norm)
     scale = wall.multiplier * bound
-    if not 0.0 <= scale < np.inf or (scale == 0.0 and wall.multiplier > 0.0 and bound > 0.0):
+    if not (0.0 <= bound < np.inf and scale < np.inf):
+        return False
+    if scale == 0.0 and bound > 0.0 and wall.multiplier > 0.0:  # underflow
         return False
     which = partition(params, public)
     first, last = wall.first_unreleased[which], rounds - 1
