@@ -9,8 +9,7 @@ import json
 import numpy as np
 from suite import CASES, Case, contexts_of
 
-from dpbandits.environments import AdviceTable, RewardTable
-from dpbandits.environments.contexts import ContextTable
+from dpbandits.environments import AdviceTable, ContextTable, RewardTable
 from dpbandits.kernel import Kernel
 from dpbandits.policies import AdvicePolicy, Policy
 from dpbandits.simulation.contexts import context_loop

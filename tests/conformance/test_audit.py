@@ -22,8 +22,7 @@ from suite import ADVISED, PRIVATE, ROUNDS, Case, contexts_of, gaussian_mu_of, o
 
 import dpbandits
 from dpbandits import ZCDP, ApproxDP, PureDP
-from dpbandits.environments import AdviceTable, RewardTable
-from dpbandits.environments.contexts import ContextTable
+from dpbandits.environments import AdviceTable, ContextTable, RewardTable
 from dpbandits.kernel import Kernel, bind, kernel, unbound
 from dpbandits.policies import AdvicePolicy, Policy, steps
 from dpbandits.privacy import LaplaceVector

@@ -11,8 +11,8 @@ from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from dpbandits import ArgumentError
-from dpbandits.environments import features
-from dpbandits.environments.features import principal_features, tfidf
+from dpbandits.environments.datasets import features
+from dpbandits.environments.datasets.features import principal_features, tfidf
 
 
 def counts(things=60, words=25, seed=1):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..environments.contexts import ContextKernels
+from ..environments.base import ContextKernels
 from ..kernel import Kernel, bind, entry, inlined, kernel, unbound
 from ..policies.protocol import Kernels
 from ..policies.steps import steps_of

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..environments.logged import LoggedTrial
+from ..environments.datasets.logged import LoggedTrial
 from ..errors import ArgumentError, DPBanditsError
 from ..kernel import Kernel, bind, entry, unbound
 from ..policies import Kernels, Policy, ViewingPolicy

@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..environments.advice import AdviceEnvironment
-from ..environments.base import ArmsEnvironment
-from ..environments.contexts import ContextEnvironment
+from ..environments.base import AdviceEnvironment, ArmsEnvironment, ContextEnvironment
 from ..errors import ArgumentError, DPBanditsError
 from ..policies import AdvicePolicy, Policy, ViewingPolicy
 from ..policies.protocol import Wall

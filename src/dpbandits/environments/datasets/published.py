@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..errors import ArgumentError
+from ...errors import ArgumentError
 
 
 def read_files(

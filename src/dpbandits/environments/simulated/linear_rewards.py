@@ -13,11 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ArgumentError
-from ..kernel import kernel
-from ..validation import choice, flag, integer, real, shortest
-from .base import ArmsEnvironment, ArmsKernels, stationary_regret
-from .contexts import ContextEnvironment, ContextKernels, content, finite_array
+from ...errors import ArgumentError
+from ...kernel import kernel
+from ...validation import choice, flag, integer, real, shortest
+from ..arrays import finite_array
+from ..base import (
+    ArmsEnvironment,
+    ArmsKernels,
+    ContextEnvironment,
+    ContextKernels,
+    stationary_regret,
+)
 from .normals import fill_normal
 
 REWARDS = ("gaussian", "bounded")
@@ -140,7 +146,9 @@ class LinearArms(ArmsEnvironment):
         vectors = unit_vectors(
             n_arms + 1, dimension, np.random.default_rng(integer("seed", seed, 0))
         )
-        return cls(vectors[1:], vectors[0], std=std, rewards=rewards)
+        made = cls(vectors[1:], vectors[0], std=std, rewards=rewards)
+        made.origin = f"on the sphere, seed={seed}"
+        return made
 
     @property
     def title(self) -> str:
@@ -152,8 +160,8 @@ class LinearArms(ArmsEnvironment):
     def _arguments(self) -> str:
         shape = f"{self.n_arms} arms, dimension {self.parameter.size}"
         return (
-            f"{shape}, {spread(self.rewards, self.std)}, content"
-            f" {content(self.features, self.parameter)}"
+            f"{shape}, {spread(self.rewards, self.std)},"
+            f" {self._content(self.features, self.parameter)}"
         )
 
 
@@ -314,7 +322,9 @@ class GaussianContexts(ContextEnvironment):
         3
         """
         rng = np.random.default_rng(integer("seed", seed, 0))
-        return cls(n_arms, unit_vectors(1, integer("dimension", dimension, 1), rng)[0], **options)
+        made = cls(n_arms, unit_vectors(1, integer("dimension", dimension, 1), rng)[0], **options)
+        made.origin = f"on the sphere, seed={seed}"
+        return made
 
     def _arguments(self) -> str:
         features = (
@@ -323,6 +333,6 @@ class GaussianContexts(ContextEnvironment):
         )
         projected = ", project=True" if self.project else ""
         return (
-            f"{features}{projected}, {spread(self.rewards, self.std)}, content"
-            f" {content(self.parameter)}"
+            f"{features}{projected}, {spread(self.rewards, self.std)},"
+            f" {self._content(self.parameter)}"
         )

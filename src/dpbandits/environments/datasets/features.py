@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, svds
 
-from ..validation import integer
+from ...validation import integer
 
 _DENSE = 10**6  # entries up to which a matrix is simply written out
 

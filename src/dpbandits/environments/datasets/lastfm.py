@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from ..validation import flag, integer
+from ...validation import flag, integer
+from ..simulated.pools import Recommendations
+from ..tabulated import RewardTable
 from .features import principal_features, tfidf
-from .pools import Recommendations
 from .published import read_files, require_known, table
-from .tables import RewardTable
 
 _FILES = {
     "artists.dat": "c173881362c6b28551368fecb3c0be5a6a30a6cd859e1f5775413dfe46d48648",

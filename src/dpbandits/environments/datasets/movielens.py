@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from ..validation import flag, integer
+from ...validation import flag, integer
+from ..simulated.pools import Recommendations
+from ..tabulated import RewardTable
 from .features import principal_features, tfidf
-from .pools import Recommendations
 from .published import read_files, require_known, table
-from .tables import RewardTable
 
 _FILES = {
     "u.data": "06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490",

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ArgumentError, MissingExtra
-from ..kernel import kernel
-from ..validation import choice, flag, integer
-from .contexts import ContextEnvironment, ContextKernels, content, finite_array
-from .pools import draw_below, whole_numbers
+from ...errors import ArgumentError, MissingExtra
+from ...kernel import kernel
+from ...validation import choice, flag, integer
+from ..arrays import finite_array, whole_numbers
+from ..base import ContextEnvironment, ContextKernels
+from ..simulated.pools import draw_below
 
 DATA_SETS = ("breast_cancer", "digits")
 
@@ -100,15 +101,7 @@ class Classification(ContextEnvironment):
                 "labels",
             )
         self.n_arms = int(classes.max()) + 1
-        self._names = (
-            [f"arm {a}" for a in range(self.n_arms)]
-            if names is None
-            else [str(name) for name in names]
-        )
-        if len(self._names) != self.n_arms:
-            raise ArgumentError(
-                f"names must hold {self.n_arms} names, one per class, got {self._names}", "names"
-            )
+        self._name_arms("names", names, "class")
         most = min(features.shape)
         rows = _unit_rows(
             features, most if components is None else integer("components", components, 1, most)
@@ -120,16 +113,12 @@ class Classification(ContextEnvironment):
         self.support, self.context_bound = (0.0, 1.0), 1.0
         self.state = ClassificationState(rows, classes, order)
 
-    @property
-    def arm_names(self) -> list[str]:
-        return self._names
-
     def _arguments(self) -> str:
         rows, _, order = self.state
         once = ", once" if order.size else ""
         return (
-            f"{len(rows)} persons, {self.n_arms} classes, dimension {self.dimension}{once}, content"
-            f" {content(*self.state)}"
+            f"{len(rows)} persons, {self.n_arms} classes, dimension {self.dimension}{once},"
+            f" {self._content(*self.state)}"
         )
 
 
