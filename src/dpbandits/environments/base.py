@@ -33,7 +33,6 @@ import numpy as np
 from ..errors import ArgumentError
 from ..kernel import Kernel, kernel
 from ..validation import shortest
-from .arrays import content
 
 
 class Environment(ABC):
@@ -43,15 +42,16 @@ class Environment(ABC):
         n_arms: number of arms, K.
         support: (lo, hi), which holds every reward; infinite where rewards are not bounded.
         horizon: how many rounds there are; None for any number.
-        origin: how the numbers of the environment were made, such as "seed=1"; None where they were
-            given, and a digest of them tells them from others.  Whoever computes features has to
-            say it here: the last digits of what is computed differ between machines.
+        origin: how its arrays were made, such as "seed=1", where they were not given; else a digest
+            of them tells them from others.  Whoever computes features should say it here, as the
+            last digits of what is computed differ between machines.
     """
 
     n_arms: int
     support: tuple[float, float]
     horizon: int | None = None
     origin: str | None = None
+    _digest: str = ""  # of the arrays that were given
     _names: Sequence[str] | None = None
 
     @property
@@ -78,9 +78,10 @@ class Environment(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._arguments()})"
 
-    def _content(self, *arrays: np.ndarray) -> str:
-        """What tells these arrays from others."""
-        return f"content {content(*arrays)}" if self.origin is None else self.origin
+    @property
+    def _content(self) -> str:
+        """What tells its arrays from others."""
+        return f"content {self._digest}" if self.origin is None else self.origin
 
     def _name_arms(self, argument: str, names: Sequence[object] | None, what: str) -> None:
         """Call the arms by names; there has to be one for each of what the arms are."""

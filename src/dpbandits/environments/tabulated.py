@@ -92,7 +92,7 @@ class RewardTable(ArmsEnvironment):
 
     def _arguments(self) -> str:
         title = "" if self._name is None else f"{self._name}: "
-        return f"{title}{self.horizon} rounds, {self.n_arms} arms, content {self._digest}"
+        return f"{title}{self.horizon} rounds, {self.n_arms} arms, {self._content}"
 
 
 # Files larger than memory --------------------------------------------------------------------
@@ -201,7 +201,7 @@ class RewardFile(ArmsEnvironment):
         return np.asarray(self.state.blocks[-1] / self.horizon)
 
     def _arguments(self) -> str:
-        return f"{self.horizon} rounds, {self.n_arms} arms, content {self._digest}"
+        return f"{self.horizon} rounds, {self.n_arms} arms, {self._content}"
 
 
 # With contexts -------------------------------------------------------------------------------
@@ -262,9 +262,10 @@ class ContextTable(ContextEnvironment):
         self.support = (float(rewards.min()), float(rewards.max()))
         self.context_bound = float(np.linalg.norm(contexts, axis=2).max())
         self.state = ContextTableState(contexts, rewards, means)
+        self._digest = content(*self.state)
 
     def _arguments(self) -> str:
-        return f"{self.horizon} rounds, {self.n_arms} arms, {self._content(*self.state)}"
+        return f"{self.horizon} rounds, {self.n_arms} arms, {self._content}"
 
 
 # With experts --------------------------------------------------------------------------------
@@ -322,9 +323,9 @@ class AdviceTable(AdviceEnvironment):
         self.state = AdviceTableState(
             table, rewards, np.array([int(np.einsum("tkn,tk->n", table, rewards).argmax())])
         )
+        self._digest = content(table, rewards)
 
     def _arguments(self) -> str:
         return (
-            f"{self.horizon} rounds, {self.n_arms} arms, {self.n_experts} experts,"
-            f" {self._content(*self.state[:2])}"
+            f"{self.horizon} rounds, {self.n_arms} arms, {self.n_experts} experts, {self._content}"
         )

@@ -241,7 +241,7 @@ def _check_fit(policy: Policy, log: LoggedTrial) -> None:
 def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed: int) -> _Run:
     loop = replay_loop(policy.kernels)
     owner = identity(policy.stream_key)
-    order = stream(seed, "environment", identity(repr(log)), run).permutation(len(log))
+    order = stream(seed, "environment", identity(log.stream_key), run).permutation(len(log))
     choices = stream(seed, "policy", owner, run) if policy.card.randomised else None
     privacy = stream(seed, "privacy", owner, run)
     arms, rewards = log.arms[order], log.rewards[order]

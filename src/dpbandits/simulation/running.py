@@ -181,7 +181,7 @@ def play(
 ) -> _Run:
     """One run of one policy; with ``trace`` the tally holds the arm of every round."""
     owner = identity(policy.stream_key)
-    world = stream(seed, "environment", identity(repr(environment)), run)
+    world = stream(seed, "environment", identity(environment.stream_key), run)
     choices = stream(seed, "policy", owner, run) if policy.card.randomised else None
     privacy = stream(seed, "privacy", owner, run)
     raw, public, wall = policy.new_state()

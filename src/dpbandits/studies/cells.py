@@ -68,7 +68,7 @@ class Cell:
     def digest(self) -> str:
         """A name for all that decides the numbers."""
         numbers = (
-            repr(self.environment),
+            self.environment.stream_key,
             self.policy.stream_key,
             self.horizon,
             self.runs,

@@ -12,9 +12,10 @@ import numpy as np
 from ...errors import ArgumentError, MissingExtra
 from ...kernel import kernel
 from ...validation import choice, flag, integer
-from ..arrays import finite_array, whole_numbers
+from ..arrays import content, finite_array, settled, whole_numbers
 from ..base import ContextEnvironment, ContextKernels
 from ..simulated.pools import draw_below
+from .features import dense_components
 
 DATA_SETS = ("breast_cancer", "digits")
 
@@ -112,13 +113,13 @@ class Classification(ContextEnvironment):
         self.dimension = self.n_arms * rows.shape[1]
         self.support, self.context_bound = (0.0, 1.0), 1.0
         self.state = ClassificationState(rows, classes, order)
+        self._digest = content(features, classes, order)
 
     def _arguments(self) -> str:
-        rows, _, order = self.state
-        once = ", once" if order.size else ""
+        once = ", once" if self.horizon else ""
         return (
-            f"{len(rows)} persons, {self.n_arms} classes, dimension {self.dimension}{once},"
-            f" {self._content(*self.state)}"
+            f"{len(self.state.rows)} persons, {self.n_arms} classes, dimension"
+            f" {self.dimension}{once}, {self._content}"
         )
 
 
@@ -128,11 +129,10 @@ def _unit_rows(features: np.ndarray, components: int) -> np.ndarray:
     spread = centred.std(axis=0)
     constant = spread <= 1e-12 * np.abs(features).max(axis=0)  # but for rounding
     standard = np.where(constant, 0.0, centred / np.where(constant, 1.0, spread))
-    left, values, axes = np.linalg.svd(standard, full_matrices=False)
-    signs = np.where(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)] < 0.0, -1.0, 1.0)
-    scores = (left * values * signs)[:, :components]
+    scores = dense_components(standard, components)
     size = np.sqrt(np.mean(np.sum(scores**2, axis=1)))
-    rows = np.column_stack([scores / size if size > 0.0 else scores, np.ones(len(scores))])
+    scores = settled(scores / size if size > 0.0 else scores)
+    rows = np.column_stack([scores, np.ones(len(scores))])
     return np.ascontiguousarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import ArgumentError, MissingExtra
 from ...kernel import kernel
 from ...validation import choice, flag, integer, real
-from ..arrays import distributions, whole_numbers
+from ..arrays import content, distributions, settled, whole_numbers
 from ..base import AdviceEnvironment, ContextKernels
 from ..simulated.pools import draw_below
 from .classification import DATA_SETS
@@ -84,6 +84,7 @@ class ClassifierAdvice(AdviceEnvironment):
         self.support = (0.0, 1.0)
         correct = table[np.arange(classes.size), classes].mean(axis=0)
         self.state = PersonsState(table, classes, order, np.array([int(correct.argmax())]))
+        self._digest = content(table, classes)
 
     @property
     def accuracies(self) -> np.ndarray:
@@ -92,11 +93,10 @@ class ClassifierAdvice(AdviceEnvironment):
         return np.asarray(self.state.advice[rows, self.state.labels].mean(axis=0))
 
     def _arguments(self) -> str:
-        advice, labels, order, _ = self.state
-        once = ", once" if order.size else ""
+        once = ", once" if self.horizon else ""
         return (
-            f"{labels.size} persons, {self.n_arms} classes, {self.n_experts} experts{once},"
-            f" {self._content(advice, labels)}"
+            f"{self.state.labels.size} persons, {self.n_arms} classes, {self.n_experts}"
+            f" experts{once}, {self._content}"
         )
 
 
@@ -153,9 +153,15 @@ def classifier_advice(
         else:
             expert = _classifier(j, size).fit(data.data[slice_], data.target[slice_])
             advice[:, j, expert.classes_] = expert.predict_proba(data.data[met])
-    return ClassifierAdvice(
-        advice, data.target[met], once=once, names=[str(c) for c in data.target_names]
+    advice = settled(advice)
+    made = ClassifierAdvice(
+        advice / advice.sum(axis=2, keepdims=True),
+        data.target[met],
+        once=once,
+        names=[str(c) for c in data.target_names],
     )
+    made.origin = f"{name}, share={share:g}, seed={seed}"
+    return made
 
 
 def _classifier(j: int, size: int) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import chisquare
 
 from ...errors import ArgumentError
-from ..arrays import vector
+from ..arrays import content, vector
 from ..base import Environment
 from ..tabulated import RewardTable
 
@@ -48,6 +48,7 @@ class LoggedTrial(Environment):
                 f"arms and rewards must be equally long, got {self.arms.size} and"
                 f" {self.rewards.size}"
             )
+        self._digest = content(self.arms, self.rewards)
         self.support = (float(self.rewards.min()), float(self.rewards.max()))
         self.counts = np.bincount(self.arms)
         self.n_arms = self.counts.size
@@ -90,8 +91,7 @@ class LoggedTrial(Environment):
         return RewardTable(np.column_stack(columns), arm_names=self.arm_names, name=repr(self))
 
     def _arguments(self) -> str:
-        digest = self._content(self.arms, self.rewards)
-        return f"{len(self)} records, {self.n_arms} arms, {digest}"
+        return f"{len(self)} records, {self.n_arms} arms, {self._content}"
 
 
 def _arms(values: Any) -> np.ndarray:

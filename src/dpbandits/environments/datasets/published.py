@@ -43,6 +43,14 @@ def read_files(
     return contents
 
 
+def checksum(files: Mapping[str, bytes]) -> str:
+    """Eight digits that tell the contents of files from others."""
+    digest = sha256()
+    for name, content in files.items():
+        digest.update(f"{name} {sha256(content).hexdigest()} ".encode())
+    return digest.hexdigest()[:8]
+
+
 def table(
     name: str,
     content: bytes,

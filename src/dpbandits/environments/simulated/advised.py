@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import ArgumentError
 from ...kernel import bind, entry, kernel, unbound
 from ...validation import integer
-from ..arrays import distributions
+from ..arrays import content, distributions
 from ..base import AdviceEnvironment, ArmsEnvironment, ContextKernels
 
 draw = regret = unbound
@@ -88,7 +88,7 @@ class Advised(AdviceEnvironment):
             raise ArgumentError(
                 f"advice must be on {environment.n_arms} arms, got {self.n_arms}", "advice"
             )
-        self.support = environment.support
+        self.support, self._digest = environment.support, content(table)
         length = self.horizon if period is None else integer("period", period, 1)
         self.state = AdvisedState(
             table, np.array([length], dtype=np.int64), np.zeros(1, np.int64), environment.state
@@ -141,7 +141,7 @@ class Advised(AdviceEnvironment):
         state = self.state
         plan = (
             f"{self.n_experts} experts, period={state.period[0]}, horizon={self.horizon},"
-            f" {self._content(state.advice)}"
+            f" {self._content}"
         )
         return f"{self.environment!r}, {plan}"
 

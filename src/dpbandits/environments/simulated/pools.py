@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import ArgumentError
 from ...kernel import kernel
 from ...validation import choice, integer, real
-from ..arrays import finite_array, longest, whole_numbers
+from ..arrays import content, finite_array, longest, whole_numbers
 from ..base import ContextEnvironment, ContextKernels
 from .linear_rewards import REWARDS, answer_linear, linear_means, spread, support_of
 
@@ -114,6 +114,7 @@ class PoolContexts(ContextEnvironment):
         )
         self.support = support_of(self.rewards)
         self.context_bound = longest(self.features)
+        self._digest = content(self.features, self.parameter)
         self.state = PoolContextsState(
             self.features, self.parameter, self.std, self.rewards == "bounded"
         )
@@ -149,10 +150,7 @@ class PoolContexts(ContextEnvironment):
 
     def _arguments(self) -> str:
         shape = f"{self.n_arms} of {len(self.features)} items, dimension {self.dimension}"
-        return (
-            f"{shape}, {spread(self.rewards, self.std)},"
-            f" {self._content(self.features, self.parameter)}"
-        )
+        return f"{shape}, {spread(self.rewards, self.std)}, {self._content}"
 
 
 class RecommendationsState(NamedTuple):
@@ -242,13 +240,14 @@ class Recommendations(ContextEnvironment):
         self.support, self.context_bound = (0.0, 1.0), longest(self.features)
         starts = np.concatenate([[0], np.cumsum(counts)])
         self.state = RecommendationsState(self.features, starts, np.ascontiguousarray(likes[:, 1]))
+        self._digest = content(*self.state)
 
     def _arguments(self) -> str:
         shape = (
             f"{self.n_arms} of {len(self.features)} items, dimension {self.dimension},"
             f" {self.state.starts.size - 1} users"
         )
-        return f"{shape}, {self._content(*self.state)}"
+        return f"{shape}, {self._content}"
 
 
 def _pairs(users: Any, items: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
