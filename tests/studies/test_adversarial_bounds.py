@@ -22,11 +22,11 @@ from dpbandits.report.record import StudyRecord
 from dpbandits.report.scenes import scenes
 from dpbandits.studies.cells import Cell, Results, kept
 from dpbandits.studies.papers import adversarial
-from dpbandits.studies.papers.adversarial import bound, leaked, tables
-from dpbandits.studies.papers.adversarial.advised import KINDS, MOVING_GAP, moving
+from dpbandits.studies.papers.adversarial import bound, leaked, real_rewards
 from dpbandits.studies.papers.adversarial.classifiers import classifiers
-from dpbandits.studies.papers.adversarial.experts import NO_WORSE, Experts
-from dpbandits.studies.papers.adversarial.parts import Section
+from dpbandits.studies.papers.adversarial.expert_growth import NO_WORSE, Experts
+from dpbandits.studies.papers.adversarial.expert_settings import KINDS, MOVING_GAP, moving
+from dpbandits.studies.papers.adversarial.section import Section
 from dpbandits.studies.plans import Plan, Size
 from dpbandits.studies.reproduce import reproduce
 
@@ -42,21 +42,21 @@ def plan() -> Plan:
 def record(tmp_path_factory: pytest.TempPathFactory) -> StudyRecord:
     tiny, beside = adversarial.plan(TINY), tmp_path_factory.mktemp("adversarial") / "out"
     with kept(tiny.cells, beside):
-        return reproduce(tiny, TINY, beside, n_jobs=1)
+        return reproduce(tiny, TINY, beside=beside, n_jobs=1)
 
 
 class Planted(Results):
     """Two equal runs per cell, of a regret that is a function of the cell."""
 
     def __init__(self, plan: Plan | Section, regret: Callable[[Cell], float]) -> None:
-        super().__init__({})
+        super().__init__([], [])
         self.values = {cell.key: regret(cell) for cell in plan.cells}
 
     def final(self, key: str) -> np.ndarray:
-        return np.full(2, self.values[key])
+        return np.full((1, 2), self.values[key])
 
     def curves(self, key: str, column: str = "regret") -> np.ndarray:
-        return np.full((2, 3), self.values[key])
+        return np.full((1, 2, 3), self.values[key])
 
     def rounds(self, key: str) -> np.ndarray:
         return np.array([1, 10, 100])
@@ -286,8 +286,8 @@ def test_real_tables_are_found_in_a_folder_and_in_folders_of_it(
         def reward_table(self) -> RewardTable:
             return RewardTable([[1.0, 0.0]], name=self.folder.name)
 
-    monkeypatch.setattr(tables, "movielens", Data)
-    monkeypatch.setattr(tables, "lastfm", Data)
+    monkeypatch.setattr(real_rewards, "movielens", Data)
+    monkeypatch.setattr(real_rewards, "lastfm", Data)
     (tmp_path / "ml").mkdir()
     (tmp_path / "music").mkdir()
     with pytest.raises(

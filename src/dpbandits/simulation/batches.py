@@ -19,6 +19,7 @@ from .clipping import range_of
 Progress = Callable[[int, int], None] | bool
 R = TypeVar("R")
 
+MOST_JOBS = 1024
 _LARGEST = 25  # runs of a batch: enough to keep a thread busy, few enough to show progress
 
 
@@ -40,7 +41,9 @@ def distinct_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
 
 def job_count(n_jobs: int) -> int:
     """``n_jobs`` as joblib takes it: a positive number of threads, or -1 for one per core."""
-    return -1 if n_jobs == -1 and isinstance(n_jobs, int) else integer("n_jobs", n_jobs, 1, 1024)
+    return (
+        -1 if n_jobs == -1 and isinstance(n_jobs, int) else integer("n_jobs", n_jobs, 1, MOST_JOBS)
+    )
 
 
 def play_in_batches(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ from .batches import (
     play_in_batches,
 )
 from .clipping import warn_of_clipping
-from .results import KEYS, bootstrap_band
+from .results import KEYS, bootstrap_band, described_once, load_table, save_table
 from .seeding import identity, stream
 
 decide = absorb_and_cross = unbound
@@ -108,6 +109,27 @@ class ReplayResult:
 
     runs: pd.DataFrame
     info: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def combined(cls, results: Sequence[ReplayResult]) -> ReplayResult:
+        """Several replays of the same log as one."""
+        infos = [result.info for result in results]
+        runs = pd.concat([result.runs for result in results], ignore_index=True)
+        return cls(runs, {**infos[0], "policies": described_once(infos)})
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything to one Parquet file; the file appears complete or not at all."""
+        return save_table(path, self.runs, {"info": self.info})
+
+    @classmethod
+    def load(cls, path: str | Path) -> ReplayResult:
+        """Read what ``save`` wrote.
+
+        Raises:
+            StateFileError: the file is no saved replay.
+        """
+        runs, extra = load_table(path, "info")
+        return cls(runs, extra["info"])
 
     def summary(
         self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0

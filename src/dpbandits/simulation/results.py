@@ -64,18 +64,13 @@ class Result:
                 f"results must hold every policy once per environment, got {twice.to_dict()} twice"
             )
         infos = [result.info for result in results]
-        policies = {
-            (entry["policy"], entry["budget"]): entry
-            for info in infos
-            for entry in info["policies"]
-        }
         info = {
             **infos[0],
             **{name: max(info[name] for info in infos) for name in ("horizon", "runs")},
             "environments": {
                 name: facts for info in infos for name, facts in info["environments"].items()
             },
-            "policies": list(policies.values()),
+            "policies": described_once(infos),
         }
         frame = pd.concat([result.frame for result in results], ignore_index=True)
         return cls(frame, pd.concat([result.runs for result in results], ignore_index=True), info)
@@ -121,18 +116,7 @@ class Result:
 
     def save(self, path: str | Path) -> Path:
         """Write everything to one Parquet file; the file appears complete or not at all."""
-        path = Path(path)
-        table = pa.Table.from_pandas(self.frame, preserve_index=False)
-        extra = {"dpbandits": json.dumps({"runs": self.runs.to_dict("list"), "info": self.info})}
-        table = table.replace_schema_metadata({**(table.schema.metadata or {}), **extra})
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        try:
-            pq.write_table(table, temporary)
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        return path
+        return save_table(path, self.frame, {"runs": self.runs.to_dict("list"), "info": self.info})
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
@@ -141,16 +125,48 @@ class Result:
         Raises:
             StateFileError: the file is no saved result.
         """
-        try:
-            table = pq.read_table(path)
-            extra = json.loads(table.schema.metadata[b"dpbandits"])
-            runs, info = pd.DataFrame(extra["runs"]), extra["info"]
-            runs["holds"]  # which results of earlier versions lack
-        except FileNotFoundError:
-            raise
-        except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
-            raise StateFileError(f"{path} is not a saved result: {error}") from error
-        return cls(table.to_pandas(), runs, info)
+        frame, extra = load_table(path, "runs", "info")
+        return cls(frame, pd.DataFrame(extra["runs"]), extra["info"])
+
+
+def described_once(infos: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What several ``info`` say of policies, each policy with its budget once."""
+    described = {
+        (entry["policy"], entry["budget"]): entry for info in infos for entry in info["policies"]
+    }
+    return list(described.values())
+
+
+def save_table(path: str | Path, table: pd.DataFrame, extra: dict[str, Any]) -> Path:
+    """Write a table with JSON data to one Parquet file, which appears complete or not at all."""
+    path, written = Path(path), pa.Table.from_pandas(table, preserve_index=False)
+    metadata = {**(written.schema.metadata or {}), "dpbandits": json.dumps(extra)}
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        pq.write_table(written.replace_schema_metadata(metadata), temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def load_table(path: str | Path, *keys: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Read what ``save_table`` wrote with these keys.
+
+    Raises:
+        StateFileError: the file is nothing of the kind.
+    """
+    try:
+        table = pq.read_table(path)
+        extra = json.loads(table.schema.metadata[b"dpbandits"])
+        if set(extra) != set(keys):
+            raise ValueError(f"it holds {sorted(extra)}")
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        raise StateFileError(f"{path} is not a saved result: {error}") from error
+    return table.to_pandas(), extra
 
 
 def bootstrap_band(

@@ -12,14 +12,14 @@ from __future__ import annotations
 from ...cells import Results
 from ...plans import Findings, Plan, Size
 from .classifiers import CLASSIFIERS, classifiers
-from .experts import COMPARED, GROWTHS, Experts
+from .expert_growth import COMPARED, GROWTHS, Experts
+from .late_switch import LATE, late
 from .leakage import LEAK, leak, leaked
-from .parts import PAPER, SLACK, Section
+from .real_rewards import REAL, real, reward_tables
 from .scaling import PUBLISHED, SCALING, UNBATCHED, Scaling
-from .strict import STRICT, strict
-from .tables import REAL, real, reward_tables
-from .turning import LATE, late
-from .worst import LEARNERS, bound
+from .section import PAPER, SLACK, Section
+from .small_epsilon import STRICT, strict
+from .worst_case import LEARNERS, bound
 
 __all__ = [
     "CLASSIFIERS",

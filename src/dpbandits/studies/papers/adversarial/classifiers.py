@@ -13,11 +13,11 @@ from ....errors import MissingExtra
 from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
 from ...cells import Cell, Results
-from ...claims import curve, measured
+from ...estimates import curve, measured
 from ...plans import Findings, Size, recorded, spoken
-from .advised import GROWING, policy
-from .experts import QUICK_RUNS, RUNS
-from .parts import Section, horizon_of
+from .expert_growth import QUICK_RUNS, RUNS
+from .expert_settings import GROWING, policy
+from .section import Section, horizon_of
 
 N_EXPERTS = 16
 EPSILONS = (1.0, 0.1)
@@ -122,7 +122,7 @@ def _panel(epsilon: float, best: float, uniform: float, results: Results) -> Pan
 
     lines: Sequence[Series] = [
         *(
-            Series(name, x, *curve([results.curves(_key(name, epsilon))[:, late]], reward))
+            Series(name, x, *curve([results.curves(_key(name, epsilon))[..., late]], reward))
             for name in GROWING
         ),
         level("best expert", best),

@@ -12,7 +12,7 @@ from ....report.labels import number
 from ....report.scenes import Estimate
 from ...cells import Results
 from ...plans import Findings, Size, spoken
-from .parts import PAPER, Section
+from .section import PAPER, Section
 
 LEAK = "What EXP3 leaks without noise"
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from ....report.claims import Claim, Expectation
 from ...cells import Results
-from ...claims import measured
+from ...estimates import measured
 from ...plans import spoken
-from .parts import SLACK
-from .worst import Playable, Probe, log_weights
+from .section import SLACK
+from .worst_case import Playable, Probe, log_weights
 
 S = TypeVar("S", bound=Playable)
 

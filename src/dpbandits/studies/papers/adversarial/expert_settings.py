@@ -14,7 +14,7 @@ from ....algorithms import EXP4, BatchedEXP4, ExpertConversion, FrozenEXP4, Loca
 from ....environments import Advised, SwitchingBest
 from ....policies import AdvicePolicy
 from ....privacy import ApproxDP, PureDP
-from .worst import instance
+from .worst_case import instance
 
 ARMS = 2
 DELTA = 1e-6

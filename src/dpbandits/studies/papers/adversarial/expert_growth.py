@@ -12,12 +12,12 @@ import numpy as np
 from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
 from ...cells import Cell, Results
-from ...claims import curve, largest, measured, ratio
+from ...estimates import curve, largest, measured, ratio
 from ...plans import Findings, Size, spoken
-from .advised import DELTA, GROWING, KINDS, PERIOD, Advice, moving
-from .parts import PAPER, Section, horizon_of
+from .expert_settings import DELTA, GROWING, KINDS, PERIOD, Advice, moving
+from .section import PAPER, Section, horizon_of
 from .sweeps import Sweep, grows
-from .worst import Probe
+from .worst_case import Probe
 
 RUNS, QUICK_RUNS = 10, 3
 
@@ -328,12 +328,7 @@ class Experts:
         lines = []
         for first, second in pairs:
             columns = self.probe.columns(results, [*self._budgets(first), *self._budgets(second)])
-
-            def ratios(means: np.ndarray) -> np.ndarray:
-                one, other = np.split(self.probe.worst(means)[..., 0, :], 2, axis=-1)
-                return np.asarray(one / other)
-
-            found = curve([column[:, None] for column in columns], ratios)
+            found = curve(columns, self.probe.worst_ratios)
             lines.append(
                 Series(f"{first} over {second}", np.array(self.epsilons), *found, marks=True)
             )

@@ -10,10 +10,10 @@ from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
 from ....report.scenes import Estimate
 from ...cells import Results
-from ...claims import measured
+from ...estimates import measured
 from ...plans import Findings, Size, spoken
-from .parts import EVERY, PAPER, Section, horizon_of, runs_of
-from .worst import LEARNERS, Probe, Setting
+from .section import EVERY, PAPER, Section, horizon_of, runs_of
+from .worst_case import LEARNERS, Probe, Setting
 
 WIDE = ((0.3, False), (0.9, False))  # gaps that few batches may find
 STRICT_GROWTH, QUICK_STRICT_GROWTH = (0.01, 0.03, 0.1, 0.3), (0.01, 0.1, 0.3)

@@ -12,10 +12,10 @@ from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
 from ....report.labels import number
 from ...cells import Cell, Results
-from ...claims import mean, measured
+from ...estimates import mean, measured
 from ...plans import Findings, Size, spoken
-from .parts import PAPER, SMALLEST, Section, horizon_of, runs_of
-from .worst import LEARNERS, USUAL_EPSILON, Setting
+from .section import PAPER, SMALLEST, Section, horizon_of, runs_of
+from .worst_case import LEARNERS, USUAL_EPSILON, Setting
 
 TURNS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.45, 1.0)  # of the rounds; 1 is never
 QUICK_TURNS = (0.01, 0.1, 0.3, 1.0)
