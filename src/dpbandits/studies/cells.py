@@ -183,7 +183,8 @@ def kept(cells: Sequence[Cell], beside: Path) -> Iterator[Path]:
         lock = _shared_lock(folder)
     except OSError as error:
         raise ArgumentError(
-            f"output must be in a folder that can be written, got {folder.parent}: {error.strerror}"
+            f"output must be a folder that can be written, got one in {folder.parent}:"
+            f" {error.strerror}"
         ) from None
     try:
         yield folder
