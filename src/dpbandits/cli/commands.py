@@ -304,7 +304,14 @@ def demo(output: Output = None, jobs: Jobs = -1, force: Force = False) -> None:
 def reproduce(
     paper: Annotated[Paper, typer.Argument(help="Whose experiments.", show_default=False)],
     quick: Annotated[
-        bool, typer.Option("--quick", help="A small version of everything, in less than a minute.")
+        bool,
+        typer.Option(
+            "--quick",
+            help=(
+                "A small version of everything: at most 45 seconds of processor time, half a"
+                " minute on two cores, once the algorithms are compiled."
+            ),
+        ),
     ] = False,
     full: Annotated[
         bool,

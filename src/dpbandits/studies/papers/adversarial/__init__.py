@@ -13,26 +13,26 @@ from ...cells import Results
 from ...plans import Findings, Plan, Size
 from .classifiers import CLASSIFIERS, classifiers
 from .expert_growth import COMPARED, GROWTHS, Experts
-from .late_switch import LATE, late
+from .late_switch import LATE_SWITCH, late_switch
 from .leakage import LEAK, leak, leaked
 from .real_rewards import REAL, real, reward_tables
 from .scaling import PUBLISHED, SCALING, UNBATCHED, Scaling
 from .section import PAPER, SLACK, Section
-from .small_epsilon import STRICT, strict
+from .small_epsilon import SMALL_EPSILON, small_epsilon
 from .worst_case import LEARNERS, bound
 
 __all__ = [
     "CLASSIFIERS",
     "COMPARED",
     "GROWTHS",
-    "LATE",
+    "LATE_SWITCH",
     "LEAK",
     "LEARNERS",
     "PUBLISHED",
     "REAL",
     "SCALING",
     "SLACK",
-    "STRICT",
+    "SMALL_EPSILON",
     "UNBATCHED",
     "bound",
     "leaked",
@@ -45,9 +45,9 @@ def sections(size: Size) -> list[Section]:
     """All parts of the report in their order."""
     return [
         Scaling(size).section(),
-        strict(size),
+        small_epsilon(size),
         leak(size),
-        late(size),
+        late_switch(size),
         real(size),
         Experts(size).section(),
         classifiers(size),

@@ -106,7 +106,9 @@ def plan(size: Size) -> Plan:
         cells=list({(cell.key, cell.seed): cell for cell in reversed(cells)}.values())[::-1],
         assess=partial(_assess, groups, places, epsilons, QUICK_TABLES if quick else TABLES),
         notes=notes,
-        shown=list(dict.fromkeys(repr(group[0].world.environment) for group in groups)),
+        shown=list(dict.fromkeys(repr(group[0].world.environment) for group in groups))[
+            : 1 if quick else None
+        ],
     )
 
 
