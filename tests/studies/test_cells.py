@@ -20,10 +20,10 @@ def cell(rho: float | None = 0.5, **changes: object) -> Cell:
     budget = None if rho is None else ZCDP(rho)
     policy = AdaCUCB(2, budget=budget)
     made = Cell(
-        f"at {rho}",
-        "arms",
-        policy,
-        Bernoulli([0.9, 0.1]),
+        key=f"at {rho}",
+        stage="arms",
+        policy=policy,
+        environment=Bernoulli([0.9, 0.1]),
         horizon=200,
         runs=3,
         seed=5,
@@ -80,7 +80,15 @@ def test_what_is_finished_is_not_computed_again(
 def test_a_replay_is_kept_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = DoctorReplay()
     work = [
-        Cell(f"replay {rho}", "log", AdaCUCB(4, budget=ZCDP(rho)), log, None, runs=3, seed=5)
+        Cell(
+            key=f"replay {rho}",
+            stage="log",
+            policy=AdaCUCB(4, budget=ZCDP(rho)),
+            environment=log,
+            horizon=None,
+            runs=3,
+            seed=5,
+        )
         for rho in (0.1, 1.0)
     ]
     whole = compute(work, tmp_path / "out", n_jobs=1)

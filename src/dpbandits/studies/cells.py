@@ -40,7 +40,7 @@ _LIBRARIES = ("numpy", "numba", "scipy", "scikit-learn")
 _PREFIX, _SUFFIX = ".dpbandits-", ".cells"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Cell:
     """One policy in one environment, or replayed on one log, all runs.
 

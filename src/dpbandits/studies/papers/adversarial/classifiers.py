@@ -42,14 +42,14 @@ def classifiers(size: Size) -> Section:
     runs = size.runs or (QUICK_RUNS if size.quick else RUNS)
     cells = [
         Cell(
-            _key(name, epsilon),
-            CLASSIFIERS,
-            policy(name, world.n_arms, N_EXPERTS, horizon, epsilon),
-            world,
-            horizon,
-            runs,
-            size.seed,
-            recorded(horizon),
+            key=_key(name, epsilon),
+            stage=CLASSIFIERS,
+            policy=policy(name, world.n_arms, N_EXPERTS, horizon, epsilon),
+            environment=world,
+            horizon=horizon,
+            runs=runs,
+            seed=size.seed,
+            record=recorded(horizon),
         )
         for epsilon in EPSILONS
         for name in NAMES

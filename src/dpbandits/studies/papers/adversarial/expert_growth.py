@@ -98,9 +98,17 @@ class Experts:
         ]
         world = moving(USUAL_EXPERTS, self.horizon)
         for name in ("EXP4", "FrozenEXP4"):
-            made = self._usual(name, 1.0).policy()
-            where = (self.horizon, self.probe.runs, self.probe.seed, (self.horizon,))
-            cells.append(Cell(f"moving/{name}", COMPARED, made, world, *where))
+            moved = Cell(
+                key=f"moving/{name}",
+                stage=COMPARED,
+                policy=self._usual(name, 1.0).policy(),
+                environment=world,
+                horizon=self.horizon,
+                runs=self.probe.runs,
+                seed=self.probe.seed,
+                record=(self.horizon,),
+            )
+            cells.append(moved)
         return Section(cells, self._assess, self._notes())
 
     def _usual(self, name: str, epsilon: float) -> Advice:
@@ -187,13 +195,13 @@ class Experts:
             grows(
                 name,
                 known,
-                list(found.values()),
-                bounds,
                 self.probe,
                 results,
-                source,
-                GROWTHS,
-                exponent,
+                settings=list(found.values()),
+                bounds=bounds,
+                source=source,
+                reading=GROWTHS,
+                exponent=exponent,
             )
         ]
 

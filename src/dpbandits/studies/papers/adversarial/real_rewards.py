@@ -32,14 +32,14 @@ def real(size: Size) -> Section:
     }
     cells = [
         Cell(
-            f"real/{name}/{key}",
-            REAL,
-            policy,
-            table,
-            horizons[name],
-            runs_of(size),
-            size.seed,
-            recorded(horizons[name]),
+            key=f"real/{name}/{key}",
+            stage=REAL,
+            policy=policy,
+            environment=table,
+            horizon=horizons[name],
+            runs=runs_of(size),
+            seed=size.seed,
+            record=recorded(horizons[name]),
         )
         for name, table in tables.items()
         for key, policy in policies[name].items()

@@ -143,12 +143,12 @@ class Scaling:
         return grows(
             name,
             sweep,
-            settings,
-            bounds,
             self.probe,
             results,
-            f"{PAPER}, {_COROLLARIES[name]}",
-            reading,
+            settings=settings,
+            bounds=bounds,
+            source=f"{PAPER}, {_COROLLARIES[name]}",
+            reading=reading,
         )
 
     def _saves(self, name: str, results: Results) -> list[Claim]:

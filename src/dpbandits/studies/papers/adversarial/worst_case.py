@@ -96,14 +96,14 @@ class Probe:
         """One per setting and instance."""
         return [
             Cell(
-                self._key(setting, *kind),
-                stage,
-                setting.policy(),
-                setting.instance(*kind),
-                setting.horizon,
-                self.runs,
-                self.seed,
-                (setting.horizon,),
+                key=self._key(setting, *kind),
+                stage=stage,
+                policy=setting.policy(),
+                environment=setting.instance(*kind),
+                horizon=setting.horizon,
+                runs=self.runs,
+                seed=self.seed,
+                record=(setting.horizon,),
             )
             for setting in settings
             for kind in self.family
