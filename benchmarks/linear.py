@@ -13,7 +13,7 @@ import numpy as np
 
 import dpbandits as dpb
 from dpbandits.environments import ContextTable, GaussianContexts, LinearArms
-from dpbandits.environments.normals import fill_normal
+from dpbandits.environments.simulated.normals import fill_normal
 from dpbandits.kernel import entry
 from dpbandits.simulation.simulating import play
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from dpbandits.simulation.loops import arms_loop, new_tally
 from scipy.stats import ks_2samp
 
 import dpbandits as dpb
-from dpbandits.simulation.loops import arms_loop, new_tally
 from dpbandits.simulation.seeding import stream
 from dpbandits.simulation.simulating import recorded_rounds
 

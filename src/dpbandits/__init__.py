@@ -42,6 +42,7 @@ from .algorithms import (
 from .errors import (
     ArgumentError,
     BudgetExhausted,
+    BudgetWarning,
     ClaimError,
     ClippingWarning,
     DPBanditsError,
@@ -83,6 +84,7 @@ __all__ = [
     "ArgumentError",
     "BatchedEXP4",
     "BudgetExhausted",
+    "BudgetWarning",
     "ClaimError",
     "ClippingWarning",
     "DPBanditsError",

@@ -57,6 +57,12 @@ class ClippingWarning(UserWarning):
     """
 
 
+class BudgetWarning(UserWarning):
+    """A budget is so loose that it says little: its delta is not far below 1 / people, or its
+    epsilon allows nearly everything.
+    """
+
+
 class StudyError(ArgumentError):
     """A study file is wrong; ``problems`` lists everything that is, each with its place in the
     file.

@@ -33,7 +33,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
@@ -48,7 +48,7 @@ Kernel = Callable[..., Any]
 
 
 def kernel(function: Kernel) -> Kernel:
-    """Compile ``function`` for use by other kernels; leave it as it is with ``NUMBA_DISABLE_JIT=1``.
+    """Compile ``function`` for other kernels; with ``NUMBA_DISABLE_JIT=1`` leave it as it is.
 
     A kernel may use other kernels, constants, NumPy and named tuples, all defined above it, and no
     closure.  It does not allocate arrays.  Python may call it, too.
@@ -93,7 +93,7 @@ def outlined(function: Kernel) -> Kernel:
 
 
 def entry(function: Kernel) -> Kernel:
-    """Compile ``function`` as ``kernel`` does, for Python; it may take a generator, and allocate."""
+    """Compile ``function`` as ``kernel`` does, for Python: with generators, and allocating."""
     return _build(function, {}, _Entry)
 
 
@@ -152,7 +152,7 @@ def cache_folder() -> Path:
 class _Linked(CPUDispatcher):
     """A kernel without the wrappers for Python, which take as long to compile as a small kernel."""
 
-    _options = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    _options: ClassVar = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     _digest: str
 
     def __init__(self, source: Any, digest: str) -> None:
@@ -173,7 +173,7 @@ class _Linked(CPUDispatcher):
 
 
 class _Inlined(_Linked):
-    _options = {**_Linked._options, "forceinline": True}
+    _options: ClassVar = {**_Linked._options, "forceinline": True}
 
 
 class _Outlined(_Linked):
@@ -183,7 +183,7 @@ class _Outlined(_Linked):
     compiled or loaded; ``_KernelCache`` sees to it that this is before any of its callers.
     """
 
-    compiled: weakref.WeakValueDictionary[str, _Outlined] = weakref.WeakValueDictionary()
+    compiled: ClassVar[weakref.WeakValueDictionary[str, _Outlined]] = weakref.WeakValueDictionary()
 
     def __init__(self, source: Any, digest: str) -> None:
         super().__init__(source, digest)
@@ -198,7 +198,7 @@ class _Outlined(_Linked):
 
 
 class _Entry(_Linked):
-    _options = {"_nrt": True, "no_cfunc_wrapper": True}
+    _options: ClassVar = {"_nrt": True, "no_cfunc_wrapper": True}
     __call__ = CPUDispatcher.__call__
 
 
@@ -236,8 +236,8 @@ def _uncompiled(value: Any) -> Any:
 
 
 def _scope(function: Any, names: dict[str, Any]) -> dict[str, Any]:
-    """The globals that a function uses, as they are now: compiling happens later, and must find what
-    the digest describes.
+    """The globals that a function uses, as they are now: compiling happens later, and must find
+    what the digest describes.
     """
     if function.__closure__:
         raise TypeError(

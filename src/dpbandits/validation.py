@@ -47,7 +47,7 @@ def real(
 
 
 def number(name: str, value: Any) -> float:
-    """``value`` as a float, infinite or NaN where it is; takes whatever ``float`` takes but text."""
+    """``value`` as a float, infinite or NaN where it is; takes what ``float`` takes but text."""
     try:
         if not isinstance(value, str | bytes):
             return float(value)

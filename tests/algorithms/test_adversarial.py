@@ -6,6 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from dpbandits.algorithms.learners.batches import ARM, Learner, conversion
+from dpbandits.algorithms.learners.unbounded import exp3_tuning, ftpl_tuning
+from dpbandits.simulation.loops import DONE, arms_loop, new_tally
 from scipy.integrate import quad
 from scipy.stats import chisquare, laplace
 from walks import arms_played, table
@@ -22,12 +25,9 @@ from dpbandits import (
     TsallisINF,
     simulate,
 )
-from dpbandits.algorithms.learners.batches import ARM, Learner, conversion
-from dpbandits.algorithms.learners.unbounded import exp3_tuning, ftpl_tuning
 from dpbandits.environments import LateTurn, Piecewise, RewardTable, SwitchingBest
 from dpbandits.kernel import kernel
 from dpbandits.privacy.noise import SimulationNoise
-from dpbandits.simulation.loops import DONE, arms_loop, new_tally
 
 ALPHA = 1e-4
 REWARDS = table(1500, [0.7, 0.5, 0.3])

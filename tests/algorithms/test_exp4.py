@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from dpbandits.algorithms.learners.mixtures import Noise, regret_bound, tune
 from scipy.optimize import minimize
 
 from dpbandits import (
@@ -19,7 +20,6 @@ from dpbandits import (
     PureDP,
     simulate,
 )
-from dpbandits.algorithms.learners.mixtures import Noise, regret_bound, tune
 from dpbandits.environments import AdviceTable
 
 RNG = np.random.default_rng(3)

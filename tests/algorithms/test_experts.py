@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from dpbandits.algorithms.experts import LEARNERS
 from scipy.stats import chisquare
 
 from dpbandits import (
@@ -19,7 +20,6 @@ from dpbandits import (
     PureDP,
     simulate,
 )
-from dpbandits.algorithms.experts import LEARNERS
 from dpbandits.environments import AdviceTable, Advised, Bernoulli
 
 ALPHA = 1e-4

@@ -6,8 +6,7 @@ from walks import arms_played
 
 import dpbandits as dpb
 from dpbandits import FixedLinUCB, LinUCB
-from dpbandits.environments import RewardTable
-from dpbandits.environments.contexts import ContextTable
+from dpbandits.environments import ContextTable, RewardTable
 from dpbandits.simulation.simulating import play
 
 ROUNDS = 20_000

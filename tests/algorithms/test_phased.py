@@ -2,6 +2,8 @@ import math
 
 import numpy as np
 import pytest
+from dpbandits.algorithms.learners.design import g_optimal
+from dpbandits.algorithms.learners.phases import HALF, LEFT, OUTPUT, SHAPE, SUMS, WHITE
 from scipy.linalg import qr
 from scipy.stats import binomtest, chi2
 from walks import arms_played
@@ -19,8 +21,6 @@ from dpbandits import (
     OutputGOPE,
     PureDP,
 )
-from dpbandits.algorithms.learners.design import g_optimal
-from dpbandits.algorithms.learners.phases import HALF, LEFT, OUTPUT, SHAPE, SUMS, WHITE
 from dpbandits.privacy.noise import SimulationNoise
 
 FAILURE = 0.5

@@ -19,6 +19,7 @@ from typer.testing import CliRunner, Result
 
 import dpbandits.report
 import dpbandits.studies
+import dpbandits.studies.cells
 from dpbandits import __version__
 from dpbandits.cli import app
 from dpbandits.cli.progress import StudyProgress
@@ -38,6 +39,27 @@ means = [0.9, 0.1]
 
 [[policies]]
 kind = "AdaCUCB"
+"""
+
+SLOW = """
+title = "Four arms"
+runs = 5
+horizon = 100_000
+budgets.zcdp = [0.1, 0.2, 0.5, 1.0]
+
+[[environments]]
+kind = "Beta"
+means = [0.9, 0.1, 0.5, 0.3]
+
+[[environments]]
+kind = "DoctorReplay"
+
+[[policies]]
+kind = "AdaCUCB"
+
+[[policies]]
+kind = "AdaCUCB"
+forget = false
 """
 
 # In place of the true report, which would make these tests slow; {} is what happens while it is
@@ -85,6 +107,10 @@ def started(during: str, folder: Path, *arguments: str) -> subprocess.Popen[str]
         text=True,
         start_new_session=True,
     )
+
+
+def finished_cells(folder: Path) -> list[Path]:
+    return sorted(folder.glob(".dpbandits-*.cells/*.parquet"))
 
 
 def wait_for(folder: Path, pattern: str) -> Path:
@@ -196,6 +222,19 @@ def test_explain_speaks_of_secure_noise_where_there_is_some(
     assert "SIMULATION" in told.stdout
 
 
+def test_loose_budgets_are_warned_of(study: Path) -> None:
+    told = call("explain", "AdaCUCB", "--budget", "approx=20,0.1")
+    assert told.exit_code == 0
+    assert "Warning: delta is not far below 1 / people in (20, 0.1)-DP" in told.stderr
+    assert "epsilon above 10 says next to nothing, in (20, 0.1)-DP" in told.stderr
+    assert "Warning" not in call("explain", "AdaCUCB").stderr
+    study.write_text(STUDY.replace("[0.5]", "[5.0]"))
+    for command in (["check"], ["run", "--output", "out"]):
+        shown = call(*command, study)
+        assert shown.exit_code == 0
+        assert shown.stderr.count("Warning: epsilon above 10 says next to nothing, in 5-zCDP") == 1
+
+
 def test_a_void_claim_is_told_as_such() -> None:
     rows = {row["policy"]: row for row in json.loads(call("list", "--json").stdout)}
     assert rows["LinUCBDGS"]["protects"] is None
@@ -243,7 +282,13 @@ def test_a_void_claim_is_told_as_such() -> None:
         (["check", "none.toml"], "there is no such file"),
         (["run", "study.toml", "--runs", "0"], "runs: must be greater than or equal to 1, got 0"),
         (["run", "study.toml", "--seed", "-1"], "seed: must be greater than or equal to 0, got -1"),
-        (["run", "study.toml", "--jobs", "-2"], "--jobs"),
+        *(
+            (
+                ["run", "study.toml", "--jobs", jobs],
+                f"'--jobs': must be -1, for one thread per core, or between 1 and 1024, got {jobs}",
+            )
+            for jobs in ("-2", "0", "1025")
+        ),
         (["run", "study.toml", "--runs", "many"], "--runs"),
         (["run", "study.toml", "--output", "study.toml"], "output must be a folder, got the file"),
         (
@@ -429,25 +474,62 @@ def writing(study: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_killed_run_leaves_no_results_and_the_next_one_sweeps_up(
-    writing: subprocess.Popen[str], study: Path
+    writing: subprocess.Popen[str], study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.kill(writing.pid, signal.SIGKILL)
     assert writing.wait(timeout=60) == -signal.SIGKILL
     assert not (study.parent / "out").exists()
-    assert len(list(study.parent.glob(".dpbandits-*"))) == 1
+    assert len(finished_cells(study.parent)) == 1
+    monkeypatch.setattr(dpbandits.studies.cells, "simulate", None)  # it is not simulated again
     assert call("run", study, "--output", "out").exit_code == 0
     assert {path.name for path in study.parent.iterdir()} == {"study.toml", "out"}
 
 
-def test_an_interrupted_run_leaves_nothing_and_ends_with_130(
+def test_a_killed_study_continues_with_what_is_missing(study: Path) -> None:
+    """Killed in the middle: what was finished is not computed again, and the numbers are those of
+    a study that nobody killed.
+    """
+    study.write_text(SLOW)
+    broken, whole = study.parent / "broken", study.parent / "whole"
+    for folder in (broken, whole):
+        folder.mkdir()
+    command = ["run", str(study), "--output", "out", "--jobs", "1"]
+    process = started("pass", broken, *command)
+    deadline = time.monotonic() + 120
+    while len(finished_cells(broken)) < 3 and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    kept = finished_cells(broken)
+    assert 3 <= len(kept) < 16, "the kill came too late"
+    assert not (broken / "out").exists()
+    times = {path.name: path.stat().st_mtime_ns for path in kept}
+    again, unchanged = started("time.sleep(2)", broken, *command), {}
+    while again.poll() is None and not unchanged:  # while the report is written, all are there
+        if list(broken.glob(".dpbandits-*.partial/report.html")):
+            unchanged = {path.name: path.stat().st_mtime_ns for path in finished_cells(broken)}
+        time.sleep(0.05)
+    assert len(unchanged) == 16
+    assert times.items() <= unchanged.items()  # nothing was computed twice
+    _, told = again.communicate()
+    assert again.returncode == 0, told
+    started("pass", whole, *command).communicate()
+    for name in ("results.parquet", "summary.csv", "replay.csv"):
+        assert (broken / "out" / name).read_bytes() == (whole / "out" / name).read_bytes()
+    assert list(broken.glob(".*")) == []  # what was kept is gone
+
+
+def test_an_interrupted_run_ends_with_130_and_the_same_command_continues(
     writing: subprocess.Popen[str], study: Path
 ) -> None:
     os.kill(writing.pid, signal.SIGINT)
     _, told = writing.communicate(timeout=60)
     assert writing.returncode == 130
-    assert "Interrupted: nothing was written." in told
+    assert "the same command continues" in told
     assert "Traceback" not in told
-    assert [path.name for path in study.parent.iterdir()] == ["study.toml"]
+    assert not (study.parent / "out").exists()
+    assert len(finished_cells(study.parent)) == 1
 
 
 def test_an_interrupted_simulation_ends_soon(study: Path) -> None:
@@ -467,7 +549,9 @@ def test_an_interrupted_simulation_ends_soon(study: Path) -> None:
     assert [path.name for path in study.parent.iterdir()] == ["study.toml"]
 
 
-def test_a_failing_report_leaves_nothing(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_report_leaves_what_was_computed(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(folder: Path, _: object) -> None:
         (folder / "report.html").write_text("half")
         raise RuntimeError("no ink")
@@ -476,4 +560,5 @@ def test_a_failing_report_leaves_nothing(study: Path, monkeypatch: pytest.Monkey
     result = call("run", study, "--output", "out")
     assert result.exit_code == 1
     assert str(result.exception) == "no ink"
-    assert [path.name for path in study.parent.iterdir()] == ["study.toml"]
+    assert not (study.parent / "out").exists()
+    assert len(finished_cells(study.parent)) == 1

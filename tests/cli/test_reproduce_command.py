@@ -151,10 +151,9 @@ def test_a_small_study_leaves_a_report_that_begins_with_its_claims(
     assert found.exit_code == 0, found.output  # whatever the verdicts
     claims = pd.read_csv(output / "claims.csv")
     assert set(claims["verdict"]) <= {"holds", "does not hold", "undecided"}
-    counted = claims["verdict"].value_counts()
+    fail = int(claims["verdict"].eq("does not hold").sum())
     assert f"Of {len(claims)} claims" in found.output
-    assert f"{counted['does not hold']} do not hold" in found.output
-    assert claims["verdict"].eq("does not hold").any()
+    assert f"{fail} {'does' if fail == 1 else 'do'} not hold" in found.output
     assert Headings((output / "report.html").read_text("utf-8")).found[:3] == [
         "Claims",
         "Figures to the claims",

@@ -222,9 +222,9 @@ def learned(monkeypatch):
     """The rows that every classifier of scikit-learn is trained on, and those that it is asked
     about.
     """
-    from dpbandits.environments import advice
+    from dpbandits.environments.datasets import classifier_advice as module
 
-    seen, make = [], advice._classifier
+    seen, make = [], module._classifier
 
     class Watched:
         def __init__(self, inner):
@@ -240,7 +240,7 @@ def learned(monkeypatch):
             seen.append((self.trained, rows))
             return self.inner.predict_proba(rows)
 
-    monkeypatch.setattr(advice, "_classifier", lambda j, size: Watched(make(j, size)))
+    monkeypatch.setattr(module, "_classifier", lambda j, size: Watched(make(j, size)))
     return seen
 
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 from dpbandits import ZCDP, AdaCUCB, simulate
 from dpbandits.environments import DoctorBandit, DoctorReplay, actg175
-from dpbandits.environments.doctor import TREATMENTS, compact
+from dpbandits.environments.datasets.doctor import TREATMENTS, compact
 
 RATES = [0.436, 0.653, 0.555, 0.556]
 

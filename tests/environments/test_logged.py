@@ -15,7 +15,7 @@ def test_a_log_describes_itself():
     assert trial.means().tolist() == [0.5, 0.5, -2.0]
     assert trial.mean() == -0.125
     assert trial.arm_names == ["arm 0", "arm 1", "arm 2"]
-    assert repr(trial) == "LoggedTrial(4 records, 3 arms)"
+    assert repr(trial) == "LoggedTrial(4 records, 3 arms, content a1280d03)"
 
 
 def test_a_log_is_a_copy_that_nobody_can_change():

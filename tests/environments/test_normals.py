@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 import dpbandits
-from dpbandits.environments.normals import _EDGES, _TAIL, fill_normal
+from dpbandits.environments.simulated.normals import _EDGES, _TAIL, fill_normal
 from dpbandits.kernel import entry
 
 ALPHA = 1e-4
@@ -69,7 +69,7 @@ def test_numbers_are_independent_within_a_matrix_and_from_one_to_the_next():
 
 PLAIN = """
 import numpy as np
-from dpbandits.environments.normals import fill_normal
+from dpbandits.environments.simulated.normals import fill_normal
 
 view = np.empty((40, 50))
 with np.errstate(over="ignore"):  # 64 bits wrap around

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpbandits.privacy.continual.running import disclose_from_python
 from scipy import linalg, stats
 
 import dpbandits
@@ -34,7 +35,6 @@ from dpbandits.privacy.continual import (
     pass_on,
     single,
 )
-from dpbandits.privacy.continual.running import disclose_from_python
 from dpbandits.privacy.secure import Sampler, SecureState, SecureSum
 
 ALPHA, SECURE_ALPHA = 1e-4, 1e-6  # secure noise has no seed

@@ -112,7 +112,7 @@ def by_hand(policy, log, seed, run):
         state.choice_rng = stream(seed, "policy", owner, run)
     if policy.budget is not None:
         state.noise_rng = stream(seed, "privacy", owner, run)
-    order = stream(seed, "environment", identity(repr(log)), run).permutation(len(log))
+    order = stream(seed, "environment", identity(log.stream_key), run).permutation(len(log))
     met, decision = [], policy.pull()
     for person in order:
         if log.arms[person] == decision.arm:

@@ -9,21 +9,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbandits import ZCDP, AdaCUCB, Result
-from dpbandits.environments import Bernoulli
-from dpbandits.errors import ArgumentError
+from dpbandits import ZCDP, AdaCUCB, ReplayResult, Result, replay
+from dpbandits.environments import Bernoulli, DoctorReplay
+from dpbandits.errors import ArgumentError, StateFileError
 from dpbandits.studies import cells
-from dpbandits.studies.cells import Cell, compute, folder_for, kept, stages
+from dpbandits.studies.cells import Cell, Results, compute, folder_for, kept, stages
 
 
 def cell(rho: float | None = 0.5, **changes: object) -> Cell:
     budget = None if rho is None else ZCDP(rho)
     policy = AdaCUCB(2, budget=budget)
     made = Cell(
-        f"at {rho}",
-        "arms",
-        policy,
-        Bernoulli([0.9, 0.1]),
+        key=f"at {rho}",
+        stage="arms",
+        policy=policy,
+        environment=Bernoulli([0.9, 0.1]),
         horizon=200,
         runs=3,
         seed=5,
@@ -37,23 +37,29 @@ def work(tmp_path: Path) -> list[Cell]:
     return [cell(0.1), cell(0.5), cell(None, stage="open")]
 
 
-def computed(work: list[Cell], beside: Path) -> cells.Results:
-    return compute(work, beside, n_jobs=1)
+def computed(work: list[Cell], beside: Path) -> Results:
+    return Results(work, compute(work, beside, n_jobs=1))
 
 
 def test_results_are_found_by_their_keys(work: list[Cell], tmp_path: Path) -> None:
     found = computed(work, tmp_path / "out")
-    assert list(found) == ["at 0.1", "at 0.5", "at None"]
-    assert len(found) == 3
     assert found.rounds("at 0.5").tolist() == [1, 20, 200]
-    assert found.curves("at 0.5").shape == (3, 3)
-    assert found.curves("at 0.5")[:, -1] == pytest.approx(found.final("at 0.5"))
+    assert found.curves("at 0.5").shape == (1, 3, 3)
+    assert found.curves("at 0.5")[..., -1] == pytest.approx(found.final("at 0.5"))
+
+
+def test_instances_of_a_setting_stand_side_by_side(tmp_path: Path) -> None:
+    work = [cell(seed=seed) for seed in (5, 6)]
+    both = computed(work, tmp_path / "out")
+    assert both.curves("at 0.5").shape == (2, 3, 3)
+    alone = computed(work[1:], tmp_path / "out").final("at 0.5")
+    assert both.final("at 0.5")[1:].tolist() == alone.tolist()
 
 
 def test_what_is_finished_is_not_computed_again(
     work: list[Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = computed(work, tmp_path / "out")
+    whole = compute(work, tmp_path / "out", n_jobs=1)
     missing = folder_for(work, tmp_path / "out") / f"{work[1].digest}.parquet"
     missing.unlink()
     simulated = []
@@ -63,13 +69,44 @@ def test_what_is_finished_is_not_computed_again(
         "simulate",
         lambda policy, *args, **kw: simulated.append(policy) or simulate(policy, *args, **kw),
     )
-    again = computed(work, tmp_path / "out")
+    again = compute(work, tmp_path / "out", n_jobs=1)
     assert simulated == [work[1].policy]
-    for key in whole:
-        pd.testing.assert_frame_equal(again[key].frame, whole[key].frame)
-        pd.testing.assert_frame_equal(again[key].runs, whole[key].runs)
-        assert again[key].info == whole[key].info
-        assert again[key].settings == whole[key].settings
+    for one, other in zip(again, whole, strict=True):
+        pd.testing.assert_frame_equal(one.frame, other.frame)
+        pd.testing.assert_frame_equal(one.runs, other.runs)
+        assert (one.settings, one.info) == (other.settings, other.info)
+
+
+def test_a_replay_is_kept_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = DoctorReplay()
+    work = [
+        Cell(
+            key=f"replay {rho}",
+            stage="log",
+            policy=AdaCUCB(4, budget=ZCDP(rho)),
+            environment=log,
+            horizon=None,
+            runs=3,
+            seed=5,
+        )
+        for rho in (0.1, 1.0)
+    ]
+    whole = compute(work, tmp_path / "out", n_jobs=1)
+    monkeypatch.setattr(cells, "replay", None)  # nothing is replayed again
+    again = compute(work, tmp_path / "out", n_jobs=1)
+    both = [ReplayResult.combined(results) for results in (whole, again)]
+    pd.testing.assert_frame_equal(both[0].runs, both[1].runs)
+    assert (both[0].settings, both[0].info) == (both[1].settings, both[1].info)
+    at_once = replay([cell.policy for cell in work], log, runs=3, seed=5)
+    pd.testing.assert_frame_equal(both[0].runs, at_once.runs)
+    assert (both[0].settings, both[0].info) == (at_once.settings, at_once.info)
+    with pytest.raises(StateFileError, match="is not a saved result"):
+        Result.load(folder_for(work, tmp_path / "out") / f"{work[0].digest}.parquet")
+
+
+def test_without_a_place_nothing_is_kept(work: list[Cell], tmp_path: Path) -> None:
+    assert len(compute(work, n_jobs=1)) == 3
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_damaged_file_is_computed_again(work: list[Cell], tmp_path: Path) -> None:
@@ -157,7 +194,7 @@ def test_keys_name_one_cell_each(work: list[Cell], tmp_path: Path) -> None:
 
 
 def test_results_of_several_policies_are_one_result(work: list[Cell], tmp_path: Path) -> None:
-    found = list(computed(work, tmp_path / "out").values())
+    found = compute(work, tmp_path / "out", n_jobs=1)
     whole = Result.combined(
         [
             *found,

@@ -13,10 +13,13 @@ import pytest
 
 import dpbandits.report
 from dpbandits import environments, replay
-from dpbandits.errors import ArgumentError, StudyError
+from dpbandits.errors import ArgumentError, BudgetWarning, StudyError
 from dpbandits.policies import Policy, protocol
+from dpbandits.privacy import RDP, ZCDP, ApproxDP, Budget, PureDP
+from dpbandits.report import write
 from dpbandits.simulation import Result
 from dpbandits.studies import DEMO, load_study, run_study
+from dpbandits.studies.cautions import cautions
 from dpbandits.studies.output import final_table, result_folder, write_results
 
 GOOD = """
@@ -184,7 +187,7 @@ def test_altered_and_quick(folder: Path) -> None:
         (
             "approx = [[1.0, 1e-5]]",
             "approx = [1.0]",
-            "budgets.approx[0]: must be a pair [epsilon, delta], got 1.0",
+            "budgets.approx[0]: must be a pair [epsilon, delta], got 1",
         ),
         (
             "approx = [[1.0, 1e-5]]",
@@ -583,3 +586,96 @@ def test_the_shipped_study_is_in_order() -> None:
         "LDPUCB",
         "UCB1",
     }
+
+
+# Files as people write them, and budgets as people choose them -------------------------------
+
+
+def test_a_byte_order_mark_is_no_mistake(folder: Path) -> None:
+    path = written(folder, GOOD)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert load_study(path).title == "Two arms"
+
+
+def test_whole_floats_are_integers(folder: Path) -> None:
+    text = changed("horizon = 300", "horizon = 3e2").replace("runs = 4", "runs = 4.0")
+    study = load_study(written(folder, text.replace("record = 5", "record = [1e1, 300.0]")))
+    assert (study.horizon, study.runs, study.record) == (300, 4, [10, 300])
+    assert all(isinstance(number, int) for number in (study.horizon, study.runs, *study.record))
+    experts = """
+title = "Experts"
+horizon = 1e3
+[[environments]]
+kind = "Advised.constant"
+means = [0.6, 0.4]
+n_experts = 3.0
+horizon = 1e3
+[[policies]]
+kind = "EXP4"
+batch = 2e1
+budgets.zcdp = [1.0]
+"""
+    (policy,) = load_study(written(folder, experts)).policies
+    assert policy.batch == 20  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("bad", ["1.5", "inf", "nan", "1e300", "-1e3", "0.0"])
+def test_other_numbers_of_rounds_are_refused(folder: Path, bad: str) -> None:
+    (problem,) = problems_of(folder, changed("horizon = 300", f"horizon = {bad}"))
+    assert problem.startswith("horizon: must be ")
+
+
+LOOSE = """
+title = "Loose"
+runs = 2
+horizon = 5_000
+budgets.approx = [[1.0, 1e-3], [1.0, 1e-6]]
+budgets.zcdp = [0.5, 4.0]
+[[environments]]
+kind = "Bernoulli"
+means = [0.9, 0.1]
+[[policies]]
+kind = "AdaCUCB"
+"""
+
+
+def test_loose_budgets_are_warned_of_once_with_their_numbers(folder: Path) -> None:
+    with pytest.warns(BudgetWarning) as caught:
+        study = load_study(written(folder, LOOSE))
+    assert len(caught) == 1
+    told = str(caught[0].message)
+    assert "in (1, 0.001)-DP: over 5,000 people" in told
+    assert f"probability {1 - 0.999**5000:.2g}." in told
+    assert "epsilon above 10 says next to nothing, in 4-zCDP (at delta = 1e-06" in told
+    record = run_study(study, n_jobs=1)
+    assert " ".join(record.notes) == told
+    write(folder, record)
+    page = (folder / "report.html").read_text("utf-8")
+    assert page.count("says next to nothing, in 4-zCDP") == 1
+
+
+def test_tight_budgets_are_not_warned_of(folder: Path, recwarn: pytest.WarningsRecorder) -> None:
+    text = LOOSE.replace("[1.0, 1e-3], ", "").replace(", 4.0", "")
+    study = load_study(written(folder, text))
+    assert not [one for one in recwarn if issubclass(one.category, BudgetWarning)]
+    assert study.cautions == []
+    assert load_study(DEMO).cautions == []
+
+
+@pytest.mark.parametrize(
+    ("budget", "people", "told"),
+    [
+        (ApproxDP(1.0, 1e-5), 9_999, 0),
+        (ApproxDP(1.0, 1e-5), 10_000, 1),  # one in ten that somebody is exposed
+        (PureDP(10.0), 100, 0),
+        (PureDP(10.1), 100, 1),
+        (ZCDP(2.0), 100, 1),
+        (ZCDP(1.0), 100, 0),  # (7.8, 1e-6)-DP
+        (RDP(4.0, 6.5), 100, 1),
+        (RDP(4.0, 5.0), 100, 0),  # (8.9, 1e-6)-DP
+        (ApproxDP(11.0, 1e-2), 100, 2),
+        (None, 10**9, 0),
+    ],
+)
+def test_where_budgets_begin_to_say_little(budget: Budget | None, people: int, told: int) -> None:
+    assert len(cautions([budget, budget], people)) == told

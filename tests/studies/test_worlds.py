@@ -401,7 +401,7 @@ dimension = 4
         ),
         (
             changed(TUMOURS, "share = 0.2", "share = 2.0"),
-            ["environments[0].share: must be a number in [0.01, 1], got 2.0"],
+            ["environments[0].share: must be a number in [0.01, 1], got 2"],
         ),
         (
             changed(TUMOURS, "share", "shar"),

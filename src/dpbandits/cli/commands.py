@@ -9,7 +9,8 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .. import __version__
-from ..errors import ArgumentError, DPBanditsError
+from ..errors import ArgumentError, BudgetWarning, DPBanditsError
 from ..policies import Policy, registered
 
 if TYPE_CHECKING:
@@ -31,9 +32,13 @@ if TYPE_CHECKING:
     from ..report.record import StudyRecord
     from ..simulation.settings import SettingsByKey
     from ..studies import Study
+    from ..studies.cells import Cell
     from ..studies.plans import Plan, Size
 
 WRONG_INPUT, INTERRUPTED = 2, 130
+_KEPT = (
+    "Interrupted: what is finished has been kept beside the output, and the same command continues."
+)
 _ROWS = 40
 _PIPED_WIDTH = 240
 
@@ -64,7 +69,19 @@ Output = Annotated[
         help="Folder to write; by default in this one, named after the study and the time."
     ),
 ]
-Jobs = Annotated[int, typer.Option(min=-1, help="Threads; -1 for one per core.")]
+
+
+def _thread_count(jobs: int) -> int:
+    from ..simulation.parallel import MOST_JOBS
+
+    if jobs != -1 and not 1 <= jobs <= MOST_JOBS:
+        raise typer.BadParameter(
+            f"must be -1, for one thread per core, or between 1 and {MOST_JOBS}, got {jobs}"
+        )
+    return jobs
+
+
+Jobs = Annotated[int, typer.Option(callback=_thread_count, help="Threads; -1 for one per core.")]
 Force = Annotated[
     bool,
     typer.Option(
@@ -141,6 +158,8 @@ def explain(
     ] = None,
 ) -> None:
     """Say what a policy promises, in words, for a budget."""
+    from ..studies.cautions import cautions
+
     with _clear_errors():
         cls = _policy_class(policy)
         budgets: list[Any] = [_budget(budget)] if budget else cls.example_budgets() or [None]
@@ -151,6 +170,8 @@ def explain(
         )
         _announce_compilation()
         policies = [cls(**cls.example, budget=one, noise=chosen.value) for one in budgets]
+        if found := cautions(budgets):
+            warnings.warn(" ".join(found), BudgetWarning, stacklevel=1)
     console = _console()
     console.print(f"[bold]{policy}[/bold]: {cls.card.title}", highlight=False)
     console.print(f"Source: {cls.card.source}", highlight=False, markup=False, soft_wrap=True)
@@ -251,10 +272,13 @@ def run(
     ] = False,
     force: Force = False,
 ) -> None:
-    """Run a study and write a folder with report, figures and data."""
+    """Run a study and write a folder with report, figures and data.
+
+    What is finished survives an interrupt: the same command continues.
+    """
     from ..studies import load_study
 
-    with _clear_errors():
+    with _clear_errors(_KEPT):
         study = load_study(study_file, before_policies=_announce_compilation)
         if quick:
             study = study.quick()
@@ -274,7 +298,7 @@ def demo(output: Output = None, jobs: Jobs = -1, force: Force = False) -> None:
     """Run the shipped study: treatments for the patients of a real HIV trial, chosen in private."""
     from ..studies import DEMO, load_study
 
-    with _clear_errors():
+    with _clear_errors(_KEPT):
         study = load_study(DEMO, before_policies=_announce_compilation)
         _run(study, output or _dated("dpbandits-demo"), jobs, force)
 
@@ -283,7 +307,14 @@ def demo(output: Output = None, jobs: Jobs = -1, force: Force = False) -> None:
 def reproduce(
     paper: Annotated[Paper, typer.Argument(help="Whose experiments.", show_default=False)],
     quick: Annotated[
-        bool, typer.Option("--quick", help="A small version of everything, in less than a minute.")
+        bool,
+        typer.Option(
+            "--quick",
+            help=(
+                "A small version of everything: at most 45 seconds of processor time, half a"
+                " minute on two cores, once the algorithms are compiled."
+            ),
+        ),
     ] = False,
     full: Annotated[
         bool,
@@ -314,10 +345,7 @@ def reproduce(
     from ..studies.papers import PAPERS
     from ..studies.plans import Size
 
-    with _clear_errors(
-        "Interrupted: what is finished has been kept beside the output, and the same command"
-        " continues."
-    ):
+    with _clear_errors(_KEPT):
         _announce_compilation()
         typer.echo("Preparing the experiments.", err=True)
         size = Size(quick=quick, full=full, runs=runs, horizon=horizon, seed=seed, data=data)
@@ -325,24 +353,47 @@ def reproduce(
 
 
 def _reproduce(plan: Plan, size: Size, target: Path, jobs: int, force: bool) -> None:
+    from ..studies.reproduce import reproduce as measure
+
+    heading = f"{plan.title}: {len(plan.cells)} simulations."
+    record = _carried_out(heading, plan.cells, partial(measure, plan, size), target, jobs, force)
+    _print_claims(record)
+    typer.echo(f"Report: {target / 'report.html'}")
+
+
+def _run(study: Study, target: Path, jobs: int, force: bool) -> None:
+    from ..studies.output import final_table
+    from ..studies.run import cells_of, run_study
+
+    heading = f"{study.title}: {_size(study)}."
+    record = _carried_out(heading, cells_of(study), partial(run_study, study), target, jobs, force)
+    _print_results(record, final_table(record))
+    typer.echo(f"Report: {target / 'report.html'}")
+
+
+def _carried_out(
+    heading: str,
+    cells: Sequence[Cell],
+    measure: Callable[..., StudyRecord],
+    target: Path,
+    jobs: int,
+    force: bool,
+) -> StudyRecord:
+    """Compute the cells, continuing where an earlier run was cut short, and write the folder."""
     from ..studies.cells import kept, stages
     from ..studies.output import result_folder, write_results
-    from ..studies.reproduce import reproduce as measure
     from .progress import StudyProgress
 
     started, talk = datetime.now(UTC), _console(stderr=True)
-    with kept(plan.cells, target), result_folder(target, force=force) as folder:
-        talk.print(
-            f"{plan.title}: {len(plan.cells)} policies and budgets.", markup=False, highlight=False
-        )
-        with StudyProgress(talk, stages(plan.cells)) as progress:
-            record = measure(plan, size, target, n_jobs=jobs, progress=progress)
+    with kept(cells, target), result_folder(target, force=force) as folder:
+        talk.print(heading, markup=False, highlight=False)
+        with StudyProgress(talk, stages(cells)) as progress:
+            record = measure(beside=target, n_jobs=jobs, progress=progress)
         talk.print("Writing the report.")
         write_results(
             folder, record, started=started, n_jobs=jobs, command=["dpbandits", *sys.argv[1:]]
         )
-    _print_claims(record)
-    typer.echo(f"Report: {target / 'report.html'}")
+    return record
 
 
 def _print_claims(record: StudyRecord) -> None:
@@ -371,27 +422,6 @@ def _print_claims(record: StudyRecord) -> None:
     for note in record.notes:
         console.print(note, markup=False, highlight=False)
     typer.echo(tally(record.claims))
-
-
-def _run(study: Study, target: Path, jobs: int, force: bool) -> None:
-    from ..studies.output import final_table, result_folder, write_results
-    from ..studies.run import run_study
-    from .progress import StudyProgress
-
-    started, talk = datetime.now(UTC), _console(stderr=True)
-    with result_folder(target, force=force) as folder:
-        talk.print(f"{study.title}: {_size(study)}.", markup=False, highlight=False)
-        worlds = [*study.environments, *([study.log] if study.log is not None else [])]
-        with StudyProgress(
-            talk, {repr(world): len(study.policies) * study.runs for world in worlds}
-        ) as progress:
-            record = run_study(study, n_jobs=jobs, progress=progress)
-        talk.print("Writing the report.")
-        write_results(
-            folder, record, started=started, n_jobs=jobs, command=["dpbandits", *sys.argv[1:]]
-        )
-    _print_results(record, final_table(record))
-    typer.echo(f"Report: {target / 'report.html'}")
 
 
 def _print_results(record: StudyRecord, table: pd.DataFrame) -> None:
@@ -447,9 +477,11 @@ def _print_means(
 
 @contextlib.contextmanager
 def _clear_errors(interrupted: str = "Interrupted: nothing was written.") -> Iterator[None]:
-    """A mistake of the user's ends in a sentence, not in a traceback."""
+    """A mistake of the user's ends in a sentence, not in a traceback, and so does a warning."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: typer.echo(f"Warning: {message}", err=True)
+            yield
     except DPBanditsError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(WRONG_INPUT) from None
@@ -490,7 +522,7 @@ def _authors(source: str) -> str:
 
 
 def _policy_class(name: str) -> type[Policy]:
-    from ..studies.form import close_name
+    from ..studies.schema import close_name
 
     known = registered()
     if name not in known:
@@ -503,7 +535,7 @@ def _budget(text: str) -> Budget:
     from pydantic import ValidationError
 
     from ..privacy.budgets import NOTIONS
-    from ..studies.form import Budgets
+    from ..studies.schema import Budgets
 
     notion, _, written = text.partition("=")
     try:

@@ -1,18 +1,25 @@
 """Environments: what answers a pull, simulated or replayed from data."""
 
-from .advice import AdviceEnvironment, AdviceTable, Advised, ClassifierAdvice, classifier_advice
-from .base import ArmsEnvironment, ArmsKernels
-from .contexts import ContextEnvironment, ContextKernels, ContextTable
-from .doctor import DoctorBandit, DoctorReplay, actg175
-from .labelled import Classification, classification
-from .linear import GaussianContexts, LinearArms
-from .listening import LastFM, lastfm
-from .logged import LoggedTrial
-from .losses import LateTurn, Piecewise, RewardFile, SineDrift, SwitchingBest
-from .pools import PoolContexts, Recommendations
-from .ratings import MovieLens, movielens
-from .stochastic import Bernoulli, Beta, BoundedGaussian, Gaussian
-from .tables import RewardTable
+from .base import (
+    AdviceEnvironment,
+    ArmsEnvironment,
+    ArmsKernels,
+    ContextEnvironment,
+    ContextKernels,
+    Environment,
+)
+from .datasets.classification import Classification, classification
+from .datasets.classifier_advice import ClassifierAdvice, classifier_advice
+from .datasets.doctor import DoctorBandit, DoctorReplay, actg175
+from .datasets.lastfm import LastFM, lastfm
+from .datasets.logged import LoggedTrial
+from .datasets.movielens import MovieLens, movielens
+from .simulated.advised import Advised
+from .simulated.linear_rewards import GaussianContexts, LinearArms
+from .simulated.nonstationary import LateTurn, Piecewise, SineDrift, SwitchingBest
+from .simulated.pools import PoolContexts, Recommendations
+from .simulated.stochastic import Bernoulli, Beta, BoundedGaussian, Gaussian
+from .tabulated import AdviceTable, ContextTable, RewardFile, RewardTable
 
 __all__ = [
     "AdviceEnvironment",
@@ -30,6 +37,7 @@ __all__ = [
     "ContextTable",
     "DoctorBandit",
     "DoctorReplay",
+    "Environment",
     "Gaussian",
     "GaussianContexts",
     "LastFM",

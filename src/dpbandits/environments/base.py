@@ -1,19 +1,31 @@
-"""What answers a pull in the loop over arms.
+"""What answers a pull: the bases of all environments, and the kernels that loops call.
 
 An environment is a named tuple of arrays and two kernels, so that one compiled loop serves every
-instance of a kind:
+instance of a kind.  Without contexts (``ArmsKernels``):
 
 * ``draw(state, arm, start, n, rng) -> float``: the sum of the rewards of n rounds of an arm,
   exactly distributed;
 * ``regret(state, arm, start, n) -> float``: what those rounds cost in expectation against the best
   arm.
 
-Rounds count from 0.  Both change nothing.
+With contexts (``ContextKernels``) every round shows one feature vector per arm, the policy chooses
+an arm, and its reward comes:
+
+* ``show(state, t, contexts, rng) -> hidden``: fill in the features of round t, shape (K, d);
+* ``answer(state, t, contexts, hidden, arm, rng) -> (reward, regret)``: the reward of the arm, and
+  what it costs in expectation against the best.
+
+What an answer has to know of its round besides the features, such as a label, is the integer
+``hidden``, which no policy sees.  Both draw as many random numbers whatever the arm, so that all
+policies of a study meet the same contexts and the same noise.
+
+Rounds count from 0.  No kernel changes the state, which threads share.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,51 +35,64 @@ from ..kernel import Kernel, kernel
 from ..validation import shortest
 
 
-class ArmsKernels(NamedTuple):
-    """The two kernels of a kind of environment."""
-
-    draw: Kernel
-    regret: Kernel
-
-
-class ArmsEnvironment(ABC):
-    """The base of the environments without contexts.
+class Environment(ABC):
+    """The base of all environments, simulated, tabulated or logged.
 
     Attributes:
-        n_arms: number of arms.
-        state: what the kernels see.
+        n_arms: number of arms, K.
         support: (lo, hi), which holds every reward; infinite where rewards are not bounded.
         horizon: how many rounds there are; None for any number.
-        arm_names: what the arms are called in tables and figures.
-        reference: a name and the shares of arms, shape (K,), of an allocation to compare with; None
-            where there is none.
+        origin: how its arrays were made, such as "seed=1", where they were not given; else a digest
+            of them tells them from others.  Whoever computes features should say it here, as the
+            last digits of what is computed differ between machines.
     """
 
-    kernels: ClassVar[ArmsKernels]
-    state: Any
     n_arms: int
     support: tuple[float, float]
     horizon: int | None = None
-    reference: tuple[str, np.ndarray] | None = None
+    origin: str | None = None
+    _digest: str = ""  # of the arrays that were given
+    _names: Sequence[str] | None = None
 
     @property
     def arm_names(self) -> list[str]:
-        return [f"arm {a}" for a in range(self.n_arms)]
+        """What the arms are called in tables and figures."""
+        return list(self._names or [f"arm {a}" for a in range(self.n_arms)])
 
     @property
     def title(self) -> str:
         """What it is called in headings; ``repr`` is what tells it from others."""
         return f"{type(self).__name__}, {count_of_arms(self.n_arms)}"
 
+    @property
+    def stream_key(self) -> str:
+        """What decides its random stream: all that was asked for, and nothing that was computed
+        from it, so that it is the same on every machine.
+        """
+        return repr(self)
+
     @abstractmethod
-    def means(self) -> np.ndarray:
-        """The mean reward of every arm, shape (K,); over the whole table for tables."""
+    def _arguments(self) -> str:
+        """What was asked for, in the words of a ``repr``."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._arguments()})"
 
-    def _arguments(self) -> str:
-        return ", ".join(map(shortest, self.means()))
+    @property
+    def _content(self) -> str:
+        """What tells its arrays from others."""
+        return f"content {self._digest}" if self.origin is None else self.origin
+
+    def _name_arms(self, argument: str, names: Sequence[object] | None, what: str) -> None:
+        """Call the arms by names; there has to be one for each of what the arms are."""
+        if names is None:
+            return
+        self._names = [str(name) for name in names]
+        if len(self._names) != self.n_arms:
+            raise ArgumentError(
+                f"{argument} must hold {self.n_arms} names, one per {what}, got {len(names)}",
+                argument,
+            )
 
 
 def count_of_arms(n_arms: int) -> str:
@@ -75,22 +100,35 @@ def count_of_arms(n_arms: int) -> str:
     return "1 arm" if n_arms == 1 else f"{n_arms} arms"
 
 
-def vector(name: str, values: Any, low: float = -np.inf, high: float = np.inf) -> np.ndarray:
-    """``values`` as a read-only vector of at least one finite number in [low, high]."""
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be a list of numbers, got {values!r}", name) from None
-    if array.ndim != 1 or array.size == 0:
-        raise ArgumentError(
-            f"{name} must be a list of at least one number, got shape {array.shape}", name
-        )
-    if not np.all((array >= low) & (array <= high) & np.isfinite(array)):
-        raise ArgumentError(
-            f"{name} must hold finite numbers in [{low:g}, {high:g}], got {array.tolist()}", name
-        )
-    array.flags.writeable = False
-    return array
+# Without contexts ----------------------------------------------------------------------------
+
+
+class ArmsKernels(NamedTuple):
+    """The two kernels of a kind of environment without contexts."""
+
+    draw: Kernel
+    regret: Kernel
+
+
+class ArmsEnvironment(Environment):
+    """The base of the environments without contexts.
+
+    Attributes:
+        state: what the kernels see.
+        reference: a name and the shares of arms, shape (K,), of an allocation to compare with; None
+            where there is none.
+    """
+
+    kernels: ClassVar[ArmsKernels]
+    state: Any
+    reference: tuple[str, np.ndarray] | None = None
+
+    @abstractmethod
+    def means(self) -> np.ndarray:
+        """The mean reward of every arm, shape (K,); over the whole table for tables."""
+
+    def _arguments(self) -> str:
+        return ", ".join(map(shortest, self.means()))
 
 
 class StationaryState(NamedTuple):
@@ -111,3 +149,52 @@ def stationary(first: np.ndarray, second: np.ndarray, means: np.ndarray) -> Stat
     return StationaryState(
         np.ascontiguousarray(first), np.ascontiguousarray(second), means.max() - means
     )
+
+
+# With contexts -------------------------------------------------------------------------------
+
+
+class ContextKernels(NamedTuple):
+    """The two kernels of a kind of environment with contexts."""
+
+    show: Kernel
+    answer: Kernel
+
+
+class ContextEnvironment(Environment):
+    """The base of the environments with contexts.
+
+    Attributes:
+        dimension: of the features, d.
+        state: what the kernels see.
+        context_bound: no feature vector is longer; infinite where they are not bounded.
+        parameter: theta, shape (d,), where mean rewards are linear in the features; otherwise None.
+    """
+
+    kernels: ClassVar[ContextKernels]
+    state: Any
+    dimension: int
+    context_bound: float
+    parameter: np.ndarray | None = None
+
+    @property
+    def title(self) -> str:
+        return f"{super().title}, dimension {self.dimension}"
+
+
+class AdviceEnvironment(ContextEnvironment):
+    """The base of the environments with experts, whose advice is shown as contexts are: a row for
+    each arm, which holds what every expert gives it.
+
+    Regret is against the best expert in hindsight, the one whose advice would have brought most
+    over all of ``horizon``; a single round may have negative regret.
+
+    Attributes:
+        n_experts: number of experts, N.
+    """
+
+    context_bound = np.inf
+
+    @property
+    def n_experts(self) -> int:
+        return self.dimension

@@ -17,6 +17,10 @@ from .html import Html, table, tag, text
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 
+# Of the interval that decides: a hundred verdicts are then all right with a probability of some
+# 90 %, and two seeds come to opposite ones in a few of ten million cases.
+VERDICT_CONFIDENCE = 0.999
+
 
 @dataclass(frozen=True)
 class Expectation:
@@ -58,7 +62,7 @@ class Claim:
         source: who says so, and where.
         reading: under which rules it was measured, such as "as published"; claims of one reading
             stand together.
-        measured: the number, with a 95 % bootstrap interval over runs.
+        measured: the number, with an interval of ``VERDICT_CONFIDENCE``.
         expected: where it has to lie.
         shares: whether the number is a share, to be written in percent.
     """
@@ -147,11 +151,16 @@ def section(claims: Sequence[Claim], notes: Sequence[str]) -> Iterator[Html]:
     """The claims of a page, one table per reading."""
     yield tag("h2", "Claims")
     yield tag("p", tally(claims), class_="lead")
+    error = 1.0 - VERDICT_CONFIDENCE
     yield tag(
         "p",
-        "A claim holds, or does not, where its whole 95 % interval says so, and is undecided where"
-        " the interval lies astride. Intervals are bootstrapped over runs, which are paired: all"
-        " policies meet the same instances. They cover one claim at a time.",
+        f"A claim holds, or does not, where its whole {percent(1.0 - error, 1)} interval says so,"
+        " and is undecided where the interval lies astride: another seed might then say otherwise."
+        " Intervals cover all that the seed decides: runs, and random instances where there are"
+        " some. Runs are paired: all policies meet the same instances. Each verdict is wrong with a"
+        f" probability of at most {percent(error, 1)}, as far as means over runs or"
+        f" instances are normal; of these {len(claims)}, any is with at most"
+        f" {percent(min(1.0, error * len(claims)), 1)}.",
     )
     for note in notes:
         yield tag("p", note)

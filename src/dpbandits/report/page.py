@@ -160,6 +160,9 @@ class _Page:
 
     def _findings(self) -> Iterator[Html]:
         yield tag("h2", "Main findings")
+        if not self.record.claims:  # beside which they stand otherwise
+            for note in self.record.notes:
+                yield tag("p", note, class_="note")
         yield from self._by_environment(findings_in_people)
         if self.trials:
             yield tag("h3", "In the replay of the real trial")

@@ -26,7 +26,7 @@ class StudyRecord:
         elapsed: seconds that the simulation took.
         claims: what was measured of a paper, first on the page.
         exhibits: figures that follow them.
-        notes: what a reader of the claims has to know besides.
+        notes: what a reader of the claims, or of the findings, has to know besides.
         shown: environments whose results the page shows by themselves; None for all.
     """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..environments.contexts import ContextKernels
+from ..environments.base import ContextKernels
 from ..kernel import Kernel, bind, entry, inlined, kernel, unbound
 from ..policies.protocol import Kernels
 from ..privacy.ledger import is_full

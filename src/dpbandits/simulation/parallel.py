@@ -17,6 +17,7 @@ from ..validation import integer
 ProgressCallback = Callable[[int, int], None]
 Played = TypeVar("Played")
 
+MOST_JOBS = 1024
 _BATCH = 25  # runs of a batch at most: enough to keep a thread busy, few enough to show progress
 
 
@@ -54,7 +55,9 @@ def shared_name(policies: Sequence[Policy]) -> str | None:
 
 def job_count(n_jobs: int) -> int:
     """``n_jobs`` as joblib takes it: a positive number of threads, or -1 for one per core."""
-    return -1 if n_jobs == -1 and isinstance(n_jobs, int) else integer("n_jobs", n_jobs, 1, 1024)
+    return (
+        -1 if n_jobs == -1 and isinstance(n_jobs, int) else integer("n_jobs", n_jobs, 1, MOST_JOBS)
+    )
 
 
 def play_in_batches(

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ..algorithms.bases import SideInformationPolicy
-from ..environments.logged import LoggedTrial
+from ..environments.datasets.logged import LoggedTrial
 from ..errors import ArgumentError, DPBanditsError
 from ..kernel import Kernel, bind, entry, unbound
 from ..policies import Policy
@@ -30,7 +31,14 @@ from ..privacy.ledger import Ledger, is_full
 from ..validation import integer, real
 from .clipping import warn_of_clipping
 from .parallel import ProgressCallback, distinct_policies, job_count, play_in_batches
-from .results import KEYS, bootstrap_band, environment_titles
+from .results import (
+    KEYS,
+    bootstrap_band,
+    environment_titles,
+    load_table,
+    merged_settings,
+    save_table,
+)
 from .seeding import identity, stream
 from .settings import PolicySetting, SettingsByKey, keyed
 from .tally import BAD_SENSITIVITY, DONE, LEDGER_FULL
@@ -116,6 +124,27 @@ class ReplayResult:
     def titles(self) -> dict[str, str]:
         """What environments are called in headings, by their keys."""
         return environment_titles(self.info["environments"])
+
+    @classmethod
+    def combined(cls, results: Sequence[ReplayResult]) -> ReplayResult:
+        """Several replays of the same log as one."""
+        settings = merged_settings(result.settings for result in results)
+        runs = pd.concat([result.runs for result in results], ignore_index=True)
+        return cls(runs, settings, results[0].info)
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything to one Parquet file; the file appears complete or not at all."""
+        return save_table(path, self.runs, self.settings, {"info": self.info})
+
+    @classmethod
+    def load(cls, path: str | Path) -> ReplayResult:
+        """Read what ``save`` wrote.
+
+        Raises:
+            StateFileError: the file is no saved replay.
+        """
+        runs, settings, extra = load_table(path, "info")
+        return cls(runs, settings, extra["info"])
 
     def summary(
         self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
@@ -250,7 +279,7 @@ def _check_fit(policy: Policy, log: LoggedTrial) -> None:
 def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed: int) -> _Run:
     loop = replay_loop(policy.driven, policy.mechanism)
     owner, state = identity(policy.stream_key), policy.new_state()
-    order = stream(seed, "environment", identity(repr(log)), run).permutation(len(log))
+    order = stream(seed, "environment", identity(log.stream_key), run).permutation(len(log))
     choices = stream(seed, "policy", owner, run) if policy.card.randomised else None
     privacy = stream(seed, "privacy", owner, run)
     arms, rewards = log.arms[order], log.rewards[order]

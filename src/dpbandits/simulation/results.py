@@ -6,7 +6,7 @@ import json
 import os
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,11 +68,7 @@ class Result:
             raise ArgumentError(
                 f"results must hold every policy once per environment, got {twice.to_dict()} twice"
             )
-        settings: SettingsByKey = {}
-        for result in results:
-            for key, one in result.settings.items():
-                if settings.setdefault(key, one) != one:
-                    raise ArgumentError(f"results must have one policy per name, got two {key}")
+        settings = merged_settings(result.settings for result in results)
         infos = [result.info for result in results]
         info = {
             **infos[0],
@@ -134,23 +130,8 @@ class Result:
 
     def save(self, path: str | Path) -> Path:
         """Write everything to one Parquet file; the file appears complete or not at all."""
-        path = Path(path)
-        table = pa.Table.from_pandas(self.frame, preserve_index=False)
-        extra = {
-            "format": _FORMAT,
-            "runs": self.runs.to_dict("list"),
-            "settings": [one.to_dict() for one in self.settings.values()],
-            "info": self.info,
-        }
-        metadata = {**(table.schema.metadata or {}), "dpbandits": json.dumps(extra)}
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        try:
-            pq.write_table(table.replace_schema_metadata(metadata), temporary)
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        return path
+        extra = {"runs": self.runs.to_dict("list"), "info": self.info}
+        return save_table(path, self.frame, self.settings, extra)
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
@@ -159,20 +140,66 @@ class Result:
         Raises:
             StateFileError: the file is no saved result, or one of another version.
         """
-        try:
-            table = pq.read_table(path)
-            extra = json.loads(table.schema.metadata[b"dpbandits"])
-            if extra.get("format") != _FORMAT:
-                raise StateFileError(
-                    f"{path} was saved by another version of dpbandits, in a format that this one"
-                    " does not read; simulate again"
-                )
-            settings = keyed(map(PolicySetting.from_dict, extra["settings"]))
-            return cls(table.to_pandas(), pd.DataFrame(extra["runs"]), settings, extra["info"])
-        except FileNotFoundError:
-            raise
-        except (pa.ArrowException, AttributeError, KeyError, TypeError, ValueError) as error:
-            raise StateFileError(f"{path} is not a saved result: {error}") from error
+        frame, settings, extra = load_table(path, "runs", "info")
+        return cls(frame, pd.DataFrame(extra["runs"]), settings, extra["info"])
+
+
+def merged_settings(several: Iterable[SettingsByKey]) -> SettingsByKey:
+    """The settings of several results as those of one.
+
+    Raises:
+        ArgumentError: different policies have the same name.
+    """
+    merged: SettingsByKey = {}
+    for settings in several:
+        for key, one in settings.items():
+            if merged.setdefault(key, one) != one:
+                raise ArgumentError(f"results must have one policy per name, got two {key}")
+    return merged
+
+
+def save_table(
+    path: str | Path, table: pd.DataFrame, settings: SettingsByKey, extra: dict[str, Any]
+) -> Path:
+    """Write a table with settings and JSON data to one Parquet file, which appears complete or not
+    at all.
+    """
+    path, written = Path(path), pa.Table.from_pandas(table, preserve_index=False)
+    described = [one.to_dict() for one in settings.values()]
+    ours = json.dumps({"format": _FORMAT, "settings": described, **extra})
+    metadata = {**(written.schema.metadata or {}), "dpbandits": ours}
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        pq.write_table(written.replace_schema_metadata(metadata), temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def load_table(path: str | Path, *keys: str) -> tuple[pd.DataFrame, SettingsByKey, dict[str, Any]]:
+    """Read what ``save_table`` wrote with these keys of JSON data.
+
+    Raises:
+        StateFileError: the file is nothing of the kind, or one of another version.
+    """
+    try:
+        table = pq.read_table(path)
+        extra = json.loads(table.schema.metadata[b"dpbandits"])
+        if extra.pop("format", None) != _FORMAT:
+            raise StateFileError(
+                f"{path} was saved by another version of dpbandits, in a format that this one does"
+                " not read; simulate again"
+            )
+        settings = keyed(map(PolicySetting.from_dict, extra.pop("settings")))
+        if set(extra) != set(keys):
+            raise ValueError(f"it holds {sorted(extra)}")
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StateFileError(f"{path} is not a saved result: {error}") from error
+    return table.to_pandas(), settings, extra
 
 
 def environment_titles(environments: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..algorithms.bases import AdvicePolicy, SideInformationPolicy
-from ..environments.advice import AdviceEnvironment
-from ..environments.base import ArmsEnvironment
-from ..environments.contexts import ContextEnvironment
+from ..environments.base import AdviceEnvironment, ArmsEnvironment, ContextEnvironment
 from ..errors import ArgumentError, DPBanditsError
 from ..policies import Policy
 from ..policies.steps import release_of
@@ -189,7 +187,7 @@ def play(
 ) -> _Run:
     """One run of one policy; with ``trace`` the tally holds the arm of every round."""
     owner = identity(policy.stream_key)
-    world = stream(seed, "environment", identity(repr(environment)), run)
+    world = stream(seed, "environment", identity(environment.stream_key), run)
     choices = stream(seed, "policy", owner, run) if policy.card.randomised else None
     privacy = stream(seed, "privacy", owner, run)
     state = policy.new_state()

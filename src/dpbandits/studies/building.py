@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import DPBanditsError
-from .form import close_name, without_name
+from .schema import close_name, without_name
 
 
 class Problems(list[str]):

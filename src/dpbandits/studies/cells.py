@@ -1,9 +1,9 @@
 """Cells: the parts that a long study is computed in, each kept on disk when it is finished.
 
 They are kept in a hidden folder beside the output, which is named by a digest of all that decides
-their numbers: the same command
-continues after a kill, and another one never finds them.  Several processes may share the folder:
-each file appears complete or not at all, and the last process to end removes the folder.
+their numbers: the same command continues after a kill, and another one never finds them.  Several
+processes may share the folder: each file appears complete or not at all, and the last process to
+end removes the folder.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ import contextlib
 import functools
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import __version__
-from ..environments import ArmsEnvironment, ContextEnvironment
+from ..environments import ArmsEnvironment, ContextEnvironment, LoggedTrial
 from ..errors import ArgumentError, StateFileError
 from ..policies import Policy
-from ..simulation import Result, simulate
+from ..simulation import ReplayResult, Result, replay, simulate
 
 try:
     import fcntl
@@ -34,41 +35,37 @@ except ImportError:  # Windows, where the folder goes with the first process tha
 Progress = Callable[[str, int, int], None]
 
 # whose code decides numbers
-_ROOMS = (
-    "privacy",
-    "policies",
-    "algorithms",
-    "environments",
-    "simulation",
-)
+_ROOMS = ("privacy", "policies", "algorithms", "environments", "simulation")
+_LIBRARIES = ("numpy", "numba", "scipy", "scikit-learn")
 _PREFIX, _SUFFIX = ".dpbandits-", ".cells"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One policy in one environment, all runs.
+    """One policy in one environment, or replayed on one log, all runs.
 
     Attributes:
-        key: the name by which claims ask for it.
+        key: the name by which claims ask for it.  Cells of one key are instances of one setting,
+            each with a seed of its own.
         stage: what it is part of, in the display of progress.
-        policy, environment, horizon, runs, seed: as ``simulate`` takes them.
-        record: the rounds at which regret is recorded.
+        policy, environment, horizon, runs, seed: as ``simulate`` and ``replay`` take them.
+        record: the rounds at which regret is recorded; none in a replay.
     """
 
     key: str
     stage: str
     policy: Policy
-    environment: ArmsEnvironment | ContextEnvironment
-    horizon: int
+    environment: ArmsEnvironment | ContextEnvironment | LoggedTrial
+    horizon: int | None
     runs: int
     seed: int
-    record: tuple[int, ...]
+    record: tuple[int, ...] = ()
 
     @property
     def digest(self) -> str:
         """A name for all that decides the numbers."""
         numbers = (
-            repr(self.environment),
+            self.environment.stream_key,
             self.policy.stream_key,
             self.policy.label,
             self.horizon,
@@ -78,74 +75,94 @@ class Cell:
         )
         return sha256(repr((__version__, code_digest(), *numbers)).encode()).hexdigest()[:24]
 
-    def compute(self, n_jobs: int, progress: Callable[[int, int], None]) -> Result:
-        """Simulate it."""
-        return simulate(
-            self.policy,
-            self.environment,
-            horizon=self.horizon,
-            runs=self.runs,
-            seed=self.seed,
-            record=list(self.record),
-            n_jobs=n_jobs,
-            progress=progress,
-        )
+    def compute(self, n_jobs: int, progress: Callable[[int, int], None]) -> Result | ReplayResult:
+        """Simulate it, or replay it on its log."""
+        common: dict[str, Any] = {
+            "horizon": self.horizon,
+            "runs": self.runs,
+            "seed": self.seed,
+            "n_jobs": n_jobs,
+            "progress": progress,
+        }
+        if isinstance(self.environment, LoggedTrial):
+            return replay(self.policy, self.environment, **common)
+        return simulate(self.policy, self.environment, record=list(self.record), **common)
+
+    def load(self, path: Path) -> Result | ReplayResult:
+        """What ``compute`` returned and someone saved."""
+        kind = ReplayResult if isinstance(self.environment, LoggedTrial) else Result
+        return kind.load(path)
 
 
-class Results(Mapping[str, Result]):
-    """The results of cells by their keys, and the numbers that claims are made of."""
+class Results:
+    """What claims are made of: the results of simulated cells by their keys.
 
-    def __init__(self, results: Mapping[str, Result]) -> None:
-        self._results = dict(results)
+    Instances of a setting stand side by side; a setting without random instances is one instance.
+    """
 
-    def __getitem__(self, key: str) -> Result:
-        return self._results[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._results)
-
-    def __len__(self) -> int:
-        return len(self._results)
+    def __init__(self, cells: Sequence[Cell], results: Sequence[Any]) -> None:
+        self._results: dict[str, list[Result]] = {}
+        for cell, result in zip(cells, results, strict=True):
+            self._results.setdefault(cell.key, []).append(result)
 
     def final(self, key: str) -> np.ndarray:
-        """Regret at the horizon, shape (runs,)."""
-        return self[key].runs.sort_values("run")["regret"].to_numpy(float)
+        """Regret at the horizon, shape (instances, runs)."""
+        return np.array([one.runs.sort_values("run")["regret"] for one in self._results[key]])
 
     def curves(self, key: str, column: str = "regret") -> np.ndarray:
-        """Regret, or another column, at the recorded rounds, shape (runs, rounds)."""
-        return self[key].frame.pivot(index="run", columns="round", values=column).to_numpy(float)
+        """Regret, or another column, at the recorded rounds, shape (instances, runs, rounds)."""
+        return np.array(
+            [
+                one.frame.pivot(index="run", columns="round", values=column)
+                for one in self._results[key]
+            ]
+        )
 
     def rounds(self, key: str) -> np.ndarray:
         """The recorded rounds."""
-        return np.sort(self[key].frame["round"].unique())
+        return np.sort(self._results[key][0].frame["round"].unique())
 
 
 def compute(
-    cells: Sequence[Cell], beside: Path, *, n_jobs: int, progress: Progress | None = None
-) -> Results:
-    """Compute what is missing of the cells, and load what an earlier run has finished.
+    cells: Sequence[Cell],
+    beside: Path | None = None,
+    *,
+    n_jobs: int = -1,
+    progress: Progress | None = None,
+) -> list[Any]:
+    """The results of the cells, in their order: computed, or loaded where an earlier run has
+    finished them.
 
     Args:
-        cells: with different keys.
-        beside: a file or folder to be, beside which the finished ones are kept; see ``kept``.
+        cells: no two with the same key and seed.
+        beside: a file or folder to be, beside which the finished ones are kept; see ``kept``.  None
+            keeps nothing.
         n_jobs: threads; -1 for one per core.
         progress: called with (stage, runs done, runs in all).
     """
-    keys = [cell.key for cell in cells]
+    keys = [(cell.key, cell.seed) for cell in cells]
     if len(set(keys)) < len(keys):
         raise ArgumentError(f"cells must have different keys, got {keys}")
-    folder = folder_for(cells, beside)
-    told = _Stages(cells, progress)
-    found = {}
+    folder = None if beside is None else folder_for(cells, beside)
+    told, found = _Stages(cells, progress), []
     for cell in cells:
-        path = folder / f"{cell.digest}.parquet"
-        result = _loaded(path)
-        if result is None:
-            result = cell.compute(n_jobs, told.during(cell))
-            _keep(result, path)
+        found.append(_result_of(cell, folder, n_jobs, told.during(cell)))
         told.finished(cell)
-        found[cell.key] = result
-    return Results(found)
+    return found
+
+
+def _result_of(
+    cell: Cell, folder: Path | None, n_jobs: int, progress: Callable[[int, int], None]
+) -> Result | ReplayResult:
+    if folder is None:
+        return cell.compute(n_jobs, progress)
+    path = folder / f"{cell.digest}.parquet"
+    with contextlib.suppress(FileNotFoundError, StateFileError):
+        return cell.load(path)
+    result = cell.compute(n_jobs, progress)
+    folder.mkdir(exist_ok=True)  # where locks are unknown, another process may have removed it
+    result.save(path)
+    return result
 
 
 def folder_for(cells: Sequence[Cell], beside: Path) -> Path:
@@ -167,7 +184,8 @@ def kept(cells: Sequence[Cell], beside: Path) -> Iterator[Path]:
         lock = _shared_lock(folder)
     except OSError as error:
         raise ArgumentError(
-            f"output must be in a folder that can be written, got {folder.parent}: {error.strerror}"
+            f"output must be a folder that can be written, got one in {folder.parent}:"
+            f" {error.strerror}"
         ) from None
     try:
         yield folder
@@ -201,18 +219,6 @@ def _is_last(lock: int | None) -> bool:
     except OSError:
         return False
     return True
-
-
-def _loaded(path: Path) -> Result | None:
-    try:
-        return Result.load(path)
-    except (FileNotFoundError, StateFileError):
-        return None
-
-
-def _keep(result: Result, path: Path) -> None:
-    path.parent.mkdir(exist_ok=True)  # where locks are unknown, another process may have removed it
-    result.save(path)
 
 
 class _Stages:
@@ -255,11 +261,11 @@ def code_digest() -> str:
     for room in _ROOMS:
         for path in sorted((package / room).rglob("*.py")):
             digest.update(path.read_bytes())
-    digest.update(repr([_version(name) for name in ("numpy", "numba", "scipy")]).encode())
+    digest.update(repr([_version(name) for name in _LIBRARIES]).encode())
     return digest.hexdigest()
 
 
-def _version(name: str) -> Any:
-    from importlib.metadata import version
-
-    return version(name)
+def _version(name: str) -> str | None:
+    with contextlib.suppress(PackageNotFoundError):
+        return version(name)
+    return None

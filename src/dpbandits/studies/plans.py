@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from ..report.claims import Claim
 from ..report.exhibits import Exhibit
 from .cells import Cell, Results
 
+INSTANCES = 20  # of a setting, at most
+
 
 @dataclass(frozen=True)
 class Size:
@@ -22,7 +25,7 @@ class Size:
         quick: a small version that shows everything.
         full: also at full length what is shortened otherwise.
         runs, horizon: instead of the paper's; None for those.
-        seed: of everything, random instances among it.
+        seed: of everything, random instances among it; see ``instances``.
         data: the folder with real data; None leaves out what needs it.
     """
 
@@ -61,6 +64,19 @@ class Plan:
     assess: Callable[[Results], Findings]
     notes: Sequence[str] = ()
     shown: Sequence[str] | None = None
+
+
+def instances(seed: int, runs: int) -> list[tuple[int, int]]:
+    """(seed, runs) of every random instance that a setting is measured on.
+
+    What instances differ in is no smaller than what runs do, so that there are as many as is
+    affordable, and the runs are spread over them.  The first instance has the given seed itself.
+
+    >>> instances(1, 100)[:2], len(instances(1, 100)), len(instances(1, 3))
+    ([(1, 5), (1000001, 5)], 20, 3)
+    """
+    each = math.ceil(runs / INSTANCES)
+    return [(seed + 10**6 * i, each) for i in range(runs // each)]
 
 
 def spoken(rounds: int) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ..report.record import StudyRecord
 from ..simulation import Result
-from .cells import Progress, compute
+from .cautions import cautions
+from .cells import Progress, Results, compute
 from .plans import Plan, Size
 from .run import versions
 
@@ -18,7 +19,12 @@ _QUICK = (
 
 
 def reproduce(
-    plan: Plan, size: Size, beside: Path, *, n_jobs: int = -1, progress: Progress | None = None
+    plan: Plan,
+    size: Size,
+    *,
+    beside: Path | None = None,
+    n_jobs: int = -1,
+    progress: Progress | None = None,
 ) -> StudyRecord:
     """Compute the cells of a plan, continuing where an earlier run was cut short, and measure the
     claims.
@@ -26,7 +32,8 @@ def reproduce(
     Args:
         plan: see ``studies.papers``.
         size: from which the plan was made.
-        beside: the output to be; see ``studies.cells.kept``, within which this has to be called.
+        beside: the output to be; see ``studies.cells.kept``, within which this has to be called
+            then.  None keeps nothing.
         n_jobs: threads; -1 for one per core.  The numbers are the same for any.
         progress: called with (stage, runs done, runs in all).
 
@@ -35,20 +42,25 @@ def reproduce(
     """
     start = time.perf_counter()
     results = compute(plan.cells, beside, n_jobs=n_jobs, progress=progress)
-    findings = plan.assess(results)
+    findings = plan.assess(Results(plan.cells, results))
     return StudyRecord(
         title=plan.title,
         description=plan.description,
-        result=Result.combined(list(results.values())),
+        result=Result.combined(results),
         seed=size.seed,
         config=_declared(size),
         versions=versions(),
         elapsed=time.perf_counter() - start,
         claims=findings.claims,
         exhibits=findings.exhibits,
-        notes=[_QUICK, *plan.notes] if size.quick else plan.notes,
+        notes=[*([_QUICK] if size.quick else []), *plan.notes, *_cautions(plan)],
         shown=plan.shown,
     )
+
+
+def _cautions(plan: Plan) -> list[str]:
+    longest = max(cell.horizon or 0 for cell in plan.cells)
+    return cautions([cell.policy.budget for cell in plan.cells], longest)
 
 
 def _declared(size: Size) -> dict[str, object]:

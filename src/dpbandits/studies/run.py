@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import time
-from collections.abc import Callable
-from functools import partial
+from pathlib import Path
 
 from ..report.record import StudyRecord
-from ..simulation import Result, replay, simulate
+from ..simulation import ReplayResult, Result
+from ..simulation.simulating import recorded_rounds
+from .cells import Cell, Progress, compute
 from .study import Study
-
-Progress = Callable[[str, int, int], None]
 
 _PACKAGES = (
     "numpy",
@@ -26,55 +25,60 @@ _PACKAGES = (
 )
 
 
-def run_study(study: Study, *, n_jobs: int = -1, progress: Progress | None = None) -> StudyRecord:
+def run_study(
+    study: Study,
+    *,
+    beside: Path | None = None,
+    n_jobs: int = -1,
+    progress: Progress | None = None,
+) -> StudyRecord:
     """Simulate every policy in every environment, and replay it on the log where there is one.
 
     Args:
         study: see ``load_study``.
+        beside: the output to be, beside which what is finished is kept, so that the same study
+            continues where it was cut short; see ``studies.cells.kept``, within which this has to
+            be called then.  None keeps nothing.
         n_jobs: threads; -1 for one per core.  The numbers are the same for any.
         progress: called with (what is being simulated, runs done, runs in all) now and then.
 
     Returns:
         What a report is written from.
     """
-
-    def tell(what: object) -> Callable[[int, int], None] | bool:
-        return False if progress is None else partial(progress, repr(what))
-
     start = time.perf_counter()
-    results = [
-        simulate(
-            study.policies,
-            environment,
-            horizon=study.horizon,
-            runs=study.runs,
-            seed=study.seed,
-            record=study.record,
-            n_jobs=n_jobs,
-            progress=tell(environment),
-        )
-        for environment in study.environments
-    ]
-    replayed = None
-    if study.log is not None:
-        replayed = replay(
-            study.policies,
-            study.log,
-            runs=study.runs,
-            seed=study.seed,
-            n_jobs=n_jobs,
-            progress=tell(study.log),
-        )
+    results = compute(cells_of(study), beside, n_jobs=n_jobs, progress=progress)
+    simulated = [one for one in results if isinstance(one, Result)]
+    replayed = [one for one in results if isinstance(one, ReplayResult)]
     return StudyRecord(
         title=study.title,
         description=study.description,
-        result=Result.combined(results),
-        replay=replayed,
+        result=Result.combined(simulated),
+        replay=ReplayResult.combined(replayed) if replayed else None,
         seed=study.seed,
         config=study.config,
         versions=versions(),
         elapsed=time.perf_counter() - start,
+        notes=study.cautions,
     )
+
+
+def cells_of(study: Study) -> list[Cell]:
+    """The parts of a study: every policy in every environment, and on the log."""
+    worlds = [*study.environments, *([study.log] if study.log is not None else [])]
+    return [
+        Cell(
+            key=f"{world!r}/{policy.stream_key}",
+            stage=repr(world),
+            policy=policy,
+            environment=world,
+            horizon=None if world is study.log else study.horizon,
+            runs=study.runs,
+            seed=study.seed,
+            record=tuple(map(int, recorded_rounds(study.horizon, study.record))),
+        )
+        for world in worlds
+        for policy in study.policies
+    ]
 
 
 def versions() -> dict[str, str]:

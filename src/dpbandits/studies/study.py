@@ -8,7 +8,7 @@ imports = ["my_policies"]       # modules with ``@register``ed policies of your 
 
 [budgets]                       # every policy runs with those of its notion
 zcdp = [0.1, 1.0]
-approx = [[1.0, 1e-5]]          # [epsilon, delta]; rdp = [[alpha, epsilon]]; pure = [epsilon, ...]
+approx = [[1.0, 1e-6]]          # [epsilon, delta]; rdp = [[alpha, epsilon]]; pure = [epsilon, ...]
 open = true                     # and once without privacy
 
 [[environments]]
@@ -27,6 +27,7 @@ import importlib
 import inspect
 import sys
 import tomllib
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,12 +36,13 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from ..environments import ArmsEnvironment, ContextEnvironment, LoggedTrial
-from ..errors import StudyError
+from ..errors import BudgetWarning, StudyError
 from ..policies import Options, Policy, registered
 from ..privacy import Budget
 from ..simulation.parallel import shared_name
 from .building import Problems, build
-from .form import (
+from .cautions import cautions
+from .schema import (
     Budgets,
     Entry,
     Horizon,
@@ -87,6 +89,11 @@ class Study:
     config: dict[str, Any]
     folder: Path
 
+    @property
+    def cautions(self) -> list[str]:
+        """What has to be said of budgets that are legal and say little."""
+        return cautions([policy.budget for policy in self.policies], self.horizon)
+
     def altered(self, **changes: Any) -> Study:
         """The same study with some keys of the file changed.
 
@@ -118,13 +125,16 @@ def load_study(path: str | Path, *, before_policies: Callable[[], None] = lambda
         StudyError: the file is missing, or anything in it is wrong; ``problems`` names everything
             that is.
 
+    Warns:
+        BudgetWarning: budgets are so loose that they say little.
+
     Example:
         >>> load_study(DEMO).title
         'DoctorBandit: choosing an HIV treatment in private'
     """
     path = Path(path)
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = _whole(tomllib.loads(path.read_text(encoding="utf-8-sig")))
     except FileNotFoundError:
         raise StudyError(str(path), ["there is no such file"]) from None
     except OSError as error:
@@ -135,7 +145,21 @@ def load_study(path: str | Path, *, before_policies: Callable[[], None] = lambda
         ) from None
     except tomllib.TOMLDecodeError as error:
         raise StudyError(str(path), [f"is not TOML: {error}"]) from None
-    return _parse(data, str(path), path.parent, before_policies)
+    study = _parse(data, str(path), path.parent, before_policies)
+    if found := study.cautions:
+        warnings.warn(" ".join(found), BudgetWarning, stacklevel=2)
+    return study
+
+
+def _whole(value: Any) -> Any:
+    """The same with floats that are whole as integers: 1e6 is a number of rounds, too."""
+    if isinstance(value, dict):
+        return {key: _whole(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_whole(inner) for inner in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2.0**63:
+        return int(value)
+    return value
 
 
 def _parse(

@@ -34,7 +34,7 @@ from ..errors import ArgumentError
 from ..policies import Policy
 from ..simulation.simulating import what_is_shown, what_is_taken
 from .building import Problems, build
-from .form import Entry, close_name
+from .schema import Entry, close_name
 
 World = ArmsEnvironment | ContextEnvironment
 

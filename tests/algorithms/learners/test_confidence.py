@@ -2,10 +2,10 @@ import math
 
 import numpy as np
 import pytest
+from dpbandits.algorithms.learners import confidence
 from scipy import stats
 
 from dpbandits import ZCDP, AdaCOFUL, PrivateLinUCB, PureDP
-from dpbandits.algorithms.learners import confidence
 from dpbandits.privacy.continual import BinaryTree, Independent
 
 

@@ -2,9 +2,9 @@ import math
 
 import numpy as np
 import pytest
+from dpbandits.algorithms.learners.design import _thin_out, find_span, g_optimal, new_space, refresh
 
 from dpbandits import ArgumentError
-from dpbandits.algorithms.learners.design import _thin_out, find_span, g_optimal, new_space, refresh
 
 
 def sphere(k, d, seed=0):

@@ -2,9 +2,8 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
-
 from dpbandits.algorithms.learners.divergences import bernoulli_kl, kl_upper_bound
+from scipy.optimize import brentq
 
 
 def divergence(p, q):

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-
 from dpbandits.algorithms.learners.dense import factorise, invert
 from dpbandits.algorithms.learners.ridge import (
     add_observation,

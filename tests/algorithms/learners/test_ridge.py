@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from dpbandits.algorithms.learners import dense, ridge
 
 import dpbandits as dpb
-from dpbandits.algorithms.learners import dense, ridge
 
 
 def spd(d, seed, condition=1e3):

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+from dpbandits.algorithms.learners.simplex import draw, exponential_weights, half_tsallis, recentre
 from scipy.optimize import brentq, minimize
 from scipy.stats import chisquare
-
-from dpbandits.algorithms.learners.simplex import draw, exponential_weights, half_tsallis, recentre
 
 ALPHA = 1e-4
 

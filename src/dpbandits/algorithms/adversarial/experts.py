@@ -20,8 +20,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Unpack
 
-import numpy as np
-
 from ...errors import ArgumentError
 from ...kernel import bind, kernel, unbound
 from ...policies import Card, Kernels, Options, register

@@ -1,5 +1,5 @@
-"""Rounds laid out beforehand: in every phase each arm has a quota, they are played in turn, and what
-they brought is released together.
+"""Rounds laid out beforehand: in every phase each arm has a quota, they are played in turn, and
+what they brought is released together.
 
 The public side has ``goal``, ``played`` (K,) and a ``clock`` with the slots of ``PhaseClock``, or
 that begins with them; the raw side ``total`` (K,).  How long a phase is thus never depends on its

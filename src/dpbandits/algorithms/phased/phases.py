@@ -71,7 +71,7 @@ class Clock(NamedTuple):
 
 
 class Measures(NamedTuple):
-    """Slots of ``PhasedPublic.measures``: what one unit of reward, and of noise on a sum, can do."""
+    """Slots of ``PhasedPublic.measures``: what a unit of reward, and of noise on a sum, can do."""
 
     reach: int = 0  # the sensitivity, per unit of hi - lo
     width: int = 1  # the largest |a|^2_{V^-1} of an arm left

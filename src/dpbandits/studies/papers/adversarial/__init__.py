@@ -12,27 +12,27 @@ from __future__ import annotations
 from ...cells import Results
 from ...plans import Findings, Plan, Size
 from .classifiers import CLASSIFIERS, classifiers
-from .experts import COMPARED, GROWTHS, Experts
+from .expert_growth import COMPARED, GROWTHS, Experts
+from .late_switch import LATE_SWITCH, late_switch
 from .leakage import LEAK, leak, leaked
-from .parts import PAPER, SLACK, Section
+from .real_rewards import REAL, real, reward_tables
 from .scaling import PUBLISHED, SCALING, UNBATCHED, Scaling
-from .strict import STRICT, strict
-from .tables import REAL, real, reward_tables
-from .turning import LATE, late
-from .worst import LEARNERS, bound
+from .section import PAPER, SLACK, Section
+from .small_epsilon import SMALL_EPSILON, small_epsilon
+from .worst_case import LEARNERS, bound
 
 __all__ = [
     "CLASSIFIERS",
     "COMPARED",
     "GROWTHS",
-    "LATE",
+    "LATE_SWITCH",
     "LEAK",
     "LEARNERS",
     "PUBLISHED",
     "REAL",
     "SCALING",
     "SLACK",
-    "STRICT",
+    "SMALL_EPSILON",
     "UNBATCHED",
     "bound",
     "leaked",
@@ -45,9 +45,9 @@ def sections(size: Size) -> list[Section]:
     """All parts of the report in their order."""
     return [
         Scaling(size).section(),
-        strict(size),
+        small_epsilon(size),
         leak(size),
-        late(size),
+        late_switch(size),
         real(size),
         Experts(size).section(),
         classifiers(size),

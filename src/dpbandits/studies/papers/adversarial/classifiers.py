@@ -13,12 +13,13 @@ from ....errors import MissingExtra
 from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
 from ...cells import Cell, Results
-from ...claims import curve, measured
+from ...estimates import curve, measured
 from ...plans import Findings, Size, recorded, spoken
-from .advised import GROWING, policy
-from .experts import QUICK_RUNS, RUNS
-from .parts import Section, horizon_of
+from .expert_growth import QUICK_RUNS, RUNS
+from .expert_settings import IMPROVED, KINDS, policy
+from .section import Section, horizon_of
 
+NAMES = tuple(name for name in KINDS if name != IMPROVED)  # which hardly differs from published
 N_EXPERTS = 16
 EPSILONS = (1.0, 0.1)
 SHARE = 0.3  # of the horizon
@@ -41,17 +42,17 @@ def classifiers(size: Size) -> Section:
     runs = size.runs or (QUICK_RUNS if size.quick else RUNS)
     cells = [
         Cell(
-            _key(name, epsilon),
-            CLASSIFIERS,
-            policy(name, world.n_arms, N_EXPERTS, horizon, epsilon),
-            world,
-            horizon,
-            runs,
-            size.seed,
-            recorded(horizon),
+            key=_key(name, epsilon),
+            stage=CLASSIFIERS,
+            policy=policy(name, world.n_arms, N_EXPERTS, horizon, epsilon),
+            environment=world,
+            horizon=horizon,
+            runs=runs,
+            seed=size.seed,
+            record=recorded(horizon),
         )
         for epsilon in EPSILONS
-        for name in GROWING
+        for name in NAMES
     ]
 
     def assess(results: Results) -> Findings:
@@ -59,7 +60,7 @@ def classifiers(size: Size) -> Section:
         claims = [
             _claim(name, epsilon, uniform, horizon, results)
             for epsilon in EPSILONS
-            for name in GROWING
+            for name in NAMES
         ]
         return Findings(claims, [_figure(world, results)])
 
@@ -103,13 +104,14 @@ def _figure(world: ClassifierAdvice, results: Results) -> Exhibit:
         f" right is told. Dashed: the best expert, {best:.2f}, and random play. The share is the"
         " best expert's less regret per round, so that easy and hard digits among the first do not"
         " matter.",
-        "Reward per round of six policies with expert advice, over rounds, at two budgets.",
+        f"Reward per round of {len(NAMES)} policies with expert advice, over rounds, at two"
+        " budgets.",
         [_panel(epsilon, best, 1.0 / world.n_arms, results) for epsilon in EPSILONS],
     )
 
 
 def _panel(epsilon: float, best: float, uniform: float, results: Results) -> Panel:
-    rounds = results.rounds(_key(GROWING[0], epsilon))
+    rounds = results.rounds(_key(NAMES[0], epsilon))
     late = rounds >= SHOWN * rounds[-1]
     x = rounds[late]
 
@@ -122,8 +124,8 @@ def _panel(epsilon: float, best: float, uniform: float, results: Results) -> Pan
 
     lines: Sequence[Series] = [
         *(
-            Series(name, x, *curve([results.curves(_key(name, epsilon))[:, late]], reward))
-            for name in GROWING
+            Series(name, x, *curve([results.curves(_key(name, epsilon))[..., late]], reward))
+            for name in NAMES
         ),
         level("best expert", best),
         level("random play", uniform),

@@ -12,7 +12,7 @@ from ....report.estimates import Estimate
 from ....report.exhibits import Exhibit, Panel, Series
 from ...cells import Results
 from ...plans import Findings, Size, spoken
-from .parts import PAPER, Section
+from .section import PAPER, Section
 
 LEAK = "What EXP3 leaks without noise"
 

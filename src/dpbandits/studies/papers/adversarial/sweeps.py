@@ -9,10 +9,10 @@ import numpy as np
 
 from ....report.claims import Claim, Expectation
 from ...cells import Results
-from ...claims import measured
+from ...estimates import measured
 from ...plans import spoken
-from .parts import SLACK
-from .worst import Playable, Probe, log_weights
+from .section import SLACK
+from .worst_case import Playable, Probe, log_weights
 
 S = TypeVar("S", bound=Playable)
 
@@ -30,15 +30,28 @@ class Sweep(NamedTuple, Generic[S]):
 def grows(
     name: str,
     sweep: Sweep[S],
-    settings: Sequence[S],
-    bounds: Sequence[float],
     probe: Probe,
     results: Results,
+    *,
+    settings: Sequence[S],
+    bounds: Sequence[float],
     source: str,
     reading: str,
     exponent: str = "",
 ) -> Claim:
-    """That worst regret grows no faster than the bound does on the same settings."""
+    """That the worst regret of a policy grows no faster than the bound does on the same settings.
+
+    Args:
+        name: of the policy.
+        sweep: what is varied; its values are those of the settings.
+        probe: how worst regret is measured.
+        results: of all cells.
+        settings: of the policy, one for each value.
+        bounds: on regret in these settings.
+        source: who says so, and where.
+        reading: see ``Claim``.
+        exponent: what to say of the theorem besides.
+    """
     proved = float(np.log(bounds) @ log_weights(sweep.values))
     return Claim(
         f"{name}: worst regret grows with {sweep.symbol} no faster than the bound, whose slope is"

@@ -16,63 +16,67 @@ from ....privacy import PureDP
 from ....report.claims import Claim
 from ...cells import Cell, Results
 from ...plans import Findings, Plan, Size, recorded
-from .bouts import (
+from .changes import Changes
+from .comparisons import (
+    CLAIMED,
     CODED,
     EPSILON,
     EQUAL,
-    KEPT,
+    LOSS_RUNS,
     PAPER,
     PUBLISHED,
     SCALE,
-    Bout,
+    Comparison,
     World,
+    at_claimed_privacy,
+    at_equal_privacy,
     coded,
-    equal,
-    kept,
     music,
-    pool,
+    pools,
     published,
 )
-from .changes import Changes
-from .findings import Against, Measured, at, curves
+from .regret_claims import Against, Measured, at, curves
 
 HORIZON, RUNS = 8192, 100
 MUSIC_HORIZON, MUSIC_RUNS = 5000, 20
 QUICK_HORIZON, QUICK_RUNS = 1500, 10
 QUICK_MUSIC_HORIZON, QUICK_MUSIC_RUNS = 1000, 5
 
-# of Figures 2 (b) and (c); the paper has 5, too few for a standard deviation
-NOISES, QUICK_NOISES = (
-    40,
-    20,
-)
+# of Figures 2 (b) and (c): draws of contexts and rewards, each with as many noises; the paper has 5
+# noises and one draw
+TABLES, QUICK_TABLES, NOISES = 10, 5, 4
 
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
 QUICK_EPSILONS = (0.5, 2.0, 5.0)
 
+Group = Sequence[Comparison]  # the same in all instances of a world
+
 
 def plan(size: Size) -> Plan:
     """All of Figures 1 and 2, at the given size; the parts on Last.fm where its data are."""
-    horizon = size.horizon or (QUICK_HORIZON if size.quick else HORIZON)
-    runs = size.runs or (QUICK_RUNS if size.quick else RUNS)
-    epsilons = QUICK_EPSILONS if size.quick else EPSILONS
+    quick = size.quick
+    horizon, runs = size.horizon or (QUICK_HORIZON if quick else HORIZON), size.runs
     gaussian, bounded = (
-        pool(rewards, horizon, runs, size.seed) for rewards in ("gaussian", "bounded")
+        pools(rewards, horizon, runs or (QUICK_RUNS if quick else RUNS), size.seed)
+        for rewards in ("gaussian", "bounded")
     )
-    bouts = [published(gaussian), coded(gaussian), *equal(bounded), kept(bounded)]
+    groups, places = _groups(gaussian, bounded), [gaussian]
     if size.data is not None:
-        horizon = size.horizon or (QUICK_MUSIC_HORIZON if size.quick else MUSIC_HORIZON)
-        runs = size.runs or (QUICK_MUSIC_RUNS if size.quick else MUSIC_RUNS)
-        listeners = music(size.data, horizon, runs, size.seed)
-        bouts += [published(listeners), coded(listeners), *equal(listeners), kept(listeners)]
-    cells = [cell for bout in bouts for cell in _cells(bout)] + _against_epsilon(gaussian, epsilons)
+        horizon = size.horizon or (QUICK_MUSIC_HORIZON if quick else MUSIC_HORIZON)
+        runs = size.runs or (QUICK_MUSIC_RUNS if quick else MUSIC_RUNS)
+        listeners = [music(size.data, horizon, runs, size.seed)]
+        groups, places = [*groups, *_groups(listeners, listeners)], [gaussian, listeners]
+    epsilons = QUICK_EPSILONS if quick else EPSILONS
+    cells = [cell for group in groups for one in group for cell in _cells(one)]
+    cells += [cell for world in gaussian for cell in _against_epsilon(world, epsilons)]
     notes = [
         (
             "The privacy theorem of LinUCB-DGS is false: one reward moves all later increments of"
             " the estimate, not log2(T) of them. Its guarantee is void, and what it at most loses"
-            " is computed for the features that it played, over 3 runs: exact for features that"
-            " were fixed beforehand, an upper bound where the policy chose them. Budgets of rivals"
-            " are made from that number: pure DP from its epsilon, zCDP from its rho."
+            f" is computed for the features that it played, in {LOSS_RUNS} runs on different"
+            " rounds (and pools): exact for features that were fixed beforehand, an upper bound"
+            " where the policy chose them. Budgets of rivals are made from the smallest of these"
+            " numbers: pure DP from epsilon, zCDP from rho."
         ),
         (
             f"At equal real privacy Private LinUCB may spend that loss, not the ε = {EPSILON:g}"
@@ -84,6 +88,10 @@ def plan(size: Size) -> Plan:
             " its eq. (4) and in dpbandits."
         ),
     ]
+    notes.append(
+        f"The synthetic pool is random: numbers are means over {len(gaussian)} pools, and"
+        " intervals cover what differs among them. Last.fm is one data set."
+    )
     if size.data is None:
         notes.append(
             "The parts on Last.fm, Figures 1 (b) and 2 (c), were left out: --data names the folder"
@@ -95,30 +103,43 @@ def plan(size: Size) -> Plan:
             f"Figures 1 and 2 of {PAPER}, their claims measured at the published constants, with"
             " the noise of the authors' code, and at the privacy that is really there."
         ),
-        cells=list({cell.key: cell for cell in reversed(cells)}.values())[::-1],
-        assess=partial(_assess, bouts, epsilons, QUICK_NOISES if size.quick else NOISES),
+        cells=list({(cell.key, cell.seed): cell for cell in reversed(cells)}.values())[::-1],
+        assess=partial(_assess, groups, places, epsilons, QUICK_TABLES if quick else TABLES),
         notes=notes,
+        shown=list(dict.fromkeys(repr(group[0].world.environment) for group in groups))[
+            : 1 if quick else None
+        ],
     )
 
 
-def _cells(bout: Bout) -> list[Cell]:
+def _groups(learned: Sequence[World], protected: Sequence[World]) -> list[Group]:
+    """All comparisons: with rewards as in the paper, and with such as can be protected."""
     return [
-        _cell(bout.world, key, policy, f"{bout.world.title}: {bout.reading.lower()}")
-        for key, policy in bout.policies.items()
+        [published(world) for world in learned],
+        [coded(world) for world in learned],
+        *at_equal_privacy(protected),
+        [at_claimed_privacy(world) for world in protected],
+    ]
+
+
+def _cells(comparison: Comparison) -> list[Cell]:
+    world, reading = comparison.world, comparison.reading.lower()
+    return [
+        _cell(world, key, policy, f"{world.title}: {reading}")
+        for key, policy in comparison.policies.items()
     ]
 
 
 def _cell(world: World, key: str, policy: ContextualPolicy, stage: str) -> Cell:
-    marks = recorded(world.horizon)
     return Cell(
-        f"{world.key}/{key}",
-        stage,
-        policy,
-        world.environment,
-        world.horizon,
-        world.runs,
-        world.seed,
-        marks,
+        key=f"{world.key}/{key}",
+        stage=stage,
+        policy=policy,
+        environment=world.environment,
+        horizon=world.horizon,
+        runs=world.runs,
+        seed=world.seed,
+        record=recorded(world.horizon),
     )
 
 
@@ -139,23 +160,27 @@ def _against_epsilon(world: World, epsilons: Sequence[float]) -> list[Cell]:
 
 
 def _assess(
-    bouts: Sequence[Bout], epsilons: Sequence[float], noises: int, results: Results
+    groups: Sequence[Group],
+    places: Sequence[Sequence[World]],
+    epsilons: Sequence[float],
+    tables: int,
+    results: Results,
 ) -> Findings:
-    found = [Measured(bout, results) for bout in bouts]
-    synthetic = [one for one in found if one.world.key.startswith("pool")]
-    listeners = [one for one in found if not one.world.key.startswith("pool")]
-    against = Against(bouts[0].world, epsilons, results)
-    changes = [Changes(worlds[0].world, noises) for worlds in (synthetic, listeners) if worlds]
+    found = [Measured(group, results) for group in groups]
+    synthetic = [one for one in found if not one.ratios]
+    listeners = [one for one in found if one.ratios]
+    against = Against(places[0][0], epsilons, results)
+    changes = [Changes(worlds, tables, NOISES) for worlds in places]
     claims = [
         claim for reading in (PUBLISHED, CODED) for claim in _read(reading, found, against, changes)
     ]
     claims += [
         claim
         for one in found
-        if one.bout.reading == EQUAL
+        if one.reading == EQUAL
         for claim in (one.real_epsilon(), *one.compared())
     ]
-    claims += [claim for one in found if one.bout.reading == KEPT for claim in one.kept()]
+    claims += [one.at_claimed_privacy() for one in found if one.reading == CLAIMED]
     exhibits = [
         curves("figure-1a", "Figure 1 (a): regret, synthetic", synthetic, "mean regret", "regret"),
         *(
@@ -191,7 +216,7 @@ def _read(
     """The claims of the paper, with one scale of noise."""
     claims = []
     for one in found:
-        if one.bout.reading == reading:
+        if one.reading == reading:
             claims += [one.price(), *one.compared()]
     return (
         claims

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ....algorithms.bases import ContextualPolicy
@@ -10,8 +12,8 @@ from ....privacy import PureDP
 from ....report.claims import Claim, Expectation
 from ....report.estimates import Estimate
 from ....report.exhibits import Exhibit, Panel, Series
-from ...claims import mean, measured, ratio
-from .bouts import CODED, EPSILON, PAPER, PUBLISHED, World, arms_of, tabulated
+from ...estimates import mean, measured, ratio
+from .comparisons import CODED, EPSILON, PAPER, PUBLISHED, World, arms_of, draws, tabulated
 
 CHANGE_HORIZON = 500  # of the synthetic part
 STEP = 0.5  # by which a reward changes there
@@ -22,11 +24,14 @@ class Changes:
     """Figures 2 (b) and (c): in how many rounds another arm is played after one reward has changed.
 
     Contexts, rewards of all arms and the noise of policies are fixed, so that nothing differs but
-    that reward and what follows from it.
+    that reward and what follows from it.  Which reward that is matters more than the noise: so
+    there are several draws of contexts and rewards, from as many instances of the world as there
+    are, each with several noises.
     """
 
-    def __init__(self, world: World, noises: int) -> None:
-        self.world, self.noises = world, noises
+    def __init__(self, worlds: Sequence[World], tables: int, noises: int) -> None:
+        self.tables, self.noises = tables, noises
+        self.world = world = worlds[0]
         self.synthetic = world.environment.parameter is not None
         self.horizon = min(world.horizon, CHANGE_HORIZON) if self.synthetic else world.horizon
         self.places = (0, self.horizon // 5, 2 * self.horizon // 5)
@@ -36,27 +41,28 @@ class Changes:
             "dgs-coded": "LinUCB-DGS as coded",
             "tree": "Private LinUCB",
         }
-        self.changed = self._count()
+        counts = [self._counted(*drawn) for drawn in draws(worlds, tables)]
+        # key -> shape (tables, noises, places)
+        self.changed = {key: np.array([one[key] for one in counts]) for key in self.names}
 
-    def _count(self) -> dict[str, np.ndarray]:
-        world, table = self.world, tabulated(self.world.environment, self.horizon, self.world.seed)
+    def _counted(self, world: World, seed: int) -> dict[str, np.ndarray]:
+        """For every policy, shape (noises, places)."""
+        table = tabulated(world.environment, self.horizon, seed)
+        others = [self._with_change(table, place) for place in self.places]
         policies: dict[str, ContextualPolicy] = {
             "linucb": world.linucb(),
             "dgs": world.dgs(EPSILON, horizon=self.horizon),
             "dgs-coded": world.dgs(EPSILON, "as_coded", self.horizon),
             "tree": world.private(PureDP(EPSILON), "tree", self.horizon),
         }
-        changed = {}
-        others = [self._with_change(table, place) for place in self.places]
+        changed = {key: np.zeros((self.noises, len(self.places))) for key in policies}
         for key, policy in policies.items():
-            counts = np.zeros((self.noises, len(self.places)))
             for run in range(self.noises):
-                before = arms_of(policy, table, world.seed, run)
-                for i, other in enumerate(others):
-                    counts[run, i] = np.count_nonzero(
-                        arms_of(policy, other, world.seed, run) != before
-                    )
-            changed[key] = counts
+                before = arms_of(policy, table, seed, run)
+                changed[key][run] = [
+                    np.count_nonzero(arms_of(policy, other, seed, run) != before)
+                    for other in others
+                ]
         return changed
 
     def _with_change(self, table: ContextTable, place: int) -> ContextTable:
@@ -72,10 +78,10 @@ class Changes:
         key = {PUBLISHED: "dgs", CODED: "dgs-coded"}[reading]
         name, figure = self.names[key], "2 (b)" if self.synthetic else "2 (c)"
         source = f"{'' if reading == PUBLISHED else 'after '}{PAPER}, Figure {figure}"
-        totals = {which: counts.mean(axis=1) for which, counts in self.changed.items()}
+        totals = {which: counts.mean(axis=-1) for which, counts in self.changed.items()}
         after = (
             f"after one reward changes, over {self.horizon:,} rounds with each of {self.noises}"
-            " noises"
+            f" noises on {self.tables} draws of contexts and rewards"
         )
 
         def claim(
@@ -102,15 +108,14 @@ class Changes:
             claim(
                 "that number varies more from one noise to the next with Private LinUCB than with"
                 f" {name}. Measured: the difference of standard deviations over {self.noises}"
-                " noises.",
+                f" noises, mean over {self.tables} draws.",
                 measured(_moments(totals["tree"], totals[key]), _spread_gap),
                 Expectation(low=0.0, strict=True),
             ),
             claim(
                 f"the later the reward, the fewer the rounds, for {name}. Measured: how many more"
-                f" at round {self.places[0]} than at round {self.places[-1]:,}, mean over"
-                f" {self.noises} noises.",
-                measured([self.changed[key][:, 0] - self.changed[key][:, -1]], mean),
+                f" at round {self.places[0]} than at round {self.places[-1]:,}.",
+                measured([self.changed[key][..., 0] - self.changed[key][..., -1]], mean),
                 Expectation(low=0.0, strict=True),
             ),
         ]
@@ -119,7 +124,7 @@ class Changes:
         """Means and standard deviations, as the paper shows them."""
         lines = []
         for i, (key, name) in enumerate(self.names.items()):
-            counts = self.changed[key]
+            counts = self.changed[key].reshape(-1, len(self.places))
             average, spread = counts.mean(axis=0), counts.std(axis=0, ddof=1)
             aside = (i - 1.5) * 0.012 * self.horizon
             lines.append(
@@ -139,7 +144,8 @@ class Changes:
             f"Figure {figure}: other arms after one reward changes, {self.world.title}",
             f"In how many of {self.horizon:,} rounds another arm is played when the reward of one"
             f" round {how} and all else, noise included, is as before; mean and standard deviation"
-            f" over {self.noises} noises. Marks are moved sideways to stay apart.",
+            f" over {self.noises} noises on each of {self.tables} draws of contexts and rewards."
+            " Marks are moved sideways to stay apart.",
             "Number of changed arms against the round in which a reward changes, for four"
             " policies.",
             [

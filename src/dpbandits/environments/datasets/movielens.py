@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from ..validation import flag, integer
+from ...validation import flag, integer
+from ..simulated.pools import Recommendations
+from ..tabulated import RewardTable
 from .features import principal_features, tfidf
-from .pools import Recommendations
-from .published import read_files, require_known, table
-from .tables import RewardTable
+from .published import checksum, read_files, require_known, table
 
 _FILES = {
     "u.data": "06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490",
@@ -40,11 +40,13 @@ class MovieLens:
         movies: ``movie``, ``title``, ``date`` (of release, as printed), ``year`` (of release, 0
             where it is missing), and for each genre a column of 0 and 1; 1,682 rows.
         genres: the names of the 19 genres, which are columns of ``movies``.
+        checksum: of the files, eight digits.
     """
 
     ratings: pd.DataFrame
     movies: pd.DataFrame
     genres: list[str]
+    checksum: str
 
     def features(self, components: int = 20) -> np.ndarray:
         """The features of every movie, shape (movies, components), rows as in ``movies``; none is
@@ -72,7 +74,9 @@ class MovieLens:
         liked = self.ratings[self._liked(liked_from)]
         users, _ = pd.factorize(liked["user"])
         items = pd.Index(self.movies["movie"]).get_indexer(liked["movie"])
-        return Recommendations(self.features(components), users, items, per_round=per_round)
+        made = Recommendations(self.features(components), users, items, per_round=per_round)
+        made.origin = f"MovieLens {self.checksum}, liked from {liked_from}"
+        return made
 
     def reward_table(self, *, liked_from: int = 4) -> RewardTable:
         """Genres as arms and ratings as rounds, in the order of time: reward 1 where the movie was
@@ -137,6 +141,5 @@ def movielens(folder: str | os.PathLike[str], *, check: bool = True) -> MovieLen
     columns = dict.fromkeys(("user", "movie", "rating", "timestamp"), int)
     ratings = table("u.data", files["u.data"], columns, separator="\t", header=False)
     require_known("u.data", ratings["movie"], movies["movie"], "u.item")
-    return MovieLens(
-        ratings.sort_values("timestamp", kind="stable", ignore_index=True), movies, names
-    )
+    ratings = ratings.sort_values("timestamp", kind="stable", ignore_index=True)
+    return MovieLens(ratings, movies, names, checksum(files))

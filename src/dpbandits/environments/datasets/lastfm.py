@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from ..validation import flag, integer
+from ...validation import flag, integer
+from ..simulated.pools import Recommendations
+from ..tabulated import RewardTable
 from .features import principal_features, tfidf
-from .pools import Recommendations
-from .published import read_files, require_known, table
-from .tables import RewardTable
+from .published import checksum, read_files, require_known, table
 
 _FILES = {
     "artists.dat": "c173881362c6b28551368fecb3c0be5a6a30a6cd859e1f5775413dfe46d48648",
@@ -42,12 +42,14 @@ class LastFM:
         tags: ``tagID``, ``tagValue``; 11,946 rows.
         assignments: ``userID``, ``artistID``, ``tagID``, ``day``, ``month``, ``year``; 186,479
             rows, some on artists that are not listed.
+        checksum: of the files, eight digits.
     """
 
     artists: pd.DataFrame
     listening: pd.DataFrame
     tags: pd.DataFrame
     assignments: pd.DataFrame
+    checksum: str
 
     def features(self, components: int = 25) -> np.ndarray:
         """The features of every artist, shape (artists, components), rows as in ``artists``; none
@@ -75,7 +77,9 @@ class LastFM:
         """
         users, _ = pd.factorize(self.listening["userID"])
         items = pd.Index(self.artists["id"]).get_indexer(self.listening["artistID"])
-        return Recommendations(self.features(components), users, items, per_round=per_round)
+        made = Recommendations(self.features(components), users, items, per_round=per_round)
+        made.origin = f"Last.fm {self.checksum}"
+        return made
 
     def reward_table(self, *, artists: int = 20) -> RewardTable:
         """Artists as arms and visits as rounds, in the order of time: reward 1 for every artist
@@ -150,4 +154,4 @@ def lastfm(folder: str | os.PathLike[str], *, check: bool = True) -> LastFM:
     )
     require_known("user_artists.dat", listening["artistID"], artists["id"], "artists.dat")
     require_known("user_taggedartists.dat", assignments["tagID"], tags["tagID"], "tags.dat")
-    return LastFM(artists, listening, tags, assignments)
+    return LastFM(artists, listening, tags, assignments, checksum(files))

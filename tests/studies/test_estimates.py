@@ -8,11 +8,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from dpbandits.errors import ArgumentError
 from dpbandits.report.claims import FAILS, HOLDS, UNDECIDED, Claim, Expectation, claims_table, tally
 from dpbandits.report.estimates import Estimate
-from dpbandits.studies.claims import curve, largest, mean, measured, price, ratio, ratios, steps
+from dpbandits.studies.estimates import curve, largest, mean, measured, price, ratio, ratios, steps
 
 
 def claim(value: float, low: float, high: float, expected: Expectation, **options: bool) -> Claim:
@@ -92,50 +93,94 @@ def test_statistics_of_means_by_hand() -> None:
 
 
 def test_the_largest_of_equal_numbers_is_not_taken_for_larger() -> None:
-    """The plain bootstrap of the largest of eight would say so nearly always: it lies 1.4 standard
-    errors above, and its resamples more.
-    """
+    """The plain largest of eight lies 1.4 standard errors above."""
     rng = np.random.default_rng(4)
-    found = [largest(list(rng.normal(0.0, 1.0, (8, 50))), lambda means: means) for _ in range(100)]
-    # 2.5 % are due; 13 or more of 100 have a probability below 1e-5
-    assert sum(one.low > 0.0 for one in found) <= 12
+
+    def numbers(values: np.ndarray) -> list[np.ndarray]:
+        return [row[None] for row in values]
+
+    found = [
+        largest(numbers(rng.normal(0.0, 1.0, (8, 50))), lambda means: means) for _ in range(200)
+    ]
+    # 0.1 are due; 3 or more of 200 have a probability below 2e-4
+    assert sum(one.low > 0.0 for one in found) <= 2
     assert sum(one.high < 0.0 for one in found) == 0
-    larger = largest(
-        [*rng.normal(0.0, 1.0, (7, 50)), rng.normal(1.0, 1.0, 50)], lambda means: means
-    )
-    assert larger.low > 0.3
+    assert np.mean([one.mean for one in found]) == pytest.approx(1.42 / np.sqrt(50), rel=0.1)
+    values = np.vstack([rng.normal(0.0, 1.0, (7, 50)), rng.normal(1.0, 1.0, 50)])
+    assert largest(numbers(values), lambda means: means).low > 0.3
 
 
-def test_runs_are_resampled_in_pairs() -> None:
+def test_runs_are_left_out_in_pairs() -> None:
     rng = np.random.default_rng(1)
     # what both policies meet: without pairing it would drown the difference
-    shared = rng.normal(100.0, 30.0, 400)
-    private, without = shared + 1.0 + rng.normal(0.0, 0.1, 400), shared
+    shared = rng.normal(100.0, 30.0, (1, 400))
+    private, without = shared + 1.0 + rng.normal(0.0, 0.1, (1, 400)), shared
     gap = measured([private, without], lambda means: means[..., 0] - means[..., 1])
     assert gap.low < 1.0 < gap.high
-    assert gap.high - gap.low < 0.04  # +-1.96 * 0.1 / 20; unpaired it would be some 8
+    assert gap.high - gap.low < 0.05  # +-3.3 * 0.1 / 20; unpaired it would be some 14
 
 
 def test_intervals_are_as_wide_as_theory_says() -> None:
-    values = np.random.default_rng(2).normal(5.0, 2.0, 900)
+    values = np.random.default_rng(2).normal(5.0, 2.0, (1, 900))
     found = measured([values], mean)
-    half = 1.96 * values.std() / 30.0
     assert found.mean == pytest.approx(values.mean())
-    # 2,000 resamples leave some 3 % of chance in an end; half of a 90 % interval would be 16 %
-    # shorter.
-    assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.1)
+    half = student.ppf(0.9995, 899) * values.std(ddof=1) / 30.0
+    assert (found.high - found.low) / 2 == pytest.approx(half)
+    # of a smooth function: the delta method, for the square of a mean
+    square = measured([values], lambda means: means[..., 0] ** 2)
+    assert (square.high - square.low) / 2 == pytest.approx(2 * values.mean() * half, rel=0.01)
+
+
+def test_instances_are_the_units_where_there_are_several() -> None:
+    """Twenty instances whose true numbers differ, with runs that hardly do: the runs alone would
+    be sure of anything.
+    """
+    rng = np.random.default_rng(5)
+    truth = rng.normal(0.0, 1.0, (20, 1))
+    found = measured([truth + rng.normal(0.0, 1e-3, (20, 50))], mean)
+    half = student.ppf(0.9995, 19) * truth.std(ddof=1) / np.sqrt(20)
+    assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.01)
+    alone = measured([(truth + rng.normal(0.0, 1e-3, (20, 50))).reshape(1, -1)[:, :50]], mean)
+    assert alone.high - alone.low < 0.002
+
+
+def test_a_function_is_taken_on_every_instance() -> None:
+    """A large instance has no more weight than a small one."""
+    one, other = np.array([[1.0, 1.0], [100.0, 100.0]]), np.array([[2.0, 2.0], [100.0, 100.0]])
+    assert measured([one, other], ratio).mean == 0.75
+
+
+def test_two_seeds_do_not_come_to_opposite_verdicts() -> None:
+    """At the border itself, where that is likeliest, and with ten runs: intervals of 95 % come to
+    one in 5 % of all cases, and to opposite ones in 12 of 10,000.
+    """
+    rng = np.random.default_rng(6)
+    decided = []
+    for _ in range(4000):
+        found = measured([rng.normal(1.0, 0.3, (1, 10))], mean)
+        decided.append(found.low > 1.0 or found.high < 1.0)
+    # 4 are due; 14 or more have a probability below 1e-4, and none is less likely than 0.02
+    assert 0 < sum(decided) <= 13
 
 
 def test_a_curve_has_an_interval_at_every_point() -> None:
-    columns = np.random.default_rng(3).normal([1.0, 2.0, 3.0], 0.1, (50, 3))
+    columns = np.random.default_rng(3).normal([1.0, 2.0, 3.0], 0.1, (1, 50, 3))
     value, low, high = curve([columns], mean)
-    assert value == pytest.approx(columns.mean(axis=0))
-    assert np.all((low < value) & (value < high))
-    single = curve([columns[:1]], mean)
-    assert single[0] == pytest.approx(columns[0])
+    assert value == pytest.approx(columns.mean(axis=(0, 1)))
+    half = student.ppf(0.975, 49) * columns.std(axis=1, ddof=1)[0] / np.sqrt(50)
+    assert (high - low) / 2 == pytest.approx(half)
+    single = curve([columns[:, :1]], mean)
+    assert single[0] == pytest.approx(columns[0, 0])
     assert np.all(np.isnan(single[1:]))
 
 
-def test_columns_of_different_lengths_are_refused() -> None:
-    with pytest.raises(ArgumentError, match=r"equally long, got \[2, 3\]"):
-        measured([np.ones(2), np.ones(3)], ratio)
+def test_where_a_value_is_infinite_nothing_is_decided() -> None:
+    found = measured([np.array([[1.0, 2.0]]), np.zeros((1, 2))], ratio)
+    assert found.mean == math.inf
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+
+
+def test_columns_of_different_shapes_are_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"one shape, got \[\(1, 2\), \(1, 3\)\]"):
+        measured([np.ones((1, 2)), np.ones((1, 3))], ratio)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from ..kernel import kernel
-from ..validation import real, shortest
-from .base import ArmsEnvironment, ArmsKernels, stationary, stationary_regret, vector
+from ...kernel import kernel
+from ...validation import real, shortest
+from ..arrays import vector
+from ..base import ArmsEnvironment, ArmsKernels, stationary, stationary_regret
 
 
 @kernel

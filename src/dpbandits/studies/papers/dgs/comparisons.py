@@ -5,7 +5,8 @@ really loses there.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,17 +15,19 @@ import numpy as np
 from ....algorithms import LinUCB, LinUCBDGS, PrivateLinUCB
 from ....algorithms.bases import ContextualPolicy
 from ....environments import ContextEnvironment, ContextTable, PoolContexts, lastfm
+from ....kernel import bind, entry, unbound
 from ....privacy import ZCDP, ApproxDP, Budget, PureDP
 from ....simulation.seeding import identity, stream
 from ....simulation.simulating import play
+from ...plans import instances
 
 EPSILON, DELTA = 2.0, 0.1  # "as default"
-LOSS_RUNS = 3  # in which the real loss is computed; the smallest counts
+LOSS_RUNS = 8  # in which the real loss is computed; the smallest counts
 
 PAPER = "Wang, Zhao & Wang (2022)"
 PUBLISHED = "At the published constants"
 CODED = "With the noise of the authors' code"
-KEPT = "At the privacy that was claimed"
+CLAIMED = "At the privacy that was claimed"
 EQUAL = "At equal real privacy"
 
 # What the paper leaves open.  At equal privacy all play nearly greedily: with these budgets, radii
@@ -35,11 +38,11 @@ SCALE = 0.05
 
 @dataclass(frozen=True)
 class World:
-    """An environment, and what the policies in it have in common.
+    """An environment, one of some instances, and what the policies in it have in common.
 
     Attributes:
-        key, title: for cells, and for people.
-        environment: of all.
+        key, title: for cells, and for people; those of all instances.
+        environment: of all policies.
         eigenvalue: lambda_0 of items drawn at random, which is public.
         options: of all policies, without a radius.
         horizon, runs, seed: as ``simulate`` takes them.
@@ -90,28 +93,24 @@ class World:
 
 
 class Loss(NamedTuple):
-    """What LinUCB-DGS really loses: the smallest, mean and largest epsilon over some runs, and the
-    smallest rho.
-    """
+    """What LinUCB-DGS really loses, in each of some runs."""
 
-    low: float
-    mean: float
-    high: float
-    rho: float
+    epsilons: tuple[float, ...]
+    rhos: tuple[float, ...]
 
     @property
     def pure(self) -> PureDP:
-        """What is not more, in pure DP."""
-        return PureDP(rounded_down(self.low))
+        """What is not more in any run, in pure DP."""
+        return PureDP(rounded_down(min(self.epsilons)))
 
     @property
     def concentrated(self) -> ZCDP:
-        """What is not more, in zCDP."""
-        return ZCDP(rounded_down(self.rho))
+        """What is not more in any run, in zCDP."""
+        return ZCDP(rounded_down(min(self.rhos)))
 
 
 @dataclass(frozen=True)
-class Bout:
+class Comparison:
     """LinUCB-DGS with one scale of noise against Private LinUCB, in one world.
 
     Attributes:
@@ -119,7 +118,7 @@ class Bout:
         dgs: key and name of LinUCB-DGS.
         rivals: key -> name of the others that are private.
         policies: key -> policy of all of them, and of "linucb" without privacy.
-        losses: what LinUCB-DGS really loses; None where it does not matter.
+        loss: what LinUCB-DGS really loses; None where it does not matter.
     """
 
     reading: str
@@ -127,13 +126,17 @@ class Bout:
     dgs: tuple[str, str]
     rivals: dict[str, str]
     policies: dict[str, ContextualPolicy]
-    losses: Loss | None = field(default=None)
+    loss: Loss | None = None
 
 
-def pool(rewards: str, horizon: int, runs: int, seed: int) -> World:
-    """The paper's synthetic pool; with Gaussian rewards, as there, or with bounded ones, which can
-    be protected.
+def pools(rewards: str, horizon: int, runs: int, seed: int) -> list[World]:
+    """Instances of the paper's synthetic pool; with Gaussian rewards, as there, or with bounded
+    ones, which can be protected.
     """
+    return [_pool(rewards, horizon, each, one) for one, each in instances(seed, runs)]
+
+
+def _pool(rewards: str, horizon: int, runs: int, seed: int) -> World:
     world = PoolContexts.uniform(seed=seed, rewards=rewards)
     bounded = rewards == "bounded"
     options = {
@@ -141,7 +144,7 @@ def pool(rewards: str, horizon: int, runs: int, seed: int) -> World:
         "reward_range": (-1.0, 1.0),
         **({} if bounded else {"subgaussian": world.std, "clip": False}),
     }
-    eigenvalue = LinUCBDGS.estimate_eigenvalue(world.features)
+    eigenvalue = _eigenvalue(world.features)
     return World(
         f"pool-{rewards}", "Synthetic pool", world, eigenvalue, options, horizon, runs, seed
     )
@@ -150,91 +153,116 @@ def pool(rewards: str, horizon: int, runs: int, seed: int) -> World:
 def music(folder: Path, horizon: int, runs: int, seed: int) -> World:
     """Last.fm, from the files in a folder."""
     world = lastfm(folder).environment()
-    eigenvalue = LinUCBDGS.estimate_eigenvalue(world.features)
+    eigenvalue = _eigenvalue(world.features)
     return World("lastfm", "Last.fm", world, eigenvalue, _OPTIONS, horizon, runs, seed)
 
 
-def published(world: World) -> Bout:
+def _eigenvalue(features: np.ndarray) -> float:
+    """To six digits, in which all machines agree: it is part of what policies are keyed by."""
+    return float(f"{LinUCBDGS.estimate_eigenvalue(features):.6g}")
+
+
+def published(world: World) -> Comparison:
     """At the published constants."""
     policies = {
         "linucb": world.linucb(),
         "dgs": world.dgs(EPSILON),
         "tree": world.private(PureDP(EPSILON), "tree"),
     }
-    return Bout(PUBLISHED, world, ("dgs", "LinUCB-DGS"), {"tree": "Private LinUCB"}, policies)
+    return Comparison(PUBLISHED, world, ("dgs", "LinUCB-DGS"), {"tree": "Private LinUCB"}, policies)
 
 
-def coded(world: World) -> Bout:
+def coded(world: World) -> Comparison:
     """With the noise of the authors' code."""
     policies = {
         "linucb": world.linucb(),
         "dgs-coded": world.dgs(EPSILON, "as_coded"),
         "tree": world.private(PureDP(EPSILON), "tree"),
     }
-    return Bout(
+    return Comparison(
         CODED, world, ("dgs-coded", "LinUCB-DGS as coded"), {"tree": "Private LinUCB"}, policies
     )
 
 
-def equal(world: World) -> list[Bout]:
-    """Both of these against rivals that may spend what they really lose."""
-    bouts = []
-    table = tabulated(world.environment, world.horizon, world.seed)
-    for key, sensitivity, name in (
-        ("dgs", "published", "LinUCB-DGS"),
-        ("dgs-coded", "as_coded", "LinUCB-DGS as coded"),
-    ):
-        policy = world.dgs(EPSILON, sensitivity, radius_scale=SCALE)
-        loss = real_loss(policy, table, world.seed)
-        private = {
-            "laplace": (loss.pure, "tree", "Private LinUCB, tree, Laplace"),
-            "gaussian": (loss.concentrated, "tree", "Private LinUCB, tree, Gaussian"),
-            "buffered": (loss.concentrated, "buffered", "Private LinUCB, buffered, Gaussian"),
-        }
-        rivals = {f"{kind}-for-{key}": rival for kind, (_, _, rival) in private.items()}
-        policies = {"linucb-greedy": world.linucb(radius_scale=SCALE), f"{key}-greedy": policy}
-        policies |= {
-            f"{kind}-for-{key}": world.private(budget, counter, radius_scale=SCALE)
-            for kind, (budget, counter, _) in private.items()
-        }
-        bouts.append(Bout(EQUAL, world, (f"{key}-greedy", name), rivals, policies, loss))
-    return bouts
+def at_equal_privacy(worlds: Sequence[World]) -> list[list[Comparison]]:
+    """Both of these against rivals that may spend what they really lose, in all instances."""
+    return [
+        [_at_equal_privacy(world, key, sensitivity, name, loss) for world in worlds]
+        for key, sensitivity, name in (
+            ("dgs", "published", "LinUCB-DGS"),
+            ("dgs-coded", "as_coded", "LinUCB-DGS as coded"),
+        )
+        for loss in [real_loss(worlds, sensitivity)]
+    ]
 
 
-def kept(world: World) -> Bout:
+def _at_equal_privacy(
+    world: World, key: str, sensitivity: str, name: str, loss: Loss
+) -> Comparison:
+    private = {
+        "laplace": (loss.pure, "tree", "Private LinUCB, tree, Laplace"),
+        "gaussian": (loss.concentrated, "tree", "Private LinUCB, tree, Gaussian"),
+        "buffered": (loss.concentrated, "buffered", "Private LinUCB, buffered, Gaussian"),
+    }
+    policies = {
+        "linucb-greedy": world.linucb(radius_scale=SCALE),
+        f"{key}-greedy": world.dgs(EPSILON, sensitivity, radius_scale=SCALE),
+    }
+    policies |= {
+        f"{kind}-for-{key}": world.private(budget, counter, radius_scale=SCALE)
+        for kind, (budget, counter, _) in private.items()
+    }
+    rivals = {f"{kind}-for-{key}": rival for kind, (_, _, rival) in private.items()}
+    return Comparison(EQUAL, world, (f"{key}-greedy", name), rivals, policies, loss)
+
+
+def at_claimed_privacy(world: World) -> Comparison:
     """Against a rival that keeps the privacy that was claimed."""
     budget = ApproxDP(EPSILON, DELTA)
     policies = {
         "linucb-greedy": world.linucb(radius_scale=SCALE),
         "dgs-greedy": world.dgs(EPSILON, radius_scale=SCALE),
-        "kept": world.private(budget, "buffered", radius_scale=SCALE),
+        "claimed": world.private(budget, "buffered", radius_scale=SCALE),
     }
-    return Bout(
-        KEPT,
+    return Comparison(
+        CLAIMED,
         world,
         ("dgs-greedy", "LinUCB-DGS"),
-        {"kept": "Private LinUCB, buffered, Gaussian"},
+        {"claimed": "Private LinUCB, buffered, Gaussian"},
         policies,
     )
+
+
+# Tables of rounds ----------------------------------------------------------------------------
+
+show = answer = unbound
+
+
+@entry
+def _fill_table(state, rng, contexts, rewards, losses):
+    for t in range(contexts.shape[0]):
+        hidden = show(state, t, contexts[t], rng)
+        for arm in range(contexts.shape[1]):
+            rewards[t, arm], losses[t, arm] = answer(state, t, contexts[t], hidden, arm, rng)
 
 
 def tabulated(environment: ContextEnvironment, horizon: int, seed: int) -> ContextTable:
     """The contexts of some rounds of an environment, with the rewards that all their arms would
     have brought.
     """
-    rng = stream(seed, "environment", identity(f"table of {environment!r}"), 0)
+    rng = stream(seed, "environment", identity(f"table of {environment.stream_key}"), 0)
     shape = (horizon, environment.n_arms)
     contexts, rewards, losses = (
         np.zeros((*shape, environment.dimension)),
         np.zeros(shape),
         np.zeros(shape),
     )
-    show, answer, state = *environment.kernels, environment.state
-    for t, view in enumerate(contexts):
-        hidden = show(state, t, view, rng)
-        for arm in range(environment.n_arms):
-            rewards[t, arm], losses[t, arm] = answer(state, t, view, hidden, arm, rng)
-    return ContextTable(contexts, rewards, -losses)
+    bind(_fill_table, **environment.kernels._asdict())(
+        environment.state, rng, contexts, rewards, losses
+    )
+    table = ContextTable(contexts, rewards, -losses)
+    table.origin = f"rounds of {environment!r}, seed={seed}"
+    return table
 
 
 def arms_of(policy: ContextualPolicy, table: ContextTable, seed: int, run: int) -> np.ndarray:
@@ -245,16 +273,23 @@ def arms_of(policy: ContextualPolicy, table: ContextTable, seed: int, run: int) 
     ).tally.trace
 
 
-def real_loss(policy: LinUCBDGS, table: ContextTable, seed: int) -> Loss:
-    """What a policy really loses on the features that it plays in some runs on a table."""
+def draws(worlds: Sequence[World], count: int) -> list[tuple[World, int]]:
+    """Worlds, each with the seed of a table: as many instances as there are, in turn."""
+    return [
+        (worlds[i % len(worlds)], seed)
+        for i, (seed, _) in enumerate(instances(worlds[0].seed, count))
+    ]
+
+
+def real_loss(worlds: Sequence[World], sensitivity: str) -> Loss:
+    """What LinUCB-DGS really loses on the features that it plays, in each run on other rounds."""
     losses = []
-    for run in range(LOSS_RUNS):
-        arms = arms_of(policy, table, seed, run)
+    for world, seed in draws(worlds, LOSS_RUNS):
+        policy = world.dgs(EPSILON, sensitivity, radius_scale=SCALE)
+        table = tabulated(world.environment, world.horizon, seed)
+        arms = arms_of(policy, table, seed, 0)
         losses.append(policy.exact_loss(table.state.contexts[np.arange(len(arms)), arms]))
-    epsilons = [loss.epsilon for loss in losses]
-    return Loss(
-        min(epsilons), float(np.mean(epsilons)), max(epsilons), min(loss.rho for loss in losses)
-    )
+    return Loss(tuple(loss.epsilon for loss in losses), tuple(loss.rho for loss in losses))
 
 
 def rounded_down(value: float) -> float:

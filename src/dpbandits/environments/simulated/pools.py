@@ -7,16 +7,16 @@ customary with data of listening and of ratings.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ArgumentError
-from ..kernel import kernel
-from ..validation import choice, integer, real
-from .contexts import ContextEnvironment, ContextKernels, content, finite_array
-from .linear import REWARDS, answer_linear, linear_means, spread, support_of
+from ...errors import ArgumentError
+from ...kernel import kernel
+from ...validation import choice, integer, real
+from ..arrays import content, finite_array, longest, whole_numbers
+from ..base import ContextEnvironment, ContextKernels
+from .linear_rewards import REWARDS, answer_linear, linear_means, spread, support_of
 
 
 @kernel
@@ -114,6 +114,7 @@ class PoolContexts(ContextEnvironment):
         )
         self.support = support_of(self.rewards)
         self.context_bound = longest(self.features)
+        self._digest = content(self.features, self.parameter)
         self.state = PoolContextsState(
             self.features, self.parameter, self.std, self.rewards == "bounded"
         )
@@ -143,22 +144,13 @@ class PoolContexts(ContextEnvironment):
             size=(pool + 1, dimension)
         )
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        return cls(vectors[1:], vectors[0], per_round=per_round, std=std, rewards=rewards)
+        made = cls(vectors[1:], vectors[0], per_round=per_round, std=std, rewards=rewards)
+        made.origin = f"uniform, seed={seed}"
+        return made
 
     def _arguments(self) -> str:
         shape = f"{self.n_arms} of {len(self.features)} items, dimension {self.dimension}"
-        return (
-            f"{shape}, {spread(self.rewards, self.std)}, content"
-            f" {content(self.features, self.parameter)}"
-        )
-
-
-def longest(features: np.ndarray) -> float:
-    """The largest length of a row; rows that were divided by their lengths count as 1 in spite of
-    rounding.
-    """
-    length = float(np.linalg.norm(features, axis=1).max())
-    return 1.0 if math.isclose(length, 1.0, rel_tol=1e-12) else length
+        return f"{shape}, {spread(self.rewards, self.std)}, {self._content}"
 
 
 class RecommendationsState(NamedTuple):
@@ -248,13 +240,14 @@ class Recommendations(ContextEnvironment):
         self.support, self.context_bound = (0.0, 1.0), longest(self.features)
         starts = np.concatenate([[0], np.cumsum(counts)])
         self.state = RecommendationsState(self.features, starts, np.ascontiguousarray(likes[:, 1]))
+        self._digest = content(*self.state)
 
     def _arguments(self) -> str:
         shape = (
             f"{self.n_arms} of {len(self.features)} items, dimension {self.dimension},"
             f" {self.state.starts.size - 1} users"
         )
-        return f"{shape}, content {content(*self.state)}"
+        return f"{shape}, {self._content}"
 
 
 def _pairs(users: Any, items: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -268,18 +261,3 @@ def _pairs(users: Any, items: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
             f"items must be rows of the features, at most {size - 1}, got {items.max()}", "items"
         )
     return users, items
-
-
-def whole_numbers(name: str, values: Any) -> np.ndarray:
-    """``values`` as a vector of at least one integer from 0."""
-    array = np.asarray(values)
-    if (
-        array.ndim != 1
-        or array.size == 0
-        or not np.issubdtype(array.dtype, np.integer)
-        or array.min() < 0
-    ):
-        raise ArgumentError(
-            f"{name} must be a list of at least one whole number from 0, got {values!r}", name
-        )
-    return array.astype(np.int64)

@@ -12,30 +12,42 @@ from ....report.claims import Claim, Expectation
 from ....report.estimates import Estimate
 from ....report.exhibits import Exhibit, Panel, Series
 from ...cells import Results
-from ...claims import curve, largest, mean, measured, ratio, ratios, steps
+from ...estimates import curve, largest, mean, measured, ratio, ratios, steps
 from ...plans import spoken
-from .bouts import CODED, DELTA, EPSILON, EQUAL, KEPT, LOSS_RUNS, PAPER, PUBLISHED, Bout, World
+from .comparisons import (
+    CLAIMED,
+    CODED,
+    DELTA,
+    EPSILON,
+    EQUAL,
+    PAPER,
+    PUBLISHED,
+    Comparison,
+    World,
+)
 
 RISE = 0.01
 
 
 class Measured:
-    """The results of one bout."""
+    """The results of one comparison in all instances of a world."""
 
-    def __init__(self, bout: Bout, results: Results) -> None:
-        self.bout, self.world, self.results = bout, bout.world, results
-        self.ratios = bout.world.environment.parameter is None  # where only rewards can be compared
+    def __init__(self, comparisons: Sequence[Comparison], results: Results) -> None:
+        self.one, self.world, self.results = comparisons[0], comparisons[0].world, results
+        self.reading = self.one.reading
+        self.loss = self.one.loss
+        self.ratios = self.world.environment.parameter is None  # where only rewards tell them apart
 
     def curves(self, key: str, column: str = "regret") -> np.ndarray:
         return self.results.curves(f"{self.world.key}/{key}", column)
 
     @property
     def rounds(self) -> np.ndarray:
-        return self.results.rounds(f"{self.world.key}/{self.bout.dgs[0]}")
+        return self.results.rounds(f"{self.world.key}/{self.one.dgs[0]}")
 
     def gain(self, key: str) -> np.ndarray:
-        """Reward at the horizon, per run, where regret is against what nobody can know."""
-        return self.world.horizon - self.curves(key)[:, -1]
+        """Reward at the horizon, where regret is against what nobody can know."""
+        return self.world.horizon - self.curves(key)[..., -1]
 
     @property
     def _after(self) -> str:
@@ -43,7 +55,7 @@ class Measured:
 
     def price(self) -> Claim:
         """That privacy has a price."""
-        private = [self.bout.dgs[0], *self.bout.rivals]
+        private = [self.one.dgs[0], *self.one.rivals]
         title = (
             f"{self.world.title}: LinUCB, which is not private, plays better than its private"
             " relatives"
@@ -57,8 +69,8 @@ class Measured:
             found = largest([*theirs, *[own] * len(theirs)], ratios)
         else:
             theirs, own, what = (
-                [self.curves(key)[:, -1] for key in private],
-                self.curves("linucb")[:, -1],
+                [self.curves(key)[..., -1] for key in private],
+                self.curves("linucb")[..., -1],
                 "its regret to theirs",
             )
             found = largest([*[own] * len(theirs), *theirs], ratios)
@@ -72,9 +84,9 @@ class Measured:
 
     def compared(self) -> list[Claim]:
         """That LinUCB-DGS is better than its rivals."""
-        key, name = self.bout.dgs
+        key, name = self.one.dgs
         claims = []
-        for rival, other in self.bout.rivals.items():
+        for rival, other in self.one.rivals.items():
             title = f"{self.world.title}: {name}{self._real(rival)}"
             if self.ratios:
                 claims.append(
@@ -96,7 +108,10 @@ class Measured:
                         f"{title} has {what} than {other}. Measured: the ratio {self._after}.",
                         f"Figure {figure}",
                         measured(
-                            [self.curves(key, column)[:, -1], self.curves(rival, column)[:, -1]],
+                            [
+                                self.curves(key, column)[..., -1],
+                                self.curves(rival, column)[..., -1],
+                            ],
                             ratio,
                         ),
                         Expectation(high=1.0, strict=True),
@@ -106,61 +121,54 @@ class Measured:
 
     def _real(self, rival: str) -> str:
         """What LinUCB-DGS loses, in the notion in which a rival spends it."""
-        losses = self.bout.losses
-        if losses is None:
+        if self.loss is None:
             return ""
-        if isinstance(self.bout.policies[rival].budget, ZCDP):
-            return f" at its real ρ = {number(losses.rho)} (zCDP)"
-        return f" at its real ε = {number(losses.low)} (pure DP)"
+        if isinstance(self.one.policies[rival].budget, ZCDP):
+            return f" at its real ρ = {number(min(self.loss.rhos))} (zCDP)"
+        return f" at its real ε = {number(min(self.loss.epsilons))} (pure DP)"
 
-    def kept(self) -> list[Claim]:
+    def at_claimed_privacy(self) -> Claim:
         """That the privacy that was claimed can be had, at less regret."""
         title = (
             f"{self.world.title}: Private LinUCB with correlated Gaussian noise, which really keeps"
             f" ({EPSILON:g}, {DELTA:g})-DP,"
         )
-        theirs = self.bout.dgs[0]
+        theirs = self.one.dgs[0]
         if self.ratios:
             statement, one, other = (
                 "earns more than LinUCB-DGS. Measured: the ratio of their rewards",
-                self.gain("kept"),
+                self.gain("claimed"),
                 self.gain(theirs),
             )
         else:
-            one, other = (self.curves(key)[:, -1] for key in ("kept", theirs))
+            one, other = (self.curves(key)[..., -1] for key in ("claimed", theirs))
             statement = "has less regret than LinUCB-DGS. Measured: the ratio"
         better = (
             Expectation(low=1.0, strict=True) if self.ratios else Expectation(high=1.0, strict=True)
         )
-        return [
-            Claim(
-                f"{title} {statement} {self._after}.",
-                "this package",
-                KEPT,
-                measured([one, other], ratio),
-                better,
-            )
-        ]
+        return Claim(
+            f"{title} {statement} {self._after}.",
+            "this package",
+            CLAIMED,
+            measured([one, other], ratio),
+            better,
+        )
 
     def real_epsilon(self) -> Claim:
         """That the privacy is there."""
-        loss = self.bout.losses
-        assert loss is not None
+        assert self.loss is not None
         return Claim(
-            f"{self.world.title}: {self.bout.dgs[1]} loses at most the ε that was asked for, on the"
-            " features that it plays. Measured: the largest loss of a record; the interval is the"
-            f" range over {LOSS_RUNS} runs.",
+            f"{self.world.title}: {self.one.dgs[1]} loses at most the ε that was asked for, on the"
+            " features that it plays. Measured: the largest loss of a record.",
             f"{PAPER}, Theorem 1",
             EQUAL,
-            Estimate(loss.mean, loss.low, loss.high),
+            measured([np.array([self.loss.epsilons])], mean),
             Expectation(high=EPSILON),
         )
 
     def _claim(self, statement: str, figure: str, found: Estimate, expected: Expectation) -> Claim:
-        whose = (
-            f"{PAPER}, {figure}" if self.bout.reading == PUBLISHED else f"after {PAPER}, {figure}"
-        )
-        return Claim(statement, whose, self.bout.reading, found, expected)
+        whose = f"{PAPER}, {figure}" if self.reading == PUBLISHED else f"after {PAPER}, {figure}"
+        return Claim(statement, whose, self.reading, found, expected)
 
     def series(self, column: str) -> list[Series]:
         """A line for each policy: regret, distance, or "reward", in units of what random play
@@ -169,11 +177,11 @@ class Measured:
         names = {
             "linucb": "LinUCB",
             "linucb-greedy": "LinUCB",
-            self.bout.dgs[0]: self.bout.dgs[1],
-            **self.bout.rivals,
+            self.one.dgs[0]: self.one.dgs[1],
+            **self.one.rivals,
         }
         lines = []
-        for key in self.bout.policies:
+        for key in self.one.policies:
             values = self._over_random(key) if column == "reward" else self.curves(key, column)
             value, low, high = curve([values], mean)
             shown = (self.rounds >= 10) & np.isfinite(value)
@@ -196,15 +204,15 @@ class Measured:
     @property
     def title(self) -> str:
         """With the notion of privacy, where all panels of a figure do not share it."""
-        reading, loss = self.bout.reading, self.bout.losses
-        if reading == KEPT:
-            return f"{reading}: ({EPSILON:g}, {DELTA:g})-DP"
-        if loss is None:
-            return reading
-        spent = (f"ε = {number(loss.low)}", f"ρ = {number(loss.rho)}")
+        if self.reading == CLAIMED:
+            return f"{self.reading}: ({EPSILON:g}, {DELTA:g})-DP"
+        if self.loss is None:
+            return self.reading
+        epsilon, rho = (min(values) for values in self.loss)
+        spent = (f"ε = {number(epsilon)}", f"ρ = {number(rho)}")
         # titles are wrapped
         pure, concentrated = (one.replace(" ", "\N{NO-BREAK SPACE}") for one in spent)
-        return f"{reading}: pure DP with {pure}, zCDP with {concentrated}"
+        return f"{self.reading}: pure DP with {pure}, zCDP with {concentrated}"
 
 
 class Against:
@@ -287,12 +295,13 @@ def curves(
     column: str,
     scale: str = "linear",
 ) -> Exhibit:
-    """A figure with a panel for each bout."""
+    """A figure with a panel for each comparison."""
     return Exhibit(
         name,
         heading,
-        "Mean over runs with 95 % bands. In the panels at equal real privacy, rewards are bounded,"
-        " Private LinUCB spends what LinUCB-DGS really loses, and all play nearly greedily.",
+        "Mean over runs and pools with 95 % bands. In the panels at equal real privacy, rewards are"
+        " bounded, Private LinUCB spends what LinUCB-DGS really loses, and all play nearly"
+        " greedily.",
         f"{heading}: one panel per way of reading the paper.",
         [Panel(one.title, "rounds", label, one.series(column), y_scale=scale) for one in found],
     )

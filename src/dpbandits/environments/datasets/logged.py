@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 from scipy.stats import chisquare
 
-from ..errors import ArgumentError
-from .base import count_of_arms, vector
-from .tables import RewardTable
+from ...errors import ArgumentError
+from ..arrays import content, vector
+from ..base import Environment
+from ..tabulated import RewardTable
 
 _CLEARLY_UNEVEN = 1e-6
 
 
-class LoggedTrial:
+class LoggedTrial(Environment):
     """The records of an experiment that gave every person one of K arms uniformly at random, for
     ``dpbandits.replay``.
 
@@ -30,8 +31,6 @@ class LoggedTrial:
         arms: shape (N,) int64.
         rewards: shape (N,) float64.
         counts: how many persons got each arm, shape (K,).
-        n_arms: number of arms.
-        arm_names: what the arms are called.
 
     Raises:
         ArgumentError: the two differ in length, an arm is missing, a reward is not finite, or the
@@ -49,6 +48,8 @@ class LoggedTrial:
                 f"arms and rewards must be equally long, got {self.arms.size} and"
                 f" {self.rewards.size}"
             )
+        self._digest = content(self.arms, self.rewards)
+        self.support = (float(self.rewards.min()), float(self.rewards.max()))
         self.counts = np.bincount(self.arms)
         self.n_arms = self.counts.size
         if not self.counts.all():
@@ -65,20 +66,6 @@ class LoggedTrial:
 
     def __len__(self) -> int:
         return self.arms.size
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """(lo, hi), which holds every reward."""
-        return float(self.rewards.min()), float(self.rewards.max())
-
-    @property
-    def arm_names(self) -> list[str]:
-        return [f"arm {a}" for a in range(self.n_arms)]
-
-    @property
-    def title(self) -> str:
-        """What it is called in headings; ``repr`` is what tells it from others."""
-        return f"{type(self).__name__}, {count_of_arms(self.n_arms)}"
 
     def means(self) -> np.ndarray:
         """The mean reward of the persons who got each arm, shape (K,)."""
@@ -103,8 +90,8 @@ class LoggedTrial:
         columns = [self.rewards[self.arms == a][:rounds] for a in range(self.n_arms)]
         return RewardTable(np.column_stack(columns), arm_names=self.arm_names, name=repr(self))
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self)} records, {self.n_arms} arms)"
+    def _arguments(self) -> str:
+        return f"{len(self)} records, {self.n_arms} arms, {self._content}"
 
 
 def _arms(values: Any) -> np.ndarray:

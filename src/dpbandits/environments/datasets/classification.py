@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ArgumentError, MissingExtra
-from ..kernel import kernel
-from ..validation import choice, flag, integer
-from .contexts import ContextEnvironment, ContextKernels, content, finite_array
-from .pools import draw_below, whole_numbers
+from ...errors import ArgumentError, MissingExtra
+from ...kernel import kernel
+from ...validation import choice, flag, integer
+from ..arrays import content, finite_array, settled, whole_numbers
+from ..base import ContextEnvironment, ContextKernels
+from ..simulated.pools import draw_below
+from .features import dense_components
 
 DATA_SETS = ("breast_cancer", "digits")
 
@@ -100,15 +102,7 @@ class Classification(ContextEnvironment):
                 "labels",
             )
         self.n_arms = int(classes.max()) + 1
-        self._names = (
-            [f"arm {a}" for a in range(self.n_arms)]
-            if names is None
-            else [str(name) for name in names]
-        )
-        if len(self._names) != self.n_arms:
-            raise ArgumentError(
-                f"names must hold {self.n_arms} names, one per class, got {self._names}", "names"
-            )
+        self._name_arms("names", names, "class")
         most = min(features.shape)
         rows = _unit_rows(
             features, most if components is None else integer("components", components, 1, most)
@@ -119,17 +113,13 @@ class Classification(ContextEnvironment):
         self.dimension = self.n_arms * rows.shape[1]
         self.support, self.context_bound = (0.0, 1.0), 1.0
         self.state = ClassificationState(rows, classes, order)
-
-    @property
-    def arm_names(self) -> list[str]:
-        return self._names
+        self._digest = content(features, classes, order)
 
     def _arguments(self) -> str:
-        rows, _, order = self.state
-        once = ", once" if order.size else ""
+        once = ", once" if self.horizon else ""
         return (
-            f"{len(rows)} persons, {self.n_arms} classes, dimension {self.dimension}{once}, content"
-            f" {content(*self.state)}"
+            f"{len(self.state.rows)} persons, {self.n_arms} classes, dimension"
+            f" {self.dimension}{once}, {self._content}"
         )
 
 
@@ -139,11 +129,10 @@ def _unit_rows(features: np.ndarray, components: int) -> np.ndarray:
     spread = centred.std(axis=0)
     constant = spread <= 1e-12 * np.abs(features).max(axis=0)  # but for rounding
     standard = np.where(constant, 0.0, centred / np.where(constant, 1.0, spread))
-    left, values, axes = np.linalg.svd(standard, full_matrices=False)
-    signs = np.where(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)] < 0.0, -1.0, 1.0)
-    scores = (left * values * signs)[:, :components]
+    scores = dense_components(standard, components)
     size = np.sqrt(np.mean(np.sum(scores**2, axis=1)))
-    rows = np.column_stack([scores / size if size > 0.0 else scores, np.ones(len(scores))])
+    scores = settled(scores / size if size > 0.0 else scores)
+    rows = np.column_stack([scores, np.ones(len(scores))])
     return np.ascontiguousarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 

@@ -13,10 +13,10 @@ from ....policies import Policy
 from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
 from ...cells import Cell, Results
-from ...claims import curve, mean, measured, ratio
+from ...estimates import curve, mean, measured, ratio
 from ...plans import Findings, Size, recorded, spoken
-from .parts import EVERY, Section, runs_of
-from .worst import LEARNERS, Setting
+from .section import EVERY, Section, runs_of
+from .worst_case import LEARNERS, Setting
 
 REAL_EPSILONS = (0.1, 1.0)
 
@@ -32,14 +32,14 @@ def real(size: Size) -> Section:
     }
     cells = [
         Cell(
-            f"real/{name}/{key}",
-            REAL,
-            policy,
-            table,
-            horizons[name],
-            runs_of(size),
-            size.seed,
-            recorded(horizons[name]),
+            key=f"real/{name}/{key}",
+            stage=REAL,
+            policy=policy,
+            environment=table,
+            horizon=horizons[name],
+            runs=runs_of(size),
+            seed=size.seed,
+            record=recorded(horizons[name]),
         )
         for name, table in tables.items()
         for key, policy in policies[name].items()

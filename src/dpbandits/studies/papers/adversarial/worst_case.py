@@ -20,7 +20,7 @@ from ....policies import Policy
 from ....privacy import PureDP
 from ....report.exhibits import Series
 from ...cells import Cell, Results
-from ...claims import Statistic, curve
+from ...estimates import Statistic, curve, ratios
 
 USUAL_ARMS, USUAL_EPSILON = 4, 0.1
 
@@ -96,21 +96,21 @@ class Probe:
         """One per setting and instance."""
         return [
             Cell(
-                self._key(setting, *kind),
-                stage,
-                setting.policy(),
-                setting.instance(*kind),
-                setting.horizon,
-                self.runs,
-                self.seed,
-                (setting.horizon,),
+                key=self._key(setting, *kind),
+                stage=stage,
+                policy=setting.policy(),
+                environment=setting.instance(*kind),
+                horizon=setting.horizon,
+                runs=self.runs,
+                seed=self.seed,
+                record=(setting.horizon,),
             )
             for setting in settings
             for kind in self.family
         ]
 
     def columns(self, results: Results, settings: Sequence[Playable]) -> list[np.ndarray]:
-        """Final regrets, all instances of a setting side by side."""
+        """Final regrets, all kinds of a setting side by side."""
         return [
             results.final(self._key(setting, *kind)) for setting in settings for kind in self.family
         ]
@@ -118,6 +118,10 @@ class Probe:
     def worst(self, means: np.ndarray) -> np.ndarray:
         """The largest mean of every setting, shape (..., settings), from means of ``columns``."""
         return means.reshape(*means.shape[:-1], -1, len(self.family)).max(axis=-1)
+
+    def worst_ratios(self, means: np.ndarray) -> np.ndarray:
+        """Of the first half of the settings to the second, one by one."""
+        return ratios(self.worst(means))
 
     def slope(self, x: Sequence[float]) -> Statistic:
         """Of log worst regret in log x, by least squares."""
@@ -133,9 +137,8 @@ class Probe:
         **looks: Any,
     ) -> Series:
         """Worst regret at every x."""
-        data = [column[:, None] for column in self.columns(results, settings)]
-        value, low, high = curve(data, lambda means: self.worst(means)[..., 0, :])
-        return Series(label, np.array(x, float), value, low, high, marks=True, **looks)
+        found = curve(self.columns(results, settings), self.worst)
+        return Series(label, np.array(x, float), *found, marks=True, **looks)
 
     def _key(self, setting: Playable, gap: float, changes: bool) -> str:
         return "/".join(map(str, (self.prefix, *setting, gap, "changes" if changes else "stays")))

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from ..kernel import inlined, kernel
+from ...kernel import inlined, kernel
 
 # Where the tail begins, so that 256 layers have the same area as the tail with the block below it.
 _TAIL = 3.6541528853610088

@@ -9,17 +9,15 @@ the best one there.  For losses read 1 - reward.
 
 from __future__ import annotations
 
-import os
-from hashlib import sha256
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ArgumentError
-from ..kernel import kernel
-from ..validation import flag, integer, real, shortest
-from .base import ArmsEnvironment, ArmsKernels, vector
+from ...errors import ArgumentError
+from ...kernel import kernel
+from ...validation import flag, integer, real, shortest
+from ..arrays import vector
+from ..base import ArmsEnvironment, ArmsKernels
 
 # Piecewise constant means --------------------------------------------------------------------
 
@@ -289,112 +287,3 @@ class SineDrift(ArmsEnvironment):
             f" horizon={self.horizon}"
         )
         return f"{', '.join(map(shortest, state.centres))}; {swing}, random={bool(state.random[0])}"
-
-
-# Files larger than memory --------------------------------------------------------------------
-
-_BLOCK = 1024  # rows between two prefix sums that are kept in memory
-
-
-class FileState(NamedTuple):
-    """A table on disk, and sums of its blocks."""
-
-    rows: np.ndarray  # (T, K), mapped into memory
-    blocks: np.ndarray  # (B + 1, K): sums of all the rows before a block
-    best: np.ndarray  # (1,) int64: the arm of the largest column sum
-
-
-@kernel
-def _sum_rows(state, arm, start, n):
-    """The sum of a window, of which no more than two blocks are read."""
-    end = start + n
-    first, last = (start + _BLOCK - 1) // _BLOCK, end // _BLOCK
-    total = 0.0
-    if first >= last:
-        for t in range(start, end):
-            total += state.rows[t, arm]
-        return total
-    for t in range(start, first * _BLOCK):
-        total += state.rows[t, arm]
-    for t in range(last * _BLOCK, end):
-        total += state.rows[t, arm]
-    return total + state.blocks[last, arm] - state.blocks[first, arm]
-
-
-@kernel
-def _draw_file(state, arm, start, n, rng):
-    return _sum_rows(state, arm, start, n)
-
-
-@kernel
-def _file_regret(state, arm, start, n):
-    return _sum_rows(state, state.best[0], start, n) - _sum_rows(state, arm, start, n)
-
-
-class RewardFile(ArmsEnvironment):
-    """A fixed table of potential rewards in a ``.npy`` file, shape (T, K), which may be larger than
-    memory.
-
-    The file is read once when the environment is made; from then on one row of sums for every 1,024
-    rows is in memory, and a window reads at most 2,048 rows.  The file must not change meanwhile.
-    Regret is against the best column.
-
-    Args:
-        path: of a file that ``numpy.save`` wrote, of real numbers or truth values.
-
-    Raises:
-        ArgumentError: the file is no such table, or has numbers that are not finite.
-        OSError: it cannot be read.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(f"{folder}/rewards.npy", np.eye(3))
-    ...     RewardFile(f"{folder}/rewards.npy").horizon
-    3
-    """
-
-    kernels = ArmsKernels(_draw_file, _file_regret)
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        try:
-            # "c" maps the file for reading with pages that could be written in memory, which is
-            # what compiled code expects.
-            rows = np.asarray(np.load(self.path, mmap_mode="c", allow_pickle=False))
-        except ValueError as error:
-            raise ArgumentError(
-                f"path must name a .npy file of numbers, got {str(path)!r}", "path"
-            ) from error
-        if (
-            rows.ndim != 2
-            or 0 in rows.shape
-            or rows.dtype.kind not in "biuf"
-            or not rows.dtype.isnative
-        ):
-            raise ArgumentError(
-                f"path must name a table (rounds, arms) of real numbers, got {rows.dtype}"
-                f" {rows.shape}",
-                "path",
-            )
-        self.horizon, self.n_arms = rows.shape
-        sums, low, high = np.zeros((-(-len(rows) // _BLOCK) + 1, self.n_arms)), np.inf, -np.inf
-        digest = sha256()
-        for b in range(len(sums) - 1):
-            block = np.array(rows[b * _BLOCK : (b + 1) * _BLOCK])
-            digest.update(block.tobytes())
-            low, high = min(low, float(block.min())), max(high, float(block.max()))
-            sums[b + 1] = sums[b] + block.sum(axis=0, dtype=np.float64)
-        if not np.all(np.isfinite(sums)) or not np.isfinite(high - low):
-            raise ArgumentError(
-                f"path must name a table of finite numbers with finite sums, got {str(path)!r}",
-                "path",
-            )
-        self.support = (low, high)
-        self.state = FileState(rows, sums, np.array([int(sums[-1].argmax())]))
-        self._digest = digest.hexdigest()[:8]
-
-    def means(self) -> np.ndarray:
-        return np.asarray(self.state.blocks[-1] / self.horizon)
-
-    def _arguments(self) -> str:
-        return f"{self.horizon} rounds, {self.n_arms} arms, content {self._digest}"

@@ -12,8 +12,8 @@ from importlib import resources
 import numpy as np
 import pandas as pd
 
+from ..simulated.stochastic import Bernoulli
 from .logged import LoggedTrial
-from .stochastic import Bernoulli
 
 TREATMENTS = ("zidovudine", "zidovudine + didanosine", "zidovudine + zalcitabine", "didanosine")
 
@@ -61,11 +61,8 @@ class DoctorBandit(Bernoulli):
     def __init__(self) -> None:
         trial = DoctorReplay()
         super().__init__(trial.means())
+        self._names = TREATMENTS
         self.reference = ("the trial's own allocation", trial.counts / len(trial))
-
-    @property
-    def arm_names(self) -> list[str]:
-        return list(TREATMENTS)
 
     def _arguments(self) -> str:
         return ""
@@ -85,10 +82,7 @@ class DoctorReplay(LoggedTrial):
     def __init__(self) -> None:
         patients = actg175()
         super().__init__(patients["arms"], success(patients))
+        self._names = TREATMENTS
 
-    @property
-    def arm_names(self) -> list[str]:
-        return list(TREATMENTS)
-
-    def __repr__(self) -> str:
-        return "DoctorReplay()"
+    def _arguments(self) -> str:
+        return ""

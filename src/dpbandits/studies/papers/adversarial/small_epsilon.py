@@ -10,27 +10,28 @@ from ....report.claims import Claim, Expectation
 from ....report.estimates import Estimate
 from ....report.exhibits import Exhibit, Panel, Series
 from ...cells import Results
-from ...claims import measured
+from ...estimates import measured
 from ...plans import Findings, Size, spoken
-from .parts import EVERY, PAPER, Section, horizon_of, runs_of
-from .worst import LEARNERS, Probe, Setting
+from .section import EVERY, PAPER, Section, horizon_of, runs_of
+from .worst_case import LEARNERS, Probe, Setting
 
 WIDE = ((0.3, False), (0.9, False))  # gaps that few batches may find
-STRICT_GROWTH, QUICK_STRICT_GROWTH = (0.01, 0.03, 0.1, 0.3), (0.01, 0.1, 0.3)
-STRICT_POWER = 0.6  # epsilon = 1 / rounds^0.6, which is below 1 / sqrt(rounds)
-STRICT_MORE = 8  # times as many runs: unbatched regret is all or nothing there
+GROWTH, QUICK_GROWTH = (0.01, 0.03, 0.1, 0.3), (0.01, 0.1, 0.3)
+POWER = 0.6  # epsilon = 1 / rounds^0.6, which is below 1 / sqrt(rounds)
+MORE_RUNS, QUICK_MORE_RUNS = 8, 4  # times as many: unbatched regret is all or nothing there
 
 LINEAR = 0.95  # slope from which regret is called linear
 
-STRICT = "ε below 1/√T"
+SMALL_EPSILON = "ε below 1/√T"
 
 
-def strict(size: Size) -> Section:
+def small_epsilon(size: Size) -> Section:
     """Slopes in the rounds, in batches and without."""
-    shares = QUICK_STRICT_GROWTH if size.quick else STRICT_GROWTH
+    shares = QUICK_GROWTH if size.quick else GROWTH
     rounds = [max(4, round(horizon_of(size) * share)) for share in shares]
-    epsilons = [float(f"{t**-STRICT_POWER:.3g}") for t in rounds]
-    probe = Probe("strict", WIDE, runs_of(size) * STRICT_MORE, size.seed)
+    epsilons = [float(f"{t**-POWER:.3g}") for t in rounds]
+    runs = runs_of(size) * (QUICK_MORE_RUNS if size.quick else MORE_RUNS)
+    probe = Probe("small-epsilon", WIDE, runs, size.seed)
     batched = {
         name: [Setting(name, t, 2, e) for t, e in zip(rounds, epsilons, strict=True)]
         for name in LEARNERS
@@ -40,14 +41,14 @@ def strict(size: Size) -> Section:
         cell
         for of in (batched, every)
         for settings in of.values()
-        for cell in probe.cells(settings, STRICT)
+        for cell in probe.cells(settings, SMALL_EPSILON)
     ]
-    where = f"ε = 1/T^{STRICT_POWER:g}, K = 2, T from {spoken(rounds[0])} to {spoken(rounds[-1])}"
+    where = f"ε = 1/T^{POWER:g}, K = 2, T from {spoken(rounds[0])} to {spoken(rounds[-1])}"
     slope = probe.slope(rounds)
 
     def claim(statement: str, found: Estimate, expected: Expectation) -> Claim:
         return Claim(
-            f"{statement} ({where}).", f"{PAPER}, after Corollary 3", STRICT, found, expected
+            f"{statement} ({where}).", f"{PAPER}, after Corollary 3", SMALL_EPSILON, found, expected
         )
 
     def assess(results: Results) -> Findings:
@@ -109,9 +110,9 @@ def _per_round(
         for one in lines
     ]
     return Exhibit(
-        "figure-strict",
+        "figure-small-epsilon",
         "ε below 1/√T: regret per round",
-        f"Worst mean regret divided by rounds, with 95 % bars, at ε = 1/T^{STRICT_POWER:g} and two"
+        f"Worst mean regret divided by rounds, with 95 % bars, at ε = 1/T^{POWER:g} and two"
         " arms; on a level line regret is linear.",
         "Worst regret per round against rounds, in batches and with noise on every reward.",
         [Panel("Two arms", "rounds T", "worst mean regret per round", shared)],

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..errors import ArgumentError
+from ...errors import ArgumentError
 
 
 def read_files(
@@ -41,6 +41,14 @@ def read_files(
                 "folder",
             )
     return contents
+
+
+def checksum(files: Mapping[str, bytes]) -> str:
+    """Eight digits that tell the contents of files from others."""
+    digest = sha256()
+    for name, content in files.items():
+        digest.update(f"{name} {sha256(content).hexdigest()} ".encode())
+    return digest.hexdigest()[:8]
 
 
 def table(

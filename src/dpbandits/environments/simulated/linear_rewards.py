@@ -13,11 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ArgumentError
-from ..kernel import kernel
-from ..validation import choice, flag, integer, real, shortest
-from .base import ArmsEnvironment, ArmsKernels, stationary_regret
-from .contexts import ContextEnvironment, ContextKernels, content, finite_array
+from ...errors import ArgumentError
+from ...kernel import kernel
+from ...validation import choice, flag, integer, real, shortest
+from ..arrays import content, finite_array
+from ..base import (
+    ArmsEnvironment,
+    ArmsKernels,
+    ContextEnvironment,
+    ContextKernels,
+    stationary_regret,
+)
 from .normals import fill_normal
 
 REWARDS = ("gaussian", "bounded")
@@ -51,7 +57,7 @@ def linear_means(name: str, features: np.ndarray, theta: np.ndarray) -> np.ndarr
             "theta",
         )
     with np.errstate(over="ignore", invalid="ignore"):
-        means = features @ theta
+        means = (features * theta).sum(axis=1)  # in one order, which a product's kernel chooses
     if not np.all(np.isfinite(means)):
         raise ArgumentError(
             f"{name} must have finite inner products with theta, got {means.tolist()}", name
@@ -111,6 +117,7 @@ class LinearArms(ArmsEnvironment):
             real("std", std, 0.0, strict=True),
             choice("rewards", rewards, REWARDS),
         )
+        self._digest = content(self.features, self.parameter)
         self.n_arms = len(self.features)
         self.support = support_of(self.rewards)
         self._means = linear_means("arms", self.features, self.parameter)
@@ -140,7 +147,9 @@ class LinearArms(ArmsEnvironment):
         vectors = unit_vectors(
             n_arms + 1, dimension, np.random.default_rng(integer("seed", seed, 0))
         )
-        return cls(vectors[1:], vectors[0], std=std, rewards=rewards)
+        made = cls(vectors[1:], vectors[0], std=std, rewards=rewards)
+        made.origin = f"on the sphere, seed={seed}"
+        return made
 
     @property
     def title(self) -> str:
@@ -151,10 +160,7 @@ class LinearArms(ArmsEnvironment):
 
     def _arguments(self) -> str:
         shape = f"{self.n_arms} arms, dimension {self.parameter.size}"
-        return (
-            f"{shape}, {spread(self.rewards, self.std)}, content"
-            f" {content(self.features, self.parameter)}"
-        )
+        return f"{shape}, {spread(self.rewards, self.std)}, {self._content}"
 
 
 def _within_one(means: np.ndarray) -> np.ndarray:
@@ -284,6 +290,7 @@ class GaussianContexts(ContextEnvironment):
             integer("n_arms", n_arms, 1),
             finite_array("theta", theta, "d"),
         )
+        self._digest = content(self.parameter)
         self.dimension = self.parameter.size
         self.mean = (
             1.0 / math.sqrt(self.dimension) if mean is None else real("mean", mean, -1e6, 1e6)
@@ -314,7 +321,9 @@ class GaussianContexts(ContextEnvironment):
         3
         """
         rng = np.random.default_rng(integer("seed", seed, 0))
-        return cls(n_arms, unit_vectors(1, integer("dimension", dimension, 1), rng)[0], **options)
+        made = cls(n_arms, unit_vectors(1, integer("dimension", dimension, 1), rng)[0], **options)
+        made.origin = f"on the sphere, seed={seed}"
+        return made
 
     def _arguments(self) -> str:
         features = (
@@ -322,7 +331,4 @@ class GaussianContexts(ContextEnvironment):
             f" variance={shortest(self.variance)}"
         )
         projected = ", project=True" if self.project else ""
-        return (
-            f"{features}{projected}, {spread(self.rewards, self.std)}, content"
-            f" {content(self.parameter)}"
-        )
+        return f"{features}{projected}, {spread(self.rewards, self.std)}, {self._content}"

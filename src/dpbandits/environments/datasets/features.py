@@ -6,7 +6,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, svds
 
-from ..validation import integer
+from ...validation import integer
+from ..arrays import settled
 
 _DENSE = 10**6  # entries up to which a matrix is simply written out
 
@@ -29,7 +30,7 @@ def principal_features(matrix: sparse.csr_array, components: int) -> np.ndarray:
     no row is longer than 1.
 
     Components are not standardised: lengths and angles in the leading directions stay as they are.
-    The sign of a component is such that its largest coefficient is positive.
+    They are rounded, so that all machines have the same; see ``settled``.
 
     Args:
         matrix: shape (n, m); it is not changed, and not filled in.
@@ -40,24 +41,38 @@ def principal_features(matrix: sparse.csr_array, components: int) -> np.ndarray:
     """
     dense = matrix.shape[0] * matrix.shape[1] <= _DENSE
     components = integer("components", components, 1, min(matrix.shape) - (not dense))
-    scores, axes = (
-        _dense_components(matrix.toarray(), components)
+    scores = (
+        dense_components(matrix.toarray(), components)
         if dense
         else _sparse_components(matrix, components)
     )
-    scores = scores * np.where(
-        axes[np.arange(components), np.abs(axes).argmax(axis=1)] < 0.0, -1.0, 1.0
-    )
-    longest = np.linalg.norm(scores, axis=1).max()
-    return np.ascontiguousarray(scores / longest if longest > 0.0 else scores)
+    return _at_most_one(settled(_at_most_one(scores)))
 
 
-def _dense_components(matrix: np.ndarray, components: int) -> tuple[np.ndarray, np.ndarray]:
+def _at_most_one(rows: np.ndarray) -> np.ndarray:
+    """Rows divided by the length of the longest."""
+    longest = np.linalg.norm(rows, axis=1).max()
+    return np.ascontiguousarray(rows / longest if longest > 0.0 else rows)
+
+
+def dense_components(matrix: np.ndarray, components: int) -> np.ndarray:
+    """The first principal components of the rows, shape (n, components), of a matrix that is
+    written out.
+    """
     left, values, axes = np.linalg.svd(matrix - matrix.mean(axis=0), full_matrices=False)
-    return (left * values)[:, :components], axes[:components]
+    return (left * values * _signs(axes))[:, :components]
 
 
-def _sparse_components(matrix: sparse.csr_array, components: int) -> tuple[np.ndarray, np.ndarray]:
+def _signs(axes: np.ndarray) -> np.ndarray:
+    """What makes the largest coefficient of every axis positive; the first of equally large ones,
+    which are told apart by rounding errors only.
+    """
+    coefficients = settled(axes)
+    largest = coefficients[np.arange(len(axes)), np.abs(coefficients).argmax(axis=1)]
+    return np.where(largest < 0.0, -1.0, 1.0)
+
+
+def _sparse_components(matrix: sparse.csr_array, components: int) -> np.ndarray:
     centre = matrix.mean(axis=0)
     transposed = matrix.T.tocsr()
     centred = LinearOperator(
@@ -70,4 +85,4 @@ def _sparse_components(matrix: sparse.csr_array, components: int) -> tuple[np.nd
     start = np.random.default_rng(0).standard_normal(min(matrix.shape))
     left, values, axes = svds(centred, k=components, v0=start)
     falling = np.argsort(-values)
-    return (left * values)[:, falling], axes[falling]
+    return (left * values)[:, falling] * _signs(axes[falling])

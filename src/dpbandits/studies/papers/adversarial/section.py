@@ -9,7 +9,7 @@ from ...cells import Cell, Results
 from ...plans import Findings, Size
 
 HORIZON, RUNS = 10**6, 30
-QUICK_HORIZON, QUICK_RUNS = 10**5, 5
+QUICK_HORIZON, QUICK_RUNS = 40_000, 10
 SMALLEST = 400  # rounds, below which there would be too few batches to fit anything
 
 SLACK = 0.05  # of a slope: what chance and small sizes may add

@@ -1,0 +1,112 @@
+"""Arrays at the door: checked, read-only, and told apart."""
+
+from __future__ import annotations
+
+import math
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+
+_TOLERANCE = 1e-6  # by which the probabilities of an expert may miss one
+_STEP = 2.0**-20  # see ``settled``
+
+
+def vector(name: str, values: Any, low: float = -np.inf, high: float = np.inf) -> np.ndarray:
+    """``values`` as a read-only vector of at least one finite number in [low, high]."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must be a list of numbers, got {values!r}", name) from None
+    if array.ndim != 1 or array.size == 0:
+        raise ArgumentError(
+            f"{name} must be a list of at least one number, got shape {array.shape}", name
+        )
+    if not np.all((array >= low) & (array <= high) & np.isfinite(array)):
+        raise ArgumentError(
+            f"{name} must hold finite numbers in [{low:g}, {high:g}], got {array.tolist()}", name
+        )
+    array.flags.writeable = False
+    return array
+
+
+def finite_array(name: str, values: Any, shape: str) -> np.ndarray:
+    """``values`` as a read-only C-contiguous array of finite numbers with the axes that ``shape``
+    names, none of them empty.
+    """
+    axes = shape.count(",") + 1
+    try:
+        array = np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{name} must be an array of numbers of shape ({shape}), got {values!r}", name
+        ) from None
+    if array.ndim != axes or 0 in array.shape or not np.all(np.isfinite(array)):
+        raise ArgumentError(
+            f"{name} must be an array of finite numbers of shape ({shape}), got shape"
+            f" {array.shape}",
+            name,
+        )
+    array.flags.writeable = False
+    return array
+
+
+def whole_numbers(name: str, values: Any) -> np.ndarray:
+    """``values`` as a vector of at least one integer from 0."""
+    array = np.asarray(values)
+    if (
+        array.ndim != 1
+        or array.size == 0
+        or not np.issubdtype(array.dtype, np.integer)
+        or array.min() < 0
+    ):
+        raise ArgumentError(
+            f"{name} must be a list of at least one whole number from 0, got {values!r}", name
+        )
+    return array.astype(np.int64)
+
+
+def distributions(name: str, advice: Any, shape: str) -> np.ndarray:
+    """Advice with experts in the last axis but one, as distributions over the last, and with these
+    two axes exchanged.
+    """
+    given = finite_array(name, advice, shape)
+    totals = given.sum(axis=-1, keepdims=True)
+    if np.any(given < 0.0) or not np.all(np.abs(totals - 1.0) <= _TOLERANCE):
+        raise ArgumentError(
+            f"{name} must hold a probability for every arm in each row: none negative, and 1"
+            " in all",
+            name,
+        )
+    return np.ascontiguousarray(np.swapaxes(given / totals, -1, -2))
+
+
+def longest(features: np.ndarray) -> float:
+    """The largest length of a row; rows that were divided by their lengths count as 1 in spite of
+    rounding.
+    """
+    length = float(np.linalg.norm(features, axis=1).max())
+    return 1.0 if math.isclose(length, 1.0, rel_tol=1e-12) else length
+
+
+def content(*arrays: np.ndarray) -> str:
+    """Eight digits that tell arrays apart in a ``repr``."""
+    digest = sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:8]
+
+
+def settled(numbers: np.ndarray) -> np.ndarray:
+    """Computed numbers of about the size of 1, rounded to where machines agree.
+
+    Two BLAS kernels add up in different orders: what comes out of a decomposition differs in the
+    last few of its 15 digits, and learners that met the one or the other would part.  Six digits
+    are left, and zeros have no sign.
+
+    >>> settled(np.array([0.1, -1e-17])).tolist()
+    [0.10000038146972656, 0.0]
+    """
+    return np.asarray(np.round(numbers / _STEP) * _STEP + 0.0)

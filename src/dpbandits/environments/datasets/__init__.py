@@ -1,0 +1,1 @@
+"""Data sets as environments: inside the package, from scikit-learn, or from files of the user."""

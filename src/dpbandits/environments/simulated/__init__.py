@@ -1,0 +1,1 @@
+"""Environments that draw what they answer from a law."""

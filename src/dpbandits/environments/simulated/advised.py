@@ -1,0 +1,154 @@
+"""Experts who advise on the arms of an environment: probabilities for every arm, from every expert,
+in every round.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ...kernel import bind, entry, kernel, unbound
+from ...validation import integer
+from ..arrays import content, distributions
+from ..base import AdviceEnvironment, ArmsEnvironment, ContextKernels
+
+draw = regret = unbound
+
+
+class AdvisedState(NamedTuple):
+    """Advice that repeats, on an environment."""
+
+    advice: np.ndarray  # (S, K, N): of one period after the other
+    period: np.ndarray  # (1,) int64: rounds
+    best: np.ndarray  # (1,) int64: the best expert
+    world: Any  # the environment's state
+
+
+@kernel
+def _piece(state, t):
+    return (t // state.period[0]) % state.advice.shape[0]
+
+
+@kernel
+def _show_advised(state, t, contexts, rng):
+    piece = _piece(state, t)
+    for a in range(contexts.shape[0]):
+        for j in range(contexts.shape[1]):
+            contexts[a, j] = state.advice[piece, a, j]
+    return piece
+
+
+@kernel
+def _answer_advised(state, t, contexts, hidden, arm, rng):
+    reward, lost = draw(state.world, arm, t, 1, rng), regret(state.world, arm, t, 1)
+    for a in range(contexts.shape[0]):
+        lost -= state.advice[hidden, a, state.best[0]] * regret(state.world, a, t, 1)
+    return reward, lost
+
+
+@entry
+def _losses(state, horizon, losses):
+    """What every arm loses in the rounds of each piece, shape (S, K)."""
+    start = 0
+    while start < horizon:
+        n = min(state.period[0], horizon - start)
+        for a in range(losses.shape[1]):
+            losses[_piece(state, start), a] += regret(state.world, a, start, n)
+        start += n
+
+
+class Advised(AdviceEnvironment):
+    """Experts with a plan, on any environment over arms.
+
+    Args:
+        environment: whose rewards are given.
+        advice: shape (S, N, K): in S periods one after the other, what each expert advises; then
+            again from the start.
+        horizon: how many rounds there are.
+        period: in rounds; by default the horizon, so that advice never changes where S = 1.
+
+    Raises:
+        ArgumentError: an argument is out of range, or advice does not fit the environment.
+
+    >>> from dpbandits.environments import Bernoulli
+    >>> Advised(Bernoulli([0.9, 0.1]), [[[1.0, 0.0], [0.5, 0.5]]], horizon=100).n_experts
+    2
+    """
+
+    def __init__(
+        self, environment: ArmsEnvironment, advice: Any, *, horizon: int, period: int | None = None
+    ) -> None:
+        self.environment = _over_arms(environment)
+        self.horizon = integer("horizon", horizon, 1, environment.horizon or 10**12)
+        table = distributions("advice", advice, "S, N, K")
+        _, self.n_arms, self.dimension = table.shape
+        if self.n_arms != environment.n_arms:
+            raise ArgumentError(
+                f"advice must be on {environment.n_arms} arms, got {self.n_arms}", "advice"
+            )
+        self.support, self._digest = environment.support, content(table)
+        length = self.horizon if period is None else integer("period", period, 1)
+        self.state = AdvisedState(
+            table, np.array([length], dtype=np.int64), np.zeros(1, np.int64), environment.state
+        )
+        own = environment.kernels
+        answer = bind(_answer_advised, draw=own.draw, regret=own.regret)
+        self.kernels = ContextKernels(_show_advised, answer)  # type: ignore[misc]
+        losses = np.zeros(table.shape[:2])
+        bind(_losses, regret=own.regret)(self.state, self.horizon, losses)
+        self.state.best[0] = np.einsum("sk,skn->n", losses, table).argmin()
+
+    @property
+    def arm_names(self) -> list[str]:
+        return self.environment.arm_names
+
+    @classmethod
+    def constant(
+        cls, environment: ArmsEnvironment, n_experts: int, *, horizon: int, seed: int = 0
+    ) -> Advised:
+        """Experts who never change their mind: the first always advise one arm each, the others
+        uniformly random distributions.
+
+        >>> from dpbandits.environments import Bernoulli
+        >>> Advised.constant(Bernoulli([0.9, 0.1]), 5, horizon=100).state.best.tolist()
+        [0]
+        """
+        n, k = integer("n_experts", n_experts, 1), _over_arms(environment).n_arms
+        rows = np.random.default_rng(integer("seed", seed, 0)).dirichlet(np.ones(k), n)
+        rows[:k] = np.eye(k)[:n]
+        made = cls(environment, rows[None], horizon=horizon)
+        made.origin = f"constant, seed={seed}"
+        return made
+
+    @classmethod
+    def shifted(
+        cls, environment: ArmsEnvironment, n_experts: int, *, period: int, horizon: int
+    ) -> Advised:
+        """Experts who advise one arm each and move on after every period: expert j by j // K arms,
+        so that the first K stay.
+
+        >>> from dpbandits.environments import Bernoulli
+        >>> Advised.shifted(Bernoulli([0.9, 0.1]), 4, period=10, horizon=100).state.advice.shape
+        (2, 2, 4)
+        """
+        n, k = integer("n_experts", n_experts, 1), _over_arms(environment).n_arms
+        j, s = np.arange(n), np.arange(k)[:, None]
+        return cls(environment, np.eye(k)[(j + s * (j // k)) % k], horizon=horizon, period=period)
+
+    def _arguments(self) -> str:
+        state = self.state
+        plan = (
+            f"{self.n_experts} experts, period={state.period[0]}, horizon={self.horizon},"
+            f" {self._content}"
+        )
+        return f"{self.environment!r}, {plan}"
+
+
+def _over_arms(environment: Any) -> ArmsEnvironment:
+    if not isinstance(environment, ArmsEnvironment):
+        raise ArgumentError(
+            f"environment must be one over arms, got {environment!r}", "environment"
+        )
+    return environment

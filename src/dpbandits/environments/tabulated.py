@@ -1,0 +1,331 @@
+"""Fixed in advance: one row per round, for tests, audits and adversarial sequences."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..kernel import kernel
+from .arrays import content, distributions, finite_array
+from .base import (
+    AdviceEnvironment,
+    ArmsEnvironment,
+    ArmsKernels,
+    ContextEnvironment,
+    ContextKernels,
+)
+
+# Rewards -------------------------------------------------------------------------------------
+
+
+class TableState(NamedTuple):
+    """Prefix sums, so that the rewards of any window of rounds cost one subtraction."""
+
+    prefix: np.ndarray  # (T + 1, K): sums of the rows before
+    best: np.ndarray  # (1,): the arm of the largest column sum
+
+
+@kernel
+def _draw_table(state, arm, start, n, rng):
+    return state.prefix[start + n, arm] - state.prefix[start, arm]
+
+
+@kernel
+def _table_regret(state, arm, start, n):
+    best = state.best[0]
+    return (state.prefix[start + n, best] - state.prefix[start, best]) - (
+        state.prefix[start + n, arm] - state.prefix[start, arm]
+    )
+
+
+class RewardTable(ArmsEnvironment):
+    """A fixed table of potential rewards; regret is against the best column.
+
+    Args:
+        rewards: shape (T, K).
+        arm_names: what the arms are called, one name each; numbered by default.
+        name: what the table is called in reports.
+
+    Raises:
+        ArgumentError: this is no table of finite numbers, or there are more or fewer names than
+            columns.
+
+    >>> RewardTable([[0, 1], [1, 1]]).horizon
+    2
+    """
+
+    kernels = ArmsKernels(_draw_table, _table_regret)
+
+    def __init__(
+        self, rewards: Any, *, arm_names: Sequence[str] | None = None, name: str | None = None
+    ) -> None:
+        try:
+            table = np.asarray(rewards, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ArgumentError(
+                f"rewards must be a table (rounds, arms) of finite numbers, got {rewards!r}"
+            ) from None
+        if table.ndim != 2 or 0 in table.shape or not np.all(np.isfinite(table)):
+            raise ArgumentError(
+                f"rewards must be a table (rounds, arms) of finite numbers, got shape {table.shape}"
+            )
+        self.horizon: int = table.shape[0]
+        self.n_arms = table.shape[1]
+        self._name = name
+        self._name_arms("arm_names", arm_names, "column")
+        self.support = (float(table.min()), float(table.max()))
+        prefix = np.vstack([np.zeros(self.n_arms), np.cumsum(table, axis=0)])
+        if not np.all(np.isfinite(prefix)):
+            raise ArgumentError("rewards must have finite sums over rounds")
+        self.state = TableState(prefix, np.array([int(prefix[-1].argmax())]))
+        self._means = table.mean(axis=0)
+        self._digest = content(table)
+
+    def means(self) -> np.ndarray:
+        return self._means
+
+    def _arguments(self) -> str:
+        title = "" if self._name is None else f"{self._name}: "
+        return f"{title}{self.horizon} rounds, {self.n_arms} arms, {self._content}"
+
+
+# Files larger than memory --------------------------------------------------------------------
+
+_BLOCK = 1024  # rows between two prefix sums that are kept in memory
+
+
+class FileState(NamedTuple):
+    """A table on disk, and sums of its blocks."""
+
+    rows: np.ndarray  # (T, K), mapped into memory
+    blocks: np.ndarray  # (B + 1, K): sums of all the rows before a block
+    best: np.ndarray  # (1,) int64: the arm of the largest column sum
+
+
+@kernel
+def _sum_rows(state, arm, start, n):
+    """The sum of a window, of which no more than two blocks are read."""
+    end = start + n
+    first, last = (start + _BLOCK - 1) // _BLOCK, end // _BLOCK
+    total = 0.0
+    if first >= last:
+        for t in range(start, end):
+            total += state.rows[t, arm]
+        return total
+    for t in range(start, first * _BLOCK):
+        total += state.rows[t, arm]
+    for t in range(last * _BLOCK, end):
+        total += state.rows[t, arm]
+    return total + state.blocks[last, arm] - state.blocks[first, arm]
+
+
+@kernel
+def _draw_file(state, arm, start, n, rng):
+    return _sum_rows(state, arm, start, n)
+
+
+@kernel
+def _file_regret(state, arm, start, n):
+    return _sum_rows(state, state.best[0], start, n) - _sum_rows(state, arm, start, n)
+
+
+class RewardFile(ArmsEnvironment):
+    """A fixed table of potential rewards in a ``.npy`` file, shape (T, K), which may be larger than
+    memory.
+
+    The file is read once when the environment is made; from then on one row of sums for every 1,024
+    rows is in memory, and a window reads at most 2,048 rows.  The file must not change meanwhile.
+    Regret is against the best column.
+
+    Args:
+        path: of a file that ``numpy.save`` wrote, of real numbers or truth values.
+
+    Raises:
+        ArgumentError: the file is no such table, or has numbers that are not finite.
+        OSError: it cannot be read.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/rewards.npy", np.eye(3))
+    ...     RewardFile(f"{folder}/rewards.npy").horizon
+    3
+    """
+
+    kernels = ArmsKernels(_draw_file, _file_regret)
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        try:
+            # "c" maps the file for reading with pages that could be written in memory, which is
+            # what compiled code expects.
+            rows = np.asarray(np.load(self.path, mmap_mode="c", allow_pickle=False))
+        except ValueError as error:
+            raise ArgumentError(
+                f"path must name a .npy file of numbers, got {str(path)!r}", "path"
+            ) from error
+        if (
+            rows.ndim != 2
+            or 0 in rows.shape
+            or rows.dtype.kind not in "biuf"
+            or not rows.dtype.isnative
+        ):
+            raise ArgumentError(
+                f"path must name a table (rounds, arms) of real numbers, got {rows.dtype}"
+                f" {rows.shape}",
+                "path",
+            )
+        self.horizon, self.n_arms = rows.shape
+        sums, low, high = np.zeros((-(-len(rows) // _BLOCK) + 1, self.n_arms)), np.inf, -np.inf
+        digest = sha256()
+        for b in range(len(sums) - 1):
+            block = np.array(rows[b * _BLOCK : (b + 1) * _BLOCK])
+            digest.update(block.tobytes())
+            low, high = min(low, float(block.min())), max(high, float(block.max()))
+            sums[b + 1] = sums[b] + block.sum(axis=0, dtype=np.float64)
+        if not np.all(np.isfinite(sums)) or not np.isfinite(high - low):
+            raise ArgumentError(
+                f"path must name a table of finite numbers with finite sums, got {str(path)!r}",
+                "path",
+            )
+        self.support = (low, high)
+        self.state = FileState(rows, sums, np.array([int(sums[-1].argmax())]))
+        self._digest = digest.hexdigest()[:8]
+
+    def means(self) -> np.ndarray:
+        return np.asarray(self.state.blocks[-1] / self.horizon)
+
+    def _arguments(self) -> str:
+        return f"{self.horizon} rounds, {self.n_arms} arms, {self._content}"
+
+
+# With contexts -------------------------------------------------------------------------------
+
+
+class ContextTableState(NamedTuple):
+    """Fixed contexts, rewards and mean rewards."""
+
+    contexts: np.ndarray  # (T, K, d)
+    rewards: np.ndarray  # (T, K)
+    means: np.ndarray  # (T, K)
+
+
+@kernel
+def _show_table(state, t, contexts, rng):
+    for a in range(contexts.shape[0]):
+        for i in range(contexts.shape[1]):
+            contexts[a, i] = state.contexts[t, a, i]
+    return 0
+
+
+@kernel
+def _answer_table(state, t, contexts, hidden, arm, rng):
+    best = state.means[t, 0]
+    for a in range(1, state.means.shape[1]):
+        best = max(best, state.means[t, a])
+    return state.rewards[t, arm], best - state.means[t, arm]
+
+
+class ContextTable(ContextEnvironment):
+    """Contexts and potential rewards fixed in advance: for tests, audits and adversarial sequences.
+
+    Args:
+        contexts: shape (T, K, d).
+        rewards: shape (T, K).
+        means: shape (T, K), by which regret is counted; by default the rewards themselves.
+
+    >>> ContextTable(np.ones((5, 2, 3)), np.zeros((5, 2))).dimension
+    3
+    """
+
+    kernels = ContextKernels(_show_table, _answer_table)
+
+    def __init__(self, contexts: Any, rewards: Any, means: Any = None) -> None:
+        contexts, rewards = (
+            finite_array("contexts", contexts, "T, K, d"),
+            finite_array("rewards", rewards, "T, K"),
+        )
+        means = rewards if means is None else finite_array("means", means, "T, K")
+        for name, table in (("rewards", rewards), ("means", means)):
+            if table.shape != contexts.shape[:2]:
+                raise ArgumentError(
+                    f"{name} must have shape {contexts.shape[:2]} as the contexts have, got"
+                    f" {table.shape}",
+                    name,
+                )
+        self.horizon, self.n_arms, self.dimension = contexts.shape
+        self.support = (float(rewards.min()), float(rewards.max()))
+        self.context_bound = float(np.linalg.norm(contexts, axis=2).max())
+        self.state = ContextTableState(contexts, rewards, means)
+        self._digest = content(*self.state)
+
+    def _arguments(self) -> str:
+        return f"{self.horizon} rounds, {self.n_arms} arms, {self._content}"
+
+
+# With experts --------------------------------------------------------------------------------
+
+
+class AdviceTableState(NamedTuple):
+    """Advice and rewards of every round."""
+
+    advice: np.ndarray  # (T, K, N)
+    rewards: np.ndarray  # (T, K)
+    best: np.ndarray  # (1,) int64
+
+
+@kernel
+def _show_advice(state, t, contexts, rng):
+    for a in range(contexts.shape[0]):
+        for j in range(contexts.shape[1]):
+            contexts[a, j] = state.advice[t, a, j]
+    return 0
+
+
+@kernel
+def _answer_advice(state, t, contexts, hidden, arm, rng):
+    expected = 0.0
+    for a in range(contexts.shape[0]):
+        expected += state.advice[t, a, state.best[0]] * state.rewards[t, a]
+    return state.rewards[t, arm], expected - state.rewards[t, arm]
+
+
+class AdviceTable(AdviceEnvironment):
+    """Advice and potential rewards fixed in advance: for tests, audits and adversarial sequences.
+
+    Args:
+        advice: shape (T, N, K).
+        rewards: shape (T, K).
+
+    >>> AdviceTable(np.full((5, 3, 2), 0.5), np.zeros((5, 2))).n_experts
+    3
+    """
+
+    kernels = ContextKernels(_show_advice, _answer_advice)
+
+    def __init__(self, advice: Any, rewards: Any) -> None:
+        table, rewards = (
+            distributions("advice", advice, "T, N, K"),
+            finite_array("rewards", rewards, "T, K"),
+        )
+        if rewards.shape != table.shape[:2]:
+            raise ArgumentError(
+                f"rewards must have shape {table.shape[:2]} as the advice has, got {rewards.shape}",
+                "rewards",
+            )
+        self.horizon, self.n_arms, self.dimension = table.shape
+        self.support = (float(rewards.min()), float(rewards.max()))
+        self.state = AdviceTableState(
+            table, rewards, np.array([int(np.einsum("tkn,tk->n", table, rewards).argmax())])
+        )
+        self._digest = content(table, rewards)
+
+    def _arguments(self) -> str:
+        return (
+            f"{self.horizon} rounds, {self.n_arms} arms, {self.n_experts} experts, {self._content}"
+        )

@@ -1,0 +1,75 @@
+"""Budgets that are legal and say little: what whoever runs a study should be told, in sentences.
+
+Two thresholds.  A mechanism that publishes the record of each person outright with probability
+delta, and does nothing else, is (0, delta)-DP: over n people it exposes someone with a probability
+of about delta n, and from a tenth on this is no rare accident any more.  And under epsilon above 10
+a suspicion of 50 % about one person can rise to more than 99.99 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+
+EXPOSED = 0.1  # expected number of people whose records may be exposed outright
+LARGEST_EPSILON = 10.0
+FEW = 100  # people, where nobody says how many there are
+_DELTA = 1e-6  # at which notions without a delta are translated
+
+
+def cautions(budgets: Iterable[Budget | None], people: int | None = None) -> list[str]:
+    """What to say about some of the budgets, in at most two sentences.
+
+    Args:
+        budgets: None for no privacy, about which nothing is said.
+        people: how many take part; None where that is not known.
+
+    >>> cautions([ApproxDP(1.0, 1e-3), PureDP(1.0), None], people=50_000)[0][:58]
+    'delta is not far below 1 / people in (1, 0.001)-DP: over 5'
+    >>> cautions([PureDP(12.0)])[0][:49]
+    'epsilon above 10 says next to nothing, in 12-DP: '
+    >>> cautions([PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, 1e-7)], people=50_000)
+    []
+    """
+    listed = dict.fromkeys(budget for budget in budgets if budget is not None)
+    return [*_on_delta(listed, people), *_on_epsilon(listed)]
+
+
+def _on_delta(budgets: Iterable[Budget], people: int | None) -> Iterator[str]:
+    loose = [
+        budget
+        for budget in budgets
+        if isinstance(budget, ApproxDP) and budget.delta * (people or FEW) >= EXPOSED
+    ]
+    if loose:
+        met, worst = people or FEW, max(budget.delta for budget in loose)
+        chance = -math.expm1(met * math.log1p(-worst))
+        yield (
+            f"delta is not far below 1 / people in {_named(loose)}: over {met:,} people, to publish"
+            f" each record outright with probability {worst:g} would be as private, and would"
+            f" publish somebody's with probability {chance:.2g}."
+        )
+
+
+def _on_epsilon(budgets: Iterable[Budget]) -> Iterator[str]:
+    loose = [budget for budget in budgets if _epsilon(budget) > LARGEST_EPSILON]
+    if loose:
+        translated = any(isinstance(budget, ZCDP | RDP) for budget in loose)
+        at = f" (at delta = {_DELTA:g} where the notion has none)" if translated else ""
+        risen = math.floor(1e4 / (1.0 + math.exp(-LARGEST_EPSILON))) / 100
+        yield (
+            f"epsilon above {LARGEST_EPSILON:g} says next to nothing, in {_named(loose)}{at}: a"
+            f" suspicion of 50 % about one person can rise to more than {risen:g} %."
+        )
+
+
+def _epsilon(budget: Budget) -> float:
+    if isinstance(budget, ZCDP | RDP):
+        return budget.to_approx(_DELTA).epsilon
+    return budget.epsilon if isinstance(budget, PureDP | ApproxDP) else 0.0
+
+
+def _named(budgets: Iterable[Budget]) -> str:
+    return ", ".join(map(str, budgets))

@@ -1,0 +1,127 @@
+"""The arithmetic of claims: functions of mean results, with intervals that another seed respects.
+
+What a seed decides is of two kinds.  Runs differ by chance, and so do random instances where a
+setting has some.  Numbers stand in arrays of shape (instances, runs).
+
+* Of one instance, a function of means over runs has the jackknife's standard error.  Runs are
+  paired: run i of every policy meets the same noise of the environment, so that each run is left
+  out as a whole, and what all policies share cancels in differences and ratios.
+* Of several instances, the function is taken on each of them, from its own means, and averaged:
+  instances are the independent units, and what differs from one to the next is in the error.
+
+An interval is that of Student's t with one degree of freedom less than there are units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy.stats import t as student
+
+from ..errors import ArgumentError
+from ..report.claims import VERDICT_CONFIDENCE
+from ..report.estimates import CONFIDENCE, Estimate
+
+Statistic = Callable[[np.ndarray], np.ndarray]
+
+
+def measured(columns: Sequence[np.ndarray], statistic: Statistic) -> Estimate:
+    """A function of means with the interval by which claims are decided; none where there is one
+    run only.
+
+    Args:
+        columns: one array of shape (instances, runs) per mean.
+        statistic: from means of shape (..., columns) to values of shape (...).
+
+    Raises:
+        ArgumentError: the columns have different shapes.
+
+    >>> measured([np.array([[1.0, 3.0]]), np.array([[1.0, 3.0]])], lambda m: m[..., 0] / m[..., 1])
+    Estimate(mean=1.0, low=1.0, high=1.0)
+    """
+    return Estimate(*map(float, curve(columns, statistic, VERDICT_CONFIDENCE)))
+
+
+def largest(columns: Sequence[np.ndarray], statistic: Statistic) -> Estimate:
+    """The largest of several numbers, with an interval for the largest true one.
+
+    The largest of noisy numbers is too large.  So each number has an interval of its own, with the
+    confidence that all of them hold together (Bonferroni): the largest true one lies between the
+    largest of their lower and of their upper ends.
+
+    Args:
+        columns: one array of shape (instances, runs) per mean.
+        statistic: from means of shape (..., columns) to values of shape (..., n).
+
+    >>> largest([np.array([[1.0, 1.0]]), np.array([[3.0, 3.0]])], lambda means: means)
+    Estimate(mean=3.0, low=3.0, high=3.0)
+    """
+    count = statistic(np.stack([column.mean() for column in columns])).size
+    ends = curve(columns, statistic, 1.0 - (1.0 - VERDICT_CONFIDENCE) / count)
+    return Estimate(*(float(end.max()) for end in ends))
+
+
+def curve(
+    columns: Sequence[np.ndarray], statistic: Statistic, confidence: float = CONFIDENCE
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A function of means at many points at once: from columns of shape (instances, runs, points)
+    to a value, low and high, each of shape (points,), for a figure.
+
+    Ends are NaN where there is one run only, or where values are infinite.
+    """
+    shapes = {column.shape for column in columns}
+    if len(shapes) != 1:
+        raise ArgumentError(f"columns must have one shape, got {sorted(shapes)}")
+    data = np.stack(columns, axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value, error, units = (_over_instances if len(data) > 1 else _over_runs)(data, statistic)
+        half = student.ppf(0.5 + confidence / 2.0, units - 1) * error if units > 1 else math.nan
+        return value, value - half, value + half
+
+
+def _over_instances(data: np.ndarray, statistic: Statistic) -> tuple[np.ndarray, np.ndarray, int]:
+    each, units = statistic(data.mean(axis=1)), len(data)
+    return each.mean(axis=0), each.std(axis=0, ddof=1) / math.sqrt(units), units
+
+
+def _over_runs(data: np.ndarray, statistic: Statistic) -> tuple[np.ndarray, np.ndarray, int]:
+    (runs,) = data
+    units, means = len(runs), runs.mean(axis=0)
+    # the mean of the others; a single run has none
+    without = means + (means - runs) / max(units - 1, 1)
+    return statistic(means), math.sqrt(units - 1) * statistic(without).std(axis=0), units
+
+
+# Functions of means --------------------------------------------------------------------------
+
+
+def mean(means: np.ndarray) -> np.ndarray:
+    """The mean itself."""
+    return means[..., 0]
+
+
+def price(means: np.ndarray) -> np.ndarray:
+    """The price of privacy: private minus open over open, from means (private, open)."""
+    return (means[..., 0] - means[..., 1]) / means[..., 1]
+
+
+def ratio(means: np.ndarray) -> np.ndarray:
+    """The first mean over the second."""
+    return means[..., 0] / means[..., 1]
+
+
+def ratios(means: np.ndarray) -> np.ndarray:
+    """The ratios of pairs, shape (..., pairs), from means (first of all pairs, then second of all
+    pairs).
+    """
+    first, second = np.split(means, 2, axis=-1)
+    return first / second
+
+
+def steps(means: np.ndarray) -> np.ndarray:
+    """The rises from one mean to the next, in units of the last, from means (from strict to loose,
+    then open).
+    """
+    return np.diff(means[..., :-1], axis=-1) / means[..., -1:]
