@@ -1,6 +1,16 @@
 """One file or folder per family of algorithms; each registers its policies."""
 
-from .adversarial import EXP3, EXP3IX, FTPL, HTINF, ExpertConversion, TsallisINF
+from .adversarial import (
+    EXP3,
+    EXP3IX,
+    FTPL,
+    HTINF,
+    BatchConversion,
+    ExpertConversion,
+    Learner,
+    TsallisINF,
+    register_learner,
+)
 from .dgs import ExactLoss, LinUCBDGS
 from .doubling import AdaCUCB, AdaPKLUCB, AdaPUCB
 from .elimination import DPSE
@@ -31,6 +41,7 @@ __all__ = [
     "AdaPKLUCB",
     "AdaPUCB",
     "AdaRGOPEVar",
+    "BatchConversion",
     "BatchedEXP4",
     "ExactLoss",
     "ExpertConversion",
@@ -38,6 +49,7 @@ __all__ = [
     "FrozenEXP4",
     "HannaGOPE",
     "LazyDPTS",
+    "Learner",
     "LinUCB",
     "LinUCBDGS",
     "LinearThompson",
@@ -46,4 +58,5 @@ __all__ = [
     "PrivateLinUCB",
     "ThompsonSampling",
     "TsallisINF",
+    "register_learner",
 ]

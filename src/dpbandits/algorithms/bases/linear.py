@@ -205,10 +205,10 @@ class LinearPolicy(ContextualPolicy):
 
     def _spread(self, probability: float) -> float:
         """What the noise of all releases would stay below in the direction of every arm, if the
-        arms were independent of it.
+        arms were independent of it; its norm, where arms are many and dimensions few.
         """
         if self.budget is None:
             return 0.0
-        return coordinate_quantile(
-            self._noise_std, self.n_arms * (self._releases or MOST_ROUNDS), probability
-        )
+        directions = self.n_arms * (self._releases or MOST_ROUNDS)
+        along = coordinate_quantile(self._noise_std, directions, probability)
+        return min(along, self._noise_norm(probability))

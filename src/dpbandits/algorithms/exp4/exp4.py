@@ -115,7 +115,9 @@ class _MixturePolicy(AdvicePolicy):
 
         Above the horizon the bound says nothing.
         """
-        return self._tuning.bound + self._rounding(self._horizon, 2 if self._slack else 1)
+        lo, hi = self.reward_range
+        times = 2 if self._slack else 1  # that losses are rounded to the grid of secure noise
+        return self._tuning.bound + times * self._horizon * self.grid / (hi - lo)
 
 
 class _BatchPolicy(_MixturePolicy):
