@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .algorithms import (
     DPDPE,
     DPSE,
+    DPTS,
     EXP3,
     EXP3IX,
     EXP4,
@@ -63,6 +64,7 @@ __version__ = "0.1.0"
 __all__ = [
     "DPDPE",
     "DPSE",
+    "DPTS",
     "EXP3",
     "EXP3IX",
     "EXP4",

@@ -16,15 +16,17 @@ from .doubling import AdaCUCB, AdaPKLUCB, AdaPUCB
 from .elimination import DPSE
 from .exp4 import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
 from .fixed_linucb import FixedLinUCB
+from .lazy_thompson import LazyDPTS
 from .linucb import LinearThompson, LinUCB, PrivateLinUCB
 from .oful import RSOFUL, AdaCOFUL
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
-from .thompson import LazyDPTS
+from .thompson import DPTS
 
 __all__ = [
     "DPDPE",
     "DPSE",
+    "DPTS",
     "EXP3",
     "EXP3IX",
     "EXP4",
