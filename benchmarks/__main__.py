@@ -1,41 +1,99 @@
-"""Run all benchmarks, or those named: ``python -m benchmarks [simulation] [linear] [adversarial]
-[serving] [startup]``.
-"""
+"""Run all groups of benchmarks, or those named."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
-import sys
+from collections.abc import Sequence
 
+import joblib
 import numba
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from . import adversarial, linear, serving, simulation, startup
+from .timing import Row
 
 GROUPS = {
+    "startup": startup,
+    "serving": serving,
     "simulation": simulation,
     "linear": linear,
     "adversarial": adversarial,
-    "serving": serving,
-    "startup": startup,
 }
 
+_READING = """
+Ratios are between figures of the same run.  Every table says how many cores this process may use
+and how many processes wanted one, averaged over the last minute, before and after: a load above
+zero at the start is other people's work, and slows down what is timed by the clock.  Targets hold
+at size 1 on an idle machine.
+"""
 
-def main() -> None:
-    chosen = sys.argv[1:] or list(GROUPS)
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    given = _parser().parse_args(arguments)
     console = Console(width=150)
-    machine = (
-        f"{os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}, numba"
-        f" {numba.__version__}"
-    )
-    for name in chosen:
-        table = Table("measured", "value", "unit", "target", "remark", title=f"{name}: {machine}")
-        for row in GROUPS[name].rows():
-            table.add_row(row.name, f"{row.value:,.4g}", row.unit, row.target, row.remark)
+    console.print(machine(), highlight=False)
+    for name in given.group or GROUPS:
+        before = load()
+        table = Table("measured", "value", "unit", "target", "remark")
+        for row in GROUPS[name].rows(given.size):
+            table.add_row(row.name, _written(row), row.unit, row.target, row.remark)
+        table.title = f"{name}, size {given.size:g}: load {before} before, {load()} after"
         console.print(table)
+
+
+def machine() -> str:
+    versions = (
+        f"Python {platform.python_version()}, NumPy {np.__version__}, numba {numba.__version__}"
+    )
+    return f"{joblib.cpu_count()} cores, {platform.machine()}, {versions}"
+
+
+def load() -> str:
+    """How many processes wanted a core in the last minute."""
+    return f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
+
+
+def _parser() -> argparse.ArgumentParser:
+    groups = "\n".join(f"{name}:\n{_indented(group.__doc__)}" for name, group in GROUPS.items())
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks",
+        description=f"{__doc__}\n\n{groups}\n{_READING}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    names = f"of {', '.join(GROUPS)}; by default all"
+    parser.add_argument("group", nargs="*", type=_group, help=names)
+    parser.add_argument(
+        "--size",
+        type=_size,
+        default=1.0,
+        help="by what rounds, runs and repetitions are multiplied; 0.001 tries out that all runs",
+    )
+    return parser
+
+
+def _group(text: str) -> str:
+    if text not in GROUPS:
+        raise argparse.ArgumentTypeError(f"must be of {', '.join(GROUPS)}, got {text}")
+    return text
+
+
+def _size(text: str) -> float:
+    size = float(text)
+    if not 0.0 < size <= 1.0:
+        raise argparse.ArgumentTypeError(f"must be above 0 and at most 1, got {text}")
+    return size
+
+
+def _indented(text: str | None) -> str:
+    return "\n".join(f"  {line}".rstrip() for line in (text or "").strip().splitlines())
+
+
+def _written(row: Row) -> str:
+    return "-" if row.value is None else f"{row.value:,.4g}"
 
 
 if __name__ == "__main__":
