@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import timeit
 from collections.abc import Sequence
 
 import joblib
@@ -24,11 +25,13 @@ GROUPS = {
     "adversarial": adversarial,
 }
 
-_READING = """
-Ratios are between figures of the same run.  Every table says how many cores this process may use
-and how many processes wanted one, averaged over the last minute, before and after: a load above
-zero at the start is other people's work, and slows down what is timed by the clock.  Targets hold
-at size 1 on an idle machine.
+_YARDSTICK = "sum(range(10**6))"
+
+_READING = f"""
+Ratios are between figures of the same run, and the ones to trust.  What other figures are worth,
+the first line and the titles tell: how many cores this process may use; how many processes wanted
+one, averaged over the last minute; and how long {_YARDSTICK} takes in plain Python, by which runs
+on other machines or at other times compare.  Targets are for size 1 on an idle machine.
 """
 
 
@@ -37,11 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Console(width=150)
     console.print(machine(), highlight=False)
     for name in given.group or GROUPS:
-        before = load()
+        before, yardstick = load(), 1e3 * min(timeit.repeat(_YARDSTICK, number=1, repeat=5))
         table = Table("measured", "value", "unit", "target", "remark")
         for row in GROUPS[name].rows(given.size):
             table.add_row(row.name, _written(row), row.unit, row.target, row.remark)
-        table.title = f"{name}, size {given.size:g}: load {before} before, {load()} after"
+        loads = f"load {before} before, {load()} after"
+        table.title = f"{name}, size {given.size:g}: {loads}; {_YARDSTICK} in {yardstick:.1f} ms"
         console.print(table)
 
 

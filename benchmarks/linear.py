@@ -71,7 +71,7 @@ def rows(size: float) -> Iterator[Row]:
         fixed = dpb.FixedLinUCB(vectors[1:], **LEARNERS)
         seconds = _round(fixed, LinearArms(vectors[1:], vectors[0], std=0.1), rounds)
         yield Row(f"FixedLinUCB, K = {k}, d = {d}", seconds, "us", target)
-    yield from _against_peers(ours, size)
+    yield from against_peers(ours, size)
 
 
 def _draws(count: int) -> Iterator[Row]:
@@ -187,7 +187,7 @@ class Instance(NamedTuple):
         return run(), 1e6 * best(run, repeats) / rounds
 
 
-def _against_peers(ours: float, size: float) -> Iterator[Row]:
+def against_peers(ours: float, size: float) -> Iterator[Row]:
     """Speed at 25 arms and 25 features; regret where the models are the same."""
     rounds, arms = scaled(SMALL[0], size, 20), SMALL[1]
     instances = [Instance.drawn(rounds, arms, seed) for seed in range(scaled(INSTANCES, size, 2))]

@@ -32,7 +32,7 @@ def rows(size: float) -> Iterator[Row]:
     yield Row(name, 1e3 * seconds, "ms", "<= 20")
     yield _sweep(environment, horizon, runs, scaled(20, size, 2))
     yield from _round_by_round(adac, environment, seconds / runs, horizon, size)
-    yield from _against_peers(environment, size)
+    yield from against_peers(environment, size)
 
 
 def _played(policy: Any, environment: Any, horizon: int, runs: int) -> float:
@@ -105,10 +105,10 @@ def _same_law(policy: Any, environment: Any, horizon: int, runs: int) -> Row:
         for seed, each in ((1, False), (2, True))
     )
     name = f"the two laws of regret: p-value (Kolmogorov-Smirnov, {runs} runs each)"
-    return Row(name, ks_2samp(sums, singles).pvalue, "", ">= 1e-4")
+    return Row(name, float(ks_2samp(sums, singles).pvalue), "", ">= 1e-4")
 
 
-def _against_peers(environment: Any, size: float) -> Iterator[Row]:
+def against_peers(environment: Any, size: float) -> Iterator[Row]:
     """UCB1 on Bernoulli arms, regret curve kept; the same law of regret as evidence that it is the
     same work.
     """
@@ -134,7 +134,7 @@ def _against_peers(environment: Any, size: float) -> Iterator[Row]:
         yield Row(f"  ours against {name}", rate / their_rate, "x", ">= 30 (fastest)")
         yield Row(
             f"  {name}: same regret, p-value",
-            ks_2samp(regret, theirs).pvalue,
+            float(ks_2samp(regret, theirs).pvalue),
             "",
             ">= 1e-4",
             f"mean {np.mean(theirs):.0f}, ours {regret.mean():.0f}",
