@@ -68,7 +68,7 @@ def rows(size: float) -> Iterator[Row]:
             cold, *warm = (_after_import(script, cache) for _ in range(1 + repeats))
         yield cold.row(f"first {name}, cold kernels")
         yield min(warm).row(f"first {name}, second process", "<= 0.5")
-        yield Row("  cold against warm", cold.clock / min(warm).clock, "x")
+        yield Row(f"  first {name}, cold against second", cold.clock / min(warm).clock, "x")
     command = [sys.executable, "-m", "dpbandits"]
     with tempfile.TemporaryDirectory() as cache:
         listed = min(_whole([*command, "list"], cache) for _ in range(repeats))
