@@ -29,9 +29,10 @@ _YARDSTICK = "sum(range(10**6))"
 
 _READING = f"""
 Ratios are between figures of the same run, and the ones to trust.  What other figures are worth,
-the first line and the titles tell: how many cores this process may use; how many processes wanted
-one, averaged over the last minute; and how long {_YARDSTICK} takes in plain Python, by which runs
-on other machines or at other times compare.  Targets are for size 1 on an idle machine.
+the first line and the titles tell: how many cores this process may use; before and after a group,
+how many processes wanted one, averaged over the last minute (load), and how long {_YARDSTICK} takes
+in plain Python (yardstick), by which runs on other machines or at other times compare.  Targets are
+for size 1 on an idle machine.
 """
 
 
@@ -40,12 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Console(width=150)
     console.print(machine(), highlight=False)
     for name in given.group or GROUPS:
-        before, yardstick = load(), 1e3 * min(timeit.repeat(_YARDSTICK, number=1, repeat=5))
+        before = state()
         table = Table("measured", "value", "unit", "target", "remark")
         for row in GROUPS[name].rows(given.size):
             table.add_row(row.name, _written(row), row.unit, row.target, row.remark)
-        loads = f"load {before} before, {load()} after"
-        table.title = f"{name}, size {given.size:g}: {loads}; {_YARDSTICK} in {yardstick:.1f} ms"
+        table.title = f"{name}, size {given.size:g}: {before} before, {state()} after"
         console.print(table)
 
 
@@ -56,9 +56,11 @@ def machine() -> str:
     return f"{joblib.cpu_count()} cores, {platform.machine()}, {versions}"
 
 
-def load() -> str:
-    """How many processes wanted a core in the last minute."""
-    return f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
+def state() -> str:
+    """How busy the machine is, and how fast."""
+    load = f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
+    seconds = min(timeit.repeat(_YARDSTICK, number=1, repeat=5))
+    return f"load {load} and yardstick {1e3 * seconds:.1f} ms"
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -142,7 +142,8 @@ def test_the_command_prints_figures_reasons_and_what_to_judge_them_by(
     assert re.search(r"a round .* 5 .* us .* <= 20", printed)
     assert re.search(r"a peer .* - .* skipped: not here", printed)
     assert re.search(r"\d+ cores", printed)
-    assert "load 1.25 before, 1.25 after" in printed
+    said = r"load 1\.25 and yardstick [\d.]+ ms"
+    assert re.search(rf"few, size 0\.5: {said} before, {said} after", " ".join(printed.split()))
 
 
 def test_help_says_what_every_group_measures(capsys: pytest.CaptureFixture[str]):
