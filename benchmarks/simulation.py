@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from dpbandits.simulation.loops import arms_loop, new_tally
 from scipy.stats import ks_2samp
 
 import dpbandits as dpb
