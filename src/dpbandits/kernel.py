@@ -30,7 +30,7 @@ import sys
 import tempfile
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -115,7 +115,7 @@ def interpreted(template: Kernel, **parts: Any) -> Kernel:
         ValueError: ``template`` does not use one of the names.
     """
     source = _with_places(template, parts)
-    used = set(_global_names(source.__code__)) - set(parts) - set(dir(builtins))
+    used = _global_names(source.__code__) - set(parts) - set(dir(builtins))
     called = {name: _uncompiled(source.__globals__[name]) for name in used}
     return types.FunctionType(source.__code__, {**called, **parts}, source.__name__)
 
@@ -220,7 +220,7 @@ def _build(function: Any, kernels: dict[str, Kernel], kind: type[_Linked]) -> Ke
 
 def _with_places(template: Kernel, parts: dict[str, Any]) -> Any:
     source = plain(template)
-    unknown = set(parts) - set(_global_names(source.__code__))
+    unknown = set(parts) - _global_names(source.__code__)
     if unknown:
         raise ValueError(f"{source.__name__} has no place for {', '.join(sorted(unknown))}")
     return source
@@ -244,7 +244,7 @@ def _scope(function: Any, names: dict[str, Any]) -> dict[str, Any]:
             f"{function.__qualname__} closes over variables; a kernel uses globals and arguments"
         )
     scope = {}
-    for name in sorted(set(_global_names(function.__code__))):
+    for name in sorted(_global_names(function.__code__)):
         if name not in names and not hasattr(builtins, name):
             raise NameError(f"{function.__qualname__} uses {name}, which is not defined above it")
         scope[name] = names.get(name, getattr(builtins, name, None))
@@ -279,13 +279,11 @@ def _describe_code(code: types.CodeType) -> list[str]:
     return [code.co_code.hex(), *names]
 
 
-def _global_names(code: types.CodeType) -> Iterator[str]:
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == "LOAD_GLOBAL":
-            yield str(instruction.argval)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _global_names(constant)
+@cache
+def _global_names(code: types.CodeType) -> frozenset[str]:
+    own = (one.argval for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL")
+    inner = (_global_names(part) for part in code.co_consts if isinstance(part, types.CodeType))
+    return frozenset().union(own, *inner)
 
 
 def _describe(value: Any, function: Any) -> str:

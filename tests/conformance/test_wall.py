@@ -115,6 +115,7 @@ _UP = [
     "errors",
     "validation",
     "kernel",
+    "calls",
     "privacy",
     "stores",
     "policies",

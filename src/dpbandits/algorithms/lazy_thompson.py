@@ -23,7 +23,7 @@ from ..policies.protocol import Contexts, Generator, Row, Vector
 from ..privacy.budgets import Budget, PureDP
 from ..privacy.channels import Laplace
 from .bases.sums import accumulate_by_arm, sensitivity
-from .thompson import beta_draw
+from .maths.posteriors import beta_draw
 
 
 class LazyThompsonParams(NamedTuple):

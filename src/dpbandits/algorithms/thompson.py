@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import inlined, kernel
+from ..kernel import kernel
 from ..policies import Card, Kernels, Options, Statistic, register
 from ..policies.protocol import Contexts, Generator, Vector
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
@@ -25,6 +25,7 @@ from ..privacy.channels import Gaussian, Laplace
 from .bases.counter_choice import RunningSumPolicy
 from .bases.every_round import CLOCK, record_pull, release_due
 from .bases.sums import accumulate_by_arm, sensitivity, summarise
+from .maths.posteriors import beta_draw
 
 
 class ThompsonParams(NamedTuple):
@@ -49,13 +50,6 @@ class ThompsonPublic(NamedTuple):
 def init(params: ThompsonParams) -> tuple[ThompsonRaw, ThompsonPublic]:
     k = params.n_arms
     return ThompsonRaw(np.zeros(k)), ThompsonPublic(np.zeros(k), np.zeros(k), np.zeros(3, np.int64))
-
-
-@inlined
-def beta_draw(mean, n, rng):
-    """A draw from Beta(m n + 1, (1 - m) n + 1), with the mean m of n rewards clipped to [0, 1]."""
-    m = min(max(mean, 0.0), 1.0)
-    return rng.beta(m * n + 1.0, (1.0 - m) * n + 1.0)
 
 
 @kernel

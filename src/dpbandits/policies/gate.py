@@ -15,13 +15,13 @@ from ..errors import ArgumentError, BudgetExhausted, ClaimError, DPBanditsError
 from ..kernel import Kernel
 from ..privacy.channels import Channel
 from ..privacy.continual import SINGLE, mechanism_from_python, mechanism_of, release_exactly
-from ..privacy.ledger import Ledger, Line, Meter
+from ..privacy.ledger import WHOLE, Ledger, Line, Meter
 from ..privacy.noise import EXACT, NoiseSource
 from ..privacy.secure import SecureNoise, SecureSum, refuse_wide_noise
 from ..stores import Store
 from .protocol import Kernels, Statistic
 from .state import State, wall_of
-from .steps import Steps, release_by, steps_of
+from .steps import Steps, called_from_python, release_by, steps_of
 
 # Given where nothing is drawn: so all budgets of an algorithm share its compiled code.
 _UNUSED = np.random.default_rng(0)
@@ -87,7 +87,8 @@ class Gate:
     @cached_property
     def steps(self) -> Steps:
         """The compiled steps behind ``pull`` and ``update``."""
-        return steps_of(self.kernels, release_exactly if self.reports else self.mechanism)
+        mechanism = release_exactly if self.reports else self.mechanism
+        return called_from_python(steps_of(self.kernels, mechanism))
 
     def new_state(self, *, simulated: bool = True) -> State:
         """Both sides empty, and a wall with an empty ledger; with ``simulated`` noise at the wall,
@@ -99,6 +100,12 @@ class Gate:
             self.statistic, self.channel, self.ledger_family, in_integers=exact is not None
         )
         return State(raw, public, np.zeros(self.statistic.memo), wall, exact)
+
+    def part(self, state: State) -> int:
+        """Whose records the coming release covers."""
+        if self.statistic.parts == 0:
+            return WHOLE
+        return int(self.steps.partition(self.params, state.public))
 
     def needs_care(self, state: State) -> bool:
         """Whether a release may be refused, fail half-way, or has to be written ahead."""
@@ -188,7 +195,7 @@ class Gate:
                 f"horizon: the running sum was planned for {state.wall.running.limit} releases,"
                 " which have been made; the policy keeps serving from what is public"
             )
-        which = int(self.kernels.partition(self.params, state.public))
+        which = self.part(state)
         first = int(state.wall.first_unreleased[which])
         if self.meter is not None and not self.always_within_budget:
             ledger = Ledger(state.wall.ledger, self.meter)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, BudgetExhausted, UpdateError
-from ..privacy.ledger import WHOLE, Line
+from ..privacy.ledger import Line
 from ..stores import Life
 from .gate import Gate
 from .options import Settings
@@ -56,7 +56,7 @@ class Session:
             x = _row(shown, choice.arm)
             return self._decide(choice, None if rounds.exhausted else self._wait(choice, x, shown))
         if rounds.release_due and not rounds.exhausted:
-            if rounds.is_waiting(self._part(), self.settings.patience):
+            if rounds.is_waiting(self.gate.part(self.state), self.settings.patience):
                 return self._decide(self._standing(shown), None)
             self._end_episode()
         if rounds.exhausted:
@@ -106,15 +106,9 @@ class Session:
 
     # Releases ---------------------------------------------------------------------------------
 
-    def _part(self) -> int:
-        """Whose records the coming release covers."""
-        if self.gate.statistic.parts == 0:
-            return WHOLE
-        return int(self.gate.kernels.partition(self.gate.params, self.state.public))
-
     def _end_episode(self) -> None:
         self.gate.refuse_fork()
-        part, rounds = self._part(), self.rounds
+        part, rounds = self.gate.part(self.state), self.rounds
         for number in rounds.awaited(part):
             self._answer(rounds.pending.pop(number), self._substitute())
         rounds.closed = rounds.pulls

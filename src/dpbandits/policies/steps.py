@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..calls import called, generator_at
 from ..kernel import Kernel, bind, entry, inlined, interpreted, kernel, outlined, unbound
 from ..privacy.continual import draws_of, is_spent
 from ..privacy.ledger import write
@@ -74,8 +75,9 @@ _SILENT = {"announce": nothing_announced, "confirm": nothing_confirmed}
 @entry
 def _decide(params, public, contexts, rng):
     """The next arm, its propensity, and for how many rounds it stands."""
-    prepare(params, public, contexts, rng)
-    arm, propensity = choose(params, public, contexts, rng)
+    drawn = generator_at(rng)
+    prepare(params, public, contexts, drawn)
+    arm, propensity = choose(params, public, contexts, drawn)
     return arm, propensity, hold_rounds(params, public, arm)
 
 
@@ -110,24 +112,30 @@ def _absorb_and_release(params, raw, public, memo, wall, arm, x, reward, rounds,
     weigh(params, public, arm, x)
     accumulate(params, raw, arm, x, reward, 1)
     if release_due(params, public):
-        return release(params, raw, public, memo, wall, rounds, rng)
+        return release(params, raw, public, memo, wall, rounds, generator_at(rng))
     return True
 
 
 @entry
 def _release_from_python(params, raw, public, memo, wall, rounds, rng):
-    return release(params, raw, public, memo, wall, rounds, rng)
+    return release(params, raw, public, memo, wall, rounds, generator_at(rng))
 
 
 @entry
 def _preprocess(params, contexts, seen, rng):
-    preprocess_contexts(params, contexts, seen, rng)
+    preprocess_contexts(params, contexts, seen, generator_at(rng))
+
+
+@entry
+def _partition(params, public):
+    return partition(params, public)
 
 
 class Steps(NamedTuple):
     """The steps of one algorithm."""
 
     decide: Kernel
+    partition: Kernel
     advance: Kernel
     answer: Kernel
     absorb: Kernel
@@ -149,6 +157,7 @@ def steps_of(kernels: Kernels, channel: Kernel) -> Steps:
         crossing = release_of(kernels, channel)
         _bound[key] = Steps(
             decide=fill(_decide, "prepare", "choose", "hold_rounds"),
+            partition=fill(_partition, "partition"),
             advance=fill(_advance, "record_pull", "weigh", "release_due"),
             answer=fill(_answer, "accumulate"),
             absorb=fill(_absorb, *booked),
@@ -157,6 +166,14 @@ def steps_of(kernels: Kernels, channel: Kernel) -> Steps:
             preprocess_contexts=fill(_preprocess, "preprocess_contexts"),
         )
     return _bound[key]
+
+
+def called_from_python(steps: Steps) -> Steps:
+    """The same steps for one policy, which calls them in every round."""
+    draw = ("decide", "absorb_and_release", "release", "preprocess_contexts")
+    return Steps(
+        *(called(step, draws=name in draw) for name, step in zip(Steps._fields, steps, strict=True))
+    )
 
 
 _releases: dict[tuple[Kernels, Kernel, bool], Kernel] = {}
