@@ -30,8 +30,8 @@ import sys
 import tempfile
 import types
 import weakref
-from collections.abc import Callable, Iterator
-from functools import cached_property
+from collections.abc import Callable
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +163,8 @@ class _Linked(CPUDispatcher):
 
     @cached_property
     def _from_python(self) -> Kernel:
-        return bind(_call, callee=self)
+        # A wrapper that takes any arguments would take ten times as long to call.
+        return _build(plain(self), {}, _Entry)
 
     def __call__(self, *arguments: Any) -> Any:
         return self._from_python(*arguments)
@@ -200,7 +201,6 @@ class _Entry(_Linked):
 
 
 _OUTLINED: dict[str, tuple[str, Any]] = {}  # symbol -> digest and argument types
-callee = unbound
 
 
 def _build(function: Any, kernels: dict[str, Kernel], kind: type[_Linked]) -> Kernel:
@@ -217,7 +217,7 @@ def _build(function: Any, kernels: dict[str, Kernel], kind: type[_Linked]) -> Ke
 
 def _with_places(template: Kernel, parts: dict[str, Any]) -> Any:
     source = plain(template)
-    unknown = set(parts) - set(_global_names(source.__code__))
+    unknown = set(parts) - _global_names(source.__code__)
     if unknown:
         raise ValueError(f"{source.__name__} has no place for {', '.join(sorted(unknown))}")
     return source
@@ -232,7 +232,7 @@ def _scope(function: Any, names: dict[str, Any]) -> dict[str, Any]:
             f"{function.__qualname__} closes over variables; a kernel uses globals and arguments"
         )
     scope = {}
-    for name in sorted(set(_global_names(function.__code__))):
+    for name in sorted(_global_names(function.__code__)):
         if name not in names and not hasattr(builtins, name):
             raise NameError(f"{function.__qualname__} uses {name}, which is not defined above it")
         scope[name] = names.get(name, getattr(builtins, name, None))
@@ -267,13 +267,11 @@ def _describe_code(code: types.CodeType) -> list[str]:
     return [code.co_code.hex(), *names]
 
 
-def _global_names(code: types.CodeType) -> Iterator[str]:
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == "LOAD_GLOBAL":
-            yield str(instruction.argval)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _global_names(constant)
+@cache  # disassembling takes longer than a release
+def _global_names(code: types.CodeType) -> frozenset[str]:
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    found = [str(i.argval) for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"]
+    return frozenset(found).union(*map(_global_names, inner))
 
 
 def _describe(value: Any, function: Any) -> str:
@@ -374,8 +372,3 @@ def _is_linked(symbol: str, digest: str, arguments: Any) -> bool:
     if symbol not in _OUTLINED:
         _Outlined.compiled[digest].compile(arguments)
     return symbol in _OUTLINED
-
-
-@entry
-def _call(*arguments):
-    return callee(*arguments)
