@@ -19,7 +19,7 @@ from dpbandits import (
     PureDP,
     simulate,
 )
-from dpbandits.algorithms.dgs import first_positive_round, lemma_eigenvalue
+from dpbandits.algorithms.dgs.dgs import first_positive_round, lemma_eigenvalue
 from dpbandits.environments import ContextTable
 from dpbandits.privacy.noise import SimulationNoise
 
@@ -66,7 +66,7 @@ def played(policy, contexts, rewards):
         decision = policy.pull(seen)
         arms.append(decision.arm)
         policy.update(row[decision], decision)
-        estimates.append(policy._public.estimate.copy())
+        estimates.append(public_of(policy).estimate.copy())
     return arms, np.array(estimates)
 
 
@@ -75,7 +75,7 @@ def played(policy, contexts, rewards):
 def test_it_walks_as_the_paper_says(sensitivity, horizon):
     rng = np.random.default_rng(3)
     contexts, rewards = ball(rng, 300, 4, 3), rng.random((300, 4)) * 2 - 1
-    privacy = SimulationNoise(7).stream("privacy")
+    privacy = SimulationNoise(7).generator("privacy")
     delta = {
         "published": lambda t, a: 32 / (0.2 * t),
         "tight": lambda t, a: 2 / np.linalg.eigvalsh(a)[0],
@@ -134,7 +134,7 @@ def test_a_node_keeps_its_noise_and_has_the_scale_of_the_round_that_closed_it():
     t = np.arange(1, 65)
     # the node that ends at t, if all others are what they were
     drawn = noise[t] - noise[t & (t - 1)]
-    z = SimulationNoise(9).stream("privacy").laplace(size=(64, 2))
+    z = SimulationNoise(9).generator("privacy").laplace(size=(64, 2))
     scale = 16 / (0.04 * t) * 6 / 2.0
     np.testing.assert_allclose(drawn, scale[:, None] * z, rtol=1e-7, atol=1e-6)
     # Neighbouring releases share all older nodes: 63 and 62 differ by the node of round 63 alone.
@@ -321,7 +321,7 @@ def test_perturbed_contexts_are_reproducible_bounded_and_span_all_dimensions():
             features.append(policy._progress.contexts[decision.number][0])
             policy.update(row[decision], decision)
         features = np.array(features)
-        gram = policy._public.precision
+        gram = public_of(policy).precision
         np.testing.assert_allclose(gram, np.eye(4) + features.T @ features, rtol=1e-9, atol=1e-9)
         return features, np.linalg.eigvalsh(gram)[0]
 
@@ -430,7 +430,7 @@ def test_the_smallest_instance(sensitivity):
     policy = dgs(1, 1, n_arms=1, sensitivity=sensitivity, seed=1)
     assert policy.exact_loss([[1.0]]).record == 0
     policy.update(1.0, policy.pull([[1.0]]))
-    assert np.isfinite(policy._public.estimate).all()
+    assert np.isfinite(public_of(policy).estimate).all()
     decision = policy.pull([[1.0]])
     with pytest.raises(BudgetExhausted):
         policy.update(1.0, decision)
@@ -442,14 +442,14 @@ def test_after_a_crash_it_goes_on_from_what_was_released():
     contexts, rewards = ball(rng, 30, 3, 2), rng.random((30, 3))
     policy = dgs(horizon=64, seed=1)
     played(policy, contexts, rewards)
-    released = policy._public.estimate.copy()
+    released = public_of(policy).estimate.copy()
     policy._raw, _, _ = policy.new_state()
     policy._recollect()
     statistic, x = np.empty(2), np.array([0.6, 0.8])
-    before = policy._public.precision.copy()
-    policy.kernels.record_pull(policy.params, policy._public, 0, x, 1)
-    policy.kernels.accumulate(policy.params, policy._raw, policy._public, 0, x, 0.7, 1)
-    policy.kernels.summarise(policy.params, policy._raw, policy._public, statistic)
+    before = public_of(policy).precision.copy()
+    policy.kernels.record_pull(policy.params, public_of(policy), 0, x, 1)
+    policy.kernels.accumulate(policy.params, policy._raw, public_of(policy), 0, x, 0.7, 1)
+    policy.kernels.summarise(policy.params, policy._raw, public_of(policy), statistic)
     expected = np.linalg.solve(before + np.outer(x, x), before @ released + 0.7 * x)
     np.testing.assert_allclose(released + statistic, expected, rtol=1e-8)
 
@@ -653,7 +653,7 @@ def test_adac_oful_has_the_ridge_estimate():
         if policy.ledger.releases > released:  # made by this pull, of all rounds before it
             released += 1
             np.testing.assert_allclose(
-                policy._public.estimate, np.linalg.solve(gram, moment), rtol=1e-8
+                public_of(policy).estimate, np.linalg.solve(gram, moment), rtol=1e-8
             )
         policy.update(row[decision], decision)
         x = view[decision]

@@ -19,7 +19,7 @@ from dpbandits import (
     PureDP,
     simulate,
 )
-from dpbandits.algorithms.learners.mixtures import Noise, regret_bound, tune
+from dpbandits.algorithms.exp4.tuning import Noise, regret_bound, tune
 from dpbandits.environments import AdviceTable
 
 RNG = np.random.default_rng(3)
@@ -371,7 +371,7 @@ def test_edges_of_sizes_and_budgets_play(cls, k, n, horizon):
             decision = policy.pull(advice)
             assert decision.propensity == pytest.approx(1.0 / k)
             policy.update(0.5, decision)
-        assert policy._public.probability.sum() == pytest.approx(1.0)
+        assert public_of(policy).probability.sum() == pytest.approx(1.0)
         assert policy.regret_bound >= 0.0
 
 
@@ -427,7 +427,7 @@ def test_lost_rewards_count_as_the_default_for_every_expert(cls):
         told._steps.answer(
             told.params,
             told._raw,
-            told._public,
+            public_of(told),
             told._progress.pending[number],
             told._features(number, 0),
             told.default_reward,
@@ -442,7 +442,7 @@ def test_a_public_deviation_is_taken_back_and_the_bound_stays(cls):
     policy = made(cls, ZCDP(1.0), batch=3, seed=1, choices_public=True, mixing=0.2)
     decision = policy.pull(ADVICE)
     assert policy.update(1.0, decision, arm=(decision.arm + 1) % K) is False
-    assert policy._public.clock[0] == 0
+    assert public_of(policy).clock[0] == 0
     assert policy._progress.weights == pytest.approx(
         np.zeros_like(policy._progress.weights), abs=1e-15
     )
@@ -509,4 +509,4 @@ def test_reports_are_taken_as_they_are():
     policy.update(-7.5, decision)
     policy.pull(ADVICE)
     expected = x / decision.propensity * 8.5
-    assert policy._public.losses == pytest.approx(expected - expected.min())
+    assert public_of(policy).losses == pytest.approx(expected - expected.min())

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import chisquare
+from sides import public_of, published, release_of
 
 from dpbandits import (
     EXP3,
@@ -19,7 +20,7 @@ from dpbandits import (
     PureDP,
     simulate,
 )
-from dpbandits.algorithms.experts import LEARNERS
+from dpbandits.algorithms.adversarial.experts import LEARNERS
 from dpbandits.environments import AdviceTable, Advised, Bernoulli
 
 ALPHA = 1e-4
@@ -63,14 +64,14 @@ def test_arms_are_drawn_from_the_advice_of_the_expert_who_is_followed():
     # Power: 40,000 draws see a probability that is off by 0.02.
     policy = ExpertConversion(3, 4, budget=None, batch=10**6, seed=1)
     first = policy.pull(ADVICE)
-    expert = int(policy._public.clock[2])
+    expert = int(public_of(policy).clock[2])
     assert first.propensity == pytest.approx(ADVICE[expert, first.arm])
     counts = np.zeros(3)
     for _ in range(40_000):
         decision = policy.pull(ADVICE)
         policy.update(0.0, decision)
         counts[decision.arm] += 1
-        assert policy._public.clock[2] == expert
+        assert public_of(policy).clock[2] == expert
     assert chisquare(counts, 40_000 * ADVICE[expert]).pvalue > ALPHA
 
 
@@ -155,7 +156,7 @@ def test_edges_of_sizes_and_budgets_play(learner, k, n):
             decision = policy.pull(np.full((n, k), 1.0 / k))
             policy.update(0.5, decision)
             assert decision.propensity == pytest.approx(1.0 / k)
-        assert policy._public.probability.sum() == pytest.approx(1.0)
+        assert public_of(policy).probability.sum() == pytest.approx(1.0)
 
 
 def test_a_public_deviation_takes_a_round_back():
@@ -163,7 +164,7 @@ def test_a_public_deviation_takes_a_round_back():
     assert policy.batch == 2
     decision = policy.pull(ADVICE)
     assert policy.update(1.0, decision, arm=(decision.arm + 1) % 3) is False
-    assert policy._public.clock[0] == 0
+    assert public_of(policy).clock[0] == 0
     for _ in range(2):
         assert policy.update(1.0, policy.pull(ADVICE))
     policy.pull(ADVICE)

@@ -99,7 +99,7 @@ def test_degenerate_arms(features):
     arms = in_the_loop(policy, RewardTable(rewards))
     assert arms == arms_played(policy, rewards)
     for name in ("means", "widths", "facts"):
-        assert np.all(np.isfinite(getattr(policy._public, name)))
+        assert np.all(np.isfinite(getattr(public_of(policy), name)))
 
 
 def test_equal_arms_go_to_the_first():

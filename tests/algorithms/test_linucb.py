@@ -49,7 +49,7 @@ def test_private_linucb_walks_with_dense_gaussian_noise(counter, rho, n_arms, di
         problem(300, n_arms, dimension),
         {"toeplitz": toeplitz_noise, "tree": tree_noise}[counter],
     )
-    noise = make(300, dimension, rho, SimulationNoise(7).stream("privacy"))
+    noise = make(300, dimension, rho, SimulationNoise(7).generator("privacy"))
     policy = PrivateLinUCB(
         n_arms, dimension, budget=ZCDP(rho), horizon=300, counter=counter, seed=7
     )
@@ -60,7 +60,7 @@ def test_private_linucb_walks_with_dense_gaussian_noise(counter, rho, n_arms, di
 @pytest.mark.parametrize("epsilon", [0.1, 10.0])
 def test_private_linucb_walks_with_a_laplace_tree(epsilon, n_arms, dimension):
     world = problem(500, n_arms, dimension)
-    noise = laplace_tree_noise(500, dimension, epsilon, SimulationNoise(7).stream("privacy"))
+    noise = laplace_tree_noise(500, dimension, epsilon, SimulationNoise(7).generator("privacy"))
     policy = PrivateLinUCB(
         n_arms, dimension, budget=PureDP(epsilon), horizon=500, counter="tree", seed=7
     )
@@ -74,16 +74,16 @@ def test_linear_thompson_walks_with_the_same_draws(rho, n_arms, dimension):
     noise = (
         silence(500, dimension)
         if rho is None
-        else toeplitz_noise(500, dimension, rho, source.stream("privacy"))
+        else toeplitz_noise(500, dimension, rho, source.generator("privacy"))
     )
     budget = None if rho is None else ZCDP(rho)
     policy = LinearThompson(n_arms, dimension, budget=budget, horizon=500, seed=7)
-    assert arms_played(policy, world) == thompson(world, noise, source.stream("policy")).tolist()
+    assert arms_played(policy, world) == thompson(world, noise, source.exploration()).tolist()
 
 
 def test_a_walk_with_other_noise_is_told_apart():
     # Half the noise is enough.
-    noise = toeplitz_noise(1000, 2, 0.05, SimulationNoise(7).stream("privacy"))
+    noise = toeplitz_noise(1000, 2, 0.05, SimulationNoise(7).generator("privacy"))
     policy = PrivateLinUCB(3, 2, budget=ZCDP(0.05), horizon=1000, counter="toeplitz", seed=7)
     assert (
         arms_played(policy, WORLD)
@@ -101,7 +101,7 @@ def test_a_sample_has_the_law_of_the_posterior():
     # The share of arm 0 under N(estimate, s^2 V^-1 + v^2 V^-2), all of it in one direction; without
     # v it would be .977.
     policy = LinearThompson(2, 1, budget=ZCDP(0.5), horizon=100, seed=3, ridge=4.0)
-    policy._public.estimate[0] = 0.5
+    public_of(policy).estimate[0] = 0.5
     s, v = 0.5, policy.params.spread
     std = np.sqrt(s**2 / 4 + v**2 / 16)
     share, n = stats.norm.cdf(0.5 / std), 20_000
@@ -117,7 +117,7 @@ def test_one_round_is_enough(make):
     decision = policy.pull([[0.3], [0.9]])
     assert policy.update(1.0, decision)
     assert policy.ledger.releases == 1
-    assert np.isfinite(policy._public.estimate).all()
+    assert np.isfinite(public_of(policy).estimate).all()
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_rsoful_walks_as_the_paper_says(growth, n_arms, dimension):
 def test_the_tight_variant_walks_with_dense_noise(rho, n_arms, dimension):
     world = problem(HORIZON, n_arms, dimension)
     noise = toeplitz_noise(
-        changes(HORIZON, dimension), dimension, rho, SimulationNoise(7).stream("privacy")
+        changes(HORIZON, dimension), dimension, rho, SimulationNoise(7).generator("privacy")
     )
     policy = AdaCOFUL(n_arms, dimension, budget=ZCDP(rho), horizon=HORIZON, seed=7)
     assert policy.most_changes == changes(HORIZON, dimension)
@@ -58,7 +58,7 @@ def test_the_tight_variant_walks_with_dense_noise(rho, n_arms, dimension):
 def test_a_laplace_tree(epsilon):
     world = problem(HORIZON)
     noise = laplace_tree_noise(
-        changes(HORIZON, 2), 2, epsilon, SimulationNoise(7).stream("privacy")
+        changes(HORIZON, 2), 2, epsilon, SimulationNoise(7).generator("privacy")
     )
     policy = AdaCOFUL(3, 2, budget=PureDP(epsilon), horizon=HORIZON, counter="tree", seed=7)
     assert (
@@ -71,7 +71,7 @@ def test_a_laplace_tree(epsilon):
 def test_the_published_variant_walks_as_the_paper_says(eigenvalue, n_arms, dimension):
     world, rho = problem(HORIZON, n_arms, dimension), 0.05
     noise = independent_noise(
-        changes(HORIZON, dimension), dimension, rho, SimulationNoise(7).stream("privacy")
+        changes(HORIZON, dimension), dimension, rho, SimulationNoise(7).generator("privacy")
     )
     policy = AdaCOFUL(
         n_arms,
@@ -90,7 +90,7 @@ def test_the_published_variant_walks_as_the_paper_says(eigenvalue, n_arms, dimen
 
 def test_a_walk_with_other_noise_is_told_apart():
     world = problem(HORIZON)
-    noise = toeplitz_noise(changes(HORIZON, 2), 2, 0.05, SimulationNoise(7).stream("privacy"))
+    noise = toeplitz_noise(changes(HORIZON, 2), 2, 0.05, SimulationNoise(7).generator("privacy"))
     policy = AdaCOFUL(3, 2, budget=ZCDP(0.05), horizon=HORIZON, seed=7)
     assert (
         arms_played(policy, world)

@@ -19,8 +19,8 @@ from dpbandits import (
     OutputGOPE,
     PureDP,
 )
-from dpbandits.algorithms.learners.design import g_optimal
-from dpbandits.algorithms.learners.phases import HALF, LEFT, OUTPUT, SHAPE, SUMS, WHITE
+from dpbandits.algorithms.maths.design import g_optimal
+from dpbandits.algorithms.phased.phases import HALF, LEFT, OUTPUT, SHAPE, SUMS, WHITE
 from dpbandits.privacy.noise import SimulationNoise
 
 FAILURE = 0.5
@@ -195,7 +195,7 @@ def test_it_walks_as_the_paper_says(cls, options, rule, budget, arms, theta):
     rewards = linear_table(arms, theta, 12_000, seed=3)
     policy = cls(arms, budget=budget, failure_probability=FAILURE, seed=7, **options)
     rng, noise, laplace = (
-        SimulationNoise(7).stream("privacy"),
+        SimulationNoise(7).generator("privacy"),
         policy.noise_scale,
         isinstance(budget, PureDP),
     )
@@ -326,7 +326,7 @@ def test_estimates_have_the_variance_that_the_phase_was_made_for(cls, budget):
     under the small budgets.
     """
     policy, runs = cls(ARMS, budget=budget, failure_probability=0.2), 2000
-    public = policy._public
+    public = public_of(policy)
     played, counts = public.goal > 0, public.goal[public.goal > 0]
     inverse = np.linalg.inv((ARMS[played].T * counts) @ ARMS[played])
     width = np.einsum("ai,ij,aj->a", ARMS, inverse, ARMS)
@@ -480,7 +480,7 @@ def test_an_arm_of_the_span_needs_no_round_of_its_own():
         [[1.0, 0.0], [0.0, 1.0], [0.3, 0.3]], budget=ZCDP(1.0), failure_probability=0.9, seed=1
     )
     assert play_one_phase(policy, [0, 1, 2])[2] == 0
-    assert policy._public.estimate[2] == pytest.approx(0.3 * policy._public.estimate[:2].sum())
+    assert public_of(policy).estimate[2] == pytest.approx(0.3 * public_of(policy).estimate[:2].sum())
 
 
 SECURE = [
@@ -500,7 +500,7 @@ def test_on_a_grid_no_record_moves_a_release_beyond_the_bound(cls, options, powe
     policy = cls(
         GENERAL, budget=ZCDP(5.0), noise="secure", grid=grid, reward_range=(-3.0, 1.0), **options
     )
-    bound = policy.kernels.sensitivity(policy.params, policy._public, 2)
+    bound = policy.kernels.sensitivity(policy.params, public_of(policy), 2)
     assert 4.0 <= bound <= 4.0 + 2 * math.sqrt(3) * grid
     raw, public, wall = policy.new_state()
     largest = 0.0
@@ -515,7 +515,7 @@ def test_on_a_grid_no_record_moves_a_release_beyond_the_bound(cls, options, powe
         assert (seen[0] / grid == np.round(seen[0] / grid)).all()
         largest = max(largest, float(np.linalg.norm(seen[1] - seen[0])))
     assert largest <= bound
-    if policy._public.clock[SHAPE] == SUMS:
+    if public_of(policy).clock[SHAPE] == SUMS:
         assert largest == bound == 4.0
     else:
         # on the coarse grid more than in exact arithmetic
@@ -532,7 +532,7 @@ def test_secure_releases_lie_on_the_grid_and_estimate_as_well(cls, options):
     assert (units == np.round(units)).all()
     assert policy.ledger.spent().rho == pytest.approx(5.0)
     # all rewards were 0.5; beta is
-    assert policy._public.estimate.max() == pytest.approx(0.5, abs=0.5)
+    assert public_of(policy).estimate.max() == pytest.approx(0.5, abs=0.5)
 
 
 def test_the_open_channel_is_gope():

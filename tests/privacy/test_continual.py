@@ -358,7 +358,8 @@ REPLICAS = 20_000  # finds 7 % of a variance, and a correlation of 0.04
 
 
 @over_kinds
-def test_the_noise_has_the_covariance_of_its_factorisation(name, norm, horizon=11):
+def test_the_noise_has_the_covariance_of_its_factorisation(name, norm):
+    horizon = 11
     counter, rng = MAKERS[name](horizon), np.random.default_rng(7)
     increments = np.zeros((horizon, REPLICAS))  # coordinates are independent, hence replicas
     sample = released(

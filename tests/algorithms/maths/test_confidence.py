@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from dpbandits import ZCDP, AdaCOFUL, PrivateLinUCB, PureDP
-from dpbandits.algorithms.learners import confidence
+from dpbandits.algorithms.maths import confidence
 from dpbandits.privacy.continual import BinaryTree, Independent
 
 
@@ -93,7 +93,7 @@ def test_the_safe_radius_covers_the_parameter_in_all_rounds(make):
             x /= np.linalg.norm(x, axis=1, keepdims=True)
             decision = policy.pull(x)
             policy.update(float(rng.random() < x[decision] @ theta), decision)
-            public = policy._public
+            public = public_of(policy)
             matrix = (
                 np.linalg.inv(public.standing) if hasattr(public, "standing") else public.precision
             )

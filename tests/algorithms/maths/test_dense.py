@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dpbandits.algorithms.learners.dense import (
+from dpbandits.algorithms.maths.dense import (
     add_outer,
     dot,
     factorise,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpbandits import ArgumentError
-from dpbandits.algorithms.learners.design import _thin_out, find_span, g_optimal, new_space, refresh
+from dpbandits.algorithms.maths.design import _thin_out, find_span, g_optimal, new_space, refresh
 
 
 def sphere(k, d, seed=0):

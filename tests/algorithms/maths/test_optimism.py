@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from dpbandits.algorithms.learners.dense import factorise, invert
-from dpbandits.algorithms.learners.ridge import (
+from dpbandits.algorithms.maths.dense import factorise, invert
+from dpbandits.algorithms.maths.ridge import (
     add_observation,
     combine,
     most_optimistic,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import dpbandits as dpb
-from dpbandits.algorithms.learners import dense, ridge
+from dpbandits.algorithms.maths import dense, ridge
 
 
 def spd(d, seed, condition=1e3):

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import brentq, minimize
 from scipy.stats import chisquare
 
-from dpbandits.algorithms.learners.simplex import draw, exponential_weights, half_tsallis, recentre
+from dpbandits.algorithms.maths.simplex import draw, exponential_weights, half_tsallis, recentre
 
 ALPHA = 1e-4
 
