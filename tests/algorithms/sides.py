@@ -10,6 +10,7 @@ import numpy as np
 
 from dpbandits.policies import Policy
 from dpbandits.policies.state import State
+from dpbandits.privacy.ledger import WHOLE, Line
 
 
 def public_of(policy: Policy) -> Any:
@@ -40,3 +41,8 @@ def crossed(policy: Policy, state: State, rounds: int, rng: np.random.Generator)
     sides = (policy.params, state.raw, state.public, state.memo, state.wall)
     assert policy._session.gate.steps.release(*sides, rounds, rng)
     return state.wall.release
+
+
+def lose_raw_side(policy: Policy) -> None:
+    """What a crash does to a policy that had announced a release of its first round."""
+    policy._session.replay([Line(0, 0, WHOLE, policy.channel.family, 1.0, 1.0, 1)])

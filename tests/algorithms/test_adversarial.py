@@ -33,7 +33,7 @@ from dpbandits.simulation.arms_loop import arms_loop
 from dpbandits.simulation.tally import DONE, new_tally
 
 ALPHA = 1e-4
-REWARDS = table(1500, [0.7, 0.5, 0.3])
+REWARDS = table(800, [0.7, 0.5, 0.3])
 PRIVATE = [EXP3, HTINF, FTPL]
 DRAWN = [EXP3, HTINF, EXP3IX, TsallisINF]
 
@@ -121,8 +121,8 @@ def led(tries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     public.losses[:] = [0.0, 0.4, 1.5]
     seen = np.zeros((60_000, 2), int)
     for row in seen:
-        policy.kernels.prepare(policy.params, public, 0, rng)
-        row[:] = policy.kernels.choose(policy.params, public, 0, rng)[0], public.memory[0]
+        arm, _, _ = policy._session.gate.steps.decide(policy.params, public, 0, rng)
+        row[:] = arm, public.memory[0]
     return public.losses, seen[:, 0], seen[:, 1]
 
 
@@ -267,7 +267,7 @@ def walk(walker, rewards, tau, noise):
 PLAYERS = [(EXP3, WalkEXP3), (HTINF, WalkHTINF), (FTPL, WalkFTPL)]
 WALKS = [
     *((cls, walker, epsilon, None) for cls, walker in PLAYERS for epsilon in (0.3, 2.0, None)),
-    *((cls, walker, epsilon, 1500) for cls, walker in PLAYERS[::2] for epsilon in (0.3, None)),
+    *((cls, walker, epsilon, 800) for cls, walker in PLAYERS[::2] for epsilon in (0.3, None)),
     (EXP3IX, WalkEXP3IX, None, None),
     (TsallisINF, WalkTsallisINF, None, None),
 ]
@@ -489,7 +489,10 @@ DRIFTING = SwitchingBest(
 )
 
 
-def regrets(policy, world, runs=30):
+RUNS = 30
+
+
+def regrets(policy, world, runs=RUNS):
     return (
         simulate(policy, world, horizon=world.horizon, runs=runs, seed=3, record=1)
         .runs["regret"]
@@ -497,12 +500,13 @@ def regrets(policy, world, runs=30):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cls", PRIVATE)
 def test_batches_beat_noise_in_every_round(cls):
     batched, local = (
         regrets(cls(3, budget=PureDP(0.05), batch=batch), DRIFTING) for batch in (None, 1)
     )
-    error = 5 * math.hypot(batched.std(), local.std()) / math.sqrt(30)
+    error = 5 * math.hypot(batched.std(), local.std()) / math.sqrt(RUNS)
     assert batched.mean() + error < local.mean()
 
 
@@ -511,7 +515,7 @@ def test_regret_is_far_below_uniform_play_while_the_best_arm_changes(cls):
     regret = regrets(budgeted(cls, PureDP(0.5)), DRIFTING)
     means = DRIFTING.means()
     assert (
-        regret.mean() + 5 * regret.std() / math.sqrt(30)
+        regret.mean() + 5 * regret.std() / math.sqrt(RUNS)
         < 0.6 * (means.max() - means.mean()) * DRIFTING.horizon
     )
 
@@ -535,6 +539,7 @@ def proved(policy, horizon):
 
 # EXP3's regret varies as widely as its bound is high, so that it takes many runs; the others'
 # bounds need long ones.
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("cls", "horizon", "runs"), [(EXP3, 50_000, 200), (HTINF, 2_000_000, 3), (FTPL, 1_000_000, 5)]
 )
