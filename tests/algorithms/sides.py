@@ -1,5 +1,5 @@
-"""Both sides of an algorithm as its tests look at them: the public side of a policy, and single
-episodes by kernels alone.
+"""Both sides of an algorithm as its tests look at them: the public side of a policy, single
+episodes by kernels alone, and whole runs in the compiled loop.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import numpy as np
 from dpbandits.policies import Policy
 from dpbandits.policies.state import State
 from dpbandits.privacy.ledger import WHOLE, Line
+from dpbandits.simulation.running import play
+from dpbandits.simulation.seeding import identity, stream
 
 
 def public_of(policy: Policy) -> Any:
@@ -46,3 +48,14 @@ def crossed(policy: Policy, state: State, rounds: int, rng: np.random.Generator)
 def lose_raw_side(policy: Policy) -> None:
     """What a crash does to a policy that had announced a release of its first round."""
     policy._session.replay([Line(0, 0, WHOLE, policy.channel.family, 1.0, 1.0, 1)])
+
+
+def in_the_loop(policy: Policy, world: Any) -> list[int]:
+    """The arms that the compiled loop plays in a whole table."""
+    marks = np.array([world.horizon])
+    return play(policy, world, world.horizon, 0, 0, marks, trace=True).tally.trace.tolist()
+
+
+def stream_of_the_loop(policy: Policy, name: str) -> np.random.Generator:
+    """The random numbers of such a run: "policy" or "privacy"."""
+    return stream(0, name, identity(policy.stream_key), 0)
