@@ -1,26 +1,26 @@
 import numpy as np
 import pytest
-from sides import crossed
-from walks import arms_played, elimination, table
+from sides import crossed, in_the_loop, stream_of_the_loop
+from walks import elimination, table
 
 import dpbandits as dpb
 from dpbandits import DPSE, PureDP
-from dpbandits.privacy.noise import SimulationNoise
+from dpbandits.environments import RewardTable
 
-REWARDS = table(40_000, [0.8, 0.7, 0.2, 0.1])
+REWARDS = table(120_000, [0.8, 0.7, 0.3, 0.1])
 
 
-@pytest.mark.parametrize("epsilon", [0.1, None])
+@pytest.mark.parametrize("epsilon", [0.02, 1.0, None])
 def test_dpse_walks_as_the_paper_says(epsilon):
-    policy = DPSE(4, horizon=len(REWARDS), budget=PureDP(epsilon) if epsilon else None, seed=2)
-    rng, scale = SimulationNoise(2).generator("privacy"), 1 / epsilon if epsilon else 0.0
+    policy = DPSE(4, horizon=len(REWARDS), budget=PureDP(epsilon) if epsilon else None)
+    rng, scale = stream_of_the_loop(policy, "privacy"), 1 / epsilon if epsilon else 0.0
     expected = elimination(
         REWARDS,
         1 / len(REWARDS),
         scale,
         lambda k: scale * rng.laplace(0, 1, k) if epsilon else np.zeros(k),
     )
-    arms = arms_played(policy, REWARDS)
+    arms = in_the_loop(policy, RewardTable(REWARDS))
     assert arms == expected
     assert len(set(arms[-1000:])) < 4, "the walk is long enough to eliminate arms"
 

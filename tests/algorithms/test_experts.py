@@ -53,7 +53,11 @@ def test_the_learner_plays_as_it_does_alone_with_experts_for_arms(learner, budge
         assert states[1].public.clock[CLOCK.arm] == arm
         for policy, state in zip((alone, over), states, strict=True):
             policy.kernels.record_pull(
-                policy.params, state.public, arm if policy is alone else 0, contexts[0], policy.batch
+                policy.params,
+                state.public,
+                arm if policy is alone else 0,
+                contexts[0],
+                policy.batch,
             )
             summarised(policy, state)
             published(policy, state, np.array([policy.batch * (1.0 - loss)]))

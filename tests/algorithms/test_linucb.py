@@ -12,6 +12,7 @@ from linear_walks import (
     tree,
 )
 from scipy import stats
+from sides import crossed, public_of
 
 from dpbandits import ZCDP, ArgumentError, LinearThompson, LinUCB, PrivateLinUCB, PureDP
 from dpbandits.privacy.noise import SimulationNoise
@@ -101,11 +102,13 @@ def test_a_sample_has_the_law_of_the_posterior():
     # The share of arm 0 under N(estimate, s^2 V^-1 + v^2 V^-2), all of it in one direction; without
     # v it would be .977.
     policy = LinearThompson(2, 1, budget=ZCDP(0.5), horizon=100, seed=3, ridge=4.0)
-    public_of(policy).estimate[0] = 0.5
+    public, decide = public_of(policy), policy._session.gate.steps.decide
+    public.estimate[0] = 0.5
     s, v = 0.5, policy.params.spread
     std = np.sqrt(s**2 / 4 + v**2 / 16)
     share, n = stats.norm.cdf(0.5 / std), 20_000
-    played = sum(policy.pull([[1.0], [0.0]]).arm == 0 for _ in range(n))
+    contexts, rng = np.array([[1.0], [0.0]]), np.random.default_rng(3)
+    played = sum(decide(policy.params, public, contexts, rng)[0] == 0 for _ in range(n))
     assert stats.binomtest(played, n, share).pvalue > 1e-4
     assert stats.binomtest(played, n, stats.norm.cdf(0.5 / (s / 2))).pvalue < 1e-4
 
@@ -124,18 +127,17 @@ def test_one_round_is_enough(make):
     "counter", ["tree", "honaker", "toeplitz", "buffered", "hybrid", "independent"]
 )
 def test_every_counter_has_the_variance_that_the_radius_knows(counter):
-    # 400 runs of 20 coordinates: a standard deviation is known to 1 %; the wrong column norm of a
+    # 40 runs of 200 coordinates: a standard deviation is known to 1 %; the wrong column norm of a
     # tree of 64 is off by more than 10 %.
-    errors = []
-    for seed in range(400):
-        horizon = None if counter == "hybrid" else 64
-        policy = PrivateLinUCB(1, 20, budget=ZCDP(0.5), horizon=horizon, counter=counter, seed=seed)
-        for _ in range(63):
-            policy.pull(np.zeros((1, 20)))
-            policy.update(0.0)
-        errors.append(policy._wall.release.copy())
+    horizon, rng, errors = None if counter == "hybrid" else 64, np.random.default_rng(5), []
+    policy = PrivateLinUCB(1, 200, budget=ZCDP(0.5), horizon=horizon, counter=counter)
+    for _ in range(40):
+        state = policy.new_state()
+        for t in range(63):
+            crossed(policy, state, t + 1, rng)
+        errors.append(state.wall.release)
     measured = np.sqrt(np.mean(np.square(errors)))
-    expected = np.sqrt(policy._counter().variance(63))
+    expected = np.sqrt(policy.statistic.counter.variance(63))
     assert measured == pytest.approx(expected, rel=5 / np.sqrt(2 * 8000))
     assert measured <= policy._noise_std * 1.05
 

@@ -484,7 +484,9 @@ def test_an_arm_of_the_span_needs_no_round_of_its_own():
         [[1.0, 0.0], [0.0, 1.0], [0.3, 0.3]], budget=ZCDP(1.0), failure_probability=0.9, seed=1
     )
     assert play_one_phase(policy, [0, 1, 2])[2] == 0
-    assert public_of(policy).estimate[2] == pytest.approx(0.3 * public_of(policy).estimate[:2].sum())
+    assert public_of(policy).estimate[2] == pytest.approx(
+        0.3 * public_of(policy).estimate[:2].sum()
+    )
 
 
 SECURE = [

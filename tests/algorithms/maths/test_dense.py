@@ -1,3 +1,5 @@
+"""Dense linear algebra on leading blocks, against NumPy."""
+
 import numpy as np
 import pytest
 

@@ -1,3 +1,5 @@
+"""Bernoulli divergences and the bounds that they give."""
+
 import math
 
 import numpy as np
