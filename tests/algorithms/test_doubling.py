@@ -1,3 +1,5 @@
+"""Optimism on doubling episodes: walks from the papers' pseudo-code."""
+
 import math
 
 import numpy as np

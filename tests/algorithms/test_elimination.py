@@ -1,3 +1,5 @@
+"""Successive elimination: a walk from the paper's pseudo-code, and its noise."""
+
 import numpy as np
 import pytest
 from sides import crossed, in_the_loop, stream_of_the_loop

@@ -1,3 +1,5 @@
+"""LinUCB for fixed arms against a walk that solves everything anew in every round."""
+
 import math
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""LinUCB and linear Thompson sampling: walks with dense noise, and what counters add."""
+
 import numpy as np
 import pytest
 from linear_walks import (

@@ -1,3 +1,5 @@
+"""Rarely switching OFUL: walks with dense noise, and how often it changes."""
+
 import numpy as np
 import pytest
 from linear_walks import (

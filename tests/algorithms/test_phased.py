@@ -1,3 +1,5 @@
+"""Phased elimination: walks with pseudo-inverses, phase lengths, confidence, and what is released."""
+
 import math
 
 import numpy as np

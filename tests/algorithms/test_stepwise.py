@@ -1,3 +1,5 @@
+"""Policies that learn from every answer: walks from the papers' pseudo-code."""
+
 import math
 
 import numpy as np

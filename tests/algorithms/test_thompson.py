@@ -1,3 +1,5 @@
+"""Lazy Thompson sampling: a walk from the paper's pseudo-code, and what it spends."""
+
 import math
 
 import numpy as np
