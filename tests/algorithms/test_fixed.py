@@ -120,7 +120,7 @@ def test_the_table_survives_repr_and_a_file(tmp_path, monkeypatch):
     policy = FixedLinUCB(features, reward_range=(-2, 2))
     twin = eval(repr(policy), vars(dpb))
     assert arms_played(policy, rewards[:200]) == arms_played(twin, rewards[:200])
-    loaded = dpb.load(policy.save(tmp_path / "state"))
+    loaded = dpb.load(policy.save(tmp_path / "saved"))
     assert repr(loaded) == repr(twin)
     assert arms_played(loaded, rewards[200:]) == arms_played(twin, rewards[200:])
     assert "6 x 3" in policy.label
