@@ -10,7 +10,7 @@ import numpy as np
 
 import dpbandits as dpb
 from dpbandits.environments import Advised, Bernoulli
-from dpbandits.simulation.running import play
+from dpbandits.simulation.simulating import play
 
 from .timing import Row
 

@@ -15,7 +15,7 @@ import dpbandits as dpb
 from dpbandits.environments import ContextTable, GaussianContexts, LinearArms
 from dpbandits.environments.normals import fill_normal
 from dpbandits.kernel import entry
-from dpbandits.simulation.running import play
+from dpbandits.simulation.simulating import play
 
 from .timing import Row
 

@@ -12,8 +12,8 @@ from scipy.stats import ks_2samp
 
 import dpbandits as dpb
 from dpbandits.simulation.loops import arms_loop, new_tally
-from dpbandits.simulation.running import recorded_rounds
 from dpbandits.simulation.seeding import stream
+from dpbandits.simulation.simulating import recorded_rounds
 
 from .timing import Row, best
 

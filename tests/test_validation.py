@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpbandits.errors import ArgumentError
-from dpbandits.validation import choice, flag, integer, interval, real
+from dpbandits.validation import choice, flag, integer, interval, printable, real
 
 NOT_NUMBERS = [None, "1", b"1", True, False, np.True_, 1j, [1], np.array([1, 2]), object()]
 
@@ -96,3 +96,15 @@ def test_choice_and_flag():
     for value in (0, 1, "True", None, np.True_):
         with pytest.raises(ArgumentError, match=r"^f must be True or False, got "):
             flag("f", value)
+
+
+@pytest.mark.parametrize("value", ["a", "ours, at last", "ε-greedy", " x", "x" * 10])
+def test_printable_text_is_let_in(value):
+    assert printable("name", value, 10 if len(value) <= 10 else 20) == value
+
+
+@pytest.mark.parametrize("value", ["", " ", "a\tb", "a\u200bb", "x" * 11, None, 1, b"a"])
+def test_other_text_is_refused_and_named(value):
+    with pytest.raises(ArgumentError, match=r"^name must be a text of 1 to 10 printable") as caught:
+        printable("name", value, 10)
+    assert repr(value) in str(caught.value)

@@ -7,7 +7,7 @@ of small kernels; so it allocates nothing.  Three relatives differ in how caller
 that what many share is compiled once; ``@entry`` is what Python calls with a random generator.
 ``bind`` compiles one copy of a template with other kernels as its globals, so that a loop over any
 algorithm is compiled once per algorithm and found again by the next process; ``interpreted`` makes
-the same copy in plain Python, whose places may hold anything.
+the same copy in plain Python.
 
 The cache is ours because numba's own goes stale when a callee in another file changes, and never
 hits when functions travel as arguments.  An entry is addressed by a digest of the function's
@@ -108,13 +108,16 @@ def bind(template: Kernel, **kernels: Kernel) -> Kernel:
 
 
 def interpreted(template: Kernel, **parts: Any) -> Kernel:
-    """The same copy in plain Python, whose places may hold any Python function.
+    """The same copy in plain Python, with all that it calls; its places may hold any Python
+    function.
 
     Raises:
         ValueError: ``template`` does not use one of the names.
     """
     source = _with_places(template, parts)
-    return types.FunctionType(source.__code__, {**source.__globals__, **parts}, source.__name__)
+    used = _global_names(source.__code__) - set(parts) - set(dir(builtins))
+    called = {name: _uncompiled(source.__globals__[name]) for name in used}
+    return types.FunctionType(source.__code__, {**called, **parts}, source.__name__)
 
 
 def unbound(*_: Any) -> Any:
@@ -221,6 +224,15 @@ def _with_places(template: Kernel, parts: dict[str, Any]) -> Any:
     if unknown:
         raise ValueError(f"{source.__name__} has no place for {', '.join(sorted(unknown))}")
     return source
+
+
+@cache
+def _interpreted(function: Kernel) -> Kernel:
+    return interpreted(function)
+
+
+def _uncompiled(value: Any) -> Any:
+    return _interpreted(value) if hasattr(value, "_digest") and value is not unbound else value
 
 
 def _scope(function: Any, names: dict[str, Any]) -> dict[str, Any]:

@@ -105,6 +105,17 @@ def choice(name: str, value: Any, allowed: Collection[str]) -> str:
     return value
 
 
+def printable(name: str, value: Any, longest: int) -> str:
+    """``value``, which must be a text of 1 to ``longest`` printable characters, not only spaces."""
+    if not (
+        isinstance(value, str) and value.strip() and value.isprintable() and len(value) <= longest
+    ):
+        raise ArgumentError(
+            f"{name} must be a text of 1 to {longest} printable characters, got {value!r}", name
+        )
+    return value
+
+
 def flag(name: str, value: Any) -> bool:
     """``value``, which must be True or False."""
     if not isinstance(value, bool):

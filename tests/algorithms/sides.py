@@ -11,8 +11,8 @@ import numpy as np
 from dpbandits.policies import Policy
 from dpbandits.policies.state import State
 from dpbandits.privacy.ledger import WHOLE, Line
-from dpbandits.simulation.running import play
 from dpbandits.simulation.seeding import identity, stream
+from dpbandits.simulation.simulating import play
 
 
 def public_of(policy: Policy) -> Any:

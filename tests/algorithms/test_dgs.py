@@ -304,9 +304,9 @@ def test_simulate_runs_it_and_its_result_promises_nothing():
     result = simulate(
         [policy, dgs(budget=None)], ContextTable(contexts, rewards), horizon=64, runs=2, seed=1
     )
-    entry = result.info["policies"][0]
-    assert entry["guarantee"]["holds"] is None
-    assert "docs/errata.md" in entry["sentence"]
+    setting = next(iter(result.settings.values()))
+    assert setting.holds is None
+    assert "docs/errata.md" in str(setting.guarantee)
     assert set(result.frame["policy"]) == {policy.label, dgs(budget=None).label}
 
 

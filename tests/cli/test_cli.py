@@ -329,6 +329,17 @@ def test_the_closing_tables_have_the_labels_of_the_report_and_the_replay(study: 
     assert replayed.count(" % to ") == 4
 
 
+def test_the_closing_tables_have_titles_and_names_and_no_code(study: Path) -> None:
+    another = '[[environments]]\nkind = "Bernoulli"\nmeans = [0.6, 0.5]\n\n[[policies]]'
+    named = STUDY.replace('"AdaCUCB"', '"AdaCUCB"\nname = "[ours]"')
+    study.write_text(named.replace("[[policies]]", another))
+    shown = call("run", study, "--output", "out").stdout
+    for number in (1, 2):
+        assert f"Bernoulli, 2 arms ({number} of 2): mean regret after 300 rounds, 4 runs" in shown
+    assert shown.count("\n[ours]  0.5-zCDP ") == 2
+    assert "Bernoulli(" not in shown
+
+
 def test_progress_is_bars_on_a_terminal_and_lines_elsewhere() -> None:
     terminal, file = io.StringIO(), io.StringIO()
     for console in (

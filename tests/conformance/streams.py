@@ -1,22 +1,19 @@
-"""The compiled loop and ``pull``/``update`` by hand on the same random streams; as a script, prints
-what both play as JSON.
-"""
+"""The compiled loop and ``pull``/``update`` by hand on the same random streams."""
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
-from suite import CASES, Case, contexts_of
+from suite import contexts_of
 
-from dpbandits.environments import AdviceTable, RewardTable
-from dpbandits.environments.contexts import ContextTable
-from dpbandits.kernel import Kernel
-from dpbandits.policies import AdvicePolicy, Policy
-from dpbandits.simulation.contexts import context_loop
-from dpbandits.simulation.loops import arms_loop, new_tally
-from dpbandits.simulation.running import play
+from dpbandits.algorithms.bases import AdvicePolicy
+from dpbandits.environments import AdviceTable, ContextTable, RewardTable
+from dpbandits.kernel import Kernel, interpreted
+from dpbandits.policies import Policy
+from dpbandits.policies.steps import Steps, release_of
+from dpbandits.simulation.arms_loop import arms_loop
+from dpbandits.simulation.context_loop import context_loop
 from dpbandits.simulation.seeding import identity, stream
+from dpbandits.simulation.tally import CURSOR, DONE, LEDGER_FULL, new_tally
 
 ROUNDS = 3000
 SEED = 11
@@ -49,87 +46,82 @@ class Run:
         self,
         policy: Policy,
         world: Table,
-        rngs: list[np.random.Generator],
+        rngs: list[np.random.Generator | None],
         loop: Kernel | None = None,
+        *,
+        trace: bool = False,
     ) -> None:
         self.policy, self.world, self.rngs = policy, world, rngs
-        self.raw, self.public, self.wall = policy.new_state()
-        self.tally = new_tally(np.array([world.horizon]), policy.n_arms)
+        self.state = policy.new_state()
+        self.tally = new_tally(
+            np.array([world.horizon]), policy.n_arms, trace=world.horizon if trace else 0
+        )
         self.loop = loop or loop_in(policy, type(world))
 
     def until(self, pause: int, horizon: int | None = None) -> int:
         """Go on to a round, or stop at the horizon; how the loop ended."""
         bounds, horizon = (False, *self.policy.reward_range), horizon or self.world.horizon
-        state = (self.policy.params, self.raw, self.public, self.wall, self.world.state)
+        state = self.state
+        sides = (self.policy.params, state.raw, state.public, state.memo, state.wall)
+        world = self.world.state
         if isinstance(self.world, RewardTable):
-            return self.loop(*state, self.tally, bounds, horizon, pause, 1 << 62, *self.rngs)
-        view = np.zeros((self.policy.n_arms, self.policy.dimension))
-        seen = np.zeros_like(view)
-        return self.loop(
-            *state, np.zeros(0), self.tally, view, seen, True, bounds, horizon, pause, *self.rngs
-        )
+            ends = (bounds, horizon, pause, 1 << 62)
+            return self.loop(*sides, world, self.tally, *ends, *self.rngs)
+        contexts = np.zeros((self.policy.n_arms, self.policy.dimension))
+        shown = (np.zeros(0), self.tally, contexts, np.zeros_like(contexts), True)
+        return self.loop(*sides, world, *shown, bounds, horizon, pause, *self.rngs)
 
     @property
     def rounds(self) -> int:
-        return int(self.tally.cursor[0])
+        return int(self.tally.cursor[CURSOR.round])
 
 
-def loop_in(policy: Policy, kind: type[Table]) -> Kernel:
+def loop_in(policy: Policy, kind: type[Table], release: Kernel | None = None) -> Kernel:
+    """The loop of a policy, with another release than its own where one is given."""
     bound = arms_loop if kind is RewardTable else context_loop
-    return bound(policy.kernels, kind.kernels)
+    own = release_of(policy.driven, policy.mechanism, inside=policy.card.learns_at_once)
+    return bound(policy.driven, release or own, kind.kernels)
 
 
-def looped(policy: Policy, world: Table, *, round_by_round: bool = False) -> list[int]:
+def looped(policy: Policy, world: Table, *, compiled: bool = True) -> list[int]:
     """The arms that the loop plays."""
-    horizon = world.horizon
-    run = play(
-        policy,
-        world,
-        horizon,
-        0,
-        SEED,
-        np.array([horizon]),
-        round_by_round=round_by_round,
-        trace=True,
+    loop = loop_in(policy, type(world))
+    run = Run(
+        policy, world, streams_of(policy), loop if compiled else interpreted(loop), trace=True
     )
+    while (status := run.until(world.horizon)) != DONE:
+        assert status == LEDGER_FULL
+        run.state.make_room()
     arms = run.tally.trace
     assert np.bincount(arms, minlength=policy.n_arms).tolist() == run.tally.counts.tolist()
     return arms.tolist()
 
 
-def by_hand(policy: Policy, world: Table) -> list[int]:
-    """The arms of ``pull`` and ``update`` with the loop's random streams."""
+def streams_of(policy: Policy) -> list[np.random.Generator | None]:
+    """For the environment, for choices and for noise, as ``simulate`` has them."""
     owner = identity(policy.stream_key)
+    choices = stream(SEED, "policy", owner, 0) if policy.card.randomised else None
+    return [stream(SEED, "environment", 0, 0), choices, stream(SEED, "privacy", owner, 0)]
+
+
+def by_hand(policy: Policy, world: Table, *, compiled: bool = True) -> list[int]:
+    """The arms of ``pull`` and ``update`` with the loop's random streams."""
+    session = policy._session
+    _, session.state.choice_rng, noise = streams_of(policy)
     if policy.budget is not None:
-        policy._privacy_rng = stream(SEED, "privacy", owner, 0)
-    if policy.card.randomised:
-        policy._choice_rng = stream(SEED, "policy", owner, 0)
+        session.state.noise_rng = noise
+    if not compiled:
+        session.gate.steps = Steps(*map(interpreted, session.gate.steps))
     if isinstance(world, AdviceTable):
-        views, rewards = list(world.state.advice.swapaxes(1, 2)), world.state.rewards
+        shown, rewards = list(world.state.advice.swapaxes(1, 2)), world.state.rewards
     elif isinstance(world, ContextTable):
-        views, rewards = list(world.state.contexts), world.state.rewards
+        shown, rewards = list(world.state.contexts), world.state.rewards
     else:
         rewards = np.diff(world.state.prefix, axis=0)
-        views = [None] * len(rewards)
+        shown = [None] * len(rewards)
     arms = []
-    for view, row in zip(views, rewards, strict=True):
-        decision = policy.pull(view)
+    for contexts, row in zip(shown, rewards, strict=True):
+        decision = policy.pull(contexts)
         policy.update(row[decision], decision)
         arms.append(decision.arm)
     return arms
-
-
-def both(case: Case, rounds: int = ROUNDS) -> tuple[list[int], list[int]]:
-    world = table(case.make(), rounds)
-    return looped(case.make(), world), by_hand(case.make(), world)
-
-
-if __name__ == "__main__":
-    print(
-        json.dumps(
-            {
-                str(case): both(case, 600 if case.cls.card.learns_at_once else ROUNDS)
-                for case in CASES
-            }
-        )
-    )

@@ -21,10 +21,11 @@ import numpy as np
 import pytest
 
 import dpbandits  # noqa: F401  (registers the algorithms)
-from dpbandits.policies import AdvicePolicy, ContextualPolicy, Decision, Policy, ViewingPolicy
-from dpbandits.policies.protocol import registered
+from dpbandits.algorithms.bases import AdvicePolicy, ContextualPolicy
+from dpbandits.kernel import interpreted
+from dpbandits.policies import Decision, Kernels, Policy, registered
 from dpbandits.privacy import RDP, ZCDP, ApproxDP, Budget, PureDP
-from dpbandits.privacy.ledger import DRAWS, LINES, RELEASES, WHOLE
+from dpbandits.privacy.ledger import HEAD, WHOLE
 
 # Constructor arguments that make a small instance release sooner than its example.
 SMALL: dict[str, dict[str, Any]] = {
@@ -119,16 +120,30 @@ CASES = [
     for budget in (*cls.example_budgets(), None)
 ]
 # all but what is here to be reproduced without its claim
-CLAIMED = [case for case in CASES if not case.cls.card.void]
+CLAIMED = [case for case in CASES if not case.cls.card.refuted_because]
 PRIVATE = [case for case in CLAIMED if case.budget is not None]
 FIRST_OF_CLASS = [next(case for case in CASES if case.cls is cls) for cls in registered().values()]
 EPISODIC = [case for case in FIRST_OF_CLASS if not case.cls.card.learns_at_once]
 AT_ONCE = [case for case in FIRST_OF_CLASS if case.cls.card.learns_at_once]
 
 
+def _distinct(cases: Iterable[Case], key: Callable[[Case], Any]) -> list[Case]:
+    """The first case of each kind."""
+    found: dict[Any, Case] = {}
+    for case in cases:
+        found.setdefault(key(case), case)
+    return list(found.values())
+
+
+# One budget for each noise that an algorithm is played with, and for each norm of its sensitivity.
+BY_FAMILY = _distinct(CASES, lambda case: (case.name, case.make().channel.family))
+PRIVATE_BY_FAMILY = [case for case in BY_FAMILY if case in PRIVATE]
+BY_NORM = _distinct(CLAIMED, lambda case: (case.name, case.make().channel.norm))
+
+
 CONTEXTUAL = [case for case in CASES if issubclass(case.cls, ContextualPolicy)]
 ADVISED = [case for case in CASES if issubclass(case.cls, AdvicePolicy)]
-VIEWING = CONTEXTUAL + ADVISED
+INFORMED = CONTEXTUAL + ADVISED
 
 
 @cache
@@ -169,21 +184,25 @@ def contexts_of(policy: Policy, *, corners: bool = False) -> np.ndarray | None:
     )
 
 
-def shown(policy: Policy, view: np.ndarray) -> np.ndarray:
-    """What a user passes to ``pull`` for that view."""
-    return view.T if isinstance(policy, AdvicePolicy) else view
+def shown(policy: Policy, contexts: np.ndarray) -> np.ndarray:
+    """What a user passes to ``pull`` for these."""
+    return contexts.T if isinstance(policy, AdvicePolicy) else contexts
 
 
 def pull(policy: Policy) -> Decision:
     """``pull`` with the contexts of the round, where the policy takes any."""
     contexts = contexts_of(policy)
-    return policy.pull(
-        None if contexts is None else shown(policy, contexts[policy._progress.pulls % ROUNDS])
-    )
+    number = policy._session.rounds.pulls % ROUNDS
+    return policy.pull(None if contexts is None else shown(policy, contexts[number]))
 
 
-def over(cases: Iterable[Case]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("case", list(cases), ids=str)
+def over(cases: Iterable[Case], *, short: Iterable[str] | None = None) -> pytest.MarkDecorator:
+    """One test for each case, which are long but for those of the names in ``short``."""
+    marked = [
+        pytest.param(case, marks=() if short is None or case.name in short else pytest.mark.long)
+        for case in cases
+    ]
+    return pytest.mark.parametrize("case", marked, ids=str)
 
 
 class Release(NamedTuple):
@@ -196,14 +215,27 @@ class Release(NamedTuple):
     statistics: list[np.ndarray]
 
 
+@cache
+def in_python(kernels: Kernels) -> Kernels:
+    """The same kernels, interpreted."""
+    return dataclasses.replace(
+        kernels,
+        **{
+            field.name: interpreted(getattr(kernels, field.name))
+            for field in dataclasses.fields(kernels)
+        },
+    )
+
+
 class Walk:
     """An algorithm driven kernel by kernel: one public side, and a private side for each of several
     worlds.
 
-    ``choose``, ``hold_rounds``, ``preprocess_contexts``, ``release_due``, ``partition``, ``sensitivity``, ``estimate``, ``accumulate`` and
-    ``summarise`` are held to leave the public side as it is.  Releases are the statistics of the
-    first world, or where the policy has a counter their sum so far, plus noise, or arbitrary
-    numbers where ``noise`` is large.  ``spoil`` puts NaN into working memory before every call.
+    All kernels but ``init``, ``prepare``, ``record_pull``, ``close`` and ``publish`` are held to
+    leave the public side as it is.  Releases are the statistics of the first world, or where the
+    policy has a counter their sum so far, plus noise, or arbitrary numbers where ``noise`` is
+    large.  ``spoil`` puts NaN into working memory before every call.  Nothing is compiled: that
+    compiled code does the same is for ``test_one_truth``.
     """
 
     def __init__(
@@ -215,10 +247,13 @@ class Walk:
         seed: int = 0,
         contexts: np.ndarray | None = None,
         spoil: bool = False,
+        kernels: Kernels | None = None,
     ) -> None:
-        self.policy, self.kernels, self.params = policy, policy.kernels, policy.params
+        self.policy, self.params = policy, policy.params
+        self.kernels = in_python(kernels or policy.driven)
         starts = [policy.new_state() for _ in range(worlds)]
-        self.raws, (_, self.public, self.wall) = [start[0] for start in starts], starts[0]
+        self.raws = [start.raw for start in starts]
+        self.public, self.memo, self.wall = starts[0].public, starts[0].memo, starts[0].wall
         self.rng = np.random.default_rng(seed)
         self.noise, self.rounds, self.arms = noise, 0, np.zeros(0, np.int64)
         self.contexts = contexts_of(policy) if contexts is None else contexts
@@ -230,20 +265,21 @@ class Walk:
         world.
         """
         choice_rng = self.rng if self.policy.card.randomised else None
-        view = self._view(choice_rng)
-        self._call("prepare", self.params, self.public, view, choice_rng)
-        arm = self._read("choose", self.params, self.public, view, choice_rng)[0]
+        seen = self._seen(choice_rng)
+        self._call("prepare", self.params, self.public, seen, choice_rng)
+        arm = self._read("choose", self.params, self.public, seen, choice_rng)[0]
         n = self._read("hold_rounds", self.params, self.public, arm)
         assert n >= 1
         assert n == 1 or self.contexts is None
         n = min(n, ROUNDS - self.rounds)
-        x = 0 if self.contexts is None else view[arm]
-        for raw, total in zip(self.raws, rewards(self.rounds, arm, n), strict=True):
-            self._read("accumulate", self.params, raw, self.public, arm, x, total, n)
+        x = 0 if self.contexts is None else seen[arm]
         self._call("record_pull", self.params, self.public, arm, x, n)
+        self._read("weigh", self.params, self.public, arm, x)
+        for raw, total in zip(self.raws, rewards(self.rounds, arm, n), strict=True):
+            self._read("accumulate", self.params, raw, arm, x, total, n)
         self.rounds += n
         self.arms = np.append(self.arms, np.full(n, arm))
-        return self._cross() if self._read("release_due", self.params, self.public) else None
+        return self._release() if self._read("release_due", self.params, self.public) else None
 
     def until(
         self, releases: int, rewards: Callable[[int, int, int], list[float]]
@@ -259,28 +295,35 @@ class Walk:
     def covers(self, release: Release, row: int) -> bool:
         return release.first <= row <= release.last and release.part in (WHOLE, self.arms[row])
 
-    def _cross(self) -> Release:
+    def _release(self) -> Release:
         bound = self._read("sensitivity", self.params, self.public, self.policy.channel.norm)
         part = int(self._read("partition", self.params, self.public))
+        self._call("close", self.params, self.public, self.memo)
         statistics = []
         for raw in self.raws:
             statistic = np.full_like(self.wall.statistic, np.nan)
-            self._read("summarise", self.params, raw, self.public, statistic)
+            self._read("summarise", self.params, raw, self.public, self.memo, statistic)
             statistics.append(statistic)
-        first, self.wall.opened[part] = int(self.wall.opened[part]), self.rounds
-        self.sum = self.sum + statistics[0] if self.wall.base.size else statistics[0]
+        first, self.wall.first_unreleased[part] = (
+            int(self.wall.first_unreleased[part]),
+            self.rounds,
+        )
+        adds_up = self.policy.statistic.counter is not None
+        self.sum = self.sum + statistics[0] if adds_up else statistics[0]
         noisy = self.sum + self.noise * bound * self.rng.standard_normal(self.sum.size)
-        self._call("publish", self.params, self.public, noisy)
-        for i in range(self.policy.dimension if isinstance(self.policy, ViewingPolicy) else 0):
+        self._call("publish", self.params, self.public, self.memo, noisy)
+        for i in range(getattr(self.policy, "dimension", 0)):
             self._read("estimate", self.params, self.public, i)
+        self._read("stop", self.params, self.public)
+        self._read("recommend", self.params, self.public)
         return Release(first, self.rounds - 1, part, bound, statistics)
 
-    def _view(self, rng: np.random.Generator | None) -> Any:
+    def _seen(self, rng: np.random.Generator | None) -> Any:
         if self.contexts is None:
             return 0
-        view = self.contexts[self.rounds]
-        seen = np.full_like(view, np.nan)
-        self._read("preprocess_contexts", self.params, view.copy(), seen, rng)
+        contexts = self.contexts[self.rounds]
+        seen = np.full_like(contexts, np.nan)
+        self._read("preprocess_contexts", self.params, contexts.copy(), seen, rng)
         return seen
 
     def _read(self, name: str, *arguments: Any) -> Any:
@@ -291,64 +334,68 @@ class Walk:
 
     def _call(self, name: str, *arguments: Any) -> Any:
         if self.spoil:
-            self.public.scratch[...] = np.nan
+            for scratch in scratch_of(self.public):
+                scratch[...] = np.nan
         return getattr(self.kernels, name)(*arguments)
 
 
+def scratch_of(side: Any) -> list[np.ndarray]:
+    """The working memory in nested tuples of arrays."""
+    held = zip(getattr(side, "_fields", ()), side, strict=True) if isinstance(side, tuple) else ()
+    return [
+        array for name, one in held for array in ([one] if name == "scratch" else scratch_of(one))
+    ]
+
+
 def frozen(state: Any) -> tuple[bytes, ...]:
-    """The bytes of a named tuple of arrays and numbers, without ``scratch``: working memory that
-    nobody reads between two calls.
+    """The bytes of arrays and numbers in nested tuples, without ``scratch``: working
+    memory that nobody reads between two calls.
     """
     names = getattr(state, "_fields", [""] * len(state))
-    return tuple(
-        np.asarray(array).tobytes()
-        for name, array in zip(names, state, strict=True)
-        if name != "scratch"
-    )
+    found: list[bytes] = []
+    for name, held in zip(names, state, strict=True):
+        if isinstance(held, tuple):
+            found += frozen(held)
+        elif name != "scratch":
+            found.append(np.asarray(held).tobytes())
+    return tuple(found)
 
 
 def snapshot(policy: Policy) -> dict[str, Any]:
     """Everything that a refused call has to leave alone."""
-    wall = policy._wall
-    streams = [rng and rng.bit_generator.state for rng in (policy._choice_rng, policy._privacy_rng)]
+    session = policy._session
+    state, wall = session.state, session.state.wall
     return {
-        "raw": frozen(policy._raw),
-        "public": frozen(policy._public),
-        "wall": (
-            *frozen(wall[3:6]),
-            *frozen(wall.ledger),
-            *frozen(wall.running),
-            wall.base.tobytes(),
-        ),
-        "progress": _comparable(policy),
-        "streams": copy.deepcopy(streams),
-        "last": policy._last and policy._last.number,
+        "raw": frozen(state.raw),
+        "public": frozen(state.public),
+        "wall": frozen(wall),
+        "rounds": _comparable(session.rounds),
+        "streams": {name: str(rng.bit_generator.state) for name, rng in state.streams.items()},
+        "last": session.last and session.last.number,
     }
 
 
-def _comparable(policy: Policy) -> dict[str, Any]:
-    """The progress of a policy, with bytes in place of arrays."""
-    progress = vars(policy._progress.copy())
-    views = {number: view.tobytes() for number, view in progress["contexts"].items()}
+def _comparable(rounds: Any) -> dict[str, Any]:
+    """Where a policy stands, with bytes in place of arrays."""
+    numbers, arrays = rounds.saved()
     return {
-        **progress,
-        "contexts": views,
-        "weights": progress["weights"].tobytes(),
-        "standing": repr(progress["standing"]),
+        **copy.deepcopy(numbers),
+        **{name: array.tobytes() for name, array in arrays.items()},
+        "current_choice": repr(numbers["current_choice"]),
     }
 
 
 def releases(policy: Policy) -> int:
-    return int(policy._wall.ledger.head[RELEASES])
+    return policy.ledger.releases
 
 
 def draws(policy: Policy) -> int:
-    return int(policy._wall.ledger.head[DRAWS])
+    return policy.ledger.draws
 
 
 def spans(policy: Policy) -> list[list[int]]:
-    ledger = policy._wall.ledger
-    return ledger.span[: ledger.head[LINES]].tolist()
+    ledger = policy._session.state.wall.ledger
+    return ledger.span[: ledger.head[HEAD.lines]].tolist()
 
 
 def play(policy: Policy, reward: Callable[[Decision], float], *, until: int) -> list[Decision]:

@@ -22,15 +22,15 @@ from suite import ADVISED, PRIVATE, ROUNDS, Case, contexts_of, gaussian_mu_of, o
 
 import dpbandits
 from dpbandits import ZCDP, ApproxDP, PureDP
-from dpbandits.environments import AdviceTable, RewardTable
-from dpbandits.environments.contexts import ContextTable
+from dpbandits.algorithms.bases import AdvicePolicy
+from dpbandits.environments import AdviceTable, ContextTable, RewardTable
 from dpbandits.kernel import Kernel, bind, kernel, unbound
-from dpbandits.policies import AdvicePolicy, Policy, steps
+from dpbandits.policies import Kernels, Policy
+from dpbandits.policies.steps import release_of
 from dpbandits.privacy import LaplaceVector
-from dpbandits.privacy.channels import perturb
-from dpbandits.privacy.continual import disclose
-from dpbandits.privacy.ledger import RELEASES, grown
-from dpbandits.simulation import contexts, loops
+from dpbandits.privacy.channels import add_noise
+from dpbandits.privacy.ledger import HEAD
+from dpbandits.simulation.tally import LEDGER_FULL
 
 ALPHA = 1e-4
 RUNS = 5000  # per world; half of them choose the threshold
@@ -48,6 +48,7 @@ PLANNED: dict[str, dict[str, Any]] = {  # arguments for few releases
 PLAYED = 60  # rounds of these
 BATCHES = 20_000  # of policies that hear experts, per world
 FEWER = 1000  # runs of these for the black-box attacker
+SHORT = ["AdaCUCB", "AdaCOFUL", "HTINF"]  # that `make test` audits
 SEEN = 3  # releases that the white-box attacker sees, where there are so many
 LATER = 40  # rounds after the first release over which the black-box attacker counts arms
 
@@ -76,17 +77,17 @@ def redraws_the_noise(running, family, scale, statistic, release, rng):
     running.clock[0] += 1
     for i in range(statistic.size):
         running.total[i] += statistic[i]
-    perturb(family, scale * running.column, running.total, release, rng)
+    add_noise(family, scale * running.column_norm, running.total, release, rng)
 
 
 @kernel
 def forgets_the_column(running, family, scale, statistic, release, rng):
     """The right correlation, and noise as if a record were in one row only."""
-    disclose(running, family, scale / running.column, statistic, release, rng)
+    mechanism(running, family, scale / running.column_norm, statistic, release, rng)
 
 
 @kernel
-def forgets_nothing(params, raw, public, statistic):
+def forgets_nothing(params, raw, public, memo, statistic):
     statistic[0] = raw.total[0]
 
 
@@ -104,55 +105,9 @@ def audible(case: Case) -> Policy:
     return case.under(budget).make(**options)
 
 
-def loop_of(
-    policy: Policy, kind: type[RewardTable | ContextTable | AdviceTable], planted: Kernel | None
-) -> Kernel:
-    """The compiled loop over tables, with another mechanism at the wall where one is planted."""
-    if planted is None:
-        return loop_in(policy, kind)
-    k, world = policy.kernels._asdict(), kind.kernels
-    names = ("sensitivity", "partition", "summarise", "publish")
-    cross = bind(steps._cross, **{name: k[name] for name in names}, disclose=planted)
-    if kind is RewardTable:
-        own = {
-            name: k[name]
-            for name in (
-                "prepare",
-                "choose",
-                "hold_rounds",
-                "record_pull",
-                "accumulate",
-                "release_due",
-            )
-        }
-        return bind(
-            loops._arms,
-            **own,
-            cross=cross,
-            clipped=bind(loops._clipped, draw=world.draw),
-            regret=world.regret,
-        )
-    own = {
-        name: k[name]
-        for name in (
-            "preprocess_contexts",
-            "prepare",
-            "choose",
-            "record_pull",
-            "accumulate",
-            "release_due",
-        )
-    }
-    distance_to = bind(contexts._distance_to, estimate=k["estimate"])
-    play = bind(
-        contexts._play,
-        **own,
-        show=world.show,
-        answer=world.answer,
-        cross=cross,
-        distance_to=distance_to,
-    )
-    return bind(contexts._contexts, play=play)
+def releasing(policy: Policy, planted: Kernel | None, kernels: Kernels | None = None) -> Kernel:
+    """The compiled release of a policy, with another mechanism or kernels where some are planted."""
+    return release_of(kernels or policy.kernels, planted or policy.mechanism)
 
 
 @kernel
@@ -222,27 +177,28 @@ def _recording(running, family, scale, statistic, release, rng):
 
 
 def observe_with_advice(
-    policy: AdvicePolicy, planted: Kernel, later: int
+    policy: AdvicePolicy, planted: Kernel | None, later: int
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """The same for policies whose batches are alike, and independent: those of one run stand for
     many first ones.
     """
     released, counted = [], []
     rngs = [np.random.default_rng([7, k]) for k in range(3)]
-    loop = loop_of(policy, AdviceTable, bind(_recording, mechanism=planted))
-    batch, size = policy.batch, policy._wall.statistic.size
+    recording = bind(_recording, mechanism=planted or policy.mechanism)
+    loop = loop_in(policy, AdviceTable, releasing(policy, recording))
+    batch, size = policy.batch, policy.statistic.size
     shape = policy.n_arms, policy.n_experts, batch
     for many, few in zip(
         canary_with_advice(*shape, BATCHES * batch), canary_with_advice(*shape, PLAYED), strict=True
     ):
         run = Run(policy, many, rngs, loop)
-        run.wall = run.wall._replace(
-            running=run.wall.running._replace(memory=np.zeros((BATCHES, size)))
-        )
-        while run.until(many.horizon) == loops.LEDGER_FULL:
-            run.wall = run.wall._replace(ledger=grown(run.wall.ledger))
-        assert run.wall.running.clock[0] == BATCHES
-        released.append(run.wall.running.memory)
+        wall = run.state.wall
+        room = wall.running._replace(memory=np.zeros((BATCHES, size)))
+        run.state.wall = wall._replace(running=room)
+        while run.until(many.horizon) == LEDGER_FULL:
+            run.state.make_room()
+        assert room.clock[0] == BATCHES
+        released.append(room.memory)
         counts = []
         for _ in range(FEWER if later else 0):
             run = Run(policy, few, rngs, loop_in(policy, AdviceTable))
@@ -253,27 +209,32 @@ def observe_with_advice(
 
 
 def observe(
-    policy: Policy, seen: int, later: int, planted: Kernel | None = None
+    policy: Policy,
+    seen: int,
+    later: int,
+    planted: Kernel | None = None,
+    kernels: Kernels | None = None,
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """For both worlds: the first releases of every run, shape (RUNS, seen * n), and the arms'
     shares, shape (RUNS, K).
     """
-    if policy._counter() is not None:
-        return observe_sums(policy, planted or disclose)
+    if policy.statistic.counter is not None:
+        return observe_sums(policy, planted or policy.mechanism)
     if isinstance(policy, AdvicePolicy):
-        return observe_with_advice(policy, planted or disclose, later)
+        return observe_with_advice(policy, planted, later)
     released, counted = [], []
     rngs = [np.random.default_rng([7, k]) for k in range(3)]
-    loop = loop_of(policy, RewardTable, planted)
+    loop = loop_in(policy, RewardTable, releasing(policy, planted, kernels))
     for world in canary(policy.n_arms):
-        releases = np.zeros((RUNS, seen, policy._wall.statistic.size))
+        releases = np.zeros((RUNS, seen, policy.statistic.size))
         counts = np.zeros((RUNS, policy.n_arms))
         for number in range(RUNS):
             run = Run(policy, world, rngs, loop)
+            wall = run.state.wall
             for k in range(seen):
-                while run.wall.ledger.head[RELEASES] == k:
+                while wall.ledger.head[HEAD.releases] == k:
                     run.until(run.rounds + 1)
-                releases[number, k] = run.wall.release
+                releases[number, k] = wall.release
             if later:
                 run.until(run.rounds + later, run.rounds + later)
             counts[number] = run.tally.counts
@@ -286,15 +247,17 @@ def observe_sums(policy: Policy, planted: Kernel) -> tuple[list[np.ndarray], lis
     """The same for all releases of a running sum."""
     released, counted = [], []
     rngs = [np.random.default_rng([7, k]) for k in range(3)]
-    loop = loop_of(policy, ContextTable, bind(_remembering, mechanism=planted))
+    remembering = bind(_remembering, mechanism=planted)
+    loop = loop_in(policy, ContextTable, releasing(policy, remembering))
     for world in canary_in_context(policy.dimension):
         releases, counts = [], []
         for _ in range(RUNS):
             run = Run(policy, world, rngs, loop)
-            running = run.wall.running
+            wall = run.state.wall
+            running = wall.running
             room = np.zeros((running.limit, running.total.size))
             running = running._replace(memory=np.concatenate([running.memory, room]))
-            run.wall = run.wall._replace(running=running)
+            run.state.wall = wall._replace(running=running)
             run.until(PLAYED)
             assert running.clock[0] == running.limit
             releases.append(running.memory[-running.limit :].ravel())
@@ -306,10 +269,10 @@ def observe_sums(policy: Policy, planted: Kernel) -> tuple[list[np.ndarray], lis
 
 def how_many(policy: Policy) -> int:
     """Releases to look at: long epochs allow one."""
-    return SEEN if policy._wall.statistic.size == 1 else 1
+    return SEEN if policy.statistic.size == 1 else 1
 
 
-@over(PRIVATE)
+@over(PRIVATE, short=SHORT)
 def test_attacks_stay_below_the_claim(case: Case):
     policy = audible(case)
     promised, bound = claim(policy)
@@ -323,31 +286,33 @@ def test_attacks_stay_below_the_claim(case: Case):
 HALVED = [case for case in PRIVATE if isinstance(case.budget, ZCDP | PureDP)]
 
 
-@over(HALVED)
+@over(HALVED, short=SHORT)
 def test_half_the_noise_is_caught(case: Case):
     policy = audible(case)
     promised, bound = claim(policy)
-    vars(policy)["channel"] = dataclasses.replace(
-        policy.channel, multiplier=policy.channel.multiplier / 2
-    )
+    gate = policy._session.gate
+    gate.channel = dataclasses.replace(gate.channel, multiplier=gate.channel.multiplier / 2)
     released, _ = observe(policy, 1, 0)
     assert lower_bound(*released, bound, ALPHA) > promised
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("planted", [redraws_the_noise, forgets_the_column])
 @pytest.mark.parametrize("name", ["AdaCOFUL", "PrivateLinUCB"])
 def test_a_wrong_running_sum_is_caught(name: str, planted: Kernel):
     # A tree's column norm is the square root of its levels, and fresh noise multiplies the loss by
     # the root of the releases over that.
     policy = getattr(dpbandits, name)(3, 2, budget=ZCDP(0.5), counter="tree", **PLANNED[name])
+    if planted is forgets_the_column:
+        planted = bind(planted, mechanism=policy.mechanism)
     released, _ = observe(policy, 1, 0, planted)
     assert lower_bound(*released, mu_bound, ALPHA) > 1.0
 
 
 def test_a_record_that_is_released_again_with_fresh_noise_is_caught():
     policy = dpbandits.AdaCUCB(3, budget=ZCDP(0.5))
-    vars(policy)["kernels"] = policy.kernels._replace(summarise=forgets_nothing)
-    released, _ = observe(policy, SEEN, 0)
+    planted = dataclasses.replace(policy.kernels, summarise=forgets_nothing)
+    released, _ = observe(policy, SEEN, 0, kernels=planted)
     assert lower_bound(*released, mu_bound, ALPHA) > 1.0
 
 

@@ -4,18 +4,11 @@ the sums of single ones.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from functools import cache
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp
-from streams import both, looped, table
-from suite import CASES, Case, over
+from streams import ROUNDS, SEED, by_hand, looped, table
+from suite import BY_FAMILY, Case, over
 
 import dpbandits
 from dpbandits.environments import Bernoulli
@@ -23,51 +16,34 @@ from dpbandits.policies.protocol import one_round
 from dpbandits.simulation import simulate
 
 ALPHA = 1e-4
-HERE = Path(__file__).parent
+HOLDING = [case for case in BY_FAMILY if case.cls.kernels.hold_rounds is not one_round]
 
 
-@cache
-def without_numba() -> dict[str, list[list[int]]]:
-    """What ``streams.py`` plays where nothing is compiled."""
-    package = Path(dpbandits.__file__).parent.parent
-    environment = {
-        **os.environ,
-        "NUMBA_DISABLE_JIT": "1",
-        "PYTHONPATH": os.pathsep.join([str(package), str(HERE)]),
-    }
-    run = subprocess.run(
-        [sys.executable, HERE / "streams.py"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(run.stdout)
+@over(BY_FAMILY)
+def test_loop_and_hand_play_the_same_arms_compiled_and_interpreted(case: Case):
+    # Enough rounds for several releases of every kind.
+    world = table(case.make(), 400 if case.cls.card.learns_at_once else ROUNDS)
+    played = [
+        play(case.make(), world, compiled=compiled)
+        for play in (looped, by_hand)
+        for compiled in (True, False)
+    ]
+    assert len(set(played[0])) > 1
+    assert all(arms == played[0] for arms in played)
 
 
-@over(CASES)
-def test_the_loop_and_the_hand_play_the_same_arms(case: Case):
-    looping, hand = both(case)
-    assert looping == hand
-    assert len(set(hand)) > 1
-
-
-@over(CASES)
-def test_plain_python_plays_the_same_arms(case: Case):
-    looping, hand = both(case)
-    plain_looping, plain_hand = without_numba()[str(case)]
-    assert len(plain_hand) >= 600
-    assert plain_looping == looping[: len(plain_looping)]
-    assert plain_hand == hand[: len(plain_hand)]
-
-
-@over([case for case in CASES if case.cls.kernels.hold_rounds is not one_round])
+@over(HOLDING)
 def test_on_a_table_single_rounds_and_holds_are_the_same(case: Case):
-    world = table(case.make())
-    assert looped(case.make(), world) == looped(case.make(), world, round_by_round=True)
+    policy = case.make()
+    world, options = table(policy), {"horizon": ROUNDS, "seed": SEED}
+    whole = simulate(policy, world, **options)
+    single = simulate(policy, world, round_by_round=True, **options)
+    assert whole.frame.equals(single.frame)
+    assert whole.runs.equals(single.runs)
 
 
-@over([case for case in CASES if case.cls.kernels.hold_rounds is not one_round])
+@pytest.mark.long
+@over(HOLDING)
 def test_sums_of_rewards_have_the_law_of_single_ones(case: Case):
     world = Bernoulli([0.8, 0.5, 0.2])
     options = {"horizon": 4000, "runs": 1000, "record": [4000]}

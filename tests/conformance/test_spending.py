@@ -29,7 +29,7 @@ from suite import (
 from dpbandits import BudgetExhausted, PureDP
 from dpbandits.privacy import LaplaceVector, accounting
 from dpbandits.privacy.continual import HonakerTree
-from dpbandits.privacy.ledger import FAMILY, LINES, REPEATS, Ledger
+from dpbandits.privacy.ledger import HEAD, SPAN, Ledger
 
 REWARDS = np.random.default_rng(8).random(ROUNDS)
 
@@ -54,8 +54,9 @@ def test_the_first_release_spends_the_budget_and_later_ones_nothing_more(case: C
 @over(PRIVATE)
 def test_every_draw_belongs_to_a_released_coordinate(case: Case):
     policy = case.make(seed=4)
-    length, random = policy._wall.statistic.size, policy._privacy_rng.bit_generator
-    while releases(policy) < (4 if policy._counter() else 2):
+    length = policy.statistic.size
+    random = policy._session.state.noise_rng.bit_generator
+    while releases(policy) < (4 if policy.statistic.counter else 2):
         calls = [lambda: pull(policy), lambda: policy.update(float(REWARDS[policy.rounds]))]
         for call in calls:
             state, before = random.state, releases(policy)
@@ -63,7 +64,7 @@ def test_every_draw_belongs_to_a_released_coordinate(case: Case):
             assert (random.state == state) == (releases(policy) == before), (
                 "noise is drawn with a release, and only then"
             )
-    made, counter = releases(policy), policy._counter()
+    made, counter = releases(policy), policy.statistic.counter
     # The refined tree has a noise of its own for every node: those of a full one, less what is not
     # full.
     assert draws(policy) == length * (
@@ -78,8 +79,8 @@ def test_without_a_budget_the_ledger_says_that_everything_left(case: Case):
     assert policy.ledger.spent() is None
     assert policy.ledger.total() == math.inf
     assert draws(policy) == 0
-    assert policy._privacy_rng is None
-    assert all(span[FAMILY] == 0 for span in spans(policy))
+    assert policy._session.state.noise_rng is None
+    assert all(span[SPAN.family] == 0 for span in spans(policy))
 
 
 @over(PRIVATE)
@@ -88,10 +89,9 @@ def test_an_exhausted_budget_stops_releases_and_not_the_service(case: Case, made
     policy = case.make(seed=5)
     play(policy, reward, until=made)
     # No registered policy can overspend by itself; a smaller limit stands for one that would.
-    policy._meter, policy._always_fits = (
-        dataclasses.replace(policy._meter, limit=policy._meter.limit / 2),
-        False,
-    )
+    gate = policy._session.gate
+    gate.meter = dataclasses.replace(gate.meter, limit=gate.meter.limit / 2)
+    gate.always_within_budget = False
     lines, refusals = spans(policy), 0
     for number in range(ROUNDS):
         try:
@@ -152,9 +152,9 @@ def test_lines_that_overlap_add_up_in_the_event():
     case = next(case for case in PRIVATE if isinstance(case.budget, PureDP))
     policy = case.make(seed=6)
     play(policy, reward, until=2)
-    arrays = policy._wall.ledger
-    arrays.span[0, REPEATS] = 1
-    arrays.span[1], arrays.noise[1], arrays.head[LINES] = arrays.span[0], arrays.noise[0], 2
+    arrays = policy._session.state.wall.ledger
+    arrays.span[0, SPAN.repeats] = 1
+    arrays.span[1], arrays.noise[1], arrays.head[HEAD.lines] = arrays.span[0], arrays.noise[0], 2
     ledger = Ledger(arrays, policy.meter)
     assert ledger.total() == pytest.approx(2 * case.budget.epsilon)
     event = ledger.to_dp_event()

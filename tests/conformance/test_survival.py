@@ -15,10 +15,10 @@ from suite import (
     AT_ONCE,
     EPISODIC,
     FIRST_OF_CLASS,
+    INFORMED,
     PRIVATE,
     REALISED,
     ROUNDS,
-    VIEWING,
     WORST,
     Case,
     contexts_of,
@@ -33,7 +33,8 @@ from suite import (
 
 from dpbandits import UpdateError
 from dpbandits.policies import Decision, Policy
-from dpbandits.privacy.ledger import PART, WHOLE, write
+from dpbandits.policies.steps import release_by
+from dpbandits.privacy.ledger import SPAN, WHOLE
 
 DRAWS = np.random.default_rng(9).random(ROUNDS)
 
@@ -42,28 +43,14 @@ def with_fixed_releases(policy: Policy) -> Policy:
     """The policy with numbers in place of its releases that no reward enters: what else differs
     then is timing.
     """
-    rng = np.random.default_rng(10)
-    kernels = policy.kernels
+    rng, gate = np.random.default_rng(10), policy._session.gate
 
-    def cross(params: Any, raw: Any, public: Any, wall: Any, rounds: int, _: Any) -> bool:
-        part = kernels.partition(params, public)
-        kernels.summarise(params, raw, public, wall.statistic)
-        wall.release[:] = rng.normal(scale=5.0, size=wall.release.size)
-        write(
-            wall.ledger,
-            wall.opened[part],
-            rounds - 1,
-            part,
-            wall.family,
-            1.0,
-            wall.multiplier,
-            wall.release.size,
-        )
-        wall.opened[part] = rounds
-        kernels.publish(params, public, wall.release)
-        return True
+    def fixed(running: Any, _: int, scale: float, statistic: Any, release: Any, __: Any) -> None:
+        release[:] = rng.normal(scale=5.0, size=release.size)
 
-    policy._steps = policy._steps._replace(cross=cross)
+    def silent(*_: Any) -> None: ...
+
+    gate.steps = gate.steps._replace(release=release_by(gate.kernels, fixed, silent, silent))
     return policy
 
 
@@ -96,7 +83,7 @@ def test_patience_is_counted_in_pulls_after_the_episode(case: Case):
     # The first episode ended at round ``last``; three unrecorded pulls followed, and the fourth
     # made the release.
     last = spans(policy)[0][1]
-    assert policy._progress.pulls == last + 1 + 3 + 1
+    assert policy._session.rounds.pulls == last + 1 + 3 + 1
     assert policy.rounds == last + 2
 
 
@@ -136,7 +123,7 @@ def covered_decision(policy: Policy) -> Decision:
         pulled.append(pull(policy))
         assert len(pulled) < ROUNDS
     first = spans(policy)[0]
-    return next(d for d in pulled if d.recorded and first[PART] in (WHOLE, d.arm))
+    return next(d for d in pulled if d.recorded and first[SPAN.part] in (WHOLE, d.arm))
 
 
 @over(EPISODIC)
@@ -145,8 +132,8 @@ def test_an_answer_past_its_deadline_is_dropped_and_says_so(case: Case):
     late = covered_decision(policy)
     before = snapshot(policy)
     assert policy.update(1.0, late) is False
-    assert policy.dropped == before["progress"]["dropped"] + 1
-    assert {**snapshot(policy), "progress": None} == {**before, "progress": None}
+    assert policy.dropped == before["rounds"]["dropped"] + 1
+    assert {**snapshot(policy), "rounds": None} == {**before, "rounds": None}
 
 
 @over(EPISODIC)
@@ -165,9 +152,10 @@ def test_a_missing_answer_counts_as_the_default(case: Case, default: float):
         else:
             spoken.update(default, other)
     assert releases(spoken) == 1
-    assert frozen(silent._wall.release) == frozen(spoken._wall.release)
-    assert frozen(silent._public) == frozen(spoken._public)
-    assert frozen(silent._raw) == frozen(spoken._raw)
+    one, other = silent._session.state, spoken._session.state
+    assert np.array_equal(one.wall.release, other.wall.release)
+    assert frozen(one.public) == frozen(other.public)
+    assert frozen(one.raw) == frozen(other.raw)
 
 
 @over(EPISODIC)
@@ -181,7 +169,9 @@ def test_the_order_of_answers_within_an_episode_is_irrelevant(case: Case):
             assert policy.update(float(DRAWS[decision.number] < 0.5), decision)
         pull(policy)
         assert releases(policy) == 1
-        return [policy._wall.release, *policy._public], frozen(policy._public)
+        state = policy._session.state
+        public = [array for name, array in state.arrays.items() if name.startswith("public.")]
+        return [state.wall.release, *public], frozen(state.public)
 
     (forwards, one), (backwards, other) = release_of(1), release_of(-1)
     assert forwards[0] == pytest.approx(backwards[0], rel=1e-12)
@@ -213,12 +203,13 @@ def test_pulls_past_the_episode_repeat_the_standing_choice(case: Case):
     while recorded[-1].recorded:
         recorded.append(pull(policy))
     recorded.pop()
-    stream = copy.deepcopy(policy._choice_rng)
+    state = policy._session.state
+    stream = copy.deepcopy(state.choice_rng)
     extra = pull(policy)
     assert not extra.recorded
-    if case in VIEWING:  # under other contexts the same rule stands
+    if case in INFORMED:  # under other contexts the same rule stands
         seen = contexts_of(policy)[extra.number]
-        assert extra.arm == policy.kernels.choose(policy.params, policy._public, seen, stream)[0]
+        assert extra.arm == policy.kernels.choose(policy.params, state.public, seen, stream)[0]
     else:
         assert extra.arm == recorded[-1].arm
     before = snapshot(policy)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpbandits.simulation.contexts import context_loop
+from dpbandits.simulation.loops import DONE, new_tally
 
 import dpbandits as dpb
 from dpbandits.environments import ContextTable
 from dpbandits.privacy.ledger import RELEASES
 from dpbandits.simulation import simulate
-from dpbandits.simulation.contexts import context_loop
-from dpbandits.simulation.loops import DONE, new_tally
 
 RNG = np.random.default_rng(8)
 CONTEXTS = RNG.uniform(-0.6, 0.6, (4000, 3, 2))

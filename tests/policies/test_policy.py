@@ -88,6 +88,18 @@ def test_labels_leave_out_what_a_comparison_varies():
     assert "seed" not in policy.stream_key
 
 
+def test_a_name_is_the_label_and_no_part_of_the_random_numbers():
+    plain, named = adac(), adac(name="größer & besser")
+    assert (plain.name, named.name) == (None, "größer & besser")
+    assert named.label == "größer & besser"
+    assert plain.label == "AdaCUCB(n_arms=3, beta=1.0, forget=True)"
+    assert named.stream_key == plain.stream_key
+    assert named.arguments == plain.arguments
+    assert "name='größer & besser'" in repr(named)
+    assert eval(repr(named), {"AdaCUCB": dpb.AdaCUCB, "ZCDP": dpb.ZCDP})._config == named._config
+    assert adac(name="x" * 60).name == "x" * 60
+
+
 def test_one_seed_gives_one_history_and_another_seed_another():
     def releases(seed: int) -> bytes:
         policy = dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5), seed=seed)

@@ -1,5 +1,6 @@
 """Budgets: what they refuse, how they convert, how they read."""
 
+import json
 import math
 import pickle
 
@@ -7,7 +8,7 @@ import pytest
 from dp_accounting import rdp
 
 from dpbandits.errors import ArgumentError
-from dpbandits.privacy import RDP, ZCDP, ApproxDP, PureDP, accounting
+from dpbandits.privacy import RDP, ZCDP, ApproxDP, Budget, PureDP, accounting
 
 SAMPLES = [PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5), RDP(4.0, 1.0)]
 BAD = [0, -1.0, math.nan, math.inf, -math.inf, True, "1", None, 1j, [1.0], 10**400]
@@ -49,6 +50,22 @@ def test_budgets_are_values(budget):
     assert pickle.loads(pickle.dumps(budget)) == budget
     with pytest.raises(AttributeError):
         budget.epsilon = 2.0
+
+
+@pytest.mark.parametrize("budget", SAMPLES)
+def test_budgets_come_back_from_files(budget):
+    written = json.loads(json.dumps(budget.to_dict()))
+    assert written["notion"] == type(budget).__name__
+    assert Budget.from_dict(written) == budget
+
+
+@pytest.mark.parametrize(
+    "data",
+    [{}, {"notion": "TrustMe"}, {"notion": "ZCDP"}, {"notion": "ZCDP", "epsilon": 1.0}, {"rho": 1}],
+)
+def test_what_is_no_budget_is_refused(data):
+    with pytest.raises(ArgumentError, match=r"^data must be a budget of PureDP, .* got "):
+        Budget.from_dict(data)
 
 
 def test_budgets_of_different_notions_or_numbers_differ():

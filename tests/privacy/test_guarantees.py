@@ -40,6 +40,7 @@ def guarantee(**changes) -> Guarantee:
 def test_every_guarantee_reads_as_sentences_and_survives_json(holds, asked, trust, view, caveats):
     promise = guarantee(holds=holds, asked=asked, trust_model=trust, view=view, caveats=caveats)
     text, data = str(promise), promise.to_dict()
+    assert Guarantee.from_dict(json.loads(json.dumps(data))) == promise
     assert json.loads(json.dumps(data)) == {
         **data,
         "assumptions": list(data["assumptions"]),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -14,13 +14,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbandits import RDP, ZCDP, AdaCUCB, ApproxDP, PureDP, Result, simulate
+from dpbandits import RDP, ZCDP, AdaCUCB, ApproxDP, PureDP, ReplayResult, Result, simulate
 from dpbandits.environments import Bernoulli, Gaussian, RewardTable
+from dpbandits.plotting.curves import regret_curves
+from dpbandits.plotting.drawing import NARROW, WIDE, png
+from dpbandits.plotting.labels import budget_label
+from dpbandits.privacy import Budget
 from dpbandits.report import StudyRecord, figures, write
 from dpbandits.report.exhibits import Exhibit, Panel, Series
-from dpbandits.report.findings import belief, in_people, in_regret, meaning
-from dpbandits.report.labels import level, looks
-from dpbandits.report.scenes import scenes
+from dpbandits.report.findings import belief, findings_in_people, findings_in_regret, meaning
+from dpbandits.report.summaries import environment_summaries
+from dpbandits.simulation.settings import PolicySetting, keyed, policy_styles
 
 MEANS = np.array([0.436, 0.653, 0.555, 0.556])
 SHARES = np.array([0.249, 0.244, 0.245, 0.262])
@@ -38,23 +42,37 @@ class Trial(Bernoulli):
         return NAME
 
 
-@dataclass(frozen=True)
-class Replayed:
-    runs: pd.DataFrame
-
-    def summary(self) -> pd.DataFrame:
-        rates = self.runs.groupby(["environment", "policy", "budget"], sort=False)["rate"]
-        return pd.DataFrame(
-            {"mean": rates.mean(), "low": rates.min(), "high": rates.max()}
-        ).reset_index()
-
-
-def replayed(result: Result) -> Replayed:
+def replayed(result: Result) -> ReplayResult:
     keys = result.runs[["environment", "policy", "budget", "holds", "run"]]
     successes = 300 + np.arange(len(keys)) % 7
-    return Replayed(
-        keys.assign(rounds=530, successes=successes, rate=successes / 530, releases=20, spent=0.1)
+    runs = keys.assign(
+        rounds=530, successes=successes, rate=successes / 530, releases=20, spent=0.1
     )
+    facts = {"title": "Trial, 4 arms", "mean": float(SHARES @ MEANS), "means": MEANS.tolist()}
+    return ReplayResult(runs, result.settings, {"environments": {NAME: facts}})
+
+
+def under(result: Result, changed: dict[Budget, Budget]) -> Result:
+    """A result as if other budgets had been asked for, and held."""
+
+    def changed_setting(one: PolicySetting) -> PolicySetting:
+        budget = changed.get(one.budget, one.budget)
+        return replace(one, guarantee=replace(one.guarantee, asked=budget, holds=budget))
+
+    written = {str(old): str(new) for old, new in changed.items()}
+    frame, runs = (
+        table.replace({"budget": written, "holds": written})
+        for table in (result.frame, result.runs)
+    )
+    settings = keyed(map(changed_setting, result.settings.values()))
+    return replace(result, frame=frame, runs=runs, settings=settings)
+
+
+def only(result: Result, *budgets: str) -> Result:
+    """The part of a result that has these budgets."""
+    frame, runs = (table[table["budget"].isin(budgets)] for table in (result.frame, result.runs))
+    settings = {key: one for key, one in result.settings.items() if key[1] in budgets}
+    return replace(result, frame=frame, runs=runs, settings=settings)
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +117,7 @@ class Reader(HTMLParser):
             "h1": [],
             "h2": [],
             "h3": [],
+            "h4": [],
             "caption": [],
             "p": [],
             "li": [],
@@ -241,9 +260,6 @@ def test_regret_and_people_helped_equal_the_frames(page, result):
 
 def test_privacy_spent_equals_the_ledgers(page, result):
     rows = cells_of(page.table("Privacy spent"))
-    limits = {
-        (entry["policy"], entry["budget"]): entry["limit"] for entry in result.info["policies"]
-    }
     for (policy, budget), group in result.runs.groupby(["policy", "budget"]):
         limit, spent, releases, draws = rows[shown(policy, budget)]
         assert read(releases)[0] == pytest.approx(group["releases"].mean(), abs=0.051)
@@ -251,7 +267,9 @@ def test_privacy_spent_equals_the_ledgers(page, result):
         if budget == "none":
             assert (limit, spent) == ("no limit", "not counted")
             continue
-        assert read(limit.split()[1])[0] == pytest.approx(limits[policy, budget], rel=0.01)
+        assert read(limit.split()[1])[0] == pytest.approx(
+            result.settings[policy, budget].limit, rel=0.01
+        )
         assert read(spent.split()[1])[0] == pytest.approx(group["spent"].max(), rel=0.01)
 
     assert "Every private policy spent all of its limit" in page.all
@@ -259,21 +277,14 @@ def test_privacy_spent_equals_the_ledgers(page, result):
 
 
 def test_spending_is_drawn_where_it_differs(result, tmp_path):
-    runs = result.runs[result.runs["budget"].isin(["1-zCDP", "none"])].copy()
-    runs.loc[runs["budget"] == "1-zCDP", "spent"] = 0.25
-    page = Reader(
-        write(
-            tmp_path, StudyRecord("t", "", replace(result, runs=runs, frame=frame_of(result, runs)))
-        )
-    )
+    part = only(result, "1-zCDP", "none")
+    private = part.runs["budget"] == "1-zCDP"
+    runs = part.runs.assign(spent=part.runs["spent"].mask(private, 0.25))
+    page = Reader(write(tmp_path, StudyRecord("t", "", replace(part, runs=runs))))
     rows = cells_of(page.table("Privacy spent"))
     assert rows["AdaCUCB (forget=True)", "1-zCDP"][2] == "25.0 %"
     assert "spent all of its limit" not in page.all
     assert "are counted in μ²" not in page.all
-
-
-def frame_of(result: Result, runs: pd.DataFrame) -> pd.DataFrame:
-    return result.frame[result.frame["budget"].isin(runs["budget"].unique())]
 
 
 def test_overspending_is_called_what_it_is(result, tmp_path):
@@ -289,10 +300,9 @@ def test_replay_stands_beside_the_trial(page, record):
     assert len(rows) == 8
     for (policy, budget), group in record.replay.runs.groupby(["policy", "budget"]):
         rate, gap, people, _ = rows[shown(policy, budget)]
-        assert read(rate) == pytest.approx(
-            [100 * v for v in (group["rate"].mean(), group["rate"].min(), group["rate"].max())],
-            abs=0.051,
-        )
+        half = 1.96 * group["rate"].std() / np.sqrt(RUNS)
+        ends = [group["rate"].mean() + width for width in (0, -half, half)]
+        assert read(rate) == pytest.approx([100 * end for end in ends], abs=0.051 + 25 * half)
         assert read(gap)[0] == pytest.approx(
             100 * (group["rate"].mean() - SHARES @ MEANS), abs=0.051
         )
@@ -303,7 +313,7 @@ def test_policies_that_never_learned_are_no_result(record, tmp_path):
     runs = record.replay.runs.copy()
     idle = runs["budget"] == "0.02-zCDP"
     runs.loc[idle, ["releases", "rate"]] = [0, 0.25]
-    page = Reader(write(tmp_path, replace(record, replay=Replayed(runs))))
+    page = Reader(write(tmp_path, replace(record, replay=replace(record.replay, runs=runs))))
     (said,) = [text for text in page.texts["li"] if text.startswith("Success rates run")]
     assert "25.0 %" not in said
     assert (
@@ -340,44 +350,31 @@ def test_findings_start_with_people_and_a_budget_that_protects(page, result):
     assert "forget" not in plain
 
 
-@pytest.mark.parametrize("budget", ["1-zCDP", "5-DP"])
+@pytest.mark.parametrize("budget", [ZCDP(1.0), PureDP(5.0)])
 def test_budgets_that_reveal_are_no_headline(result, budget):
-    renamed = {"frame": result.frame, "runs": result.runs}
-    for name, table in renamed.items():
-        kept = table[table["budget"].isin(["1-zCDP", "none"])]
-        renamed[name] = kept.assign(budget=kept["budget"].replace("1-zCDP", budget))
-    entries = [
-        {**entry, "budget": entry["budget"].replace("1-zCDP", budget)}
-        for entry in result.info["policies"]
-    ]
-    (scene,) = scenes(replace(result, **renamed, info={**result.info, "policies": entries}))
-    said = " ".join(in_people(scene, looks(result.runs["policy"].unique())))
-    assert belief(level(budget)) > 99
+    changed = under(only(result, "1-zCDP", "none"), {ZCDP(1.0): budget})
+    (summary,) = environment_summaries(changed)
+    said = " ".join(findings_in_people(summary, policy_styles(changed.settings)))
+    assert belief(budget) > 99
     assert "can rise to 99 % or more" in said
     assert "With privacy" not in said
 
 
 def test_budgets_may_have_all_their_digits(result, tmp_path):
-    exact = "0.0200000000000004-zCDP"
-    tables = [
-        table.assign(
-            **{name: table[name].replace("0.02-zCDP", exact) for name in ("budget", "holds")}
-        )
-        for table in (result.frame, result.runs)
-    ]
-    page = Reader(write(tmp_path, StudyRecord("t", "", Result(*tables, result.info))))
+    exact = ZCDP(0.0200000000000004)
+    page = Reader(write(tmp_path, StudyRecord("t", "", under(result, {ZCDP(0.02): exact}))))
     assert ("AdaCUCB (forget=True)", "0.02-zCDP") in cells_of(page.table("Means over runs"))
-    assert exact not in page.all
+    assert str(exact) not in page.all
 
 
 def test_guarantees_are_complete_and_stamped(page, result):
     whole = [*page.texts["p"], *page.texts["li"]]
-    for entry in result.info["policies"]:
-        budget = entry["budget"]
-        sentence = entry["sentence"].replace(f"with {budget} ", "with the budget listed below ")
-        assert whole.count(sentence) == 1, "once for all budgets"
-        if budget != "none":
-            assert any(text.startswith("AdaCUCB (forget=") and budget in text for text in whole)
+    for one in result.settings.values():
+        said = str(one.guarantee).replace(f"with {one.budget} ", "with the budget listed below ")
+        assert whole.count(said) == 1, "once for all budgets"
+        if one.budget is not None:
+            listed = [text for text in whole if text.startswith("AdaCUCB (forget=")]
+            assert any(str(one.budget) in text for text in listed)
     assert sum("Simulated noise protects nobody." in text for text in page.texts["p"]) == 2
     assert page.all.count("simulated noise: protects nobody") == 1
 
@@ -387,6 +384,7 @@ def test_page_says_how_it_was_made(page):
     assert "12 s" in page.all
     assert '"horizon": 4000' in page.all
     assert "AdaCUCB(n_arms=4, beta=1.0, forget=False)" in page.all
+    assert NAME in page.all
 
 
 def test_same_record_same_bytes(record, folder, tmp_path):
@@ -412,12 +410,15 @@ def test_text_of_users_stays_text(result, tmp_path):
         "arm_names": [evil, "_b", "$c$ $\\frac$", "d" * 200],
     }
     facts["reference"] = {"name": evil, "shares": SHARES.tolist()}
-    policies = [{**entry, "sentence": f"{evil}. {evil}"} for entry in result.info["policies"]]
-    info = {**result.info, "environments": {evil: facts}, "policies": policies}
-    parts = [frame.assign(environment=evil) for frame in (result.frame, result.runs)]
-    path = write(
-        tmp_path, StudyRecord(evil, evil, Result(*parts, info), None, 7, {evil: evil}, {evil: evil})
+    facts["title"] = evil
+    changed = keyed(
+        replace(one, name=evil, guarantee=replace(one.guarantee, source=evil, caveats=(evil,)))
+        for one in result.settings.values()
     )
+    info = {**result.info, "environments": {evil: facts}}
+    parts = [frame.assign(environment=evil) for frame in (result.frame, result.runs)]
+    mine = Result(*parts, changed, info)
+    path = write(tmp_path, StudyRecord(evil, evil, mine, None, 7, {evil: evil}, {evil: evil}))
     page = Reader(path)
     assert "script" not in {tag for tag, _ in page.tags}
     assert page.texts["h1"] == [evil]
@@ -431,46 +432,39 @@ def test_study_without_extras(tmp_path):
         for means in ([0.9, 0.5, 0.1], [0.4, 0.5, 0.3])
     ]
     page = Reader(write(tmp_path, StudyRecord("Plain", "", Result.combined(results))))
-    assert sum(title.startswith("Results: Bernoulli(") for title in page.texts["h2"]) == 2
+    assert "Results: Bernoulli, 3 arms (2 of 2)" in page.texts["h2"]
     assert "equal shares" in page.all
     assert "successes" not in page.all
     assert "replay" not in page.all.lower()
     assert sum(tag == "img" for tag, _ in page.tags) == 8
-    assert len(list((tmp_path / "figures").glob("2-bernoulli-0-4-0-5-0-3-*.svg"))) == 4
+    assert len(list((tmp_path / "figures").glob("2-bernoulli-3-arms-2-of-2-*.svg"))) == 4
 
 
-def test_tables_can_be_beaten_and_budgets_be_unknown(tmp_path):
+def test_tables_can_be_beaten():
     rewards = np.zeros((400, 2))
     rewards[:200, 0], rewards[200:, 1] = 1.0, 1.0
     result = simulate(
         AdaCUCB(2, budget=ZCDP(1.0)), RewardTable(rewards), horizon=400, runs=2, record=20
     )
-    curves = result.frame.assign(
-        regret=-result.frame["regret"].abs() - 1.0, budget="homemade", holds="homemade"
-    )
-    runs = result.runs.assign(budget="homemade", holds="homemade")
-    (scene,) = scenes(Result(curves, runs, result.info))
-    figure = figures.regret_curves(scene.curves)
-    assert figure.axes[0].get_ylim()[0] <= curves["regret"].min()
-    page = Reader(write(tmp_path, StudyRecord("t", "", Result(curves, runs, result.info))))
-    assert "no description" in page.all
-    assert "What privacy costs" not in page.texts["h3"]
+    below = result.frame.assign(regret=-result.frame["regret"].abs() - 1.0)
+    figure = replace(result, frame=below).plot()
+    assert figure.axes[0].get_ylim()[0] <= below["regret"].min()
 
 
-def test_study_that_says_nothing_of_itself(tmp_path):
+def test_a_study_without_privacy_has_no_price_of_it(tmp_path):
     result = simulate(AdaCUCB(2, budget=None), Bernoulli([0.9, 0.1]), horizon=100, runs=1)
-    page = Reader(write(tmp_path, StudyRecord("Bare", "", replace(result, info={}))))
-    # neither privacy to price nor means to count successes with
-    assert sum(tag == "img" for tag, _ in page.tags) == 2
+    page = Reader(write(tmp_path, StudyRecord("Bare", "", result)))
+    assert "What privacy costs" not in page.texts["h3"]
+    assert sum(tag == "img" for tag, _ in page.tags) == 3
     assert "interval " not in " ".join(page.texts["li"])
     assert not re.search(r"\bnan\b", page.all)
 
 
 def test_one_run_claims_no_uncertainty_and_no_winner(result):
     frame, runs = (table[table["run"] == 0] for table in (result.frame, result.runs))
-    (scene,) = scenes(Result(frame, runs, result.info))
-    looks_of = looks(runs["policy"].unique())
-    said = " ".join(in_people(scene, looks_of) + in_regret(scene, looks_of))
+    (summary,) = environment_summaries(replace(result, frame=frame, runs=runs))
+    styles = policy_styles(result.settings)
+    said = " ".join(findings_in_people(summary, styles) + findings_in_regret(summary, styles))
     assert "interval" not in said
     assert "One run does not tell them apart" in said
     assert "price of its privacy" not in said
@@ -478,31 +472,25 @@ def test_one_run_claims_no_uncertainty_and_no_winner(result):
 
 def test_equal_policies_are_not_told_apart(result):
     # Both policies get the same runs in another order: a lead of one would be chance.
-    runs, frame = (
-        result.runs[result.runs["budget"] == "1-zCDP"],
-        result.frame[result.frame["budget"] == "1-zCDP"],
-    )
-    first = runs["policy"].iloc[0]
+    part = only(result, "1-zCDP")
+    first = next(iter(part.settings.values()))
+    other = replace(first, policy="other", class_name="Other", arguments={})
     pair = []
-    for table in (frame, runs):
-        mine = table[table["policy"] == first]
-        other = mine.assign(policy="Other(n_arms=4)", run=(mine["run"] + 1) % RUNS)
-        pair.append(pd.concat([mine, other], ignore_index=True))
-    entries = [
-        {**entry, "policy": name}
-        for entry in result.info["policies"]
-        for name in (entry["policy"], "Other(n_arms=4)")
-    ]
-    (scene,) = scenes(Result(*pair, {**result.info, "policies": entries}))
-    said = " ".join(in_regret(scene, looks([first, "Other(n_arms=4)"])))
-    assert "do not separate it from" in said
+    for table in (part.frame, part.runs):
+        mine = table[table["policy"] == first.policy]
+        theirs = mine.assign(policy="other", run=(mine["run"] + 1) % RUNS)
+        pair.append(pd.concat([mine, theirs], ignore_index=True))
+    settings = keyed([first, other])
+    (summary,) = environment_summaries(Result(*pair, settings, result.info))
+    said = " ".join(findings_in_regret(summary, policy_styles(settings)))
+    assert "The runs do not separate it from" in said
 
 
 def test_many_arms_share_a_colour_for_the_rest(tmp_path):
     means = np.linspace(0.1, 0.9, 12)
     result = simulate(AdaCUCB(12, budget=ZCDP(1.0)), Bernoulli(means), horizon=500, runs=2)
-    (scene,) = scenes(result)
-    figure = figures.arm_shares(scene, looks(result.runs["policy"].unique()))
+    (summary,) = environment_summaries(result)
+    figure = figures.arm_shares(summary, policy_styles(result.settings))
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names == [f"arm {a}" for a in range(5, 12)] + ["5 other arms"]
     widths = [bar.get_width() for bar in figure.axes[0].patches]
@@ -536,7 +524,7 @@ def test_logarithmic_axes_of_less_than_two_decades_can_be_read() -> None:
     line = Series("policy", x, y, y, y, marks=True)
     panel = Panel("experts", "experts", "regret", [line], y_scale="log")
     figure = figures.exhibit(Exhibit("name", "title", "caption", "words", [panel]), ["policy"])
-    figures.png(figure)  # draws
+    png(figure)  # draws
     (ax,) = figure.axes
     low, high = ax.get_ylim()
     assert [label.get_text() for label in ax.get_xticklabels()] == ["4", "16", "64"]
@@ -548,18 +536,32 @@ def test_logarithmic_axes_of_less_than_two_decades_can_be_read() -> None:
     assert shown == ["5,000", "10,000", "20,000"]
 
 
-@pytest.mark.parametrize("width", [figures.WIDE, figures.NARROW])
+LONG = "a name of sixty letters, which is as long as any name can be"
+
+
+def with_long_name(result: Result) -> Result:
+    first = result.runs["policy"].iloc[0]
+    settings = {
+        key: replace(one, name=LONG) if one.policy == first else one
+        for key, one in result.settings.items()
+    }
+    return replace(result, settings=settings)
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_nothing_overlaps_or_is_cut_off(result, width):
-    (scene,) = scenes(result)
-    looks_of = looks(result.runs["policy"].unique())
+    assert len(LONG) == 60
+    result = with_long_name(result)
+    (summary,) = environment_summaries(result)
+    styles = policy_styles(result.settings)
     drawn = [
-        figures.regret_curves(scene.curves, looks_of=looks_of, width=width),
-        figures.regret_by_budget(scene, looks_of, width),
-        figures.arm_shares(scene, looks_of, width),
-        figures.people_helped(scene, looks_of, width),
+        regret_curves(summary.curves, styles, width=width),
+        figures.regret_by_budget(summary, styles, width),
+        figures.arm_shares(summary, styles, width),
+        figures.people_helped(summary, styles, width),
     ]
     for figure in drawn:
-        figures.png(figure)
+        png(figure)
         box = figure.get_tightbbox()
         assert box.x0 >= -0.02
         assert box.x1 <= width + 0.02
@@ -567,39 +569,47 @@ def test_nothing_overlaps_or_is_cut_off(result, width):
         legend = figure.legends[0].get_window_extent(renderer)
         for ax in figure.axes:
             assert not legend.overlaps(ax.get_window_extent(renderer))
+        rows = [label.get_text() for ax in figure.axes for label in ax.get_yticklabels()]
+        names = [text.get_text() for text in figure.legends[0].get_texts()]
+        assert LONG in [text.replace("\n", " ") for text in rows + names]
 
 
-@pytest.mark.parametrize("budget", [PureDP(0.5), ApproxDP(2.0, 1e-6), ZCDP(1e-5), RDP(8.0, 0.25)])
-def test_budgets_are_read_back_from_their_strings(budget):
-    kind = level(str(budget))
-    value, fixed = {
-        PureDP: lambda b: (b.epsilon, None),
-        ApproxDP: lambda b: (b.epsilon, b.delta),
-        ZCDP: lambda b: (b.rho, None),
-        RDP: lambda b: (b.epsilon, b.alpha),
-    }[type(budget)](budget)
-    assert kind.value == value
-    assert kind.private
-    assert np.isnan(kind.fixed) if fixed is None else kind.fixed == fixed
-    assert "at most" in meaning(kind)
+def test_names_stand_between_quotation_marks_in_sentences(result):
+    named = with_long_name(result)
+    (summary,) = environment_summaries(only(named, "0.02-zCDP", "1-zCDP"))
+    said = " ".join(findings_in_regret(summary, policy_styles(named.settings)))
+    assert said.count(LONG) == said.count(f"“{LONG}”") == 1
 
 
-def test_meaning_of_pure_privacy():
-    assert "2.72 times" in meaning(level("1-DP"))
-    assert "73.2 %" in meaning(level("1-DP"))  # e / (1 + e) = 0.7311, rounded up
-    assert "Implies ε = 0.9 with δ = one in a million" in meaning(level("0.02-zCDP"))
+def test_meaning_of_budgets():
+    assert "2.72 times" in meaning(PureDP(1.0))
+    assert "73.2 %" in meaning(PureDP(1.0))  # e / (1 + e) = 0.7311, rounded up
+    assert "Implies ε = 0.9 with δ = one in a million" in meaning(ZCDP(0.02))
+    assert meaning(ApproxDP(1.0, 1e-5)).startswith("Up to failures of a probability of about one")
+    assert "Implies" in meaning(RDP(8.0, 0.25))
+    assert "may reveal" in meaning(None)
 
 
-def test_headings_have_titles_and_fall_back_on_names_where_those_are_alike(tmp_path):
+def test_equal_titles_are_numbered_and_nothing_is_headed_by_code(tmp_path):
     worlds = [Bernoulli([0.9, 0.1]), RewardTable(np.eye(2)), Bernoulli([0.8, 0.2])]
-    results = [simulate(AdaCUCB(2, budget=ZCDP(1.0)), world, horizon=2, runs=1) for world in worlds]
-    page = Reader(write(tmp_path, StudyRecord("t", "", Result.combined(results))))
-    assert [title for title in page.texts["h2"] if title.startswith("Results: ")] == [
-        "Results: Bernoulli(0.9, 0.1)",
-        "Results: RewardTable, 2 arms",
-        "Results: Bernoulli(0.8, 0.2)",
+    policies = [AdaCUCB(2, budget=ZCDP(1.0), name="ours"), AdaCUCB(2, budget=None, beta=2.0)]
+    results = [simulate(policies, world, horizon=2, runs=1) for world in worlds]
+    result = Result.combined(results)
+    titles = ["Bernoulli, 2 arms (1 of 2)", "RewardTable, 2 arms", "Bernoulli, 2 arms (2 of 2)"]
+    page = Reader(write(tmp_path, StudyRecord("t", "", result)))
+    headings = [heading for level in ("h2", "h3", "h4") for heading in page.texts[level]]
+    assert [heading for heading in headings if heading.startswith("Results: ")] == [
+        f"Results: {title}" for title in titles
     ]
-    assert repr(worlds[1]) in page.all
+    assert any(heading.startswith("ours") for heading in headings)
+    figure = result.plot()
+    headings += [ax.get_title(loc="left") for ax in figure.axes]
+    headings += [text.get_text() for text in figure.legends[0].get_texts()]
+    assert f"1-zCDP\n{titles[0]}" in headings
+    assert "AdaCUCB (beta=2)" in headings
+    raw = [repr(world) for world in worlds] + ["AdaCUCB(", "n_arms="]
+    assert [heading for heading in headings if any(code in heading for code in raw)] == []
+    assert all(repr(world) in page.all for world in worlds)
 
 
 def test_clipping_is_told_where_it_happens(tmp_path):
@@ -637,35 +647,12 @@ def test_a_budget_that_does_not_hold_is_marked_wherever_it_is_shown(tmp_path):
         ] == held
     page = Reader(write(tmp_path, StudyRecord("t", "", result)))
     cells = cells_of(page.table("Means over runs"))
-    shown = level(really).shown
+    shown = budget_label(policies[1].guarantee.holds).text
     assert set(cells) == {
-        ("AdaCUCB (clip=False, no guarantee)", "(5, 0.01)-DP, no guarantee"),
+        ("AdaCUCB (clip=False, no guarantee)", "(5, 0.01)-DP | no guarantee"),
         ("AdaCUCB (clip=False, no guarantee)", "no privacy"),
-        ("AdaCUCB (calibration='paper')", f"(5, 0.01)-DP asked for, {shown} holds"),
+        ("AdaCUCB (calibration='paper')", f"(5, 0.01)-DP asked for | {shown} holds"),
         ("AdaCUCB", "(5, 0.01)-DP"),
     }
     translated = [row[0] for row in page.table("Every budget that holds")[1:]]
     assert sorted(translated) == sorted(["no privacy", shown, "(5, 0.01)-DP"])
-
-
-def test_labels_say_what_differs_and_no_more():
-    policies = [
-        "A(n_arms=4, b=1.0, c=True)",
-        "A(n_arms=4, b=1.0, c=False)",
-        "B(n_arms=4, b=3.0)",
-        "odd {label",
-    ]
-    assert [look.label for look in looks(policies, {policies[2]: "local"}).values()] == [
-        "A (c=True)",
-        "A (c=False)",
-        "B (local)",
-        "odd {label",
-    ]
-
-
-def test_no_two_policies_look_alike():
-    drawn = list(looks(f"P{i}()" for i in range(40)).values())
-    assert (
-        len({look.colour for look in drawn[:12]}) == len({look.marker for look in drawn[:12]}) == 12
-    )
-    assert len({(look.colour, look.marker) for look in drawn}) == 40

@@ -3,15 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
+from dpbandits.simulation.contexts import context_loop
+from dpbandits.simulation.loops import DONE, LEDGER_FULL, PAUSED, new_tally
 
 import dpbandits as dpb
 from dpbandits.environments import Bernoulli, ContextEnvironment, ContextKernels, ContextTable
 from dpbandits.kernel import kernel
 from dpbandits.privacy.ledger import LINES, empty_arrays, grown
 from dpbandits.simulation import simulate
-from dpbandits.simulation.contexts import context_loop
-from dpbandits.simulation.loops import DONE, LEDGER_FULL, PAUSED, new_tally
-from dpbandits.simulation.running import play, recorded_rounds
+from dpbandits.simulation.simulating import play, recorded_rounds
 
 RNG = np.random.default_rng(6)
 THETA = np.array([0.8, 0.4])

@@ -258,7 +258,8 @@ def test_summary_stands_beside_the_trial():
         assert row["runs"] == 60
     facts = result.info["environments"]["DoctorReplay()"]
     assert (facts["people"], facts["counts"]) == (2139, [532, 522, 524, 561])
-    assert [entry["budget"] for entry in result.info["policies"]] == ["0.5-zCDP", "none"]
+    assert facts["title"] == "DoctorReplay, 4 arms"
+    assert [one.budget for one in result.settings.values()] == [ZCDP(0.5), None]
 
 
 def test_learning_helps_more_patients_than_the_trial_did():

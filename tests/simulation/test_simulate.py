@@ -10,16 +10,16 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from dpbandits.simulation.loops import DONE, LEDGER_FULL, PAUSED, arms_loop, new_tally
 
 import dpbandits as dpb
 from dpbandits.environments import Bernoulli, Gaussian, LinearArms, RewardTable
 from dpbandits.policies import Policy
 from dpbandits.privacy.ledger import LINES, LedgerArrays, empty_arrays, grown
 from dpbandits.simulation import Result, simulate
-from dpbandits.simulation.loops import DONE, LEDGER_FULL, PAUSED, arms_loop, new_tally
 from dpbandits.simulation.results import bootstrap_band
-from dpbandits.simulation.running import recorded_rounds
 from dpbandits.simulation.seeding import identity, stream
+from dpbandits.simulation.simulating import recorded_rounds
 
 WORLD = Bernoulli([0.8, 0.5, 0.2])
 
@@ -303,7 +303,7 @@ def test_results_come_back_from_a_file(tmp_path):
     path = result.save(tmp_path / "result.parquet")
     again = Result.load(path)
     same(result, again)
-    assert again.info == result.info
+    assert (again.info, again.settings) == (result.info, result.settings)
     assert [file.name for file in tmp_path.iterdir()] == ["result.parquet"]
 
 
@@ -372,4 +372,5 @@ def test_a_simulation_of_a_secure_policy_says_that_it_protects_nobody():
     policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), noise="secure")
     assert "SIMULATION" not in str(policy.guarantee)
     result = simulate(policy, Bernoulli([0.9, 0.1]), horizon=10, runs=1)
-    assert "SIMULATION" in result.info["policies"][0]["sentence"]
+    (setting,) = result.settings.values()
+    assert "SIMULATION" in str(setting.guarantee)

@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-
-from dpbandits import EXP3, ArgumentError
 from dpbandits.algorithms.learners.batches import init
 from dpbandits.algorithms.learners.unbounded import learn_exp3
+
+from dpbandits import EXP3, ArgumentError
 from dpbandits.environments import RewardTable
 from dpbandits.report.claims import FAILS, HOLDS, Claim
 from dpbandits.report.record import StudyRecord
-from dpbandits.report.scenes import scenes
+from dpbandits.report.summaries import environment_summaries
 from dpbandits.studies.cells import Cell, Results, kept
 from dpbandits.studies.papers import adversarial
 from dpbandits.studies.papers.adversarial import bound, leaked, tables
@@ -134,12 +134,13 @@ def test_every_part_has_its_claims_and_figures(record: StudyRecord) -> None:
 def test_the_page_shows_the_real_tables_by_themselves_and_the_files_hold_everything(
     record: StudyRecord,
 ) -> None:
-    assert [scene.name for scene in scenes(record.detailed)] == [
+    assert [summary.key for summary in environment_summaries(record.detailed)] == [
         "RewardTable(DoctorReplay(): 522 rounds, 4 arms, content 5a77f253)"
     ]
     assert record.result.runs["environment"].nunique() > 20
     shown = record.detailed.runs
-    assert {entry["policy"] for entry in record.detailed.info["policies"]} == set(shown["policy"])
+    assert {one.policy for one in record.detailed.settings.values()} == set(shown["policy"])
+    assert set(record.detailed.titles) == set(shown["environment"])
 
 
 @pytest.mark.parametrize(

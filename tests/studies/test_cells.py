@@ -69,6 +69,7 @@ def test_what_is_finished_is_not_computed_again(
         pd.testing.assert_frame_equal(again[key].frame, whole[key].frame)
         pd.testing.assert_frame_equal(again[key].runs, whole[key].runs)
         assert again[key].info == whole[key].info
+        assert again[key].settings == whole[key].settings
 
 
 def test_a_damaged_file_is_computed_again(work: list[Cell], tmp_path: Path) -> None:
@@ -86,6 +87,7 @@ def test_a_damaged_file_is_computed_again(work: list[Cell], tmp_path: Path) -> N
     [
         {"policy": AdaCUCB(2, budget=ZCDP(0.6))},
         {"policy": AdaCUCB(2, budget=ZCDP(0.5), beta=2.0)},
+        {"policy": AdaCUCB(2, budget=ZCDP(0.5), name="ours")},
         {"environment": Bernoulli([0.9, 0.2])},
         {"horizon": 201},
         {"runs": 4},
@@ -164,11 +166,7 @@ def test_results_of_several_policies_are_one_result(work: list[Cell], tmp_path: 
             ),
         ]
     )
-    assert [(entry["budget"]) for entry in whole.info["policies"]] == [
-        "0.1-zCDP",
-        "0.5-zCDP",
-        "none",
-    ]
+    assert [one.budget for one in whole.settings.values()] == [ZCDP(0.1), ZCDP(0.5), None]
     assert list(whole.info["environments"]) == ["Bernoulli(0.9, 0.1)", "Bernoulli(0.5, 0.2)"]
     assert (whole.info["horizon"], whole.info["runs"]) == (300, 3)
     assert len(whole.runs) == 12

@@ -11,7 +11,7 @@ import pytest
 
 from dpbandits.errors import ArgumentError
 from dpbandits.report.claims import FAILS, HOLDS, UNDECIDED, Claim, Expectation, claims_table, tally
-from dpbandits.report.scenes import Estimate
+from dpbandits.report.estimates import Estimate
 from dpbandits.studies.claims import curve, largest, mean, measured, price, ratio, ratios, steps
 
 

@@ -68,7 +68,7 @@ def parts(
         )
         frame, runs = frame.assign(regret=change(cell.key, frame["regret"].to_numpy())), runs.copy()
         runs["regret"] = change(cell.key, runs["regret"].to_numpy())
-        results[cell.key] = Result(frame, runs, whole.info)
+        results[cell.key] = Result(frame, runs, whole.settings, whole.info)
     return Results(results)
 
 

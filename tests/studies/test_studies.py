@@ -275,6 +275,11 @@ def test_altered_and_quick(folder: Path) -> None:
             "forget = true\nbudgets.zcdp = [1]\n#",
             "policies[1]: is the same as policies[0]: AdaCUCB(",
         ),
+        (
+            'kind = "AdaCUCB"',
+            'kind = "AdaCUCB"\nname = ""',
+            "policies[0].name: must be a text of 1 to 60 printable characters, got ''",
+        ),
         ('title = "Two arms"', "title = ", "is not TOML: "),
     ],
 )
@@ -370,6 +375,16 @@ def test_the_study_passes_its_horizon_where_one_is_needed(folder: Path) -> None:
 WITH_LOG = GOOD.replace(
     'kind = "RewardTable"\npath = "table.csv"', 'kind = "DoctorReplay"'
 ).replace("[0.9, 0.1]", "[0.9, 0.1, 0.2, 0.3]")
+
+
+def test_policies_have_names_of_their_own(folder: Path) -> None:
+    text = changed('kind = "AdaCUCB"\nforget', 'kind = "AdaCUCB"\nname = "all of them"\nforget')
+    study = load_study(written(folder, text))
+    assert [policy.name for policy in study.policies] == [*[None] * 3, *["all of them"] * 2]
+    again = text.replace('kind = "AdaCUCB"', 'kind = "AdaCUCB"\nname = "all of them"', 1)
+    assert problems_of(folder, again) == [
+        "policies[1].name: another policy is called 'all of them', too"
+    ]
 
 
 def test_policies_of_linear_arms_bring_as_many_as_the_environments_have(folder: Path) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from ..privacy import Budget
     from ..report.record import StudyRecord
+    from ..simulation.settings import SettingsByKey
     from ..studies import Study
     from ..studies.plans import Plan, Size
 
@@ -144,7 +145,9 @@ def explain(
         cls = _policy_class(policy)
         budgets: list[Any] = [_budget(budget)] if budget else cls.example_budgets() or [None]
         chosen = noise or (
-            Noise.secure if find_spec("opendp") and not cls.card.refuted_because else Noise.simulation
+            Noise.secure
+            if find_spec("opendp") and not cls.card.refuted_because
+            else Noise.simulation
         )
         _announce_compilation()
         policies = [cls(**cls.example, budget=one, noise=chosen.value) for one in budgets]
@@ -392,46 +395,44 @@ def _run(study: Study, target: Path, jobs: int, force: bool) -> None:
 
 
 def _print_results(record: StudyRecord, table: pd.DataFrame) -> None:
-    from ..report.guarantees import marks
-    from ..report.labels import amount, looks, percent
+    from ..plotting.numbers import percent, reward_amount
 
-    looks_of = looks(table["policy"].drop_duplicates(), marks(record.result.info["policies"]))
-    labels = {policy: look.label for policy, look in looks_of.items()}
+    result, replay = record.result, record.replay
     for environment, rows in table.groupby("environment", sort=False):
         title = (
-            f"{environment}: mean regret after {rows['rounds'].iloc[0]:,} rounds,"
-            f" {rows['runs'].iloc[0]} runs"
+            f"{result.titles[str(environment)]}: mean regret after {rows['rounds'].iloc[0]:,}"
+            f" rounds, {rows['runs'].iloc[0]} runs"
         )
-        _print_means(title, labels, rows.rename(columns={"regret": "mean"}), "regret", amount)
-    if record.replay is not None:
-        for environment, rows in record.replay.summary().groupby("environment", sort=False):
-            title = f"{environment}: mean success rate in the replay, {rows['runs'].iloc[0]} runs"
-            _print_means(title, labels, rows, "rate", partial(percent, places=1))
+        means = rows.rename(columns={"regret": "mean"})
+        _print_means(title, means, result.settings, "regret", reward_amount)
+    if replay is not None:
+        for environment, rows in replay.summary().groupby("environment", sort=False):
+            title = (
+                f"{replay.titles[str(environment)]}: mean success rate in the replay,"
+                f" {rows['runs'].iloc[0]} runs"
+            )
+            _print_means(title, rows, replay.settings, "rate", partial(percent, places=1))
 
 
 def _print_means(
-    title: str, labels: dict[str, str], rows: pd.DataFrame, what: str, show: Callable[[float], str]
+    title: str, rows: pd.DataFrame, settings: SettingsByKey, what: str, show: Callable[[float], str]
 ) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
-    from ..report.labels import promised
+    from ..plotting.labels import promise
+    from ..simulation.settings import policy_styles
 
-    console = _console()
-    shown = Table(
-        "policy",
-        "budget",
-        title=title,
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-        header_style="bold",
-    )
+    console, styles = _console(), policy_styles(settings)
+    console.print(title, style="italic", markup=False, highlight=False)
+    shown = Table("policy", "budget", box=None, pad_edge=False, header_style="bold")
     shown.add_column(what, justify="right")
     shown.add_column("95 % band", justify="right")
     for row in rows.head(_ROWS).itertuples():
+        setting = settings[row.policy, row.budget]
         shown.add_row(
-            labels[row.policy],
-            promised(row.budget, row.holds),
+            escape(styles[row.policy].label),
+            str(promise(setting.budget, setting.holds)),
             show(row.mean),
             f"{show(row.low)} to {show(row.high)}",
         )

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import chisquare
 
 from ..errors import ArgumentError
-from .base import vector
+from .base import count_of_arms, vector
 from .tables import RewardTable
 
 _CLEARLY_UNEVEN = 1e-6
@@ -74,6 +74,11 @@ class LoggedTrial:
     @property
     def arm_names(self) -> list[str]:
         return [f"arm {a}" for a in range(self.n_arms)]
+
+    @property
+    def title(self) -> str:
+        """What it is called in headings; ``repr`` is what tells it from others."""
+        return f"{type(self).__name__}, {count_of_arms(self.n_arms)}"
 
     def means(self) -> np.ndarray:
         """The mean reward of the persons who got each arm, shape (K,)."""

@@ -23,6 +23,8 @@ from .protocol import Kernels, Statistic
 from .state import State, wall_of
 from .steps import Steps, release_by, steps_of
 
+# Given where nothing is drawn: so all budgets of an algorithm share its compiled code.
+_UNUSED = np.random.default_rng(0)
 _NO_BOUND = "the algorithm declared a sensitivity that is no bound: this is a bug of it"
 
 
@@ -85,8 +87,7 @@ class Gate:
     @cached_property
     def steps(self) -> Steps:
         """The compiled steps behind ``pull`` and ``update``."""
-        exact = not self.private or self.reports
-        return steps_of(self.kernels, release_exactly if exact else self.mechanism)
+        return steps_of(self.kernels, release_exactly if self.reports else self.mechanism)
 
     def new_state(self, *, simulated: bool = True) -> State:
         """Both sides empty, and a wall with an empty ledger; with ``simulated`` noise at the wall,
@@ -119,7 +120,7 @@ class Gate:
         else:
             crossing = self.steps.release
         sides = (self.params, state.raw, state.public, state.memo, state.wall)
-        if not crossing(*sides, rounds, state.noise_rng):
+        if not crossing(*sides, rounds, state.noise_rng or _UNUSED):
             raise DPBanditsError(_NO_BOUND)
 
     def absorb_and_release(self, state: State, answer: tuple[int, Any, float], rounds: int) -> None:
@@ -128,7 +129,8 @@ class Gate:
         """
         state.make_room()
         sides = (self.params, state.raw, state.public, state.memo, state.wall)
-        if not self.steps.absorb_and_release(*sides, *answer, rounds, state.noise_rng):
+        rng = state.noise_rng or _UNUSED
+        if not self.steps.absorb_and_release(*sides, *answer, rounds, rng):
             raise DPBanditsError(_NO_BOUND)
 
     def _carefully(self, state: State) -> Callable[..., bool]:
@@ -145,7 +147,7 @@ class Gate:
 
         if self.secure:
             channel: Callable[..., Any] = securely
-        elif self.reports or not self.private:
+        elif self.reports:
             channel = release_exactly
         else:
             channel = mechanism_from_python(state.wall.running.kind)

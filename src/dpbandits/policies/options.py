@@ -9,10 +9,11 @@ from ..errors import ArgumentError
 from ..privacy.channels import Calibration
 from ..privacy.noise import NoiseSource
 from ..privacy.sources import noise_source
-from ..validation import choice, flag, integer, interval, real
+from ..validation import choice, flag, integer, interval, printable, real
 from .terms import NARROWEST, WIDEST
 
 _FARTHEST = 1e6  # that a reward range may lie from zero, in units of its width
+_LONGEST_NAME = 60
 
 
 class Options(TypedDict, total=False):
@@ -30,6 +31,8 @@ class Options(TypedDict, total=False):
     default_reward: what an answer that never came counts as.  Default: the lower end of the range.
     choices_public: True if it is public when a person did something else than was recommended.
         Default False.
+    name: what figures, tables and results call the policy, in 1 to 60 printable characters; by
+        default its class, and what tells it from others of its class.
     """
 
     reward_range: tuple[float, float]
@@ -41,6 +44,7 @@ class Options(TypedDict, total=False):
     patience: int | None
     default_reward: float | None
     choices_public: bool
+    name: str | None
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ class Settings:
     patience: int | None = 0
     default_reward: float | None = None
     choices_public: bool = False
+    name: str | None = None
 
     def __post_init__(self) -> None:
         lo, hi = interval("reward_range", self.reward_range)
@@ -83,6 +88,8 @@ class Settings:
         if self.default_reward is not None:
             given = real("default_reward", self.default_reward, lo, hi)
             object.__setattr__(self, "default_reward", given)
+        if self.name is not None:
+            printable("name", self.name, _LONGEST_NAME)
         object.__setattr__(self, "reward_range", (lo, hi))
 
     def source(self) -> NoiseSource:

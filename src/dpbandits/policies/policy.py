@@ -67,6 +67,7 @@ class Policy(ABC):
         self.reward_range = lo, _ = settings.reward_range
         self.calibration, self.clip = settings.calibration, settings.clip
         self.patience, self.choices_public = settings.patience, settings.choices_public
+        self.name = settings.name
         self._noise = settings.source()
         default = settings.default_reward
         self.default_reward = self._noise.to_grid(lo if default is None else default)
@@ -266,16 +267,23 @@ class Policy(ABC):
         return counter.horizon if counter is not None and self.card.learns_at_once else None
 
     @property
-    def label(self) -> str:
-        """The class and what was configured about it, apart from budget and seed: the name of a
-        line in a figure.
+    def arguments(self) -> dict[str, Any]:
+        """What was configured, apart from budget, seed and name: the policy's own arguments, and
+        those options that are not at their default.
         """
-        return self._written("budget", "seed")
+        return self._given("budget", "seed", "name")
+
+    @property
+    def label(self) -> str:
+        """What results call the policy, whatever its budget: its name, or its class and
+        ``arguments``.
+        """
+        return self.name or self._call(self.arguments)
 
     @property
     def stream_key(self) -> str:
-        """What identifies the policy's random numbers in a study: everything but its seed."""
-        return self._written("seed")
+        """What identifies the policy's random numbers in a study: all but its seed and name."""
+        return self._call(self._given("seed", "name"))
 
     def save(self, where: str | os.PathLike[str] | Store) -> Any:
         """Write the whole state, pending decisions included, to a file or store that
@@ -311,7 +319,7 @@ class Policy(ABC):
         return store.path if isinstance(store, FileStore) else store
 
     def __repr__(self) -> str:
-        return self._written()
+        return self._call(self._given())
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
@@ -319,13 +327,16 @@ class Policy(ABC):
             " save() and load()"
         )
 
-    def _written(self, *without: str) -> str:
-        given = [
-            f"{name}={value!r}"
+    def _given(self, *without: str) -> dict[str, Any]:
+        return {
+            name: value
             for name, value in self._config.items()
             if name not in without and (name not in DEFAULTS or value != DEFAULTS[name])
-        ]
-        return f"{type(self).__name__}({', '.join(given)})"
+        }
+
+    def _call(self, given: dict[str, Any]) -> str:
+        written = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        return f"{type(self).__name__}({written})"
 
     @classmethod
     def example_budgets(cls) -> list[Budget]:

@@ -10,9 +10,11 @@ DP, rho for zCDP, the divergence at one order for RDP, and mu^2 for Gaussian DP,
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from ..errors import ArgumentError
 from ..validation import real, shortest
 from . import accounting
 
@@ -21,6 +23,33 @@ Currency = Literal["pure", "zcdp", "rdp", "gdp"]
 
 class Budget:
     """The base of the notions below; use one of them."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The notion and its numbers, for files.
+
+        >>> PureDP(1.0).to_dict()
+        {'notion': 'PureDP', 'epsilon': 1.0}
+        """
+        return {"notion": type(self).__name__, **vars(self)}
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Budget:
+        """The budget that ``to_dict`` wrote.
+
+        Raises:
+            ArgumentError: there is no such notion, or it does not have these numbers.
+
+        >>> Budget.from_dict({"notion": "PureDP", "epsilon": 1.0})
+        PureDP(epsilon=1.0)
+        """
+        numbers = dict(data)
+        kinds = {kind.__name__: kind for kind in NOTIONS.values()}
+        try:
+            return kinds[numbers.pop("notion")](**numbers)
+        except (KeyError, TypeError) as error:
+            raise ArgumentError(
+                f"data must be a budget of {', '.join(kinds)}, got {data}"
+            ) from error
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ Where contexts are private, a decision is a function of them, and goes to its pe
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from .budgets import Budget
@@ -57,6 +58,8 @@ _TRUST = {
     ),
     "none": "The party that runs the policy sees the true {protects}",
 }
+_BUDGETS = ("holds", "asked")
+_LISTS = ("assumptions", "caveats")
 
 
 @dataclass(frozen=True)
@@ -90,13 +93,17 @@ class Guarantee:
     simulated: bool = False
 
     def __str__(self) -> str:
+        return self.in_words(str(self.holds))
+
+    def in_words(self, budget: str) -> str:
+        """As sentences, with these words for the budget that holds."""
         if self.holds is None:
             promise = (
                 f"This policy gives no privacy guarantee for the {self.protects} it learns from."
             )
         else:
             promise = (
-                f"The {self.protects} of one {self.unit} are protected with {self.holds}"
+                f"The {self.protects} of one {self.unit} are protected with {budget}"
                 f" ({self.view} privacy) from {_OBSERVERS[self.view].format(unit=self.unit)}."
             )
         sentences = [promise, _TRUST[self.trust_model].format(protects=self.protects) + "."]
@@ -109,12 +116,13 @@ class Guarantee:
 
     def to_dict(self) -> dict[str, Any]:
         """The same, for files and tables."""
-        data = asdict(self)
-        for name in ("holds", "asked"):
-            budget = getattr(self, name)
-            data[name] = (
-                None if budget is None else {"notion": type(budget).__name__, **asdict(budget)}
-            )
-        for name in ("assumptions", "caveats"):
-            data[name] = list(data[name])
-        return data
+        budgets = {name: getattr(self, name) for name in _BUDGETS}
+        lists = {name: list(getattr(self, name)) for name in _LISTS}
+        written = {name: budget and budget.to_dict() for name, budget in budgets.items()}
+        return {**vars(self), **written, **lists}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Guarantee:
+        """The guarantee that ``to_dict`` wrote."""
+        budgets = {name: data[name] and Budget.from_dict(data[name]) for name in _BUDGETS}
+        return cls(**{**data, **budgets, **{name: tuple(data[name]) for name in _LISTS}})

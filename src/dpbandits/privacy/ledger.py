@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import DPBanditsError
-from ..kernel import kernel
+from ..kernel import kernel, outlined
 from . import accounting
 from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
 from .channels import GAUSSIAN, LAPLACE, OPEN, PURE, VECTOR, unit_cost
@@ -119,7 +119,7 @@ def is_full(ledger):
     return ledger.head[HEAD.lines] >= ledger.span.shape[0]
 
 
-@kernel
+@outlined
 def write(ledger, first, last, part, family, sensitivity, multiplier, draws):
     """Add a line, or fold it into the one before; the caller has made sure that there is room."""
     span, noise, head = ledger.span, ledger.noise, ledger.head

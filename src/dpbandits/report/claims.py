@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from ..plotting.numbers import number_near_one, percent
+from .estimates import Estimate
 from .html import Html, table, tag, text
-from .labels import close_up, percent
-from .scenes import Estimate
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 
@@ -92,7 +92,7 @@ class Claim:
         return (
             percent(value, 1).replace("-", "−")
             if self.shares and math.isfinite(value)
-            else close_up(value)
+            else number_near_one(value)
         )
 
     @property

@@ -5,13 +5,22 @@ say no more.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
-from ..privacy.budgets import RDP, ZCDP
-from .labels import Level, Look, amount, chance, more_or_fewer, number, per_thousand
-from .scenes import Estimate, Scene
+from ..plotting.labels import by_notion
+from ..plotting.numbers import (
+    number,
+    per_thousand,
+    probability_in_words,
+    reward_amount,
+    signed_per_thousand,
+)
+from ..plotting.styles import PlotStyle
+from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from .estimates import estimate_of, interval_in_words
+from .summaries import EnvironmentSummary
 
 _DELTA = 1e-6  # at which notions without a delta are translated
 _REVEALED = 99.0  # percent: a budget under which a suspicion can rise to this is no headline
@@ -21,91 +30,77 @@ _STRICTEST, _LOOSEST = (
 )
 
 
-def in_people(scene: Scene, looks_of: Mapping[str, Look]) -> list[str]:
+def findings_in_people(summary: EnvironmentSummary, styles: Mapping[str, PlotStyle]) -> list[str]:
     """What a reader with one minute should know about one environment."""
-    private = _private(scene)
-    return [*_setting(scene), *_helped(scene, private, looks_of), *_spending(private)]
+    private = _private(summary)
+    return [*_setting(summary), *_helped(summary, private, styles), *_spending(private)]
 
 
-def in_regret(scene: Scene, looks_of: Mapping[str, Look]) -> list[str]:
+def findings_in_regret(summary: EnvironmentSummary, styles: Mapping[str, PlotStyle]) -> list[str]:
     """The same for a reader who knows bandits: who had the lowest regret at the ends of every
     notion of privacy.
     """
-    return [_lowest(scene, place, rows, looks_of) for place, rows in _ends(_private(scene))]
+    return [_lowest(summary, place, rows, styles) for place, rows in _ends(_private(summary))]
 
 
-def on_clipping(scene: Scene, looks_of: Mapping[str, Look]) -> list[str]:
+def notes_on_clipping(summary: EnvironmentSummary, styles: Mapping[str, PlotStyle]) -> list[str]:
     """Which policies did not see all rewards as they are."""
-    played = scene.runs["policy"].drop_duplicates()
+    played = summary.runs["policy"].drop_duplicates()
     found: dict[str, list[str]] = {}
-    for policy in played[played.isin(scene.clipped)]:
-        found.setdefault(scene.clipped[policy], []).append(looks_of[policy].label)
+    for policy in played[played.isin(summary.clipping)]:
+        found.setdefault(summary.clipping[policy], []).append(styles[policy].phrase)
     return [
-        f"{what[:1].upper()}{what[1:]}. This biases what"
-        f" {'all policies' if len(names) == len(played) else listed(names)} learnt."
-        for what, names in found.items()
+        f"{effect[:1].upper()}{effect[1:]}. This biases what"
+        f" {'all policies' if len(names) == len(played) else enumeration(names)} learnt."
+        for effect, names in found.items()
     ]
 
 
-def _private(scene: Scene) -> pd.DataFrame:
+def _private(summary: EnvironmentSummary) -> pd.DataFrame:
     """The settings whose guarantee holds: one that is void, as without clipping, has no limit
     either.
     """
-    return scene.table[
-        scene.table["limit"].notna() & scene.table["level"].map(lambda kind: kind.private)
-    ]
+    holds = summary.table["setting"].map(lambda setting: setting.holds is not None)
+    return summary.table[holds]
 
 
-def interval(value: Estimate, show: Callable[[float], str] = number) -> str:
-    """The interval alone, in brackets; empty where one run gives none."""
-    return (
-        "" if math.isnan(value.low) else f" (95 % interval {show(value.low)} to {show(value.high)})"
-    )
-
-
-def of_row(row: pd.Series, name: str) -> Estimate:
-    """A mean of the table with its interval."""
-    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
-
-
-def meaning(kind: Level) -> str:
+def meaning(budget: Budget | None) -> str:
     """A budget in words."""
-    if not kind.private:
-        return "The policy learns from the true rewards; its decisions may reveal them."
-    if math.isnan(kind.value):
-        return "A notion of which this page has no description."
-    if kind.notion == "Pure DP":
-        return _odds(kind.value)
-    epsilon, delta = _approximate(kind)
-    translated = (
-        ""
-        if kind.notion.startswith("Approximate")
-        else f"Implies ε = {number(_up(epsilon))} with δ = {chance(delta)}. "
-    )
+    match budget:
+        case None:
+            return "The policy learns from the true rewards; its decisions may reveal them."
+        case PureDP(epsilon):
+            return _odds(epsilon)
+    epsilon, delta = _epsilon(budget), _delta(budget)
+    implied = f"Implies ε = {number(_up(epsilon))} with δ = {probability_in_words(delta)}. "
+    odds = _odds(epsilon)
     return (
-        f"{translated}Up to failures of a probability of about {chance(delta)}:"
-        f" {_odds(epsilon)[0].lower()}{_odds(epsilon)[1:]}"
+        f"{'' if isinstance(budget, ApproxDP) else implied}Up to failures of a probability of about"
+        f" {probability_in_words(delta)}: {odds[0].lower()}{odds[1:]}"
     )
 
 
-def belief(kind: Level) -> float:
-    """To how many percent a suspicion of 50 % about one person can rise at most; NaN for a notion
-    without description.
-    """
-    if not kind.comparable:
-        return math.nan
-    factor = math.exp(min(_approximate(kind)[0], 700.0))
+def belief(budget: Budget | None) -> float:
+    """To how many percent a suspicion of 50 % about one person can rise at most."""
+    if budget is None:
+        return 100.0
+    factor = math.exp(min(_epsilon(budget), 700.0))
     return _up(100 * factor / (1 + factor))
 
 
-def _approximate(kind: Level) -> tuple[float, float]:
-    """Epsilon and delta that a budget implies."""
-    if kind.notion == "Pure DP":
-        return kind.value, 0.0
-    if kind.notion.startswith("Approximate"):
-        return kind.value, kind.fixed
-    budget = ZCDP(kind.value) if kind.notion == "zCDP" else RDP(kind.fixed, kind.value)
-    return budget.to_approx(_DELTA).epsilon, _DELTA
+def _delta(budget: Budget) -> float:
+    """At which delta a budget is read."""
+    return budget.delta if isinstance(budget, ApproxDP) else _DELTA
+
+
+def _epsilon(budget: Budget) -> float:
+    """The epsilon that a budget implies at that delta."""
+    match budget:
+        case PureDP(epsilon) | ApproxDP(epsilon):
+            return epsilon
+        case ZCDP() | RDP():
+            return budget.to_approx(_DELTA).epsilon
+    raise TypeError(f"{budget!r} is no budget")
 
 
 def _odds(epsilon: float) -> str:
@@ -129,72 +124,69 @@ def _up(value: float) -> float:
     return math.ceil(value / unit - 1e-9) * unit
 
 
-def _setting(scene: Scene) -> Iterator[str]:
-    if scene.baseline is None or scene.means is None or scene.best is None:
+def _setting(summary: EnvironmentSummary) -> Iterator[str]:
+    if summary.baseline is None or summary.means is None or summary.best is None:
         return
-    name, baseline = scene.baseline
-    best = 1000 * float(scene.means[scene.best])
+    best = 1000 * float(summary.means[summary.best])
     yield (
-        f"The best arm, {scene.arms[scene.best]}, brings {per_thousand(best)} {scene.gained} per"
-        f" 1,000 people on average; {name} would bring {per_thousand(baseline)}."
+        f"The best arm, {summary.arms[summary.best]}, brings {per_thousand(best)} {summary.gained}"
+        f" per 1,000 people on average; {summary.baseline.name} would bring"
+        f" {per_thousand(summary.baseline.helped)}."
     )
 
 
 def _ends(private: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The strictest budget of every notion, and the loosest that still protects."""
-    notions = dict.fromkeys(
-        kind.notion for kind in sorted(private["level"], key=lambda kind: kind.order)
-    )
-    for notion in notions:
-        rows = private[[kind.notion == notion for kind in private["level"]]]
-        values = sorted(
-            {kind.value for kind in rows["level"] if belief(kind) < _REVEALED}
-            or {kind.value for kind in rows["level"]}
-        )
-        ends = (
-            [("", values[0])]
-            if len(values) == 1
-            else [(_STRICTEST, values[0]), (_LOOSEST, values[-1])]
-        )
-        for place, value in ends:
-            chosen = rows[[kind.value == value for kind in rows["level"]]]
-            if len(chosen):
-                yield place, chosen
+    """The rows at the strictest budget of every notion, and at the loosest that still protects,
+    each with words for it.
+    """
+    for alike in by_notion(private["budget_label"]):
+        protecting = [label for label in alike if belief(label.budget) < _REVEALED] or alike
+        places = {protecting[0]: ""}
+        if len(protecting) > 1:
+            places = {protecting[0]: _STRICTEST, protecting[-1]: _LOOSEST}
+        for label, place in places.items():
+            yield place, private[private["budget_label"] == label]
 
 
-def _lowest(scene: Scene, place: str, rows: pd.DataFrame, looks_of: Mapping[str, Look]) -> str:
+def _lowest(
+    summary: EnvironmentSummary, place: str, rows: pd.DataFrame, styles: Mapping[str, PlotStyle]
+) -> str:
     """Which policy had the lowest mean regret at one budget, and from which others the runs do not
     separate it.
     """
     ranked = rows.sort_values("regret", kind="stable")
     best = ranked.iloc[0]
-    regret = f"{amount(best['regret'])}{interval(of_row(best, 'regret'), amount)}"
-    label, at = looks_of[best["policy"]].label, f"At {best['level'].shown}{place}, "
+    interval = interval_in_words(estimate_of(best, "regret"), reward_amount)
+    regret = f"{reward_amount(best['regret'])}{interval}"
+    name, at = styles[best["policy"]].phrase, f"At {best['budget_label'].text}{place}, "
     if len(ranked) == 1:
-        return f"{at}{label} had a mean regret of {regret} after {scene.horizon:,} rounds."
-    sentence = f"{at}{label} had the lowest mean regret of {len(ranked)} policies: {regret}. "
+        return f"{at}{name} had a mean regret of {regret} after {summary.horizon:,} rounds."
+    sentence = f"{at}{name} had the lowest mean regret of {len(ranked)} policies: {regret}. "
     if best["runs"] < 2:
         return sentence + "One run does not tell them apart."
-    gaps = [
-        (looks_of[row["policy"]].label, scene.paired("regret", row, best))
+    gaps = {
+        styles[row["policy"]].phrase: summary.paired_difference("regret", row, best)
         for _, row in ranked.iloc[1:].iterrows()
-    ]
-    close = [name for name, gap in gaps if not gap.low > 0]
+    }
+    close = [other for other, gap in gaps.items() if not gap.low > 0]
     if close:
-        return sentence + f"The runs do not separate it from {listed(close)}."
-    name, gap = gaps[0]
-    return sentence + f"The next, {name}, lost {amount(gap.mean)} more{interval(gap, amount)}."
+        return sentence + f"The runs do not separate it from {enumeration(close)}."
+    other, gap = next(iter(gaps.items()))
+    more = f"{reward_amount(gap.mean)} more{interval_in_words(gap, reward_amount)}"
+    return sentence + f"The next, {other}, lost {more}."
 
 
-def _helped(scene: Scene, private: pd.DataFrame, looks_of: Mapping[str, Look]) -> Iterator[str]:
+def _helped(
+    summary: EnvironmentSummary, private: pd.DataFrame, styles: Mapping[str, PlotStyle]
+) -> Iterator[str]:
     """The best setting among those whose budget still protects, what its privacy cost, and how all
     settings compare.
     """
-    known = private[[kind.comparable for kind in private["level"]]]
-    if scene.baseline is None or known.empty:
+    if summary.baseline is None or private.empty:
         return
-    name, unit = scene.baseline[0], f"{scene.gained} per 1,000 people"
-    protecting = known[[belief(kind) < _REVEALED for kind in known["level"]]]
+    name, unit = summary.baseline.name, f"{summary.gained} per 1,000 people"
+    beliefs = private["setting"].map(lambda setting: belief(setting.holds))
+    protecting = private[beliefs < _REVEALED]
     if protecting.empty:
         yield (
             "Under every private budget of this study, a suspicion of 50 % about one person can"
@@ -202,26 +194,26 @@ def _helped(scene: Scene, private: pd.DataFrame, looks_of: Mapping[str, Look]) -
         )
     else:
         best = protecting.loc[protecting["gain"].idxmax()]
-        gain, rise = of_row(best, "gain"), suspicion(belief(best["level"]))
+        gain = estimate_of(best, "gain")
         yield (
-            f"With privacy, {_name(best, looks_of)} at {best['level'].shown} would bring"
-            f" {per_thousand(best['helped'])} {unit},"
-            f" {more_or_fewer(gain.mean)}{interval(gain, more_or_fewer)} compared with {name}. A"
-            f" suspicion of 50 % about one person's answer can then rise to {rise}. Of all private"
-            f" settings that keep it below {_REVEALED:.0f} %, this is the best."
+            f"With privacy, {styles[best['policy']].short_phrase} at {best['budget_label'].text}"
+            f" would bring {per_thousand(best['helped'])} {unit}, {signed_per_thousand(gain.mean)}"
+            f"{interval_in_words(gain, signed_per_thousand)} compared with {name}. A suspicion of"
+            f" 50 % about one person's answer can then rise to {suspicion(beliefs[best.name])}. Of"
+            f" all private settings that keep it below {_REVEALED:.0f} %, this is the best."
         )
-        yield from _price(scene, best, unit)
+        yield from _price(summary, best, unit)
     if private["runs"].min() >= 2:
         more, fewer = int((private["gain_low"] > 0).sum()), int((private["gain_high"] < 0).sum())
-        yield _split(name, unit, (more, fewer, len(private)))
+        yield _split(name, unit, more=more, fewer=fewer, total=len(private))
 
 
-def _price(scene: Scene, best: pd.Series, unit: str) -> Iterator[str]:
-    without = scene.open_row(best)
+def _price(summary: EnvironmentSummary, best: pd.Series, unit: str) -> Iterator[str]:
+    without = summary.without_privacy(best)
     if without is None or best["runs"] < 2:
         return
-    cost = scene.paired("helped", without, best)
-    size = f"{per_thousand(cost.mean)} {unit}{interval(cost, per_thousand)}"
+    cost = summary.paired_difference("helped", without, best)
+    size = f"{per_thousand(cost.mean)} {unit}{interval_in_words(cost, per_thousand)}"
     if cost.low > 0:
         yield f"The price of its privacy: {size} fewer than the same policy without privacy."
     else:
@@ -231,35 +223,24 @@ def _price(scene: Scene, best: pd.Series, unit: str) -> Iterator[str]:
         )
 
 
-def _split(name: str, unit: str, counts: tuple[int, int, int]) -> str:
+def _split(name: str, unit: str, *, more: int, fewer: int, total: int) -> str:
     """How many of all settings lie above, below or around what they are compared with, by their
     intervals.
     """
-    more, fewer, total = counts
     settings = f"{total} private settings (policy and budget)"
     if total in (more, fewer):
         return f"All {settings} bring {'more' if more else 'fewer'} {unit} than {name}."
-    parts = (
-        (more, "bring more"),
-        (fewer, "bring fewer"),
-        (total - more - fewer, "cannot be told apart from it"),
-    )
-    return (
-        f"Compared with {name}, of the {settings}"
-        f" {listed([f'{count} {what}' for count, what in parts if count])} ({unit})."
-    )
-
-
-def _name(row: pd.Series, looks_of: Mapping[str, Look]) -> str:
-    """A policy without its settings: the tables and figures give them."""
-    name, settings, _ = looks_of[row["policy"]].label.partition(" (")
-    family = {look.label for look in looks_of.values() if look.label.partition(" (")[0] == name}
-    return f"a variant of {name}" if settings and len(family) > 1 else name
+    parts = {
+        "bring more": more,
+        "bring fewer": fewer,
+        "cannot be told apart from it": total - more - fewer,
+    }
+    counted = enumeration([f"{count} {what}" for what, count in parts.items() if count])
+    return f"Compared with {name}, of the {settings} {counted} ({unit})."
 
 
 def _spending(private: pd.DataFrame) -> Iterator[str]:
-    limited = private[private["limit"].notna()]
-    runs, over = int(limited["runs"].sum()), int(limited["over"].sum())
+    runs, over = int(private["runs"].sum()), int(private["over"].sum())
     if over:
         yield (
             f"{over:,} of {runs:,} private runs spent more than their budget. Their guarantee does"
@@ -269,6 +250,6 @@ def _spending(private: pd.DataFrame) -> Iterator[str]:
         yield f"No private run spent more than its budget ({runs:,} checked)."
 
 
-def listed(names: list[str]) -> str:
+def enumeration(names: list[str]) -> str:
     """Names as one says them."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

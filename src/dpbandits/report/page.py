@@ -9,31 +9,31 @@ from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from . import claims, figures
-from .findings import in_people, in_regret, meaning, of_row, on_clipping
-from .guarantees import cards, marks, simulated, stamp
-from .html import Html, items, picture, table, tag, text
-from .labels import (
-    NO_PRIVACY,
-    Look,
-    amount,
-    level,
-    looks,
-    more_or_fewer,
+from ..plotting.curves import distance_curves, regret_curves
+from ..plotting.drawing import NARROW, WIDE, png, svg
+from ..plotting.labels import budget_label, by_notion, promise
+from ..plotting.numbers import (
+    duration,
     number,
     per_thousand,
     percent,
-    promised,
-    seconds,
+    reward_amount,
+    signed_per_thousand,
 )
+from ..plotting.styles import PlotStyle
+from ..simulation.settings import policy_styles
+from . import claims, figures
+from .cards import any_simulated, cards, stamp
+from .estimates import Estimate, estimate_of
+from .findings import findings_in_people, findings_in_regret, meaning, notes_on_clipping
+from .html import Html, items, picture, table, tag, text
 from .record import StudyRecord
-from .replays import Trial, in_words, trials
-from .scenes import Estimate, Scene, scenes
+from .replays import ReplayedTrial, replay_in_words, replayed_trials
+from .summaries import EnvironmentSummary, environment_summaries
 
 _DASH = "A dash: no two runs differ, or the interval is narrower than the digits shown."
 _ALL = percent(1.0, 1)
@@ -70,21 +70,19 @@ class _Page:
 
     def __init__(self, gallery: Path, record: StudyRecord) -> None:
         self.gallery, self.record, self.result = gallery, record, record.detailed
-        self.policies: list[dict[str, Any]] = self.result.info.get("policies", [])
-        self.scenes = scenes(self.result)
-        self.trials = [] if record.replay is None else list(trials(record.replay, self.scenes))
-        self.looks = looks(self.result.runs["policy"].drop_duplicates(), marks(self.policies))
+        self.settings = self.result.settings
+        self.summaries = environment_summaries(self.result)
+        self.trials = [] if record.replay is None else list(replayed_trials(record.replay))
+        self.styles = policy_styles(self.settings)
 
     # The frame -------------------------------------------------------------------------------
 
     def head(self) -> Html:
         runs = self.result.runs.groupby(["environment", "policy", "budget"]).size()
-        horizons = sorted({scene.horizon for scene in self.scenes})
+        horizons = sorted({summary.horizon for summary in self.summaries})
         facts = {
-            "Policies": str(len({look.label for look in self.looks.values()})),
-            "Budgets": str(
-                self.result.runs["budget"].drop_duplicates().map(lambda b: level(b).private).sum()
-            ),
+            "Policies": str(len({style.label for style in self.styles.values()})),
+            "Budgets": str(len({one.budget for one in self.settings.values()} - {None})),
             "Runs of each": _span(int(runs.min()), int(runs.max())),
             "People per run": _span(horizons[0], horizons[-1]),
             "Seed": str(self.record.seed),
@@ -99,7 +97,7 @@ class _Page:
                 class_="facts",
             )
         )
-        if any(simulated(entry) for entry in self.policies):
+        if any_simulated(self.settings.values()):
             parts.append(stamp())
         return Html("\n".join([*parts, self._contents()]))
 
@@ -109,7 +107,7 @@ class _Page:
             links["exhibits"] = "Figures to the claims"
         links |= {
             "findings": "Main findings",
-            **{_anchor(i): self._heading(scene) for i, scene in enumerate(self.scenes)},
+            **{_anchor(i): self._heading(summary) for i, summary in enumerate(self.summaries)},
         }
         if self.trials:
             links["replay"] = "Replay of the real trial"
@@ -117,8 +115,8 @@ class _Page:
         written = Html("\n".join(tag("a", name, href=f"#{key}") for key, name in links.items()))
         return tag("nav", written, aria_label="Contents")
 
-    def _heading(self, scene: Scene) -> str:
-        return "Results" if len(self.scenes) == 1 else f"Results: {scene.title}"
+    def _heading(self, summary: EnvironmentSummary) -> str:
+        return "Results" if len(self.summaries) == 1 else f"Results: {summary.title}"
 
     def body(self) -> Html:
         sections = []
@@ -129,8 +127,8 @@ class _Page:
         if self.record.exhibits:
             sections.append(tag("section", *self._exhibits(), id="exhibits"))
         sections.append(tag("section", *self._findings(), id="findings"))
-        for i, scene in enumerate(self.scenes):
-            sections.append(tag("section", *self._scene(i, scene), id=_anchor(i)))
+        for i, summary in enumerate(self.summaries):
+            sections.append(tag("section", *self._environment(i, summary), id=_anchor(i)))
         if self.trials:
             sections.append(tag("section", *self._replay(), id="replay"))
         sections.append(tag("section", *self._guarantees(), id="guarantees"))
@@ -139,7 +137,7 @@ class _Page:
 
     def foot(self) -> Html:
         versions = ", ".join(f"{name} {version}" for name, version in self.record.versions.items())
-        took = f"The simulation took {seconds(self.record.elapsed)}. "
+        took = f"The simulation took {duration(self.record.elapsed)}. "
         return tag(
             "p", f"Written by dpbandits. {took}{f'Versions: {versions}.' if versions else ''}"
         )
@@ -162,15 +160,13 @@ class _Page:
 
     def _findings(self) -> Iterator[Html]:
         yield tag("h2", "Main findings")
-        yield from self._told(in_people)
+        yield from self._by_environment(findings_in_people)
         if self.trials:
             yield tag("h3", "In the replay of the real trial")
-            yield items(in_words(trial, self.looks) for trial in self.trials)
+            yield items(replay_in_words(trial, self.styles) for trial in self.trials)
         yield tag("h3", "The budgets in words")
-        kinds = sorted(
-            map(level, self.result.runs["holds"].drop_duplicates()), key=lambda kind: kind.order
-        )
-        rows = [(kind.shown, [[meaning(kind)]]) for kind in kinds]
+        holding = by_notion(budget_label(one.holds) for one in self.settings.values())
+        rows = [(one.text, [[meaning(one.budget)]]) for alike in holding for one in alike]
         yield table(
             "Every budget that holds in this study, translated.",
             ["Budget", "What may be learnt about one person"],
@@ -178,7 +174,7 @@ class _Page:
             [1],
         )
         yield tag("h3", "In the language of bandits")
-        yield from self._told(in_regret)
+        yield from self._by_environment(findings_in_regret)
         yield tag(
             "p",
             "Intervals hold for one number at a time and describe the chance in the simulated runs,"
@@ -188,63 +184,63 @@ class _Page:
             class_="note",
         )
 
-    def _told(self, findings: Callable[[Scene, Mapping[str, Look]], list[str]]) -> Iterator[Html]:
-        for scene in self.scenes:
-            found = findings(scene, self.looks)
-            if found and len(self.scenes) > 1:
-                yield tag("h4", scene.title)
+    def _by_environment(
+        self, find: Callable[[EnvironmentSummary, Mapping[str, PlotStyle]], list[str]]
+    ) -> Iterator[Html]:
+        for summary in self.summaries:
+            found = find(summary, self.styles)
+            if found and len(self.summaries) > 1:
+                yield tag("h4", summary.title)
             if found:
                 yield items(found)
 
-    def _scene(self, index: int, scene: Scene) -> Iterator[Html]:
-        yield tag("h2", self._heading(scene))
-        yield tag("p", self._setting(scene))
-        for told in on_clipping(scene, self.looks):
+    def _environment(self, index: int, summary: EnvironmentSummary) -> Iterator[Html]:
+        yield tag("h2", self._heading(summary))
+        yield tag("p", self._setting(summary))
+        for told in notes_on_clipping(summary, self.styles):
             yield tag("p", told, class_="note")
-        yield from self._regret(index, scene)
-        if scene.distances is not None:
-            yield from self._distance(index, scene, scene.distances)
-        if scene.named:
-            yield from self._shares(index, scene)
-        if scene.baseline is not None:
-            yield from self._helped(index, scene)
+        yield from self._regret(index, summary)
+        if summary.distances is not None:
+            yield from self._distance(index, summary, summary.distances)
+        if summary.fixed_arms:
+            yield from self._shares(index, summary)
+        if summary.baseline is not None:
+            yield from self._helped(index, summary)
         yield tag("h3", "The numbers")
-        yield self._numbers(scene)
-        yield from self._spent(scene)
+        yield self._numbers(summary)
+        yield from self._spent(summary)
 
-    def _setting(self, scene: Scene) -> str:
-        what = f"{scene.name}: {len(scene.arms)} arms"
-        if scene.means is None:
-            return f"{what}. Each run has {scene.horizon:,} rounds."
-        rates = ", ".join(
-            f"{arm}: {number(mean)}" for arm, mean in zip(scene.arms, scene.means, strict=True)
-        )
-        return f"{what}, with these mean rewards: {rates}. Each run has {scene.horizon:,} rounds."
+    def _setting(self, summary: EnvironmentSummary) -> str:
+        parts = [f"{summary.title}."] if len(self.summaries) == 1 else []
+        if summary.means is not None:
+            rates = zip(summary.arms, map(number, summary.means), strict=True)
+            means = ", ".join(f"{arm}: {rate}" for arm, rate in rates)
+            parts.append(f"Mean rewards of the arms: {means}.")
+        return " ".join([*parts, f"Each run has {summary.horizon:,} rounds."])
 
-    def _regret(self, index: int, scene: Scene) -> Iterator[Html]:
-        best = scene.table.loc[scene.table["regret"].idxmin()]
-        worst = scene.table.loc[scene.table["regret"].idxmax()]
-        reach = (
-            f"After {scene.horizon:,} rounds the mean regret lies between {amount(best['regret'])}"
-            f" ({self._setting_of(best)}) and {amount(worst['regret'])}"
-            f" ({self._setting_of(worst)})."
+    def _regret(self, index: int, summary: EnvironmentSummary) -> Iterator[Html]:
+        best = summary.table.loc[summary.table["regret"].idxmin()]
+        worst = summary.table.loc[summary.table["regret"].idxmax()]
+        low, high = (
+            f"{reward_amount(row['regret'])} ({self._setting_of(row)})" for row in (best, worst)
         )
+        reach = f"After {summary.horizon:,} rounds the mean regret lies between {low} and {high}."
         yield tag("h3", "Regret as people come in")
         yield self._figure(
             index,
             "regret",
-            lambda width: figures.regret_curves(scene.curves, looks_of=self.looks, width=width),
+            lambda width: regret_curves(summary.curves, self.styles, width=width),
             f"Curves of mean regret over rounds, one panel per budget. {reach}",
             "Regret is what was lost, in expected rewards, against always playing the best arm:"
             " lower is better, and a curve that flattens has found it. Shades are 95 % bootstrap"
             " bands of the mean over runs. Each notion of privacy has rows and a scale of its own.",
         )
-        if any(kind.comparable for kind in scene.table["level"]):
+        if any(label.private for label in summary.table["budget_label"]):
             yield tag("h3", "What privacy costs")
             yield self._figure(
                 index,
                 "regret-by-budget",
-                lambda width: figures.regret_by_budget(scene, self.looks, width),
+                lambda width: figures.regret_by_budget(summary, self.styles, width),
                 "Mean final regret against the privacy budget, one panel per notion of privacy."
                 f" {reach}",
                 "Bars are 95 % intervals, sometimes smaller than the marks, which are moved"
@@ -253,84 +249,86 @@ class _Page:
                 " same policy with an open channel, that is without noise.",
             )
 
-    def _distance(self, index: int, scene: Scene, curves: pd.DataFrame) -> Iterator[Html]:
+    def _distance(
+        self, index: int, summary: EnvironmentSummary, curves: pd.DataFrame
+    ) -> Iterator[Html]:
         yield tag("h3", "How far the estimate is from the truth")
         yield self._figure(
             index,
             "distance",
-            lambda width: figures.distance_curves(curves, self.looks, width),
+            lambda width: distance_curves(curves, self.styles, width),
             "Curves of the mean distance between estimated and true parameter over"
-            f" {scene.horizon:,} rounds, one panel per budget.",
+            f" {summary.horizon:,} rounds, one panel per budget.",
             "The L2 distance between the parameter that a policy believes in and that of the"
             " environment, mean over runs with 95 % bands. Good play needs the parameter only in"
             " the directions that matter.",
         )
 
-    def _shares(self, index: int, scene: Scene) -> Iterator[Html]:
-        beside = f", beside {scene.reference[0]}" if scene.reference else ""
-        best = "" if scene.best is None else f" {self._best_shares(scene)}"
+    def _shares(self, index: int, summary: EnvironmentSummary) -> Iterator[Html]:
+        beside = f", beside {summary.reference.name}" if summary.reference else ""
+        best = "" if summary.best is None else f" {self._best_shares(summary)}"
         yield tag("h3", "Who gets which arm")
         yield self._figure(
             index,
             "arm-shares",
-            lambda width: figures.arm_shares(scene, self.looks, width),
+            lambda width: figures.arm_shares(summary, self.styles, width),
             "Stacked bars of the share of rounds per arm, for each policy and"
             f" budget{beside}.{best}",
             f"Mean over runs, in percent{beside}.{best}",
         )
 
-    def _best_shares(self, scene: Scene) -> str:
-        shares = scene.table[f"share_{scene.best}"]
+    def _best_shares(self, summary: EnvironmentSummary) -> str:
+        shares = summary.table[f"share_{summary.best}"]
         return (
-            f"The best arm, {scene.arms[scene.best or 0]}, got {percent(shares.min())} to"
+            f"The best arm, {summary.arms[summary.best or 0]}, got {percent(shares.min())} to"
             f" {percent(shares.max())}."
         )
 
-    def _helped(self, index: int, scene: Scene) -> Iterator[Html]:
-        assert scene.baseline is not None
-        name = scene.baseline[0]
-        low, high = scene.table["gain"].min(), scene.table["gain"].max()
-        yield tag("h3", "People helped" if scene.reference else "Reward gained")
+    def _helped(self, index: int, summary: EnvironmentSummary) -> Iterator[Html]:
+        assert summary.baseline is not None
+        name = summary.baseline.name
+        low, high = summary.table["gain"].min(), summary.table["gain"].max()
+        yield tag("h3", "People helped" if summary.reference else "Reward gained")
         yield self._figure(
             index,
             "people-helped",
-            lambda width: figures.people_helped(scene, self.looks, width),
-            f"Expected {scene.gained} per 1,000 people compared with {name}, per policy and budget:"
-            f" from {more_or_fewer(low)} to {more_or_fewer(high)}.",
-            f"Expected {scene.gained} per 1,000 people, more (right) or fewer (left) than with"
+            lambda width: figures.people_helped(summary, self.styles, width),
+            f"Expected {summary.gained} per 1,000 people compared with {name}, per policy and"
+            f" budget: from {signed_per_thousand(low)} to {signed_per_thousand(high)}.",
+            f"Expected {summary.gained} per 1,000 people, more (right) or fewer (left) than with"
             f" {name}: the share of people each arm got, times that arm's mean. Lines are 95 %"
             " intervals of the mean over runs, often hidden behind the marks; open marks have no"
             " privacy.",
         )
 
-    def _numbers(self, scene: Scene) -> Html:
-        heads = ["Policy", "Budget", f"Regret after {scene.horizon:,} rounds"]
-        if scene.baseline is not None:
-            unit = scene.gained.capitalize()
+    def _numbers(self, summary: EnvironmentSummary) -> Html:
+        heads = ["Policy", "Budget", f"Regret after {summary.horizon:,} rounds"]
+        if summary.baseline is not None:
+            unit = summary.gained.capitalize()
             heads += [
                 f"{unit} per 1,000",
-                f"Compared with {scene.baseline[0]}",
-                f"Share of {scene.arms[scene.best or 0]}",
+                f"Compared with {summary.baseline.name}",
+                f"Share of {summary.arms[summary.best or 0]}",
             ]
 
         def cells(row: pd.Series) -> list[str]:
-            found = [promised(row["budget"], row["holds"]), _ranged(of_row(row, "regret"), amount)]
-            if scene.baseline is not None:
+            found: list[str] = [_promise(row), _ranged(estimate_of(row, "regret"), reward_amount)]
+            if summary.baseline is not None:
                 found += [
-                    _ranged(of_row(row, "helped"), per_thousand),
-                    _ranged(of_row(row, "gain"), more_or_fewer),
+                    _ranged(estimate_of(row, "helped"), per_thousand),
+                    _ranged(estimate_of(row, "gain"), signed_per_thousand),
                 ]
-                found.append(percent(row[f"share_{scene.best}"], 1))
+                found.append(percent(row[f"share_{summary.best}"], 1))
             return found
 
         return table(
             f"Means over runs, with 95 % bootstrap intervals. {_DASH}",
             heads,
-            self._grouped(scene.table, cells),
+            self._grouped(summary.table, cells),
         )
 
-    def _spent(self, scene: Scene) -> Iterator[Html]:
-        limited = scene.table[(scene.table["budget"] != NO_PRIVACY) & scene.table["limit"].notna()]
+    def _spent(self, summary: EnvironmentSummary) -> Iterator[Html]:
+        limited = summary.table[summary.table["setting"].map(lambda one: one.limit is not None)]
         exhausted = len(limited) > 0 and all(
             _share(row) == _ALL and not row["over"] for _, row in limited.iterrows()
         )
@@ -340,14 +338,14 @@ class _Page:
             if row.name not in limited.index:
                 spending = ["no limit", "not counted", "–"]
             else:
-                unit = _CURRENCIES.get(row["currency"], "")
+                unit = _CURRENCIES[row["setting"].currency]
                 spending = [
-                    f"{unit} {number(row['limit'])}",
+                    f"{unit} {number(row['setting'].limit)}",
                     f"{unit} {number(row['spent'])}",
                     _bar(row),
                 ]
             return [
-                promised(row["budget"], row["holds"]),
+                _promise(row),
                 *(spending[:2] if exhausted else spending),
                 *counts,
             ]
@@ -377,22 +375,22 @@ class _Page:
         squares = "(ε, δ) budgets are counted in μ², the currency in which Gaussian noise adds up."
         caption = (
             "Privacy spent against the budget."
-            f" {squares if 'gdp' in set(limited['currency']) else ''}".strip()
+            f" {squares if 'gdp' in {one.currency for one in limited['setting']} else ''}".strip()
         )
-        yield table(caption, heads, self._grouped(scene.table, cells))
+        yield table(caption, heads, self._grouped(summary.table, cells))
 
     def _grouped(
         self, rows: pd.DataFrame, cells: Callable[[pd.Series], list[str]]
     ) -> Iterator[tuple[Html, list[list[str]]]]:
         for policy, group in rows.groupby("policy", sort=False):
-            look = self.looks[str(policy)]
+            style = self.styles[str(policy)]
             yield (
-                Html(figures.swatch(look) + text(look.label)),
+                Html(figures.swatch(style) + text(style.label)),
                 [cells(row) for _, row in group.iterrows()],
             )
 
     def _setting_of(self, row: pd.Series) -> str:
-        return f"{self.looks[row['policy']].label}, {row['level'].shown}"
+        return f"{self.styles[row['policy']].phrase}, {row['budget_label'].text}"
 
     def _figure(
         self, index: int | None, name: str, draw: Callable[[float], Figure], alt: str, caption: str
@@ -400,14 +398,14 @@ class _Page:
         """A figure in the page and, as it is at a desk, in files."""
         prefix = (
             ""
-            if index is None or len(self.scenes) == 1
-            else f"{index + 1}-{_slug(self.scenes[index].title)}-"
+            if index is None or len(self.summaries) == 1
+            else f"{index + 1}-{_slug(self.summaries[index].title)}-"
         )
-        wide = draw(figures.WIDE)
-        drawn = figures.svg(wide)
+        wide = draw(WIDE)
+        drawn = svg(wide)
         (self.gallery / f"{prefix}{name}.svg").write_bytes(drawn)
-        (self.gallery / f"{prefix}{name}.png").write_bytes(figures.png(wide))
-        narrow = figures.svg(draw(figures.NARROW))
+        (self.gallery / f"{prefix}{name}.png").write_bytes(png(wide))
+        narrow = svg(draw(NARROW))
         return tag("figure", picture(drawn, narrow, alt), tag("figcaption", caption))
 
     # Replay, guarantees and reading ----------------------------------------------------------
@@ -425,27 +423,23 @@ class _Page:
         for i, trial in enumerate(self.trials):
             yield from self._trial("replay" if i == 0 else f"replay-{i + 1}", trial)
 
-    def _trial(self, name: str, trial: Trial) -> Iterator[Html]:
-        yield tag("h3", trial.name)
+    def _trial(self, name: str, trial: ReplayedTrial) -> Iterator[Html]:
+        yield tag("h3", trial.title)
         yield self._figure(
             None,
             name,
-            lambda width: figures.replay_rates(trial.rates, self.looks, trial.own, width),
-            f"Success rates in the replay. {in_words(trial, self.looks)}",
+            lambda width: figures.replay_rates(trial, self.styles, width),
+            f"Success rates in the replay. {replay_in_words(trial, self.styles)}",
             "Mean success rate over replays with 95 % intervals; open marks have no privacy. The"
             " replays shuffle the same people, so the intervals do not say how another trial, with"
             " other people, would have come out.",
         )
 
         def cells(row: pd.Series) -> list[str]:
-            gap = (
-                "–"
-                if trial.own is None
-                else f"{more_or_fewer(100 * (row['rate'] - trial.own[1]))} points"
-            )
-            rate = _ranged(of_row(row, "rate"), lambda rate: percent(rate, 1))
+            gap = f"{signed_per_thousand(100 * (row['rate'] - trial.own_rate))} points"
+            rate = _ranged(estimate_of(row, "rate"), lambda rate: percent(rate, 1))
             return [
-                promised(row["budget"], row["holds"]),
+                _promise(row),
                 rate,
                 gap,
                 _mean_count(row["rounds"]),
@@ -468,14 +462,14 @@ class _Page:
 
     def _guarantees(self) -> Iterator[Html]:
         yield tag("h2", "What is guaranteed")
-        if any(simulated(entry) for entry in self.policies):
+        if any_simulated(self.settings.values()):
             yield stamp()
         yield tag(
             "p",
             "The promise of every policy in full. What several budgets have in common stands once,"
             " above the list of them.",
         )
-        yield from cards(self.policies, self.looks)
+        yield from cards(self.settings.values(), self.styles)
 
     def _reading(self) -> Iterator[Html]:
         yield tag("h2", "How to read this page, and how it was computed")
@@ -525,8 +519,10 @@ class _Page:
                 for part in (tag("dt", name), tag("dd", meant))
             ),
         )
-        yield tag("h3", "Policies as they were configured")
-        yield items(f"{look.label}: {policy}" for policy, look in self.looks.items())
+        yield tag("h3", "Environments and policies as they were configured")
+        yield items(f"{summary.title}: {summary.key}" for summary in self.summaries)
+        configured = {one.policy: one.configuration for one in self.settings.values()}
+        yield items(f"{self.styles[key].label}: {what}" for key, what in configured.items())
         if self.record.config:
             yield tag("h3", "The study as it was declared", class_="screen")
             yield tag(
@@ -547,13 +543,19 @@ def _ranged(value: Estimate, show: Callable[[float], str]) -> Html:
     )
 
 
+def _promise(row: pd.Series) -> Html:
+    """What was asked for in a cell, and below it what holds instead."""
+    asked, instead = promise(row["setting"].budget, row["setting"].holds)
+    return Html(text(asked) + (tag("span", instead, class_="range") if instead else ""))
+
+
 def _share(row: pd.Series) -> str:
-    return percent(row["spent"] / row["limit"], 1)
+    return percent(row["spent"] / row["setting"].limit, 1)
 
 
 def _bar(row: pd.Series) -> Html:
     """How much of its limit a row spent, drawn and in percent."""
-    width = min(100 * row["spent"] / row["limit"], 100)
+    width = min(100 * row["spent"] / row["setting"].limit, 100)
     bar = (
         f'<span class="bar{" over" if row["over"] else ""}"><i'
         f' style="width:{width:.1f}%"></i></span>'

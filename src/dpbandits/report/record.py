@@ -4,28 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-import pandas as pd
-
+from ..simulation.replaying import ReplayResult
 from ..simulation.results import Result
 from .claims import Claim
 from .exhibits import Exhibit
-
-
-class Replay(Protocol):
-    """The replay of a logged trial: a round counts when the policy picks the arm that the person
-    really got.
-
-    ``runs`` has one row per (environment, policy, budget, run) with ``holds``, ``rounds``,
-    ``successes``, ``rate``, ``releases`` and ``spent``; ``summary()`` the mean rate with ``low``
-    and ``high`` per environment, policy and budget.
-    """
-
-    @property
-    def runs(self) -> pd.DataFrame: ...
-
-    def summary(self) -> pd.DataFrame: ...
 
 
 @dataclass(frozen=True)
@@ -49,7 +33,7 @@ class StudyRecord:
     title: str
     description: str
     result: Result
-    replay: Replay | None = None
+    replay: ReplayResult | None = None
     seed: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -65,17 +49,11 @@ class StudyRecord:
         if self.shown is None:
             return self.result
         runs, frame = (
-            table[table["environment"].isin(self.shown)]
+            table[table["environment"].isin(self.shown)].reset_index(drop=True)
             for table in (self.result.runs, self.result.frame)
         )
         played = set(zip(runs["policy"], runs["budget"], strict=True))
-        policies = [
-            entry
-            for entry in self.result.info["policies"]
-            if (entry["policy"], entry["budget"]) in played
-        ]
-        return Result(
-            frame.reset_index(drop=True),
-            runs.reset_index(drop=True),
-            {**self.result.info, "policies": policies},
-        )
+        settings = {key: one for key, one in self.result.settings.items() if key in played}
+        environments = self.result.info["environments"]
+        seen = {key: facts for key, facts in environments.items() if key in self.shown}
+        return Result(frame, runs, settings, {**self.result.info, "environments": seen})

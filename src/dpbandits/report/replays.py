@@ -2,85 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import pandas as pd
 
-from .findings import interval, listed, of_row
-from .labels import Look, level, percent
-from .record import Replay
-from .scenes import Scene
+from ..plotting.numbers import percent
+from ..plotting.styles import PlotStyle
+from ..simulation.replaying import ReplayResult
+from ..simulation.settings import with_budget_labels
+from .estimates import estimate_of, interval_in_words
+from .findings import enumeration
+
+OWN = "the trial's own allocation"
 
 
-class Trial(NamedTuple):
+class ReplayedTrial(NamedTuple):
     """One replayed trial.
 
     Attributes:
-        name: of the log.
-        rates: ``policy``, ``budget``, ``holds``, ``level``, ``rate``, ``rate_low``, ``rate_high``,
-            mean ``rounds`` and ``releases``; rows of one policy together, budgets from strict to
-            loose.
-        own: name and success rate of the trial itself; None where it is not known.
+        title: of the log.
+        rates: ``policy``, ``budget``, ``setting``, ``budget_label``, ``rate``, ``rate_low``,
+            ``rate_high``, mean ``rounds`` and ``releases``; rows of one policy together, budgets
+            from strict to loose.
+        own_rate: the success rate under the trial's own allocation.
     """
 
-    name: str
+    title: str
     rates: pd.DataFrame
-    own: tuple[str, float] | None
+    own_rate: float
 
 
-def trials(replay: Replay, scenes: Sequence[Scene]) -> Iterator[Trial]:
+def replayed_trials(replay: ReplayResult) -> Iterator[ReplayedTrial]:
     """Every log that was replayed."""
-    runs, summary = replay.runs, replay.summary()
-    if "environment" not in summary:
-        summary = summary.assign(environment=runs["environment"].iloc[0])
-    for name, found in summary.groupby("environment", sort=False):
-        counts = (
-            runs[runs["environment"] == name]
-            .groupby(["policy", "budget", "holds"])[["rounds", "releases"]]
-            .mean()
-            .reset_index()
-        )
-        rates = found.rename(columns={"mean": "rate", "low": "rate_low", "high": "rate_high"})
-        rates = rates[["policy", "budget", "rate", "rate_low", "rate_high"]].merge(
-            counts, on=["policy", "budget"]
-        )
-        rates["level"] = rates["budget"].map(level)
-        places = {policy: i for i, policy in enumerate(rates["policy"].drop_duplicates())}
-        rates["order"] = [(places[row.policy], row.level.order) for row in rates.itertuples()]
-        yield Trial(
-            str(name), rates.sort_values("order", ignore_index=True), _own_rate(str(name), scenes)
+    renamed = {"mean": "rate", "low": "rate_low", "high": "rate_high"}
+    summary = with_budget_labels(replay.summary(), replay.settings).rename(columns=renamed)
+    keys = zip(summary["policy"], summary["budget"], strict=True)
+    summary["setting"] = [replay.settings[key] for key in keys]
+    for key, rates in summary.groupby("environment", sort=False):
+        places = {policy: place for place, policy in enumerate(rates["policy"].drop_duplicates())}
+        order = [(places[row.policy], row.budget_label.order) for row in rates.itertuples()]
+        yield ReplayedTrial(
+            replay.titles[str(key)],
+            rates.assign(order=order).sort_values("order", ignore_index=True),
+            float(rates["trial"].iloc[0]),
         )
 
 
-def _own_rate(name: str, scenes: Sequence[Scene]) -> tuple[str, float] | None:
-    known = [
-        scene for scene in scenes if scene.reference is not None and scene.baseline is not None
-    ]
-    known.sort(key=lambda scene: scene.name != name)
-    return (
-        (known[0].baseline[0], known[0].baseline[1] / 1000) if known and known[0].baseline else None
-    )
-
-
-def in_words(trial: Trial, looks_of: Mapping[str, Look]) -> str:
+def replay_in_words(trial: ReplayedTrial, styles: Mapping[str, PlotStyle]) -> str:
     """Between which rates the policies lie that learned anything, and how sure that is."""
     rates = trial.rates[trial.rates["releases"] > 0]
-    idle = _idle(trial.rates, looks_of)
+    idle = _idle(trial.rates, styles)
     sentences = []
     if len(rates):
         low, high = rates.loc[rates["rate"].idxmin()], rates.loc[rates["rate"].idxmax()]
         sentences.append(
-            f"Success rates run from {_told(low, looks_of)} to {_told(high, looks_of)}."
+            f"Success rates run from {_rate_in_words(low, styles)} to"
+            f" {_rate_in_words(high, styles)}."
         )
-    if trial.own is not None:
-        sentences.append(
-            f"{trial.own[0][:1].upper()}{trial.own[0][1:]} had {percent(trial.own[1], 1)}."
-        )
+    sentences.append(f"{OWN[:1].upper()}{OWN[1:]} had {percent(trial.own_rate, 1)}.")
     if idle:
         sentences.append(
-            f"Left out: {listed(idle)} made no release in the replay and so only played the first"
-            " arm."
+            f"Left out: {enumeration(idle)} made no release in the replay and so only played the"
+            " first arm."
         )
     if len(rates):
         people, mean = float(rates["rounds"].mean()), float(rates["rate"].mean())
@@ -93,22 +77,22 @@ def in_words(trial: Trial, looks_of: Mapping[str, Look]) -> str:
     return " ".join(sentences)
 
 
-def _idle(rates: pd.DataFrame, looks_of: Mapping[str, Look]) -> list[str]:
+def _idle(rates: pd.DataFrame, styles: Mapping[str, PlotStyle]) -> list[str]:
     """Who made no release: whole policies, and single budgets of others."""
     found: dict[str, None] = {}
     for policy, rows in rates.groupby("policy", sort=False):
-        label, idle = looks_of[str(policy)].label, rows[rows["releases"] == 0]
+        name, idle = styles[str(policy)].phrase, rows[rows["releases"] == 0]
         found |= dict.fromkeys(
-            [label]
+            [name]
             if len(idle) == len(rows)
-            else [f"{label}, {kind.shown}" for kind in idle["level"]]
+            else [f"{name}, {label.text}" for label in idle["budget_label"]]
         )
     return list(found)
 
 
-def _told(row: pd.Series, looks_of: Mapping[str, Look]) -> str:
-    label = f"{looks_of[row['policy']].label}, {row['level'].shown}"
-    return (
-        f"{percent(row['rate'], 1)}{interval(of_row(row, 'rate'), lambda rate: percent(rate, 1))}"
-        f" for {label}"
-    )
+def _rate_in_words(row: pd.Series, styles: Mapping[str, PlotStyle]) -> str:
+    def show(rate: float) -> str:
+        return percent(rate, 1)
+
+    rate = f"{show(row['rate'])}{interval_in_words(estimate_of(row, 'rate'), show)}"
+    return f"{rate} for {styles[row['policy']].phrase}, {row['budget_label'].text}"

@@ -2,6 +2,7 @@
 
 from .replaying import ReplayResult, replay
 from .results import Result
-from .running import simulate
+from .settings import PolicySetting
+from .simulating import simulate
 
-__all__ = ["ReplayResult", "Result", "replay", "simulate"]
+__all__ = ["PolicySetting", "ReplayResult", "Result", "replay", "simulate"]

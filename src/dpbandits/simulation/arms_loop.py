@@ -8,6 +8,8 @@ last one.
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..environments.base import ArmsKernels
 from ..kernel import Kernel, bind, entry, kernel, unbound
 from ..policies.protocol import Kernels
@@ -27,7 +29,7 @@ def _clipped(environment, arm, start, n, clip, lo, hi, rng):
         return draw(environment, arm, start, n, rng)
     total = 0.0
     for i in range(n):
-        total += min(max(draw(environment, arm, start + i, 1, rng), lo), hi)
+        total += min(max(draw(environment, arm, start + i, np.int64(1), rng), lo), hi)
     return total
 
 

@@ -21,23 +21,23 @@ from ..policies import Policy
 Interval = Sequence[float | None]  # as in JSON, where an end is None if there is none
 
 
-def range_of(policy: Policy) -> list[float] | None:
+def clipping_range(policy: Policy) -> tuple[float, float] | None:
     """The range that a policy clips rewards to; None where it clips nothing."""
-    return list(policy.reward_range) if policy.clip else None
+    return policy.reward_range if policy.clip else None
 
 
-def ends(support: tuple[float, float]) -> list[float | None]:
-    """The ends of a support."""
+def support_ends(support: tuple[float, float]) -> list[float | None]:
+    """The ends of a support, as in JSON."""
     return [float(end) if math.isfinite(end) else None for end in support]
 
 
-def clipped(reward_range: Interval | None, support: Interval | None) -> str | None:
+def clipping_in_words(reward_range: Interval | None, support: Interval | None) -> str | None:
     """What becomes of rewards with that support, in words; None where they are left as they are, or
     nothing is known of them.
 
-    >>> clipped([0.0, 1.0], [-1.0, 1.0])
+    >>> clipping_in_words([0.0, 1.0], [-1.0, 1.0])
     'rewards outside [0, 1] are clipped: those of this environment lie in [-1, 1]'
-    >>> clipped([0.0, 1.0], [None, None])
+    >>> clipping_in_words([0.0, 1.0], [None, None])
     'rewards outside [0, 1] are clipped: those of this environment have no bounds'
     """
     if reward_range is None or support is None or _holds(reward_range, support):
@@ -51,7 +51,7 @@ def warn_of_clipping(policies: Sequence[Policy], environment: Any, stacklevel: i
     """Warn of policies whose ``reward_range`` could fit the environment better, see above; Python
     shows equal warnings once.
     """
-    support = ends(environment.support)
+    support = support_ends(environment.support)
     known, what_lies = support, ""
     if None in support and isinstance(environment, ArmsEnvironment):
         means = environment.means()
@@ -60,10 +60,10 @@ def warn_of_clipping(policies: Sequence[Policy], environment: Any, stacklevel: i
             f", and mean rewards in [{means.min():g}, {means.max():g}]",
         )
     for policy in policies:
-        told = clipped(range_of(policy), support)
-        if told is not None and None not in known and not _holds(policy.reward_range, known):
+        effect = clipping_in_words(clipping_range(policy), support)
+        if effect is not None and None not in known and not _holds(policy.reward_range, known):
             message = (
-                f"{type(policy).__name__} in {environment!r}: {told}{what_lies}; this biases what"
+                f"{type(policy).__name__} in {environment!r}: {effect}{what_lies}; this biases what"
                 " is learnt, see reward_range"
             )
             warnings.warn(message, ClippingWarning, stacklevel=stacklevel)

@@ -13,7 +13,7 @@ their arms.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,17 +28,11 @@ from ..policies.protocol import Kernels
 from ..policies.steps import steps_of
 from ..privacy.ledger import Ledger, is_full
 from ..validation import integer, real
-from .batches import (
-    Progress,
-    describe_policy,
-    distinct_policies,
-    job_count,
-    keys_of,
-    play_in_batches,
-)
 from .clipping import warn_of_clipping
-from .results import KEYS, bootstrap_band
+from .parallel import ProgressCallback, distinct_policies, job_count, play_in_batches
+from .results import KEYS, bootstrap_band, environment_titles
 from .seeding import identity, stream
+from .settings import PolicySetting, SettingsByKey, keyed
 from .tally import BAD_SENSITIVITY, DONE, LEDGER_FULL
 
 decide = absorb_and_release = unbound
@@ -108,13 +102,20 @@ class ReplayResult:
         runs: one row per (environment, policy, budget, run): ``holds`` as in ``Result``, ``rounds``
             that counted, ``successes`` (the sum of their rewards), ``rate`` = successes / rounds,
             ``releases``, ``draws``, ``spent`` (in the currency of the budget), ``pulls_0``, ... .
-        info: ``horizon``, ``runs``, ``seed``; ``environments``: name -> facts of the trial itself
-            (``people``, ``mean``, ``means`` of the arms, ``counts``, ``arm_names``); ``policies``
-            as in ``Result``.  JSON data.
+        settings: as in ``Result``.
+        info: ``horizon``, ``runs``, ``seed``; ``environments``: environment -> facts of the trial
+            itself (``title``, ``people``, ``mean``, ``means`` of the arms, ``counts``,
+            ``arm_names``).  JSON data.
     """
 
     runs: pd.DataFrame
-    info: dict[str, Any] = field(default_factory=dict)
+    settings: SettingsByKey
+    info: dict[str, Any]
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """What environments are called in headings, by their keys."""
+        return environment_titles(self.info["environments"])
 
     def summary(
         self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
@@ -174,7 +175,7 @@ def replay(
     runs: int = 100,
     seed: int = 0,
     n_jobs: int = 1,
-    progress: Progress = False,
+    progress: ProgressCallback | bool = False,
 ) -> ReplayResult:
     """Replay a randomised trial under every policy, ``runs`` times, each time with the people in
     another order.
@@ -184,7 +185,8 @@ def replay(
     the order does not depend on ``n_jobs``.  Simulated noise is used throughout.
 
     Args:
-        policies: one or more; two that are configured alike (apart from their seed) are refused.
+        policies: one or more; refused are two that differ in nothing but seed and name, and two
+            different ones (apart from their budget) of the same name.
         log: who got which arm, and how it went.
         horizon: a run ends after so many counted rounds; by default, and at the latest, when
             everybody has been met.
@@ -195,7 +197,7 @@ def replay(
             then.
 
     Returns:
-        A ``ReplayResult`` with ``runs`` and ``summary()``.
+        A ``ReplayResult`` with ``runs``, ``settings`` and ``summary()``.
 
     Raises:
         ArgumentError: an argument is out of range, or a policy and the log do not fit.
@@ -230,10 +232,10 @@ def replay(
         "runs": runs,
         "seed": seed,
         "environments": {repr(log): _describe_log(log)},
-        "policies": [describe_policy(policy) for policy in chosen],
     }
-    tables = [_table(policy, log, played) for policy, played in zip(chosen, finished, strict=True)]
-    return ReplayResult(pd.concat(tables, ignore_index=True), info)
+    settings = [PolicySetting.of(policy) for policy in chosen]
+    tables = [_totals(one, log, played) for one, played in zip(settings, finished, strict=True)]
+    return ReplayResult(pd.concat(tables, ignore_index=True), keyed(settings), info)
 
 
 def _check_fit(policy: Policy, log: LoggedTrial) -> None:
@@ -277,6 +279,7 @@ def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed:
 
 def _describe_log(log: LoggedTrial) -> dict[str, Any]:
     return {
+        "title": log.title,
         "people": len(log),
         "mean": log.mean(),
         "means": log.means().tolist(),
@@ -285,16 +288,11 @@ def _describe_log(log: LoggedTrial) -> dict[str, Any]:
     }
 
 
-def _table(policy: Policy, log: LoggedTrial, played: list[_Run]) -> pd.DataFrame:
+def _totals(setting: PolicySetting, log: LoggedTrial, played: list[_Run]) -> pd.DataFrame:
+    """One row per run."""
     table = pd.DataFrame(played, columns=_Run._fields).drop(columns="pulls")
     table.insert(2, "rate", table["successes"] / table["rounds"])
     pulls = np.array([run.pulls for run in played])
-    keys = {"environment": repr(log), **keys_of(policy), "run": range(len(played))}
-    return pd.concat(
-        [
-            pd.DataFrame(keys),
-            table,
-            pd.DataFrame({f"pulls_{a}": pulls[:, a] for a in range(log.n_arms)}),
-        ],
-        axis=1,
-    )
+    keys = {"environment": repr(log), **setting.keys, "run": range(len(played))}
+    counts = {f"pulls_{a}": pulls[:, a] for a in range(log.n_arms)}
+    return pd.concat([pd.DataFrame(keys), table, pd.DataFrame(counts)], axis=1)

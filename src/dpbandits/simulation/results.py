@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,18 @@ import pyarrow.parquet as pq
 
 from ..errors import ArgumentError, StateFileError
 from ..validation import integer, real
+from .settings import PolicySetting, SettingsByKey, keyed, policy_styles, with_budget_labels
 
 KEYS = ["environment", "policy", "budget"]
+_FORMAT = 2  # of saved results
 
 
 @dataclass(frozen=True)
 class Result:
     """What ``simulate`` returns.
+
+    The columns ``environment``, ``policy``, ``budget`` and ``holds`` of the tables are keys, to be
+    read by people and never to be taken apart: what was compared is in ``settings`` and ``info``.
 
     Attributes:
         frame: one row per (environment, policy, budget, run, round) with the cumulative expected
@@ -33,27 +39,26 @@ class Result:
         runs: one row per (environment, policy, budget, run): ``holds``, final ``regret``,
             ``reward``, ``releases``, ``draws``, ``spent`` (in the currency of the budget) and
             ``pulls_0``, ``pulls_1``, ... .
-        info: JSON data: ``horizon``, ``runs``, ``seed``; ``environments``: name -> ``title``,
-            ``support`` of rewards, ``means``, ``arm_names``, ``reference``; ``policies``: one entry
-            per policy and budget with ``policy``, ``budget``, ``holds``, ``reward_range`` (None
-            where nothing is clipped), ``class``, ``currency``, ``limit`` of what ``spent`` counts,
-            ``guarantee`` and ``sentence``.
+        settings: (policy, budget) -> ``PolicySetting``: class, arguments, budgets and guarantee.
+        info: JSON data: ``horizon``, ``runs``, ``seed``; ``environments``: environment ->
+            ``title``, ``support`` of rewards, ``means``, ``arm_names``, ``reference``.
     """
 
     frame: pd.DataFrame
     runs: pd.DataFrame
-    info: dict[str, Any] = field(default_factory=dict)
+    settings: SettingsByKey
+    info: dict[str, Any]
 
     @classmethod
     def combined(cls, results: Sequence[Result]) -> Result:
         """Several results as one: of the same or other policies, in the same or other environments.
 
-        ``info`` names every environment and every policy with its budget once; ``horizon`` and
-        ``runs`` are the largest.
+        ``settings`` and ``info`` name every policy and environment once; ``horizon`` and ``runs``
+        are the largest.
 
         Raises:
-            ArgumentError: there are none, or two hold the same policy and budget in the same
-                environment.
+            ArgumentError: there are none, two hold the same policy and budget in the same
+                environment, or different policies have the same name.
         """
         if not results:
             raise ArgumentError("results must hold at least one result")
@@ -63,22 +68,29 @@ class Result:
             raise ArgumentError(
                 f"results must hold every policy once per environment, got {twice.to_dict()} twice"
             )
+        settings: SettingsByKey = {}
+        for result in results:
+            for key, one in result.settings.items():
+                if settings.setdefault(key, one) != one:
+                    raise ArgumentError(f"results must have one policy per name, got two {key}")
         infos = [result.info for result in results]
-        policies = {
-            (entry["policy"], entry["budget"]): entry
-            for info in infos
-            for entry in info["policies"]
-        }
         info = {
             **infos[0],
             **{name: max(info[name] for info in infos) for name in ("horizon", "runs")},
             "environments": {
-                name: facts for info in infos for name, facts in info["environments"].items()
+                key: facts for info in infos for key, facts in info["environments"].items()
             },
-            "policies": list(policies.values()),
         }
-        frame = pd.concat([result.frame for result in results], ignore_index=True)
-        return cls(frame, pd.concat([result.runs for result in results], ignore_index=True), info)
+        frame, runs = (
+            pd.concat([getattr(result, name) for result in results], ignore_index=True)
+            for name in ("frame", "runs")
+        )
+        return cls(frame, runs, settings, info)
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """What environments are called in headings, by their keys."""
+        return environment_titles(self.info["environments"])
 
     def summary(
         self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
@@ -109,25 +121,31 @@ class Result:
         return summary[[*names, "round", "mean", "low", "high", "runs"]]
 
     def plot(self, **options: Any) -> Any:
-        """Mean regret curves with bands, as a matplotlib figure."""
-        from ..report.figures import regret_curves
-        from ..report.guarantees import marks
-        from ..report.labels import looks
+        """Mean regret curves with bands, as a matplotlib figure.
 
-        looks_of = looks(
-            self.frame["policy"].drop_duplicates(), marks(self.info.get("policies", []))
-        )
-        return regret_curves(self.summary(), **{"looks_of": looks_of, **options})
+        Args:
+            **options: ``width`` in inches; ``yscale``, "linear" or "log".
+        """
+        from ..plotting.curves import regret_curves  # brings matplotlib, which takes a while
+
+        curves = with_budget_labels(self.summary(), self.settings)
+        titled = curves.assign(environment=curves["environment"].map(self.titles))
+        return regret_curves(titled, policy_styles(self.settings), **options)
 
     def save(self, path: str | Path) -> Path:
         """Write everything to one Parquet file; the file appears complete or not at all."""
         path = Path(path)
         table = pa.Table.from_pandas(self.frame, preserve_index=False)
-        extra = {"dpbandits": json.dumps({"runs": self.runs.to_dict("list"), "info": self.info})}
-        table = table.replace_schema_metadata({**(table.schema.metadata or {}), **extra})
+        extra = {
+            "format": _FORMAT,
+            "runs": self.runs.to_dict("list"),
+            "settings": [one.to_dict() for one in self.settings.values()],
+            "info": self.info,
+        }
+        metadata = {**(table.schema.metadata or {}), "dpbandits": json.dumps(extra)}
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
         try:
-            pq.write_table(table, temporary)
+            pq.write_table(table.replace_schema_metadata(metadata), temporary)
             os.replace(temporary, path)
         except BaseException:
             temporary.unlink(missing_ok=True)
@@ -139,18 +157,39 @@ class Result:
         """Read what ``save`` wrote.
 
         Raises:
-            StateFileError: the file is no saved result.
+            StateFileError: the file is no saved result, or one of another version.
         """
         try:
             table = pq.read_table(path)
             extra = json.loads(table.schema.metadata[b"dpbandits"])
-            runs, info = pd.DataFrame(extra["runs"]), extra["info"]
-            runs["holds"]  # which results of earlier versions lack
+            if extra.get("format") != _FORMAT:
+                raise StateFileError(
+                    f"{path} was saved by another version of dpbandits, in a format that this one"
+                    " does not read; simulate again"
+                )
+            settings = keyed(map(PolicySetting.from_dict, extra["settings"]))
+            return cls(table.to_pandas(), pd.DataFrame(extra["runs"]), settings, extra["info"])
         except FileNotFoundError:
             raise
-        except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        except (pa.ArrowException, AttributeError, KeyError, TypeError, ValueError) as error:
             raise StateFileError(f"{path} is not a saved result: {error}") from error
-        return cls(table.to_pandas(), runs, info)
+
+
+def environment_titles(environments: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """What environments are called in headings; equal titles are numbered, in their order.
+
+    >>> environment_titles({key: {"title": title} for key, title in zip("abc", "XYX")})
+    {'a': 'X (1 of 2)', 'b': 'Y', 'c': 'X (2 of 2)'}
+    """
+    counts = Counter(facts["title"] for facts in environments.values())
+    seen: Counter[str] = Counter()
+    titles = {}
+    for key, facts in environments.items():
+        title = facts["title"]
+        seen[title] += 1
+        numbered = f"{title} ({seen[title]} of {counts[title]})"
+        titles[key] = title if counts[title] == 1 else numbered
+    return titles
 
 
 def bootstrap_band(

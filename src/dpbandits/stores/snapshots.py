@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import StateFileError
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.budgets import Budget
 
 _FORMAT, _VERSION = "dpbandits-state", 3
 DIGEST = 64  # hexadecimal digits of SHA-256, with which a snapshot ends
-_NOTIONS: dict[str, type[Budget]] = {cls.__name__: cls for cls in (PureDP, ApproxDP, ZCDP, RDP)}
 
 
 def encode(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
@@ -69,7 +68,7 @@ def arguments(saved: dict[str, Any]) -> dict[str, Any]:
 
 def _as_json(value: Any) -> Any:
     if isinstance(value, Budget):
-        return {"notion": type(value).__name__, **vars(value)}
+        return value.to_dict()
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"{value!r} cannot be saved")
@@ -77,6 +76,5 @@ def _as_json(value: Any) -> Any:
 
 def _from_json(value: Any) -> Any:
     if isinstance(value, dict) and "notion" in value:
-        numbers = dict(value)
-        return _NOTIONS[numbers.pop("notion")](**numbers)
+        return Budget.from_dict(value)
     return tuple(map(_from_json, value)) if isinstance(value, list) else value

@@ -70,6 +70,7 @@ class Cell:
         numbers = (
             repr(self.environment),
             self.policy.stream_key,
+            self.policy.label,
             self.horizon,
             self.runs,
             self.seed,

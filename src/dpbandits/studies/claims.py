@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..errors import ArgumentError
-from ..report.scenes import CONFIDENCE, Estimate
+from ..report.estimates import CONFIDENCE, Estimate
 
 Statistic = Callable[[np.ndarray], np.ndarray]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ..plotting.numbers import abbreviated
 from ..report.claims import Claim
 from ..report.exhibits import Exhibit
-from ..report.labels import short
 from .cells import Cell, Results
 
 
@@ -69,7 +69,7 @@ def spoken(rounds: int) -> str:
     >>> spoken(10_000_000), spoken(50_000), spoken(8192)
     ('10M', '50k', '8,192')
     """
-    return short(rounds) if len(short(rounds)) <= 4 else f"{rounds:,}"
+    return abbreviated(rounds) if len(abbreviated(rounds)) <= 4 else f"{rounds:,}"
 
 
 def recorded(horizon: int, points: int = 120) -> tuple[int, ...]:

@@ -38,6 +38,7 @@ from ..environments import ArmsEnvironment, ContextEnvironment, LoggedTrial
 from ..errors import StudyError
 from ..policies import Options, Policy, registered
 from ..privacy import Budget
+from ..simulation.parallel import shared_name
 from .building import Problems, build
 from .form import (
     Budgets,
@@ -268,6 +269,8 @@ def _policies(
                 problems.add(place, f"is the same as {seen[policy.stream_key]}: {policy!r}")
             seen[policy.stream_key] = place
             policies.append(policy)
+            if shared_name(policies) == policy.label:
+                problems.add(f"{place}.name", f"another policy is called {policy.label!r}, too")
     return policies
 
 

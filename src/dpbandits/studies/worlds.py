@@ -32,7 +32,7 @@ from ..environments import (
 )
 from ..errors import ArgumentError
 from ..policies import Policy
-from ..simulation.running import what_is_shown, what_is_taken
+from ..simulation.simulating import what_is_shown, what_is_taken
 from .building import Problems, build
 from .form import Entry, close_name
 

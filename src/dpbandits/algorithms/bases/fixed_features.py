@@ -16,7 +16,7 @@ from ...privacy.budgets import Budget
 class FixedFeaturesPolicy(Policy):
     """The base of policies with fixed features.
 
-    ``repr`` holds the whole table, by which the policy can be made again; the label a digest of it.
+    ``repr`` holds the whole table, by which the policy can be made again; ``arguments`` a digest.
     """
 
     _arms: np.ndarray
@@ -29,10 +29,8 @@ class FixedFeaturesPolicy(Policy):
         super().__init__(own, budget=budget, n_arms=len(arms), **options)
 
     @property
-    def label(self) -> str:
+    def arguments(self) -> dict[str, Any]:
         """As for every policy, with a digest for the table of arms."""
         k, d = self._arms.shape
         digest = hashlib.sha256(self._arms.tobytes()).hexdigest()[:8]
-        return self._written("budget", "seed").replace(
-            repr(self._config["arms"]), repr(f"{k} x {d}, content {digest}")
-        )
+        return {**super().arguments, "arms": f"{k} x {d}, content {digest}"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernel import kernel
+from ...kernel import kernel, outlined
 
 
 @kernel
@@ -20,7 +20,7 @@ def dot(x, y, n):
     return total
 
 
-@kernel
+@outlined
 def factorise(matrix, shift, factor, n):
     """The Cholesky factor L of matrix - shift I, with zeros above it; False where that is not
     positive definite.
@@ -61,7 +61,7 @@ def solve_upper(factor, x, n):
         x[i] /= factor[i, i]
 
 
-@kernel
+@outlined
 def invert(factor, inverse, n):
     """Fill ``inverse`` with (L L^T)^-1, exactly symmetric."""
     for j in range(n):

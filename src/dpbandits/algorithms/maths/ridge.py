@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernel import inlined, kernel
+from ...kernel import inlined, kernel, outlined
 from .dense import factorise
 
 _WIDE = 8  # from this dimension on, vector instructions pay
@@ -23,7 +23,7 @@ def dot(x, y):
     return total
 
 
-@inlined
+@outlined
 def combine(rows, weights, out):
     """``out`` = the sum of the rows times their weights; the part of ``out`` beyond their length
     stays.
@@ -80,7 +80,7 @@ def add_observation(precision, inverse, x, n, work):
     return 1.0 + growth
 
 
-@kernel
+@outlined
 def smallest_eigenvalue(matrix, floor, factor):
     """A lower bound on the smallest eigenvalue of a symmetric matrix, tight to one part in 1e6;
     ``floor`` is a known one.
@@ -187,18 +187,8 @@ def _most_optimistic_of_few(contexts, estimate, inverse, radius, spread):
     return arm
 
 
-@inlined
-def most_optimistic(contexts, estimate, inverse, longest, radius, spread, work):
-    """arg max over arms of <x, estimate> + radius |x|_{V^-1} + spread |V^-1 x|; the first of
-    equals.
-
-    ``radius`` multiplies the uncertainty of sampled rewards, ``spread`` that of noise of equal size
-    in all directions.  An arm needs no quadratic form if |x|_{V^-1} <= longest |x| keeps its index
-    below the best one, see ``inverse_norm_bound``; most do not.  ``work`` has three rows, with room for every
-    arm and every feature.
-    """
-    if contexts.shape[1] < _WIDE:
-        return _most_optimistic_of_few(contexts, estimate, inverse, radius, spread)
+@outlined
+def _most_optimistic_of_many(contexts, estimate, inverse, longest, radius, spread, work):
     n_arms, row, means, ceilings = contexts.shape[0], work[0], work[1], work[2]
     _scan(contexts, estimate, means, ceilings)
     reach = (radius + spread * longest) * longest
@@ -216,3 +206,18 @@ def most_optimistic(contexts, estimate, inverse, longest, radius, spread, work):
             if index > best or (index == best and a < arm):
                 best, arm = index, a
     return arm
+
+
+@inlined
+def most_optimistic(contexts, estimate, inverse, longest, radius, spread, work):
+    """arg max over arms of <x, estimate> + radius |x|_{V^-1} + spread |V^-1 x|; the first of
+    equals.
+
+    ``radius`` multiplies the uncertainty of sampled rewards, ``spread`` that of noise of equal size
+    in all directions.  An arm needs no quadratic form if |x|_{V^-1} <= longest |x| keeps its index
+    below the best one, see ``inverse_norm_bound``; most do not.  ``work`` has three rows, with room
+    for every arm and every feature.
+    """
+    if contexts.shape[1] < _WIDE:
+        return _most_optimistic_of_few(contexts, estimate, inverse, radius, spread)
+    return _most_optimistic_of_many(contexts, estimate, inverse, longest, radius, spread, work)

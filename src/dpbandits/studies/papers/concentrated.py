@@ -22,11 +22,11 @@ from ...environments import (
     GaussianContexts,
     LinearArms,
 )
+from ...plotting.numbers import number
 from ...policies import Policy
 from ...privacy import ZCDP
 from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
-from ...report.labels import number
 from ..cells import Cell, Results
 from ..claims import Statistic, curve, largest, mean, measured, price, ratio, ratios, steps
 from ..plans import Findings, Plan, Size, recorded, spoken

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
+from ....plotting.numbers import number
 from ....report.claims import Claim, Expectation
+from ....report.estimates import Estimate
 from ....report.exhibits import Exhibit, Panel, Series
-from ....report.labels import number
-from ....report.scenes import Estimate
 from ...cells import Results
 from ...plans import Findings, Size, spoken
 from .parts import PAPER, Section

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....report.claims import Claim, Expectation
+from ....report.estimates import Estimate
 from ....report.exhibits import Exhibit, Panel, Series
-from ....report.scenes import Estimate
 from ...cells import Results
 from ...claims import measured
 from ...plans import Findings, Size, spoken

@@ -8,9 +8,9 @@ import numpy as np
 
 from ....algorithms import EXP3IX, TsallisINF
 from ....environments import LateTurn
+from ....plotting.numbers import number
 from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
-from ....report.labels import number
 from ...cells import Cell, Results
 from ...claims import mean, measured
 from ...plans import Findings, Size, spoken

@@ -15,8 +15,8 @@ from ....algorithms import LinUCB, LinUCBDGS, PrivateLinUCB
 from ....algorithms.bases import ContextualPolicy
 from ....environments import ContextEnvironment, ContextTable, PoolContexts, lastfm
 from ....privacy import ZCDP, ApproxDP, Budget, PureDP
-from ....simulation.running import play
 from ....simulation.seeding import identity, stream
+from ....simulation.simulating import play
 
 EPSILON, DELTA = 2.0, 0.1  # "as default"
 LOSS_RUNS = 3  # in which the real loss is computed; the smallest counts

@@ -8,8 +8,8 @@ from ....algorithms.bases import ContextualPolicy
 from ....environments import ContextTable
 from ....privacy import PureDP
 from ....report.claims import Claim, Expectation
+from ....report.estimates import Estimate
 from ....report.exhibits import Exhibit, Panel, Series
-from ....report.scenes import Estimate
 from ...claims import mean, measured, ratio
 from .bouts import CODED, EPSILON, PAPER, PUBLISHED, World, arms_of, tabulated
 

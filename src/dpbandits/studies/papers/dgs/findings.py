@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ....plotting.numbers import number
 from ....privacy import ZCDP
 from ....report.claims import Claim, Expectation
+from ....report.estimates import Estimate
 from ....report.exhibits import Exhibit, Panel, Series
-from ....report.labels import number
-from ....report.scenes import Estimate
 from ...cells import Results
 from ...claims import curve, largest, mean, measured, ratio, ratios, steps
 from ...plans import spoken

@@ -18,18 +18,12 @@ from ..policies.steps import release_of
 from ..privacy.ledger import Ledger
 from ..validation import flag, integer
 from .arms_loop import arms_loop
-from .batches import (
-    Progress,
-    describe_policy,
-    distinct_policies,
-    job_count,
-    keys_of,
-    play_in_batches,
-)
-from .clipping import ends, warn_of_clipping
+from .clipping import support_ends, warn_of_clipping
 from .context_loop import context_loop
+from .parallel import ProgressCallback, distinct_policies, job_count, play_in_batches
 from .results import Result
 from .seeding import identity, stream
+from .settings import PolicySetting, keyed
 from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, Tally, new_tally
 
 _CHUNK = 1 << 22  # rounds between two chances to be interrupted
@@ -54,7 +48,7 @@ def simulate(
     record: int | Sequence[int] = 200,
     n_jobs: int = 1,
     round_by_round: bool = False,
-    progress: Progress = False,
+    progress: ProgressCallback | bool = False,
 ) -> Result:
     """Play every policy ``runs`` times for ``horizon`` rounds.
 
@@ -62,7 +56,8 @@ def simulate(
     changed.  Simulated noise is used throughout.  The result is the same for any ``n_jobs``.
 
     Args:
-        policies: one or more; two that are configured alike (apart from their seed) are refused.
+        policies: one or more; refused are two that differ in nothing but seed and name, and two
+            different ones (apart from their budget) of the same name.
         environment: answers the pulls.
         horizon: rounds per run.
         runs: independent repetitions.
@@ -76,7 +71,8 @@ def simulate(
             then.
 
     Returns:
-        A ``Result`` with ``frame``, ``runs``, ``summary()``, ``plot()`` and ``save()``.
+        A ``Result`` with ``frame``, ``runs``, ``settings``, ``summary()``, ``plot()`` and
+        ``save()``.
 
     Raises:
         ArgumentError: an argument is out of range, or policy and environment do not fit.
@@ -116,9 +112,17 @@ def simulate(
         "runs": runs,
         "seed": seed,
         "environments": {repr(environment): _describe_environment(environment)},
-        "policies": [describe_policy(policy) for policy in chosen],
     }
-    return _result(chosen, environment, marks, finished, info)
+    settings = [PolicySetting.of(policy) for policy in chosen]
+    keys = [{"environment": repr(environment), **setting.keys} for setting in settings]
+    frames = [_curves(key, marks, played) for key, played in zip(keys, finished, strict=True)]
+    runs_ = [_totals(key, played) for key, played in zip(keys, finished, strict=True)]
+    return Result(
+        pd.concat(frames, ignore_index=True),
+        pd.concat(runs_, ignore_index=True),
+        keyed(settings),
+        info,
+    )
 
 
 def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
@@ -235,7 +239,7 @@ def play(
 def _describe_environment(environment: ArmsEnvironment | ContextEnvironment) -> dict[str, Any]:
     facts = {
         "title": environment.title,
-        "support": ends(environment.support),
+        "support": support_ends(environment.support),
         "arm_names": environment.arm_names,
     }
     if isinstance(environment, ContextEnvironment):
@@ -250,44 +254,32 @@ def _describe_environment(environment: ArmsEnvironment | ContextEnvironment) -> 
     }
 
 
-def _result(
-    policies: list[Policy],
-    environment: ArmsEnvironment | ContextEnvironment,
-    marks: np.ndarray,
-    finished: list[list[_Run]],
-    info: dict[str, Any],
-) -> Result:
-    curves, rows = [], []
-    for policy, played in zip(policies, finished, strict=True):
-        keys = {"environment": repr(environment), **keys_of(policy)}
-        curves.append(
-            pd.DataFrame(
-                {
-                    **keys,
-                    "run": np.repeat(np.arange(len(played)), marks.size),
-                    "round": np.tile(marks, len(played)),
-                    "regret": np.concatenate([run.tally.curve for run in played]),
-                    **(
-                        {"distance": np.concatenate([run.tally.distance for run in played])}
-                        if played[0].tally.distance.size
-                        else {}
-                    ),
-                }
-            )
-        )
-        counts = np.array([run.tally.counts for run in played])
-        rows.append(
-            pd.DataFrame(
-                {
-                    **keys,
-                    "run": np.arange(len(played)),
-                    "regret": [run.tally.sums[0] for run in played],
-                    "reward": [run.tally.sums[1] for run in played],
-                    "releases": [run.releases for run in played],
-                    "draws": [run.draws for run in played],
-                    "spent": [run.spent for run in played],
-                    **{f"pulls_{a}": counts[:, a] for a in range(counts.shape[1])},
-                }
-            )
-        )
-    return Result(pd.concat(curves, ignore_index=True), pd.concat(rows, ignore_index=True), info)
+def _curves(keys: dict[str, str], marks: np.ndarray, played: list[_Run]) -> pd.DataFrame:
+    """One row per run and recorded round."""
+    tallies = [run.tally for run in played]
+    columns = {
+        **keys,
+        "run": np.repeat(np.arange(len(played)), marks.size),
+        "round": np.tile(marks, len(played)),
+        "regret": np.concatenate([tally.curve for tally in tallies]),
+    }
+    if tallies[0].distance.size:
+        columns["distance"] = np.concatenate([tally.distance for tally in tallies])
+    return pd.DataFrame(columns)
+
+
+def _totals(keys: dict[str, str], played: list[_Run]) -> pd.DataFrame:
+    """One row per run."""
+    counts = np.array([run.tally.counts for run in played])
+    return pd.DataFrame(
+        {
+            **keys,
+            "run": np.arange(len(played)),
+            "regret": [run.tally.sums[0] for run in played],
+            "reward": [run.tally.sums[1] for run in played],
+            "releases": [run.releases for run in played],
+            "draws": [run.draws for run in played],
+            "spent": [run.spent for run in played],
+            **{f"pulls_{a}": counts[:, a] for a in range(counts.shape[1])},
+        }
+    )

@@ -6,35 +6,50 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from joblib import Parallel, delayed
 
 from ..errors import ArgumentError
 from ..policies import Policy
 from ..validation import integer
-from .clipping import range_of
 
-Progress = Callable[[int, int], None] | bool
-R = TypeVar("R")
+ProgressCallback = Callable[[int, int], None]
+Played = TypeVar("Played")
 
-_LARGEST = 25  # runs of a batch: enough to keep a thread busy, few enough to show progress
+_BATCH = 25  # runs of a batch at most: enough to keep a thread busy, few enough to show progress
 
 
 def distinct_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
-    """The policies as a list: one or more, which differ in more than their seed."""
+    """The policies as a list: one or more, which differ in more than seed and name, and of which no
+    two that differ in more than their budget share a name.
+    """
     if not isinstance(policies, Policy | Sequence):
         raise ArgumentError(f"policies must be a policy or a list of policies, got {policies!r}")
     chosen = [policies] if isinstance(policies, Policy) else list(policies)
     for policy in chosen:
         if not isinstance(policy, Policy):
             raise ArgumentError(f"policies must hold policies, got {policy!r}")
-    names = [policy.stream_key for policy in chosen]
-    if not names or len(set(names)) < len(names):
+    keys = [policy.stream_key for policy in chosen]
+    if not keys or len(set(keys)) < len(keys):
         raise ArgumentError(
-            f"policies must be one or more that differ in more than their seed, got {names}"
+            f"policies must be one or more that differ in more than seed and name, got {keys}"
         )
+    if shared := shared_name(chosen):
+        raise ArgumentError(f"policies must not share a name, got {shared!r} twice", "policies")
     return chosen
+
+
+def shared_name(policies: Sequence[Policy]) -> str | None:
+    """What two policies are called that differ in more than budget and seed; None if there are none
+    of one name.
+    """
+    owners: dict[str, Policy] = {}
+    for policy in policies:
+        owner = owners.setdefault(policy.label, policy)
+        if (type(owner), owner.arguments) != (type(policy), policy.arguments):
+            return policy.label
+    return None
 
 
 def job_count(n_jobs: int) -> int:
@@ -46,9 +61,9 @@ def play_in_batches(
     policies: list[Policy],
     runs: int,
     n_jobs: int,
-    progress: Progress,
-    play: Callable[[Policy, int], R],
-) -> list[list[R]]:
+    progress: ProgressCallback | bool,
+    play: Callable[[Policy, int], Played],
+) -> list[list[Played]]:
     """``play(policy, run)`` for every policy and run; a list of results per policy, in the order of
     runs whatever ``n_jobs``.
 
@@ -58,7 +73,7 @@ def play_in_batches(
         raise ArgumentError(f"progress must be True, False or a function, got {progress!r}")
     batches = list(_batches(len(policies), runs))
     work = (delayed(_play_batch)(play, policies[i], batch) for i, batch in batches)
-    finished: list[list[R]] = [[] for _ in policies]
+    finished: list[list[Played]] = [[] for _ in policies]
     results = Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(work)
     done, total = 0, len(policies) * runs
     with _bar() if progress is True else nullcontext(progress or _silent) as report:
@@ -67,31 +82,6 @@ def play_in_batches(
             done += len(batch)
             report(done, total)
     return finished
-
-
-def keys_of(policy: Policy) -> dict[str, str]:
-    """What names a policy's rows in results: the policy, the budget that was asked for, and the one
-    that really holds.
-    """
-    return {
-        "policy": policy.label,
-        "budget": str(policy.budget or "none"),
-        "holds": str(policy.effective_budget or "none"),
-    }
-
-
-def describe_policy(policy: Policy) -> dict[str, Any]:
-    """What results keep about a policy."""
-    guarantee, meter = policy.guarantee_in_simulations, policy.meter
-    return {
-        **keys_of(policy),
-        "reward_range": range_of(policy),
-        "class": type(policy).__name__,
-        "currency": None if meter is None else meter.currency,
-        "limit": None if meter is None else meter.limit,  # of what the column ``spent`` counts
-        "guarantee": guarantee.to_dict(),
-        "sentence": str(guarantee),
-    }
 
 
 def _silent(done: int, total: int) -> None: ...
@@ -107,11 +97,13 @@ def _bar() -> Iterator[Callable[[int, int], None]]:
 
 
 def _batches(policies: int, runs: int) -> Iterator[tuple[int, range]]:
-    size = max(1, min(_LARGEST, runs // 4))
+    size = max(1, min(_BATCH, runs // 4))
     for i in range(policies):
         for start in range(0, runs, size):
             yield i, range(start, min(start + size, runs))
 
 
-def _play_batch(play: Callable[[Policy, int], R], policy: Policy, batch: range) -> list[R]:
+def _play_batch(
+    play: Callable[[Policy, int], Played], policy: Policy, batch: range
+) -> list[Played]:
     return [play(policy, run) for run in batch]

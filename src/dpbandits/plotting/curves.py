@@ -1,0 +1,116 @@
+"""Curves over rounds: regret, and the distance of estimates from the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from .drawing import (
+    STYLE,
+    WIDE,
+    folded,
+    grouped_panels,
+    is_narrow,
+    label_axes,
+    log_x_axis,
+    policy_legend,
+    regret_scale,
+    share_regret_axis,
+)
+from .labels import by_notion
+from .numbers import number
+from .styles import PlotStyle
+
+_POINTS = 60  # of a drawn curve; more would only make files larger
+_ROUNDS = "rounds (people), logarithmic"
+
+
+@matplotlib.rc_context(STYLE)
+def regret_curves(
+    curves: pd.DataFrame,
+    styles: Mapping[str, PlotStyle],
+    *,
+    width: float = WIDE,
+    yscale: str | None = None,
+) -> Figure:
+    """Mean regret over rounds with its confidence band; one panel per budget, on common axes per
+    notion (and environment).
+
+    Args:
+        curves: ``environment`` (its title), ``policy``, ``budget_label``, ``round``, ``mean``,
+            ``low``, ``high``.
+        styles: how policies are written and drawn.
+        width: in inches.
+        yscale: "linear" or "log"; by default logarithmic where final regrets differ more than
+            twentyfold.
+    """
+    titles = list(curves["environment"].drop_duplicates())
+    yscale = yscale or regret_scale(_finals(curves))
+    groups = [
+        (title, labels)
+        for title in titles
+        for labels in by_notion(curves.loc[curves["environment"] == title, "budget_label"])
+    ]
+    figure, axes = grouped_panels([len(labels) for _, labels in groups], width, height=2.3)
+    for (title, labels), alike in zip(groups, axes, strict=True):
+        rows = curves[(curves["environment"] == title) & curves["budget_label"].isin(labels)]
+        for label, ax in zip(labels, alike, strict=True):
+            _draw_panel(ax, rows[rows["budget_label"] == label], styles)
+            where = [] if len(titles) == 1 else [folded(title, 52 if is_narrow(width) else 36)]
+            ax.set_title("\n".join([label.text, *where]))
+        share_regret_axis(alike, _finals(rows), yscale)
+        if yscale == "log":  # where everything lies below the axis would be an empty stretch
+            for ax in alike:
+                ax.set_xlim(left=rows.loc[rows["high"] > ax.get_ylim()[0], "round"].min())
+    label_axes(figure, _ROUNDS, "mean regret so far")
+    policy_legend(figure, [styles[p] for p in curves["policy"].drop_duplicates()], width)
+    return figure
+
+
+@matplotlib.rc_context(STYLE)
+def distance_curves(
+    curves: pd.DataFrame, styles: Mapping[str, PlotStyle], width: float = WIDE
+) -> Figure:
+    """Mean distance of the estimated from the true parameter over rounds in one environment, one
+    panel per budget; arguments as of ``regret_curves``.
+    """
+    groups = by_notion(curves["budget_label"])
+    figure, axes = grouped_panels([len(labels) for labels in groups], width, height=2.3)
+    for labels, alike in zip(groups, axes, strict=True):
+        for label, ax in zip(labels, alike, strict=True):
+            _draw_panel(ax, curves[curves["budget_label"] == label], styles)
+            ax.set_title(label.text)
+            ax.sharey(alike[0])
+            ax.set_yscale("log")
+            ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: number(y, 4)))
+            ax.yaxis.set_minor_locator(NullLocator())
+    label_axes(figure, _ROUNDS, "mean distance from the truth")
+    policy_legend(figure, [styles[p] for p in curves["policy"].drop_duplicates()], width)
+    return figure
+
+
+def _finals(curves: pd.DataFrame) -> pd.Series:
+    return curves.loc[curves["round"] == curves["round"].max(), "mean"]
+
+
+def _draw_panel(ax: Axes, rows: pd.DataFrame, styles: Mapping[str, PlotStyle]) -> None:
+    for place, (policy, curve) in enumerate(rows.groupby("policy", sort=False)):
+        _draw_curve(ax, curve, styles[str(policy)], place)
+    log_x_axis(ax)
+
+
+def _draw_curve(ax: Axes, curve: pd.DataFrame, style: PlotStyle, place: int) -> None:
+    if len(curve) > _POINTS:
+        curve = curve.iloc[np.unique(np.linspace(0, len(curve) - 1, _POINTS).round().astype(int))]
+    x, mean, colour = curve["round"].to_numpy(), curve["mean"].to_numpy(), style.colour
+    step = max(1, len(curve) // 5)
+    every = slice(len(curve) - 1 - place % step, 0, -step)  # apart from the others' markers
+    ax.fill_between(x, curve["low"], curve["high"], color=colour, alpha=0.18, linewidth=0)
+    ax.plot(x, mean, color=colour)
+    ax.plot(x[every], mean[every], style.marker, color=colour, markersize=4)

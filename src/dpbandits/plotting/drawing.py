@@ -1,0 +1,186 @@
+"""What all figures share: looks, panels, legends, axes, and files.
+
+Figures are matplotlib ``Figure`` objects without any state of ``pyplot``.  Each comes in any width,
+so that a page can show one version to a desk and another to a phone.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import textwrap
+from collections.abc import Iterable, Mapping
+from itertools import count as counting
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from .numbers import abbreviated, number
+from .styles import PlotStyle
+
+WIDE, NARROW = 9.6, 3.75  # inches: the column of the page at a desk and on a phone
+INK, SOFT = "#1f2933", "#52606d"
+DASHES: Any = (0, (4, 3))
+
+_LETTER = 0.082  # inches that a letter of a legend takes, and a little more
+
+# DejaVu Sans comes with matplotlib: the figures are the same on every machine, whatever fonts it
+# has.
+STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8.5,
+    "axes.titlesize": 9,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 8.5,
+    "axes.labelcolor": SOFT,
+    "axes.edgecolor": "#9aa5b1",
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": "#e4e7eb",
+    "grid.linewidth": 0.7,
+    "text.color": INK,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "svg.fonttype": "path",
+    "svg.hashsalt": "dpbandits",
+}
+
+
+def svg(figure: Figure) -> bytes:
+    """The figure as SVG with text as paths; equal figures give equal bytes."""
+    return _saved(figure, format="svg", metadata={"Date": None, "Creator": None})
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as PNG for slides and documents."""
+    return _saved(figure, format="png", dpi=160, metadata={"Software": None})
+
+
+@matplotlib.rc_context(STYLE)
+def _saved(figure: Figure, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, **options)
+    figure.set_layout_engine("none")  # it is laid out now: not again, the same, for the next format
+    return buffer.getvalue()
+
+
+def empty_figure(width: float, height: float) -> Figure:
+    """A figure of so many inches, laid out when it is drawn."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def is_narrow(width: float) -> bool:
+    """Whether a figure of so many inches is for a phone."""
+    return width < 6
+
+
+def grouped_panels(
+    counts: list[int], width: float, *, height: float
+) -> tuple[Figure, list[list[Axes]]]:
+    """Groups of so many panels, each group in rows of its own that fill the width."""
+    columns = 1 if is_narrow(width) else 3
+    split = [
+        [len(row) for row in np.array_split(range(count), math.ceil(count / columns))]
+        for count in counts
+    ]
+    rows = sum(map(len, split))
+    figure = empty_figure(width, height * rows + 0.7)
+    grid, row, groups = figure.add_gridspec(rows, 6), counting(), []
+    for sizes in split:
+        group: list[Axes] = []
+        for size in sizes:
+            at, step = next(row), 6 // size
+            group += [figure.add_subplot(grid[at, i * step : (i + 1) * step]) for i in range(size)]
+        groups.append(group)
+    return figure, groups
+
+
+def label_axes(figure: Figure, x: str = "", y: str = "") -> None:
+    """What all panels have along their axes."""
+    figure.supxlabel(x, fontsize=8.5, color=SOFT)
+    figure.supylabel(y, fontsize=8.5, color=SOFT)
+
+
+def log_x_axis(ax: Axes) -> None:
+    """A logarithmic axis of round numbers, such as rounds."""
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(numticks=6))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: abbreviated(x)))
+    ax.xaxis.set_minor_locator(NullLocator())
+
+
+def regret_scale(finals: pd.Series) -> str:
+    """Logarithmic where final regrets differ more than twentyfold."""
+    return "log" if finals.min() > 0 and finals.max() > 20 * finals.min() else "linear"
+
+
+def share_regret_axis(axes: list[Axes], finals: pd.Series, yscale: str) -> None:
+    """One scale for all panels, so that heights compare."""
+    for ax in axes:
+        ax.set_yscale(yscale)
+    # against a fixed table a policy may beat the best column
+    lowest = min(0.0, *(ax.dataLim.y0 for ax in axes))
+    top, bottom = max(ax.get_ylim()[1] for ax in axes), min(ax.get_ylim()[0] for ax in axes)
+    written = FuncFormatter(lambda y, _: number(y, 4))
+    for ax in axes:
+        ax.set_ylim(max(bottom, finals.min() / 10) if yscale == "log" else lowest, 1.04 * top)
+        ax.yaxis.set_major_formatter(written)
+        ax.yaxis.set_minor_locator(
+            LogLocator(subs=(2.0, 5.0)) if yscale == "log" else NullLocator()
+        )
+        ax.yaxis.set_minor_formatter(written)
+        ax.grid(axis="y", which="both")
+        spec = ax.get_subplotspec()
+        ax.tick_params(which="both", labelleft=spec is None or spec.is_first_col())
+
+
+def policy_legend(
+    figure: Figure,
+    styles: Iterable[PlotStyle],
+    width: float,
+    extra: Mapping[str, Line2D] | None = None,
+) -> None:
+    """A legend of policies, and of what else there is to explain."""
+    handles = {
+        style.label: Line2D([], [], color=style.colour, marker=style.marker) for style in styles
+    }
+    legend(figure, {**handles, **(extra or {})}, width)
+
+
+def legend(figure: Figure, handles: Mapping[str, Any], width: float) -> None:
+    """Above the axes, in as many columns as fit."""
+    labels = [folded(label, int((width - 0.55) / _LETTER)) for label in handles]
+    longest = max(len(line) for label in labels for line in label.split("\n"))
+    columns = max(1, min(len(handles), int(width / (longest * _LETTER + 0.55))))
+    figure.legend(
+        list(handles.values()), labels, loc="outside upper left", ncols=columns, borderaxespad=0.2
+    )
+
+
+def folded(text: str, length: int, lines: int = 2) -> str:
+    """Users' text in lines of at most ``length`` letters, cut where there is no room for more, and
+    as it is: no mathematics between dollar signs.
+    """
+    wrapped = textwrap.wrap(text, length, max_lines=lines, placeholder="…")
+    return "\n".join(wrapped).replace("$", r"\$")

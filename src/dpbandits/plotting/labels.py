@@ -1,0 +1,102 @@
+"""How budgets are written, and where they stand among others, in every figure and table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from .numbers import probability_in_words
+
+NO_GUARANTEE = "no guarantee"
+
+
+@dataclass(frozen=True)
+class BudgetLabel:
+    """A budget as it is written, and its place on an axis.
+
+    Attributes:
+        budget: None for no privacy.
+        text: in titles and tables.
+        notion: of the panel that it belongs to: budgets of one notion differ in one number.
+        symbol: of that number.
+        value: that number; infinite without privacy.
+        rank: of the notion on a page.
+    """
+
+    budget: Budget | None
+    text: str
+    notion: str
+    symbol: str
+    value: float
+    rank: int
+
+    @property
+    def order(self) -> tuple[int, str, float]:
+        """What labels are sorted by: from strict to loose within a notion, without privacy last."""
+        return self.rank, self.notion, self.value
+
+    @property
+    def private(self) -> bool:
+        return self.budget is not None
+
+
+def budget_label(budget: Budget | None) -> BudgetLabel:
+    """The label of a budget, with at most six digits of each number.
+
+    >>> budget_label(ZCDP(0.123456789)).text, budget_label(ApproxDP(1.0, 1e-6)).notion
+    ('0.123457-zCDP', 'Approximate DP, δ = one in a million')
+    """
+    match budget:
+        case ZCDP(rho):
+            return BudgetLabel(budget, f"{rho:.6g}-zCDP", "zCDP", "ρ", rho, 0)
+        case PureDP(epsilon):
+            return BudgetLabel(budget, f"{epsilon:.6g}-DP", "Pure DP", "ε", epsilon, 1)
+        case ApproxDP(epsilon, delta):
+            text = f"({epsilon:.6g}, {delta:.6g})-DP"
+            notion = f"Approximate DP, δ = {probability_in_words(delta)}"
+            return BudgetLabel(budget, text, notion, "ε", epsilon, 2)
+        case RDP(alpha, epsilon):
+            text = f"({alpha:.6g}, {epsilon:.6g})-RDP"
+            return BudgetLabel(budget, text, f"Rényi DP, order {alpha:.6g}", "ε", epsilon, 3)
+        case None:
+            return BudgetLabel(None, "no privacy", "No privacy", "", math.inf, 4)
+    raise TypeError(f"{budget!r} is no budget")
+
+
+def by_notion(labels: Iterable[BudgetLabel]) -> list[list[BudgetLabel]]:
+    """Each label once, from strict to loose, those of one notion together.
+
+    >>> labels = map(budget_label, [None, PureDP(1.0), PureDP(0.5), PureDP(1.0)])
+    >>> [[label.text for label in alike] for alike in by_notion(labels)]
+    [['0.5-DP', '1-DP'], ['no privacy']]
+    """
+    ordered = sorted(dict.fromkeys(labels), key=lambda label: label.order)
+    return [list(alike) for _, alike in groupby(ordered, lambda label: label.notion)]
+
+
+class Promise(NamedTuple):
+    """What was asked for, and what holds instead; empty where nothing else does."""
+
+    asked: str
+    instead: str
+
+    def __str__(self) -> str:
+        return f"{self.asked}, {self.instead}" if self.instead else self.asked
+
+
+def promise(asked: Budget | None, holds: Budget | None) -> Promise:
+    """A budget that was asked for, and what holds in its place where that differs.
+
+    >>> print(promise(PureDP(1.0), PureDP(1.0)), promise(PureDP(1.0), None), sep=" / ")
+    1-DP / 1-DP, no guarantee
+    """
+    text = budget_label(asked).text
+    if asked == holds:
+        return Promise(text, "")
+    if holds is None:
+        return Promise(text, NO_GUARANTEE)
+    return Promise(f"{text} asked for", f"{budget_label(holds).text} holds")

@@ -1,0 +1,210 @@
+"""What a report says in numbers: one table per environment, and paired comparisons, all with
+bootstrap intervals over runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..simulation.clipping import clipping_in_words
+from ..simulation.results import Result
+from ..simulation.settings import PolicySetting, SettingsByKey, with_budget_labels
+from .estimates import CONFIDENCE, RESAMPLES, Estimate, estimate
+
+_SLACK = 1e-9  # by rounding, an exactly spent budget may be exceeded by so much of itself
+
+
+class Reference(NamedTuple):
+    """An allocation to compare with: the share of every arm, shape (K,)."""
+
+    name: str
+    shares: np.ndarray
+
+
+class Baseline(NamedTuple):
+    """What an allocation earns per 1,000 people."""
+
+    name: str
+    helped: float
+
+
+@dataclass(frozen=True)
+class EnvironmentSummary:
+    """One environment of a study, made ready for figures and tables.
+
+    Attributes:
+        key: in the tables of the result.
+        title: for headings; no other environment's.
+        arms: their names.
+        means: mean reward per arm; None where the environment does not say.
+        reference: the allocation to compare with; None where there is none.
+        baseline: what ``helped`` is compared with: the reference's, or that of equal shares; None
+            without ``means``.
+        horizon: rounds of a run.
+        runs: the result's rows of this environment, with ``helped``: the expected successes per
+            1,000 people, given which arms were played.
+        curves: the result's summary of this environment, with a ``budget_label``.
+        table: one row per policy and budget, in the order of the study, budgets from strict to
+            loose: keys, ``setting``, ``budget_label``, and means with their intervals.
+        distances: a summary as ``curves``, of how far estimates of the parameter are from it; None
+            where there are none.
+        clipping: policy -> what becomes of rewards outside of its range, for those that do not see
+            all rewards as they are.
+        fixed_arms: whether arms are the same in every round, so that their shares mean something;
+            fresh contexts have numbers only.
+    """
+
+    key: str
+    title: str
+    arms: list[str]
+    means: np.ndarray | None
+    reference: Reference | None
+    baseline: Baseline | None
+    horizon: int
+    runs: pd.DataFrame
+    curves: pd.DataFrame
+    table: pd.DataFrame
+    distances: pd.DataFrame | None
+    clipping: dict[str, str]
+    fixed_arms: bool
+
+    @property
+    def gained(self) -> str:
+        """What a mean counts: successes, in a trial with an allocation of its own."""
+        return "successes" if self.reference else "reward"
+
+    @property
+    def best(self) -> int | None:
+        """The arm of the highest mean."""
+        return None if self.means is None else int(self.means.argmax())
+
+    def paired_difference(self, column: str, one: pd.Series, other: pd.Series) -> Estimate:
+        """The mean difference in a column of ``runs`` between two rows of the table, run by run."""
+        a, b = self._column(column, one), self._column(column, other)
+        return estimate((a - b).dropna().to_numpy())
+
+    def without_privacy(self, row: pd.Series) -> pd.Series | None:
+        """The row of the same policy without privacy; None where it was not played so."""
+        private = self.table["budget_label"].map(lambda label: label.private)
+        found = self.table[(self.table["policy"] == row["policy"]) & ~private]
+        return None if found.empty else found.iloc[0]
+
+    def _column(self, column: str, row: pd.Series) -> pd.Series:
+        chosen = (self.runs["policy"] == row["policy"]) & (self.runs["budget"] == row["budget"])
+        return self.runs[chosen].set_index("run")[column]
+
+
+def environment_summaries(result: Result) -> list[EnvironmentSummary]:
+    """Every environment of a result."""
+    curves = with_budget_labels(result.summary(CONFIDENCE, RESAMPLES), result.settings)
+    distances = _distances(result)
+    return [
+        _environment_summary(result, key, _in_environment(curves, key), distances)
+        for key in result.runs["environment"].drop_duplicates()
+    ]
+
+
+def _distances(result: Result) -> pd.DataFrame | None:
+    """The summary of distances, of the policies that have an estimate."""
+    if "distance" not in result.frame:
+        return None
+    known = result.frame[result.frame["distance"].notna()]
+    if known.empty:
+        return None
+    summary = replace(result, frame=known.assign(regret=known["distance"])).summary(
+        CONFIDENCE, RESAMPLES
+    )
+    return with_budget_labels(summary, result.settings)
+
+
+def _in_environment(table: pd.DataFrame, key: str) -> pd.DataFrame:
+    return table[table["environment"] == key].reset_index(drop=True)
+
+
+def _environment_summary(
+    result: Result, key: str, curves: pd.DataFrame, distances: pd.DataFrame | None
+) -> EnvironmentSummary:
+    facts: dict[str, Any] = result.info["environments"][key]
+    arms, n_arms = facts["arm_names"], len(facts["arm_names"])
+    means = None if facts["means"] is None else np.asarray(facts["means"], float)
+    given = facts["reference"]
+    reference = None if given is None else Reference(given["name"], np.asarray(given["shares"]))
+    baseline = None if means is None else _baseline(means, reference)
+    runs = _with_shares(_in_environment(result.runs, key), n_arms, means)
+    near = None if distances is None else _in_environment(distances, key)
+    return EnvironmentSummary(
+        key=key,
+        title=result.titles[key],
+        arms=arms,
+        means=means,
+        reference=reference,
+        baseline=baseline,
+        horizon=int(curves["round"].max()),
+        runs=runs,
+        curves=curves,
+        table=_table(runs, curves, baseline, result.settings),
+        distances=None if near is None or near.empty else near,
+        clipping=_clipping(result.settings, facts["support"]),
+        fixed_arms=means is not None or arms != [f"arm {a}" for a in range(n_arms)],
+    )
+
+
+def _baseline(means: np.ndarray, reference: Reference | None) -> Baseline:
+    if reference is None:
+        return Baseline("equal shares", 1000 * float(means.mean()))
+    return Baseline(reference.name, 1000 * float(reference.shares @ means))
+
+
+def _with_shares(runs: pd.DataFrame, n_arms: int, means: np.ndarray | None) -> pd.DataFrame:
+    pulls = runs[[f"pulls_{a}" for a in range(n_arms)]].to_numpy(float)
+    shares = pulls / pulls.sum(axis=1, keepdims=True)
+    columns = {f"share_{a}": shares[:, a] for a in range(n_arms)}
+    return runs.assign(helped=np.nan if means is None else 1000 * shares @ means, **columns)
+
+
+def _clipping(settings: SettingsByKey, support: list[float | None]) -> dict[str, str]:
+    effects = {
+        one.policy: clipping_in_words(one.reward_range, support) for one in settings.values()
+    }
+    return {policy: effect for policy, effect in effects.items() if effect is not None}
+
+
+def _table(
+    runs: pd.DataFrame, curves: pd.DataFrame, baseline: Baseline | None, settings: SettingsByKey
+) -> pd.DataFrame:
+    final = curves[curves["round"] == curves["round"].max()].set_index(["policy", "budget"])
+    order = {policy: i for i, policy in enumerate(runs["policy"].drop_duplicates())}
+    rows = [
+        _row(settings[keys], group, final.loc[keys], baseline)
+        for keys, group in runs.groupby(["policy", "budget"], sort=False)
+    ]
+    rows.sort(key=lambda row: (order[row["policy"]], row["budget_label"].order))
+    return pd.DataFrame(rows)
+
+
+def _row(
+    setting: PolicySetting, runs: pd.DataFrame, at_end: pd.Series, baseline: Baseline | None
+) -> dict[str, Any]:
+    single = len(runs) < 2
+    limit = np.inf if setting.limit is None else setting.limit
+    row = {
+        **setting.keys,
+        "setting": setting,
+        "budget_label": at_end["budget_label"],
+        "runs": len(runs),
+        "regret": at_end["mean"],
+        "regret_low": np.nan if single else at_end["low"],
+        "regret_high": np.nan if single else at_end["high"],
+        "spent": runs["spent"].max(),
+        "over": int((runs["spent"] > limit * (1 + _SLACK)).sum()),
+        **{name: runs[name].mean() for name in ("releases", "draws")},
+        **{name: runs[name].mean() for name in runs if str(name).startswith("share_")},
+    }
+    usual = np.nan if baseline is None else baseline.helped
+    for name, values in {"helped": runs["helped"], "gain": runs["helped"] - usual}.items():
+        row[name], row[f"{name}_low"], row[f"{name}_high"] = estimate(values.to_numpy())
+    return row

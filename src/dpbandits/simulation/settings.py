@@ -1,0 +1,131 @@
+"""What a result compares: policies at budgets, as objects to which its tables refer by keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from ..plotting.labels import NO_GUARANTEE, budget_label
+from ..plotting.styles import PlotStyle, PolicyFacts, plot_styles
+from ..policies import Policy
+from ..privacy.budgets import Budget, Currency
+from ..privacy.guarantees import Guarantee
+from .clipping import clipping_range
+
+
+@dataclass(frozen=True)
+class PolicySetting:
+    """One policy at one budget.
+
+    Attributes:
+        policy: its key in the tables of a result: its name, or its class and arguments.
+        class_name: of the algorithm.
+        name: by which the user calls it; None without one.
+        arguments: what was configured, apart from the budget, the name, and options at their
+            default; a table of arms as a digest.
+        reward_range: to which rewards are clipped; None where they are not.
+        currency: in which ``spent`` is counted; None where no budget holds.
+        limit: of ``spent``; None where no budget holds.
+        guarantee: what simulated runs promise.
+    """
+
+    policy: str
+    class_name: str
+    name: str | None
+    arguments: Mapping[str, Any]
+    reward_range: tuple[float, float] | None
+    currency: Currency | None
+    limit: float | None
+    guarantee: Guarantee
+
+    @classmethod
+    def of(cls, policy: Policy) -> PolicySetting:
+        """The setting of a policy."""
+        meter = policy.meter
+        return cls(
+            policy=policy.label,
+            class_name=type(policy).__name__,
+            name=policy.name,
+            arguments=policy.arguments,
+            reward_range=clipping_range(policy),
+            currency=None if meter is None else meter.currency,
+            limit=None if meter is None else meter.limit,
+            guarantee=policy.guarantee_in_simulations,
+        )
+
+    @property
+    def configuration(self) -> str:
+        """Class and arguments, as one writes them in Python."""
+        given = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
+        return f"{self.class_name}({given})"
+
+    @property
+    def budget(self) -> Budget | None:
+        """What was asked for."""
+        return self.guarantee.asked
+
+    @property
+    def holds(self) -> Budget | None:
+        """What really holds in its place."""
+        return self.guarantee.holds
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """What stands in the columns ``policy``, ``budget`` and ``holds`` of a result's tables."""
+        budgets = {"budget": self.budget, "holds": self.holds}
+        return {"policy": self.policy, **{name: str(b or "none") for name, b in budgets.items()}}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON data."""
+        return {**vars(self), "guarantee": self.guarantee.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PolicySetting:
+        """The setting that ``to_dict`` wrote, after a way through JSON."""
+        given = {name: _with_tuples(value) for name, value in data.items()}
+        return cls(**{**given, "guarantee": Guarantee.from_dict(data["guarantee"])})
+
+
+SettingsByKey = dict[tuple[str, str], PolicySetting]
+
+
+def keyed(settings: Iterable[PolicySetting]) -> SettingsByKey:
+    """SettingsByKey by what stands in the columns ``policy`` and ``budget``."""
+    return {(one.keys["policy"], one.keys["budget"]): one for one in settings}
+
+
+def policy_styles(settings: SettingsByKey) -> dict[str, PlotStyle]:
+    """How the policies of a result are written and drawn, by their keys."""
+    facts = {}
+    for one in settings.values():
+        alike = [other for other in settings.values() if other.policy == one.policy]
+        facts[one.policy] = PolicyFacts(one.class_name, one.arguments, one.name, _remark(alike))
+    return plot_styles(facts)
+
+
+def with_budget_labels(table: pd.DataFrame, settings: SettingsByKey) -> pd.DataFrame:
+    """A table with a column ``budget_label``: how its budgets are written and drawn."""
+    labels = {one.keys["budget"]: budget_label(one.budget) for one in settings.values()}
+    return table.assign(budget_label=table["budget"].map(labels))
+
+
+def _remark(settings: list[PolicySetting]) -> str:
+    """What legends say of a policy: that nothing it promises holds, or that it trusts nobody with
+    raw rewards.
+    """
+    private = [one for one in settings if one.budget is not None]
+    if private and all(one.holds is None for one in private):
+        return NO_GUARANTEE
+    return "local" if any(one.guarantee.trust_model == "local" for one in settings) else ""
+
+
+def _with_tuples(value: Any) -> Any:
+    """JSON data with tuples for lists, which have none of their own."""
+    if isinstance(value, list):
+        return tuple(map(_with_tuples, value))
+    if isinstance(value, dict):
+        return {name: _with_tuples(part) for name, part in value.items()}
+    return value
