@@ -117,7 +117,9 @@ def interpreted(template: Kernel, **parts: Any) -> Kernel:
     source = _with_places(template, parts)
     used = _global_names(source.__code__) - set(parts) - set(dir(builtins))
     called = {name: _uncompiled(source.__globals__[name]) for name in used}
-    return types.FunctionType(source.__code__, {**called, **parts}, source.__name__)
+    # Numba's look into a generator imports modules, which asks the calling frame for its builtins.
+    scope = {"__builtins__": builtins, **called, **parts}
+    return types.FunctionType(source.__code__, scope, source.__name__)
 
 
 def unbound(*_: Any) -> Any:
