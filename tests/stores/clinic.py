@@ -1,0 +1,138 @@
+"""What tests of stores play with: policies whose answers come late, their whole state, and other
+processes.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpbandits as dpb
+from dpbandits.algorithms.bases import AdvicePolicy, SideInformationPolicy
+from dpbandits.policies import registered
+
+REWARDS = np.random.default_rng(3).random((400, 3))
+CONTEXTS = np.random.default_rng(4).uniform(-0.6, 0.6, (400, 3, 2))
+ADVICE = np.random.default_rng(5).dirichlet(np.ones(3), (400, 4))
+LATE = 2  # rounds until an answer comes
+
+
+def examples(**options):
+    """One parameter per registered class and budget; each makes a fresh policy."""
+    options = {"seed": 11, "patience": 3} | options
+    for name, cls in registered().items():
+        for budget in [*cls.example_budgets(), None]:
+            given = {**cls.example, "budget": budget, **options}
+            yield pytest.param(lambda cls=cls, given=given: cls(**given), id=f"{name}-{budget}")
+
+
+def ada(**options):
+    return dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5), **({"seed": 11, "patience": 3} | options))
+
+
+def pull(policy):
+    if not isinstance(policy, SideInformationPolicy):
+        return policy.pull()
+    shown = ADVICE if isinstance(policy, AdvicePolicy) else CONTEXTS
+    return policy.pull(shown[policy._session.rounds.pulls % len(shown)])
+
+
+class Clinic:
+    """Plays a policy: answers come late, every seventh never."""
+
+    def __init__(self, policy):
+        self.policy, self.waiting, self.arms, self.t = policy, [], [], 0
+
+    def play(self, rounds):
+        for _ in range(rounds):
+            try:
+                decision = pull(self.policy)
+            except dpb.BudgetExhausted:
+                decision = pull(self.policy)
+            self.arms.append(decision.arm)
+            self.waiting.append((self.t, decision))
+            if len(self.waiting) > LATE:
+                t, due = self.waiting.pop(0)
+                if t % 7:
+                    self.policy.update(REWARDS[t % len(REWARDS), due], due)
+            self.t += 1
+        return self
+
+    def until_release(self):
+        before = self.policy.ledger.releases
+        while self.policy.ledger.releases == before:
+            self.play(1)
+        return self
+
+
+def state_of(policy):
+    """All that a policy knows and has spent, for comparison."""
+    header, arrays = policy._session.saved()
+    exact = {name: (array.dtype, array.shape, array.tobytes()) for name, array in arrays.items()}
+    # as text, because a propensity may be nan
+    numbers = json.dumps([header["rounds"], header["streams"]], default=int)
+    return exact, numbers, policy.ledger.spent()
+
+
+def lost_rounds_count_as_default(policy):
+    """Whether the raw side holds the default reward of every round whose answer was lost."""
+    session = policy._session
+    raw, public, booked = session.state.raw, session.state.public, session.rounds.unreleased
+    # its increments need a sum to go on from: the one that the released estimate has
+    if isinstance(policy, dpb.LinUCBDGS):
+        return raw.total == pytest.approx(public.precision @ public.estimate)
+    # which divide a loss by the probability of its arm
+    if isinstance(policy, dpb.EXP4 | dpb.BatchedEXP4 | dpb.FrozenEXP4):
+        loss, expected = policy.reward_range[1] - policy.default_reward, np.zeros(raw.total.size)
+        for arm, one in booked.items():
+            if isinstance(policy, dpb.FrozenEXP4):  # one sum per arm, all of whose weights agree
+                expected[arm] += loss * one.weights[0]
+            else:
+                expected += loss * one.weights
+        return raw.total == pytest.approx(expected)
+    if isinstance(policy, dpb.AdaCOFUL):
+        weights = sum((one.weights for one in booked.values()), np.zeros(policy.dimension))
+        return raw.total == pytest.approx(weights * policy.default_reward)
+    lost = sum(one.rounds for one in booked.values())
+    return sum(side.sum() for side in raw) == pytest.approx(lost * policy.default_reward)
+
+
+# Other processes -----------------------------------------------------------------------------
+
+
+def start(script, *arguments):
+    """A Python process that runs the script, which may import from this folder."""
+    source = str(Path(dpb.__file__).parents[1])
+    paths = os.pathsep.join([source, str(Path(__file__).parent)])
+    command = [sys.executable, "-c", textwrap.dedent(script), *arguments]
+    environment = {**os.environ, "PYTHONPATH": paths}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def forked(work):
+    """What ``work`` returns in a forked child: text."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writing, work().encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading) as pipe:
+        return pipe.read()
+
+
+def refused(action):
+    """What a claim error says, or "allowed"."""
+    try:
+        action()
+    except dpb.ClaimError as error:
+        return str(error)
+    return "allowed"
