@@ -2,6 +2,8 @@
 processes.
 """
 
+import hashlib
+import io
 import json
 import os
 import subprocess
@@ -15,6 +17,7 @@ import pytest
 import dpbandits as dpb
 from dpbandits.algorithms.bases import AdvicePolicy, SideInformationPolicy
 from dpbandits.policies import registered
+from dpbandits.stores import decode
 
 REWARDS = np.random.default_rng(3).random((400, 3))
 CONTEXTS = np.random.default_rng(4).uniform(-0.6, 0.6, (400, 3, 2))
@@ -100,6 +103,37 @@ def lost_rounds_count_as_default(policy):
         return raw.total == pytest.approx(weights * policy.default_reward)
     lost = sum(one.rounds for one in booked.values())
     return sum(side.sum() for side in raw) == pytest.approx(lost * policy.default_reward)
+
+
+# Files ---------------------------------------------------------------------------------------
+
+
+def claims(folder):
+    return list(folder.rglob("*.claimed"))
+
+
+def journal(path):
+    return Path(f"{path}.journal")
+
+
+def journalled(path):
+    """The entries of a file's journal."""
+    lines = journal(path).read_text().splitlines()
+    return [json.loads(line.split(" ", 1)[1]) for line in lines]
+
+
+def rewritten(path, change):
+    """The file with another header, and a checksum that fits it."""
+    header, arrays = decode(path.read_bytes(), path)
+    change(header)
+    buffer = io.BytesIO()
+    np.savez(buffer, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
+    signed(path, buffer.getvalue())
+
+
+def signed(path, archive):
+    archive = archive[:-2] + (64).to_bytes(2, "little")
+    path.write_bytes(archive + hashlib.sha256(archive).hexdigest().encode())
 
 
 # Other processes -----------------------------------------------------------------------------
