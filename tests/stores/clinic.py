@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import pytest
 import dpbandits as dpb
 from dpbandits.algorithms.bases import AdvicePolicy, SideInformationPolicy
 from dpbandits.policies import registered
+from dpbandits.privacy import Budget
 from dpbandits.stores import decode
 
 REWARDS = np.random.default_rng(3).random((400, 3))
@@ -73,13 +75,22 @@ class Clinic:
         return self
 
 
-def state_of(policy):
+class Known(NamedTuple):
     """All that a policy knows and has spent, for comparison."""
+
+    arrays: dict
+    rounds: tuple
+    streams: str
+    spent: Budget | None
+
+
+def state_of(policy):
     header, arrays = policy._session.saved()
     exact = {name: (array.dtype, array.shape, array.tobytes()) for name, array in arrays.items()}
+    waiting = {name: exact.pop(name) for name in list(exact) if name.startswith("rounds.")}
     # as text, because a propensity may be nan
-    numbers = json.dumps([header["rounds"], header["streams"]], default=int)
-    return exact, numbers, policy.ledger.spent()
+    rounds, streams = (json.dumps(header[name], default=int) for name in ("rounds", "streams"))
+    return Known(exact, (rounds, waiting), streams, policy.ledger.spent())
 
 
 def lost_rounds_count_as_default(policy):
@@ -161,6 +172,17 @@ def forked(work):
     os.waitpid(child, 0)
     with os.fdopen(reading) as pipe:
         return pipe.read()
+
+
+def exit_code(work):
+    """With what a forked child ends that does some work."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def refused(action):

@@ -12,7 +12,6 @@ from dpbandits.stores import WHY, Life, Store
 TABLES = """CREATE TABLE IF NOT EXISTS lives (name PRIMARY KEY, saves, claimed);
 CREATE TABLE IF NOT EXISTS snapshots (key PRIMARY KEY, life, content);
 CREATE TABLE IF NOT EXISTS releases (life, saves, line, noisy, UNIQUE (life, saves, line));"""
-READ = "SELECT content FROM snapshots WHERE key = ?"
 SAVE = """INSERT INTO lives VALUES (?, ?, FALSE)
     ON CONFLICT (name) DO UPDATE SET saves = excluded.saves WHERE NOT claimed"""
 ANNOUNCE = """REPLACE INTO releases SELECT name, saves, ?, NULL
@@ -31,7 +30,9 @@ class SQLiteStore(Store):
         self._db.executescript(TABLES)
 
     def read(self) -> bytes:
-        for (content,) in self._db.execute(READ, [self.key]):
+        for (content,) in self._db.execute(
+            "SELECT content FROM snapshots WHERE key = ?", [self.key]
+        ):
             return content
         raise FileNotFoundError(f"there is no policy {self.key!r}")
 
