@@ -12,6 +12,7 @@ from dpbandits.stores import WHY, Life, Store
 TABLES = """CREATE TABLE IF NOT EXISTS lives (name PRIMARY KEY, saves, claimed);
 CREATE TABLE IF NOT EXISTS snapshots (key PRIMARY KEY, life, content);
 CREATE TABLE IF NOT EXISTS releases (life, saves, line, noisy, UNIQUE (life, saves, line));"""
+READ = "SELECT content FROM snapshots WHERE key = ?"
 SAVE = """INSERT INTO lives VALUES (?, ?, FALSE)
     ON CONFLICT (name) DO UPDATE SET saves = excluded.saves WHERE NOT claimed"""
 ANNOUNCE = """REPLACE INTO releases SELECT name, saves, ?, NULL
@@ -30,15 +31,12 @@ class SQLiteStore(Store):
         self._db.executescript(TABLES)
 
     def read(self) -> bytes:
-        for (content,) in self._db.execute(
-            "SELECT content FROM snapshots WHERE key = ?", [self.key]
-        ):
+        for (content,) in self._db.execute(READ, [self.key]):
             return content
         raise FileNotFoundError(f"there is no policy {self.key!r}")
 
     def write(self, snapshot: bytes, life: Life) -> None:
-        with self._db:
-            self._change(SAVE, *life)
+        with self._change(SAVE, *life):  # both statements, or neither
             self._change("REPLACE INTO snapshots VALUES (?, ?, ?)", self.key, life.name, snapshot)
 
     def announce(self, line: Line) -> None:
@@ -53,10 +51,10 @@ class SQLiteStore(Store):
         return [Line(*json.loads(line)) for (line,) in self._db.execute(ANNOUNCED, life)]
 
     def claim(self, life: Life) -> sqlite3.Connection:
-        self._change(CLAIM, *life)
-        return self._db  # its ``with`` keeps the claim with the snapshot that is saved, or neither
+        return self._change(CLAIM, *life)  # so that a claim without a snapshot is undone
 
-    def _change(self, statement: str, *given: object) -> None:
+    def _change(self, statement: str, *given: object) -> sqlite3.Connection:
         if self._db.execute(statement, given).rowcount == 0:
             self._db.rollback()
             raise ClaimError(f"policy {self.key!r} carries on elsewhere, or was overwritten; {WHY}")
+        return self._db
