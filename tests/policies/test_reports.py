@@ -44,7 +44,7 @@ def test_what_no_device_sends_is_refused_and_can_be_answered_again():
     policy = ldp(seed=3)
     decision = policy.pull()
     for report in (math.nan, math.inf, 1e9):
-        with pytest.raises(dpb.ArgumentError, match="^reward must be a number in"):
+        with pytest.raises(dpb.ArgumentError, match=r"^reward must be a number in"):
             policy.update(report, decision)
     assert (policy.missing, policy.clipped, policy.rounds) == (0, 0, 0)
     assert policy.update(17.5, decision)  # far outside of the range, as reports may be
