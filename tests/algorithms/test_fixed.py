@@ -9,8 +9,7 @@ from walks import arms_played
 
 import dpbandits as dpb
 from dpbandits import FixedLinUCB, LinUCB
-from dpbandits.environments import RewardTable
-from dpbandits.environments.contexts import ContextTable
+from dpbandits.environments import ContextTable, RewardTable
 
 ROUNDS = 4000
 
