@@ -510,7 +510,14 @@ def test_batches_beat_noise_in_every_round(cls):
     assert batched.mean() + error < local.mean()
 
 
-@pytest.mark.parametrize("cls", [EXP3, HTINF, FTPL, EXP3IX, TsallisINF])
+@pytest.mark.parametrize(
+    "cls",
+    [
+        HTINF,
+        FTPL,
+        *(pytest.param(cls, marks=pytest.mark.long) for cls in (EXP3, EXP3IX, TsallisINF)),
+    ],
+)
 def test_regret_is_far_below_uniform_play_while_the_best_arm_changes(cls):
     regret = regrets(budgeted(cls, PureDP(0.5)), DRIFTING)
     means = DRIFTING.means()

@@ -38,8 +38,8 @@ def distances(policy, facts, rng):
     ("cls", "budget", "facts"),
     [
         (PrivateLinUCB, ZCDP(0.5), linucb.FACTS),
-        (PrivateLinUCB, PureDP(5.0), linucb.FACTS),
-        (AdaCOFUL, ZCDP(0.5), oful.FACTS),
+        pytest.param(PrivateLinUCB, PureDP(5.0), linucb.FACTS, marks=pytest.mark.long),
+        pytest.param(AdaCOFUL, ZCDP(0.5), oful.FACTS, marks=pytest.mark.long),
     ],
     ids=["linucb", "laplace", "oful"],
 )

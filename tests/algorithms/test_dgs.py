@@ -240,6 +240,7 @@ def test_delta_bounds_what_sampling_finds():
     assert dgs(budget=None).exact_loss(np.ones((3, 2)) / 2).delta(1.0) == 1.0
 
 
+@pytest.mark.long
 def test_runs_of_the_policy_show_that_the_claim_is_broken():
     """Two worlds that differ in one reward, told apart by the likelihood of the estimates that the
     class really releases.

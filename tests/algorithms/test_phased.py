@@ -321,9 +321,9 @@ def first_estimates(policy, runs, seed):
     ("cls", "budget"),
     [
         (AdaCGOPE, ZCDP(1e-3)),
-        (AdaCGOPE, ZCDP(10.0)),
+        pytest.param(AdaCGOPE, ZCDP(10.0), marks=pytest.mark.long),
         (OutputGOPE, ZCDP(0.01)),
-        (DPDPE, ApproxDP(0.5, 1e-5)),
+        pytest.param(DPDPE, ApproxDP(0.5, 1e-5), marks=pytest.mark.long),
         (HannaGOPE, PureDP(0.1)),
     ],
     ids=str,

@@ -27,13 +27,21 @@ ADVICE = np.random.default_rng(5).dirichlet(np.ones(3), (400, 4))
 LATE = 2  # rounds until an answer comes
 
 
-def examples(**options):
-    """One parameter per registered class and budget; each makes a fresh policy."""
+def examples(*, private=False, **options):
+    """One parameter per registered class and budget, which makes a fresh policy; further budgets
+    with the same noise are long.
+    """
     options = {"seed": 11, "patience": 3} | options
     for name, cls in registered().items():
-        for budget in [*cls.example_budgets(), None]:
+        families = set()
+        for budget in [*cls.example_budgets(), *([] if private else [None])]:
             given = {**cls.example, "budget": budget, **options}
-            yield pytest.param(lambda cls=cls, given=given: cls(**given), id=f"{name}-{budget}")
+            family = cls(**given).channel.family
+            marks = pytest.mark.long if family in families else ()
+            families.add(family)
+            yield pytest.param(
+                lambda cls=cls, given=given: cls(**given), id=f"{name}-{budget}", marks=marks
+            )
 
 
 def ada(**options):

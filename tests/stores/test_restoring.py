@@ -24,9 +24,7 @@ from dpbandits.privacy.ledger import SPAN
 from dpbandits.stores import FileStore
 
 EVERY = pytest.mark.parametrize("make", list(examples()))
-EVERY_PRIVATE = pytest.mark.parametrize(
-    "make", [p for p in examples() if not p.id.endswith("None")]
-)
+EVERY_PRIVATE = pytest.mark.parametrize("make", list(examples(private=True)))
 FORKING = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 UNWARNED = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -191,8 +189,7 @@ def test_crash_after_crash_is_survived_by_loading_alone(tmp_path):
     assert clinic.policy.ledger.total() == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("choices_public", [False, True])
-@pytest.mark.parametrize("default", [None, 100.75])
+@pytest.mark.parametrize(("default", "choices_public"), [(None, False), (100.75, True)])
 @pytest.mark.parametrize(
     "make",
     [
