@@ -33,6 +33,14 @@ def ldp(**options):
     return dpb.LDPUCB(3, budget=dpb.PureDP(1.0), **({"seed": 1} | options))
 
 
+def ada_pucb(**options):
+    return dpb.AdaPUCB(3, budget=dpb.PureDP(100.0), seed=3, **options)
+
+
+def dpse(**options):
+    return dpb.DPSE(3, horizon=100, budget=dpb.PureDP(100.0), seed=3, **options)
+
+
 # Going on as before --------------------------------------------------------------------------
 
 
@@ -189,14 +197,14 @@ def test_crash_after_crash_is_survived_by_loading_alone(tmp_path):
     assert clinic.policy.ledger.total() == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize(("default", "choices_public"), [(None, False), (100.75, True)])
 @pytest.mark.parametrize(
-    "make",
+    ("make", "default", "choices_public"),
     [
-        lambda **options: dpb.AdaPUCB(3, budget=dpb.PureDP(100.0), seed=3, **options),
-        lambda **options: dpb.DPSE(3, horizon=100, budget=dpb.PureDP(100.0), seed=3, **options),
+        (ada_pucb, None, False),
+        (ada_pucb, 100.75, True),
+        (dpse, 100.75, False),
+        pytest.param(dpse, None, True, marks=pytest.mark.long),
     ],
-    ids=["AdaPUCB", "DPSE"],
 )
 def test_lost_rounds_count_as_the_default_reward(make, default, choices_public, tmp_path):
     policy = make(
