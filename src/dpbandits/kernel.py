@@ -117,7 +117,9 @@ def interpreted(template: Kernel, **parts: Any) -> Kernel:
     source = _with_places(template, parts)
     used = _global_names(source.__code__) - set(parts) - set(dir(builtins))
     called = {name: _uncompiled(source.__globals__[name]) for name in used}
-    return types.FunctionType(source.__code__, {**called, **parts}, source.__name__)
+    # Numba's look into a generator imports modules, which asks the calling frame for its builtins.
+    scope = {"__builtins__": builtins, **called, **parts}
+    return types.FunctionType(source.__code__, scope, source.__name__)
 
 
 def unbound(*_: Any) -> Any:
@@ -166,7 +168,8 @@ class _Linked(CPUDispatcher):
 
     @cached_property
     def _from_python(self) -> Kernel:
-        return bind(_call, callee=self)
+        # A wrapper that takes any arguments would take ten times as long to call.
+        return _build(plain(self), {}, _Entry)
 
     def __call__(self, *arguments: Any) -> Any:
         return self._from_python(*arguments)
@@ -203,7 +206,6 @@ class _Entry(_Linked):
 
 
 _OUTLINED: dict[str, tuple[str, Any]] = {}  # symbol -> digest and argument types
-callee = unbound
 
 
 def _build(function: Any, kernels: dict[str, Kernel], kind: type[_Linked]) -> Kernel:
@@ -279,11 +281,11 @@ def _describe_code(code: types.CodeType) -> list[str]:
     return [code.co_code.hex(), *names]
 
 
-@cache
+@cache  # disassembling takes longer than a release
 def _global_names(code: types.CodeType) -> frozenset[str]:
-    own = (one.argval for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL")
-    inner = (_global_names(part) for part in code.co_consts if isinstance(part, types.CodeType))
-    return frozenset().union(own, *inner)
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    found = [str(i.argval) for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"]
+    return frozenset(found).union(*map(_global_names, inner))
 
 
 def _describe(value: Any, function: Any) -> str:
@@ -384,8 +386,3 @@ def _is_linked(symbol: str, digest: str, arguments: Any) -> bool:
     if symbol not in _OUTLINED:
         _Outlined.compiled[digest].compile(arguments)
     return symbol in _OUTLINED
-
-
-@entry
-def _call(*arguments):
-    return callee(*arguments)

@@ -6,11 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from dpbandits.algorithms.learners.batches import ARM, Learner, conversion
-from dpbandits.algorithms.learners.unbounded import exp3_tuning, ftpl_tuning
-from dpbandits.simulation.loops import DONE, arms_loop, new_tally
 from scipy.integrate import quad
 from scipy.stats import chisquare, laplace
+from sides import public_of, published, summarised
 from walks import arms_played, table
 
 from dpbandits import (
@@ -21,16 +19,24 @@ from dpbandits import (
     ZCDP,
     ApproxDP,
     ArgumentError,
+    BatchConversion,
     PureDP,
     TsallisINF,
     simulate,
 )
+from dpbandits.algorithms import ExpertConversion, register_learner
+from dpbandits.algorithms.adversarial import any_learner
+from dpbandits.algorithms.adversarial.conversion import CLOCK, MEMO, Learner, conversion
+from dpbandits.algorithms.adversarial.learners import choose_drawn, exp3_tuning, ftpl_tuning
 from dpbandits.environments import LateTurn, Piecewise, RewardTable, SwitchingBest
 from dpbandits.kernel import kernel
+from dpbandits.policies.steps import release_of
 from dpbandits.privacy.noise import SimulationNoise
+from dpbandits.simulation.arms_loop import arms_loop
+from dpbandits.simulation.tally import DONE, new_tally
 
 ALPHA = 1e-4
-REWARDS = table(1500, [0.7, 0.5, 0.3])
+REWARDS = table(800, [0.7, 0.5, 0.3])
 PRIVATE = [EXP3, HTINF, FTPL]
 DRAWN = [EXP3, HTINF, EXP3IX, TsallisINF]
 
@@ -41,69 +47,54 @@ def budgeted(cls, budget, **options):
 
 def driven(policy, world, horizon, seed=0):
     """The public side after a run in the compiled loop."""
-    raw, public, wall = policy.new_state()
-    rngs = [np.random.default_rng([seed, i]) for i in range(3)]
-    loop, tally = (
-        arms_loop(policy.kernels, world.kernels),
-        new_tally(np.array([horizon]), policy.n_arms),
-    )
-    bounds = (False, *policy.reward_range)
-    assert (
-        loop(
-            policy.params,
-            raw,
-            public,
-            wall,
-            world.state,
-            tally,
-            bounds,
-            horizon,
-            horizon,
-            1 << 62,
-            *rngs,
-        )
-        == DONE
-    )
-    return public
+    state, rngs = policy.new_state(), [np.random.default_rng([seed, i]) for i in range(3)]
+    loop = arms_loop(policy.kernels, release_of(policy.kernels, policy.mechanism), world.kernels)
+    sides = (policy.params, state.raw, state.public, state.memo, state.wall)
+    tally, bounds = new_tally(np.array([horizon]), policy.n_arms), (False, *policy.reward_range)
+    assert loop(*sides, world.state, tally, bounds, horizon, horizon, 1 << 62, *rngs) == DONE
+    return state.public
 
 
 # Estimates -----------------------------------------------------------------------------------
 
 
 def state_after(policy, losses, batches=4000):
-    """A public side in mid-run."""
-    public = policy.new_state()[1]
-    public.losses[:] = losses
-    public.clock[1] = batches
-    # a batch of arm 0 without loss
-    policy.kernels.publish(policy.params, public, np.array([policy.batch * 1.0]))
-    return public
+    """A state in mid-run."""
+    state = policy.new_state()
+    state.public.losses[:] = losses
+    state.public.clock[CLOCK.batches] = batches
+    learned(policy, state, 0, 0.0, in_place=True)  # a batch of arm 0 without loss
+    return state
 
 
-def learned(policy, public, arm, loss):
+def learned(policy, state, arm, loss, *, in_place=False):
     """By how much a loss moves the estimates, apart from what moves them all."""
-    before = public.losses - public.losses[0]
-    after = type(public)(*(array.copy() for array in public))
-    after.clock[2] = arm
-    policy.kernels.publish(policy.params, after, np.array([policy.batch * (1.0 - loss)]))
-    return after.losses - after.losses[0] - before
+    before, kept = state.public.losses - state.public.losses[0], state.copied()
+    state.public.clock[CLOCK.arm] = arm
+    summarised(policy, state)
+    published(policy, state, np.array([policy.batch * (1.0 - loss)]))
+    moved = state.public.losses - state.public.losses[0] - before
+    if not in_place:
+        state.restore(kept)
+    return moved
 
 
 @pytest.mark.parametrize("cls", [EXP3, HTINF, TsallisINF])
 def test_importance_weighted_estimates_are_unbiased(cls):
     policy, losses = cls(3, budget=None), np.array([0.2, 0.9, 0.4])
-    public = state_after(policy, [0.0, 15.0, 40.0])
-    expected = sum(public.probability[a] * learned(policy, public, a, losses[a]) for a in range(3))
-    assert np.ptp(public.probability) > 0.05
+    state = state_after(policy, [0.0, 15.0, 40.0])
+    p = state.public.probability.copy()
+    expected = sum(p[a] * learned(policy, state, a, losses[a]) for a in range(3))
+    assert np.ptp(p) > 0.05
     assert expected == pytest.approx(losses - losses[0], abs=1e-12)
 
 
 def test_implicit_exploration_is_biased_as_it_should_be():
     policy, losses = EXP3IX(3), np.array([0.2, 0.9, 0.4])
-    public = state_after(policy, [0.0, 15.0, 40.0])
-    p = public.probability
-    gamma = 0.5 * math.sqrt(math.log(3) / (3 * (public.clock[1] + 1)))
-    expected = sum(p[a] * learned(policy, public, a, losses[a]) for a in range(3))
+    state = state_after(policy, [0.0, 15.0, 40.0])
+    p = state.public.probability.copy()
+    gamma = 0.5 * math.sqrt(math.log(3) / (3 * (state.public.clock[CLOCK.batches] + 1)))
+    expected = sum(p[a] * learned(policy, state, a, losses[a]) for a in range(3))
     right = losses * p / (p + gamma)
     assert expected == pytest.approx(right - right[0], abs=1e-12)
 
@@ -129,12 +120,12 @@ def led(tries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     of tries.
     """
     policy = FTPL(3, budget=None, rate=1.0, tries=tries)
-    public, rng = policy.new_state()[1], np.random.default_rng(2)
+    public, rng = policy.new_state().public, np.random.default_rng(2)
     public.losses[:] = [0.0, 0.4, 1.5]
     seen = np.zeros((60_000, 2), int)
     for row in seen:
-        policy.kernels.prepare(policy.params, public, 0, rng)
-        row[:] = policy.kernels.choose(policy.params, public, 0, rng)[0], public.memory[0]
+        arm, _, _ = policy._session.gate.steps.decide(policy.params, public, 0, rng)
+        row[:] = arm, public.memory[0]
     return public.losses, seen[:, 0], seen[:, 1]
 
 
@@ -159,15 +150,15 @@ def test_the_leader_is_drawn_with_its_probability_and_resampling_is_geometric_an
 
 def test_resampled_estimates_have_the_expectation_of_the_proof():
     policy, losses, tries = FTPL(3, budget=None, rate=1.0, tries=7), np.array([0.2, 0.9, 0.4]), 7
-    public = policy.new_state()[1]
-    public.losses[:] = [0.0, 0.4, 1.5]
+    state = policy.new_state()
+    state.public.losses[:] = [0.0, 0.4, 1.5]
     expected = np.zeros(3)
-    p = np.array([leads(public.losses, a) for a in range(3)])
+    p = np.array([leads(state.public.losses, a) for a in range(3)])
     for arm in range(3):
         for m in range(1, tries + 1):
             chance = p[arm] * (1 - p[arm]) ** (m - 1) if m < tries else (1 - p[arm]) ** (tries - 1)
-            public.memory[0] = m
-            expected += p[arm] * chance * learned(policy, public, arm, losses[arm])
+            state.public.memory[0] = m
+            expected += p[arm] * chance * learned(policy, state, arm, losses[arm])
     right = losses * (1 - (1 - p) ** tries)
     assert expected == pytest.approx(right - right[0], abs=1e-9)
 
@@ -175,17 +166,37 @@ def test_resampled_estimates_have_the_expectation_of_the_proof():
 @pytest.mark.parametrize("side", [1.0, -1.0])
 def test_htinf_skips_losses_above_its_threshold(side):
     policy = HTINF(3, budget=PureDP(0.5))
-    public = state_after(policy, [0.0, 15.0, 400.0])
-    batches = public.clock[1] + 1
+    state = state_after(policy, [0.0, 15.0, 400.0])
+    batches, p = state.public.clock[CLOCK.batches] + 1, state.public.probability.copy()
     for arm in range(3):
-        limit = (
-            0.2062994740159002 * policy.params.sigma * math.sqrt(batches * public.probability[arm])
-        )
+        limit = 0.2062994740159002 * policy.params.sigma * math.sqrt(batches * p[arm])
         kept, skipped = (
-            learned(policy, public, arm, side * limit * factor) for factor in (1 - 1e-9, 1 + 1e-9)
+            learned(policy, state, arm, side * limit * factor) for factor in (1 - 1e-9, 1 + 1e-9)
         )
         assert np.abs(kept).max() > 0.1
         assert np.abs(skipped).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("alpha", "theta"), [(1.5, 0.1591035847462855), (1.1, 0.05612568731830658)]
+)
+def test_htinf_for_other_moments_skips_and_follows_the_leader_of_its_own(alpha, theta):
+    """Huang, Dai & Huang (2022), Algorithm 1: Theta_alpha, eta_t and the entropy x^(1/alpha)."""
+    assert theta == min(
+        1 - 2 ** (-(alpha - 1) / (2 * alpha - 1)), (2 - 2 / alpha) ** (1 / (2 - alpha))
+    )
+    policy = HTINF(3, budget=PureDP(0.5), alpha=alpha, sigma=1.7)
+    state = state_after(policy, [0.0, 15.0, 400.0])
+    batches, p = state.public.clock[CLOCK.batches] + 1, state.public.probability.copy()
+    for arm in range(3):
+        limit = theta * 1.7 * (batches * p[arm]) ** (1 / alpha)
+        kept, skipped = (learned(policy, state, arm, limit * f) for f in (1 - 1e-9, 1 + 1e-9))
+        assert np.abs(kept).max() > 0.01
+        assert np.abs(skipped).max() < 1e-12
+    # the minimiser of <eta L, x> - alpha sum x^(1/alpha) has equal derivatives
+    eta = 1 / (1.7 * batches ** (1 / alpha))
+    slopes = eta * state.public.losses - p ** (1 / alpha - 1)
+    assert slopes == pytest.approx(slopes[0], rel=1e-9)
 
 
 # Walks ---------------------------------------------------------------------------------------
@@ -281,7 +292,7 @@ def walk(walker, rewards, tau, noise):
 PLAYERS = [(EXP3, WalkEXP3), (HTINF, WalkHTINF), (FTPL, WalkFTPL)]
 WALKS = [
     *((cls, walker, epsilon, None) for cls, walker in PLAYERS for epsilon in (0.3, 2.0, None)),
-    *((cls, walker, epsilon, 1500) for cls, walker in PLAYERS[::2] for epsilon in (0.3, None)),
+    *((cls, walker, epsilon, 800) for cls, walker in PLAYERS[::2] for epsilon in (0.3, None)),
     (EXP3IX, WalkEXP3IX, None, None),
     (TsallisINF, WalkTsallisINF, None, None),
 ]
@@ -292,7 +303,7 @@ def test_policies_walk_as_the_papers_say(cls, walker, epsilon, horizon):
     options = {"horizon": horizon} if horizon else {}
     policy = cls(3, budget=PureDP(epsilon) if epsilon else None, seed=4, **options)
     source = SimulationNoise(4)
-    choices, privacy = source.stream("policy"), source.stream("privacy")
+    choices, privacy = source.exploration(), source.generator("privacy")
     tau = math.ceil(1 / epsilon) if epsilon else 1
     scale = 1 / epsilon if epsilon else 0.0
     noise = (lambda: scale * privacy.laplace(0.0, 1.0)) if epsilon else lambda: 0.0
@@ -311,7 +322,7 @@ def test_published_constants(epsilon, horizon):
     log = math.log(k * t)
     policy = EXP3(k, budget=PureDP(epsilon), horizon=horizon, calibration="paper")
     eta = math.sqrt(math.log(k) / (2 * t * k * (1 + 10 * max(s, s * s) * log**2)))
-    assert exp3_tuning(policy.params, policy.new_state()[1]) == pytest.approx(
+    assert exp3_tuning(policy.params, policy.new_state().public) == pytest.approx(
         (eta, 4 * eta * s * k * log)
     )
     policy = FTPL(k, budget=PureDP(epsilon), horizon=horizon, calibration="paper")
@@ -320,7 +331,7 @@ def test_published_constants(epsilon, horizon):
         math.sqrt(math.log(k) / (k * t * (1 + 10 * s**2 * log**2))),
         1 / (tries * (1 + 4 * s * math.log(t))),
     )
-    assert ftpl_tuning(policy.params, policy.new_state()[1]) == pytest.approx((eta, tries))
+    assert ftpl_tuning(policy.params, policy.new_state().public) == pytest.approx((eta, tries))
     assert HTINF(k, budget=PureDP(epsilon), calibration="paper").params.sigma == pytest.approx(
         math.sqrt(6)
     )
@@ -332,7 +343,7 @@ def test_no_estimate_can_break_what_the_proofs_need(budget):
     for horizon in (10**3, 10**5, 10**7):
         for k in (2, 30):
             policy = EXP3(k, budget=budget, horizon=horizon)
-            public = policy.new_state()[1]
+            public = policy.new_state().public
             most = 2 * policy.params.noise * math.log(k * policy.params.batches)
             eta, gamma = exp3_tuning(policy.params, public)
             assert gamma == 0.5 or eta * most * k / gamma <= 1 + 1e-12
@@ -345,16 +356,16 @@ def test_no_estimate_can_break_what_the_proofs_need(budget):
 def test_an_unknown_horizon_is_the_next_power_of_two(tuning):
     cls = EXP3 if tuning is exp3_tuning else FTPL
     policy = cls(4, budget=PureDP(1.0))
-    public = policy.new_state()[1]
+    public = policy.new_state().public
     for batches, planned in [(0, 1), (1, 2), (2, 4), (3, 4), (4, 8), (1000, 1024), (1024, 2048)]:
-        public.clock[1] = batches
+        public.clock[CLOCK.batches] = batches
         assert tuning(policy.params, public) == tuning(
             cls(4, budget=PureDP(1.0), horizon=planned).params, public
         )
 
 
 def test_given_constants_are_used():
-    public = EXP3(4, budget=None).new_state()[1]
+    public = EXP3(4, budget=None).new_state().public
     assert exp3_tuning(EXP3(4, budget=PureDP(1.0), rate=0.25, mixing=0.75).params, public) == (
         0.25,
         0.75,
@@ -412,7 +423,7 @@ def test_one_record_per_release_is_still_central(cls):
 def test_one_arm(cls):
     policy = cls(1, budget=PureDP(0.2) if cls in PRIVATE else None, seed=1)
     assert arms_played(policy, REWARDS[:200, :1]) == [0] * 200
-    assert np.all(np.isfinite(policy._public.losses))
+    assert np.all(np.isfinite(public_of(policy).losses))
 
 
 @pytest.mark.parametrize("cls", PRIVATE)
@@ -427,7 +438,7 @@ def test_extreme_budgets_and_horizons_shorter_than_a_batch(cls, budget, calibrat
         policy = cls(2, budget=budget, seed=1, calibration=calibration, **options)
         arms = arms_played(policy, REWARDS[:60, :2])
         assert len(set(arms)) == 2 or policy.batch >= 60
-        public = policy._public
+        public = public_of(policy)
         assert np.all(np.isfinite(public.losses))
         assert abs(public.probability.sum() - 1.0) < 1e-12
 
@@ -438,7 +449,7 @@ def test_extreme_budgets_and_horizons_shorter_than_a_batch(cls, budget, calibrat
 def test_probabilities_sum_to_one_under_any_noise(cls, n_arms, horizon, epsilon):
     world = Piecewise([np.linspace(0.1, 0.9, n_arms)], [0], horizon=horizon)
     public = driven(cls(n_arms, budget=PureDP(epsilon), batch=1), world, horizon)
-    assert public.clock[1] == horizon
+    assert public.clock[CLOCK.batches] == horizon
     assert abs(public.probability.sum() - 1.0) < 1e-12
     assert np.all(public.probability >= 0.0)
     assert np.all(np.isfinite(public.losses))
@@ -449,7 +460,7 @@ def test_a_decision_carries_the_probability_it_was_drawn_with(cls):
     policy = budgeted(cls, PureDP(0.5), seed=3)
     for row in REWARDS[:100]:
         decision = policy.pull()
-        assert decision.propensity == policy._public.probability[decision.arm]
+        assert decision.propensity == public_of(policy).probability[decision.arm]
         policy.update(row[decision])
 
 
@@ -473,19 +484,19 @@ def test_bad_arguments(cls, argument):
 
 
 @kernel
-def choose_next(params, public, view, rng):
+def choose_next(params, public, contexts, rng):
     """One arm after the other."""
-    return (public.clock[ARM] + 1) % params.n_arms, 1.0
+    return (public.clock[CLOCK.arm] + 1) % params.n_arms, 1.0
 
 
 @kernel
-def learn_mean(params, public, arm, loss):
-    public.losses[arm] += loss
+def learn_mean(params, public, memo, loss):
+    public.losses[int(memo[MEMO.arm])] += loss
 
 
 def test_the_conversion_takes_any_learner():
     policy = HTINF(3, budget=PureDP(0.1), seed=4)
-    vars(policy)["kernels"] = conversion(Learner(choose_next, learn_mean))
+    vars(policy)["kernels"] = conversion(Learner(choose=choose_next, learn=learn_mean))
     rewards = table(100_000, [0.7, 0.5, 0.3])
     public = driven(policy, RewardTable(rewards), len(rewards))
     batches = rewards.reshape(-1, 10, 3).mean(axis=1)
@@ -503,7 +514,10 @@ DRIFTING = SwitchingBest(
 )
 
 
-def regrets(policy, world, runs=30):
+RUNS = 30
+
+
+def regrets(policy, world, runs=RUNS):
     return (
         simulate(policy, world, horizon=world.horizon, runs=runs, seed=3, record=1)
         .runs["regret"]
@@ -511,21 +525,29 @@ def regrets(policy, world, runs=30):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cls", PRIVATE)
 def test_batches_beat_noise_in_every_round(cls):
     batched, local = (
         regrets(cls(3, budget=PureDP(0.05), batch=batch), DRIFTING) for batch in (None, 1)
     )
-    error = 5 * math.hypot(batched.std(), local.std()) / math.sqrt(30)
+    error = 5 * math.hypot(batched.std(), local.std()) / math.sqrt(RUNS)
     assert batched.mean() + error < local.mean()
 
 
-@pytest.mark.parametrize("cls", [EXP3, HTINF, FTPL, EXP3IX, TsallisINF])
+@pytest.mark.parametrize(
+    "cls",
+    [
+        HTINF,
+        FTPL,
+        *(pytest.param(cls, marks=pytest.mark.long) for cls in (EXP3, EXP3IX, TsallisINF)),
+    ],
+)
 def test_regret_is_far_below_uniform_play_while_the_best_arm_changes(cls):
     regret = regrets(budgeted(cls, PureDP(0.5)), DRIFTING)
     means = DRIFTING.means()
     assert (
-        regret.mean() + 5 * regret.std() / math.sqrt(30)
+        regret.mean() + 5 * regret.std() / math.sqrt(RUNS)
         < 0.6 * (means.max() - means.mean()) * DRIFTING.horizon
     )
 
@@ -535,7 +557,7 @@ def proved(policy, horizon):
     2 s^2 at most.
     """
     k, tau, s = policy.n_arms, policy.batch, policy.params.noise
-    t, public, moment = horizon / tau, policy.new_state()[1], 1 + 2 * s * s
+    t, public, moment = horizon / tau, policy.new_state().public, 1 + 2 * s * s
     if isinstance(policy, HTINF):
         learner = 30 * math.sqrt(moment * k * (t + 1))
     elif isinstance(policy, EXP3):
@@ -547,8 +569,27 @@ def proved(policy, horizon):
     return tau * learner + tau
 
 
+@pytest.mark.parametrize("cls", PRIVATE)
+@pytest.mark.parametrize("epsilon", [1.0, 0.1])
+def test_the_policy_states_the_bound_of_its_theorem(cls, epsilon):
+    policy = cls(3, budget=PureDP(epsilon), horizon=10**6)
+    assert policy.regret_bound == pytest.approx(proved(policy, 10**6), rel=1e-12)
+    assert BatchConversion(
+        3, learner=cls.__name__.lower(), budget=PureDP(epsilon), horizon=10**6
+    ).regret_bound == pytest.approx(policy.regret_bound)
+    assert cls(3, budget=PureDP(epsilon)).regret_bound == math.inf
+    assert cls(1, budget=PureDP(epsilon), horizon=10).regret_bound == 0.0
+
+
+def test_a_smaller_moment_bounds_less():
+    """30 sigma K^(1 - 1/alpha) (T + 1)^(1/alpha), times tau, and tau (Theorem 7)."""
+    policy = HTINF(3, budget=PureDP(1.0), alpha=1.5, horizon=999)
+    assert policy.regret_bound == pytest.approx(30 * math.sqrt(3) * 3 ** (1 / 3) * 100 + 1)
+
+
 # EXP3's regret varies as widely as its bound is high, so that it takes many runs; the others'
 # bounds need long ones.
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("cls", "horizon", "runs"), [(EXP3, 50_000, 200), (HTINF, 2_000_000, 3), (FTPL, 1_000_000, 5)]
 )
@@ -560,3 +601,51 @@ def test_regret_stays_within_the_theorem(cls, horizon, runs, epsilon, turn):
     regret, bound = regrets(policy, world, runs), proved(policy, horizon)
     assert bound < 0.2 * horizon  # the worse arm costs half a reward per round, or nearly so
     assert regret.mean() + 4 * regret.std() / math.sqrt(runs) < bound
+
+
+# Any learner ---------------------------------------------------------------------------------
+
+
+@kernel
+def learn_sums(params, public, memo, loss):
+    """Follow the leader of weights that are kept in the learner's own memory."""
+    arm = int(memo[MEMO.arm])
+    public.memory[1 + arm] += loss / memo[MEMO.probability]
+    total = 0.0
+    for a in range(params.n_arms):
+        public.probability[a] = math.exp(-params.rate * public.memory[1 + a])
+        total += public.probability[a]
+    for a in range(params.n_arms):
+        public.probability[a] /= total
+
+
+def test_a_learner_of_ones_own_is_converted(monkeypatch):
+    monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
+    own = Learner(
+        choose=choose_drawn, learn=learn_sums, constants=("rate",), memory=lambda n: n + 1
+    )
+    register_learner("sums", own)
+    policy = BatchConversion(3, learner="sums", rate=0.1, budget=PureDP(0.5), seed=1)
+    assert policy.batch == 2
+    assert policy.guarantee.asked == PureDP(0.5)
+    assert policy.regret_bound == math.inf
+    for _ in range(40):
+        policy.update([1.0, 0.0, 0.0][policy.pull().arm])
+    state = public_of(policy)
+    assert state.memory[1:].any()
+    assert state.probability == pytest.approx(
+        np.exp(-0.1 * state.memory[1:]) / np.exp(-0.1 * state.memory[1:]).sum()
+    )
+    over = ExpertConversion(3, 4, learner="sums", rate=0.1, budget=PureDP(0.5), seed=1)
+    assert over.new_state().public.memory.shape == (5,)
+    with pytest.raises(ArgumentError, match=r"^sigma must be None unless learner is 'htinf', got"):
+        BatchConversion(3, learner="sums", sigma=1.0, budget=None)
+    with pytest.raises(ArgumentError, match=r"^tries must be None unless learner is 'ftpl', got"):
+        BatchConversion(3, learner="sums", tries=1, budget=None)
+
+
+def test_names_of_learners_are_checked():
+    with pytest.raises(ArgumentError, match=r"^name must be an identifier, got 'my learner'"):
+        register_learner("my learner", any_learner.HTINF_LEARNER)
+    with pytest.raises(ArgumentError, match=r"^learner must be one of 'htinf', 'exp3', 'ftpl'"):
+        BatchConversion(3, learner="mine", budget=None)

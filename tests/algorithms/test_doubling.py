@@ -1,3 +1,5 @@
+"""Optimism on doubling episodes: walks from the papers' pseudo-code."""
+
 import math
 
 import numpy as np
@@ -27,7 +29,7 @@ def gaussian_index(beta, scale, width=1.0):
 @pytest.mark.parametrize("beta", [0.5, 1.0, 4.0])
 def test_adac_ucb_walks_as_the_paper_says(budget, beta):
     policy = AdaCUCB(3, budget=budget, beta=beta, seed=SEED)
-    rng = SimulationNoise(SEED).stream("privacy")
+    rng = SimulationNoise(SEED).generator("privacy")
     scale = (
         0.0
         if budget is None
@@ -41,7 +43,7 @@ def test_adac_ucb_walks_as_the_paper_says(budget, beta):
 
 def test_adac_ucb_in_another_reward_range():
     policy = AdaCUCB(3, budget=ZCDP(0.5), reward_range=(-2.0, 4.0), seed=SEED)
-    rng = SimulationNoise(SEED).stream("privacy")
+    rng = SimulationNoise(SEED).generator("privacy")
     expected = doubling(
         REWARDS,
         gaussian_index(1.0, 6.0, 6.0),
@@ -55,7 +57,7 @@ def test_adac_ucb_in_another_reward_range():
 def test_without_forgetting_all_episodes_count_by_inverse_variance():
     scale = math.sqrt(0.5 / 0.2)
     policy = AdaCUCB(3, budget=ZCDP(0.2), forget=False, seed=SEED)
-    rng = SimulationNoise(SEED).stream("privacy")
+    rng = SimulationNoise(SEED).generator("privacy")
 
     def index(episodes, t):
         weights = [1 / (0.25 / n + (scale / n) ** 2) for n, _ in episodes]
@@ -72,7 +74,7 @@ def test_without_forgetting_all_episodes_count_by_inverse_variance():
 @pytest.mark.parametrize("epsilon", [0.2, 2.0, None])
 def test_adap_ucb_walks_as_the_paper_says(epsilon):
     policy = AdaPUCB(3, budget=PureDP(epsilon) if epsilon else None, alpha=3.1, seed=SEED)
-    rng, scale = SimulationNoise(SEED).stream("privacy"), 1 / epsilon if epsilon else 0.0
+    rng, scale = SimulationNoise(SEED).generator("privacy"), 1 / epsilon if epsilon else 0.0
 
     def index(episodes, t):
         n, total = episodes[-1]
@@ -85,7 +87,7 @@ def test_adap_ucb_walks_as_the_paper_says(epsilon):
 @pytest.mark.parametrize("epsilon", [0.2, 2.0, None])
 def test_adap_klucb_walks_as_the_paper_says(epsilon):
     policy = AdaPKLUCB(3, budget=PureDP(epsilon) if epsilon else None, alpha=3.1, seed=SEED)
-    rng, scale = SimulationNoise(SEED).stream("privacy"), 1 / epsilon if epsilon else 0.0
+    rng, scale = SimulationNoise(SEED).generator("privacy"), 1 / epsilon if epsilon else 0.0
 
     def index(episodes, t):
         n, total = episodes[-1]

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from dpbandits.algorithms.experts import LEARNERS
 from scipy.stats import chisquare
+from sides import lose_raw_side, public_of, published, release_of, summarised
 
 from dpbandits import (
     EXP3,
@@ -20,12 +20,14 @@ from dpbandits import (
     PureDP,
     simulate,
 )
+from dpbandits.algorithms.adversarial.conversion import CLOCK
 from dpbandits.environments import AdviceTable, Advised, Bernoulli
 
 ALPHA = 1e-4
 RNG = np.random.default_rng(8)
 ADVICE = RNG.dirichlet(np.ones(3), 4)
 ALONE = {"htinf": HTINF, "exp3": EXP3, "ftpl": FTPL}
+LEARNERS = list(ALONE)
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
@@ -40,37 +42,39 @@ def test_the_learner_plays_as_it_does_alone_with_experts_for_arms(learner, budge
         3, 4, budget=budget, learner=learner, horizon=None if learner == "htinf" else 1000
     )
     assert over.batch == alone.batch
-    sides, rngs = (
-        [p.new_state()[1] for p in (alone, over)],
-        [np.random.default_rng(1) for _ in range(2)],
-    )
-    view = np.ascontiguousarray(ADVICE.T)
+    states = [policy.new_state() for policy in (alone, over)]
+    rngs = [np.random.default_rng(1) for _ in range(2)]
+    contexts = np.ascontiguousarray(ADVICE.T)
     for loss in RNG.normal(0.5, 1.0, 300):
         rngs[1].bit_generator.state = rngs[0].bit_generator.state
-        for policy, public, rng in zip((alone, over), sides, rngs, strict=True):
-            policy.kernels.prepare(policy.params, public, view, rng)
-        arm = alone.kernels.choose(alone.params, sides[0], 0, rngs[0])[0]
-        assert sides[1].clock[2] == arm
-        for policy, public in zip((alone, over), sides, strict=True):
+        for policy, state, rng in zip((alone, over), states, rngs, strict=True):
+            policy.kernels.prepare(policy.params, state.public, contexts, rng)
+        arm = alone.kernels.choose(alone.params, states[0].public, 0, rngs[0])[0]
+        assert states[1].public.clock[CLOCK.arm] == arm
+        for policy, state in zip((alone, over), states, strict=True):
             policy.kernels.record_pull(
-                policy.params, public, arm if policy is alone else 0, view[0], policy.batch
+                policy.params,
+                state.public,
+                arm if policy is alone else 0,
+                contexts[0],
+                policy.batch,
             )
-            policy.kernels.publish(policy.params, public, np.array([policy.batch * (1.0 - loss)]))
-        assert np.array_equal(sides[0].losses, sides[1].losses)
+            summarised(policy, state)
+            published(policy, state, np.array([policy.batch * (1.0 - loss)]))
+        assert np.array_equal(states[0].public.losses, states[1].public.losses)
 
 
 def test_arms_are_drawn_from_the_advice_of_the_expert_who_is_followed():
     # Power: 40,000 draws see a probability that is off by 0.02.
     policy = ExpertConversion(3, 4, budget=None, batch=10**6, seed=1)
     first = policy.pull(ADVICE)
-    expert = int(policy._public.clock[2])
+    expert = int(public_of(policy).clock[CLOCK.arm])
     assert first.propensity == pytest.approx(ADVICE[expert, first.arm])
-    counts = np.zeros(3)
-    for _ in range(40_000):
-        decision = policy.pull(ADVICE)
-        policy.update(0.0, decision)
-        counts[decision.arm] += 1
-        assert policy._public.clock[2] == expert
+    public, decide = public_of(policy), policy._session.gate.steps.decide
+    contexts, rng = np.ascontiguousarray(ADVICE.T), np.random.default_rng(2)
+    arms = [decide(policy.params, public, contexts, rng)[0] for _ in range(40_000)]
+    assert public.clock[CLOCK.arm] == expert
+    counts = np.bincount(arms, minlength=3)
     assert chisquare(counts, 40_000 * ADVICE[expert]).pvalue > ALPHA
 
 
@@ -155,7 +159,7 @@ def test_edges_of_sizes_and_budgets_play(learner, k, n):
             decision = policy.pull(np.full((n, k), 1.0 / k))
             policy.update(0.5, decision)
             assert decision.propensity == pytest.approx(1.0 / k)
-        assert policy._public.probability.sum() == pytest.approx(1.0)
+        assert public_of(policy).probability.sum() == pytest.approx(1.0)
 
 
 def test_a_public_deviation_takes_a_round_back():
@@ -163,7 +167,7 @@ def test_a_public_deviation_takes_a_round_back():
     assert policy.batch == 2
     decision = policy.pull(ADVICE)
     assert policy.update(1.0, decision, arm=(decision.arm + 1) % 3) is False
-    assert policy._public.clock[0] == 0
+    assert public_of(policy).clock[CLOCK.done] == 0
     for _ in range(2):
         assert policy.update(1.0, policy.pull(ADVICE))
     policy.pull(ADVICE)
@@ -174,15 +178,15 @@ def test_lost_rewards_count_as_the_default():
     policy = ExpertConversion(3, 4, budget=PureDP(0.1), seed=1, default_reward=0.25)
     for _ in range(5):
         policy.pull(ADVICE)
-    policy._recollect()
-    assert policy._raw.total[0] == 1.25
+    lose_raw_side(policy)
+    assert policy._session.state.raw.total[0] == 1.25
 
 
 def test_secure_noise_is_taken():
     policy = ExpertConversion(3, 4, budget=PureDP(0.5), noise="secure", grid=2.0**-8)
     for _ in range(5):
         policy.update(0.3, policy.pull(ADVICE))
-    release = policy._wall.release
+    release = release_of(policy)
     assert np.array_equal(np.rint(release * 256) / 256, release)
     assert policy.ledger.spent() == PureDP(0.5)
 

@@ -1,15 +1,17 @@
+"""LinUCB for fixed arms against a walk that solves everything anew in every round."""
+
 import math
 
 import numpy as np
 import pytest
+from sides import in_the_loop, public_of
 from walks import arms_played
 
 import dpbandits as dpb
 from dpbandits import FixedLinUCB, LinUCB
 from dpbandits.environments import ContextTable, RewardTable
-from dpbandits.simulation.simulating import play
 
-ROUNDS = 20_000
+ROUNDS = 4000
 
 
 def instance(n_arms, dimension, rounds=ROUNDS, seed=4):
@@ -26,30 +28,23 @@ def instance(n_arms, dimension, rounds=ROUNDS, seed=4):
     )
 
 
-def walk(views, rewards, *, ridge=1.0, scatter, failure=0.001, scale=1.0):
+def walk(contexts, rewards, *, ridge=1.0, scatter, failure=0.001, scale=1.0):
     """LinUCB with the radius of Abbasi-Yadkori et al. (2011, Theorem 2), everything solved anew in
     every round.
     """
-    d = views.shape[2]
+    d = contexts.shape[2]
     precision, moment, arms = ridge * np.eye(d), np.zeros(d), []
-    for view, row in zip(views, rewards, strict=True):
+    for seen, row in zip(contexts, rewards, strict=True):
         inverse = np.linalg.inv(precision)
         log_det = np.linalg.slogdet(precision)[1] - d * math.log(ridge)
         radius = scale * (
             scatter * math.sqrt(2 * math.log(1 / failure) + log_det) + math.sqrt(ridge)
         )
-        widths = np.sqrt(np.einsum("ai,ij,aj->a", view, inverse, view))
-        arms.append(int(np.argmax(view @ (inverse @ moment) + radius * widths)))
-        precision += np.outer(view[arms[-1]], view[arms[-1]])
-        moment += row[arms[-1]] * view[arms[-1]]
+        widths = np.sqrt(((seen @ inverse) * seen).sum(axis=1))
+        arms.append(int(np.argmax(seen @ (inverse @ moment) + radius * widths)))
+        precision += np.outer(seen[arms[-1]], seen[arms[-1]])
+        moment += row[arms[-1]] * seen[arms[-1]]
     return arms
-
-
-def in_the_loop(policy, world):
-    """The arms that the compiled loop plays."""
-    return play(
-        policy, world, world.horizon, 0, 1, np.array([world.horizon]), trace=True
-    ).tally.trace.tolist()
 
 
 @pytest.mark.parametrize(("n_arms", "dimension"), [(12, 3), (9, 9), (5, 12)])
@@ -62,7 +57,7 @@ def test_the_arms_of_linucb_solved_anew_in_every_round(n_arms, dimension):
 
 
 def test_pull_and_update_play_the_arms_of_the_loop():
-    features, rewards = instance(10, 5, rounds=3000)
+    features, rewards = instance(10, 5, rounds=1500)
     policy = FixedLinUCB(features, reward_range=(-2, 2), subgaussian=0.3)
     assert arms_played(policy, rewards) == in_the_loop(policy, RewardTable(rewards))
 
@@ -71,12 +66,16 @@ def test_pull_and_update_play_the_arms_of_the_loop():
 def test_fresh_contexts_too(n_arms, dimension):
     """The pruning of ``LinUCB`` changes nothing, and neither does the drift of its updated inverse."""
     rng = np.random.default_rng(2)
-    views = rng.standard_normal((ROUNDS, n_arms, dimension)) / math.sqrt(dimension) + 0.3
+    contexts = rng.standard_normal((ROUNDS, n_arms, dimension)) / math.sqrt(dimension) + 0.3
     rewards = np.clip(
-        views @ np.linspace(-0.5, 1, dimension) + 0.1 * rng.standard_normal((ROUNDS, n_arms)), -3, 3
+        contexts @ np.linspace(-0.5, 1, dimension) + 0.1 * rng.standard_normal((ROUNDS, n_arms)),
+        -3,
+        3,
     )
     policy = LinUCB(n_arms, dimension, reward_range=(-3, 3), subgaussian=0.1, context_bound=10.0)
-    assert in_the_loop(policy, ContextTable(views, rewards)) == walk(views, rewards, scatter=0.1)
+    assert in_the_loop(policy, ContextTable(contexts, rewards)) == walk(
+        contexts, rewards, scatter=0.1
+    )
 
 
 def test_fixed_arms_are_linucb_shown_the_same_features_in_every_round():
@@ -98,7 +97,7 @@ def test_degenerate_arms(features):
     arms = in_the_loop(policy, RewardTable(rewards))
     assert arms == arms_played(policy, rewards)
     for name in ("means", "widths", "facts"):
-        assert np.all(np.isfinite(getattr(policy._public, name)))
+        assert np.all(np.isfinite(getattr(public_of(policy), name)))
 
 
 def test_equal_arms_go_to_the_first():
@@ -114,12 +113,13 @@ def test_arms_must_be_a_table_of_numbers(arms):
         FixedLinUCB(arms)
 
 
-def test_the_table_survives_repr_and_a_file(tmp_path):
+def test_the_table_survives_repr_and_a_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "state"))
     features, rewards = instance(6, 3, rounds=400)
     policy = FixedLinUCB(features, reward_range=(-2, 2))
     twin = eval(repr(policy), vars(dpb))
     assert arms_played(policy, rewards[:200]) == arms_played(twin, rewards[:200])
-    loaded = dpb.load(policy.save(tmp_path / "state"))
+    loaded = dpb.load(policy.save(tmp_path / "saved"))
     assert repr(loaded) == repr(twin)
     assert arms_played(loaded, rewards[200:]) == arms_played(twin, rewards[200:])
     assert "6 x 3" in policy.label

@@ -1,3 +1,5 @@
+"""LinUCB and linear Thompson sampling: walks with dense noise, and what counters add."""
+
 import numpy as np
 import pytest
 from linear_walks import (
@@ -12,6 +14,7 @@ from linear_walks import (
     tree,
 )
 from scipy import stats
+from sides import crossed, public_of
 
 from dpbandits import ZCDP, ArgumentError, LinearThompson, LinUCB, PrivateLinUCB, PureDP
 from dpbandits.privacy.noise import SimulationNoise
@@ -49,7 +52,7 @@ def test_private_linucb_walks_with_dense_gaussian_noise(counter, rho, n_arms, di
         problem(300, n_arms, dimension),
         {"toeplitz": toeplitz_noise, "tree": tree_noise}[counter],
     )
-    noise = make(300, dimension, rho, SimulationNoise(7).stream("privacy"))
+    noise = make(300, dimension, rho, SimulationNoise(7).generator("privacy"))
     policy = PrivateLinUCB(
         n_arms, dimension, budget=ZCDP(rho), horizon=300, counter=counter, seed=7
     )
@@ -60,7 +63,7 @@ def test_private_linucb_walks_with_dense_gaussian_noise(counter, rho, n_arms, di
 @pytest.mark.parametrize("epsilon", [0.1, 10.0])
 def test_private_linucb_walks_with_a_laplace_tree(epsilon, n_arms, dimension):
     world = problem(500, n_arms, dimension)
-    noise = laplace_tree_noise(500, dimension, epsilon, SimulationNoise(7).stream("privacy"))
+    noise = laplace_tree_noise(500, dimension, epsilon, SimulationNoise(7).generator("privacy"))
     policy = PrivateLinUCB(
         n_arms, dimension, budget=PureDP(epsilon), horizon=500, counter="tree", seed=7
     )
@@ -74,16 +77,16 @@ def test_linear_thompson_walks_with_the_same_draws(rho, n_arms, dimension):
     noise = (
         silence(500, dimension)
         if rho is None
-        else toeplitz_noise(500, dimension, rho, source.stream("privacy"))
+        else toeplitz_noise(500, dimension, rho, source.generator("privacy"))
     )
     budget = None if rho is None else ZCDP(rho)
     policy = LinearThompson(n_arms, dimension, budget=budget, horizon=500, seed=7)
-    assert arms_played(policy, world) == thompson(world, noise, source.stream("policy")).tolist()
+    assert arms_played(policy, world) == thompson(world, noise, source.exploration()).tolist()
 
 
 def test_a_walk_with_other_noise_is_told_apart():
     # Half the noise is enough.
-    noise = toeplitz_noise(1000, 2, 0.05, SimulationNoise(7).stream("privacy"))
+    noise = toeplitz_noise(1000, 2, 0.05, SimulationNoise(7).generator("privacy"))
     policy = PrivateLinUCB(3, 2, budget=ZCDP(0.05), horizon=1000, counter="toeplitz", seed=7)
     assert (
         arms_played(policy, WORLD)
@@ -101,11 +104,13 @@ def test_a_sample_has_the_law_of_the_posterior():
     # The share of arm 0 under N(estimate, s^2 V^-1 + v^2 V^-2), all of it in one direction; without
     # v it would be .977.
     policy = LinearThompson(2, 1, budget=ZCDP(0.5), horizon=100, seed=3, ridge=4.0)
-    policy._public.estimate[0] = 0.5
+    public, decide = public_of(policy), policy._session.gate.steps.decide
+    public.estimate[0] = 0.5
     s, v = 0.5, policy.params.spread
     std = np.sqrt(s**2 / 4 + v**2 / 16)
     share, n = stats.norm.cdf(0.5 / std), 20_000
-    played = sum(policy.pull([[1.0], [0.0]]).arm == 0 for _ in range(n))
+    contexts, rng = np.array([[1.0], [0.0]]), np.random.default_rng(3)
+    played = sum(decide(policy.params, public, contexts, rng)[0] == 0 for _ in range(n))
     assert stats.binomtest(played, n, share).pvalue > 1e-4
     assert stats.binomtest(played, n, stats.norm.cdf(0.5 / (s / 2))).pvalue < 1e-4
 
@@ -117,25 +122,24 @@ def test_one_round_is_enough(make):
     decision = policy.pull([[0.3], [0.9]])
     assert policy.update(1.0, decision)
     assert policy.ledger.releases == 1
-    assert np.isfinite(policy._public.estimate).all()
+    assert np.isfinite(public_of(policy).estimate).all()
 
 
 @pytest.mark.parametrize(
     "counter", ["tree", "honaker", "toeplitz", "buffered", "hybrid", "independent"]
 )
 def test_every_counter_has_the_variance_that_the_radius_knows(counter):
-    # 400 runs of 20 coordinates: a standard deviation is known to 1 %; the wrong column norm of a
+    # 40 runs of 200 coordinates: a standard deviation is known to 1 %; the wrong column norm of a
     # tree of 64 is off by more than 10 %.
-    errors = []
-    for seed in range(400):
-        horizon = None if counter == "hybrid" else 64
-        policy = PrivateLinUCB(1, 20, budget=ZCDP(0.5), horizon=horizon, counter=counter, seed=seed)
-        for _ in range(63):
-            policy.pull(np.zeros((1, 20)))
-            policy.update(0.0)
-        errors.append(policy._wall.release.copy())
+    horizon, rng, errors = None if counter == "hybrid" else 64, np.random.default_rng(5), []
+    policy = PrivateLinUCB(1, 200, budget=ZCDP(0.5), horizon=horizon, counter=counter)
+    for _ in range(40):
+        state = policy.new_state()
+        for t in range(63):
+            crossed(policy, state, t + 1, rng)
+        errors.append(state.wall.release)
     measured = np.sqrt(np.mean(np.square(errors)))
-    expected = np.sqrt(policy._counter().variance(63))
+    expected = np.sqrt(policy.statistic.counter.variance(63))
     assert measured == pytest.approx(expected, rel=5 / np.sqrt(2 * 8000))
     assert measured <= policy._noise_std * 1.05
 

@@ -1,8 +1,11 @@
+"""Policies that learn from every answer: walks from the papers' pseudo-code."""
+
 import math
 
 import numpy as np
 import pytest
 from scipy import stats
+from sides import public_of
 from walks import arms_played, kl_upper, stepwise, table
 
 from dpbandits import KLUCB, LDPUCB, UCB1, ZCDP, PureDP, ThompsonSampling
@@ -28,7 +31,7 @@ def test_klucb_walks_as_the_paper_says(c):
 
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
 def test_locally_private_ucb_walks_as_the_paper_says(epsilon):
-    rng = SimulationNoise(7).stream("privacy")
+    rng = SimulationNoise(7).generator("privacy")
 
     def index(mean, n, t):
         return (
@@ -43,7 +46,7 @@ def test_locally_private_ucb_walks_as_the_paper_says(epsilon):
 
 
 def test_locally_private_ucb_with_gaussian_noise():
-    rng = SimulationNoise(7).stream("privacy")
+    rng = SimulationNoise(7).generator("privacy")
 
     def index(mean, n, t):
         return mean + math.sqrt((2 + 8 * 1.0) * math.log(t) / n)
@@ -64,7 +67,8 @@ def test_thompson_sampling_draws_from_the_posterior():
     with 20,000 pulls.
     """
     policy = ThompsonSampling(2, seed=3)
-    policy._public.mean[0], policy._public.plays[0] = 0.8, 50.0
+    public = public_of(policy)
+    public.mean[0], public.plays[0] = 0.8, 50.0
     share = np.mean([policy.pull().arm == 0 for _ in range(20_000)])
     assert stats.binomtest(int(share * 20_000), 20_000, 41 / 52).pvalue > 1e-4
     assert stats.binomtest(round(0.8 * 20_000), 20_000, 41 / 52).pvalue < 1e-4

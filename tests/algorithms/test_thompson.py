@@ -1,3 +1,5 @@
+"""Lazy Thompson sampling: a walk from the paper's pseudo-code, and what it spends."""
+
 import math
 
 import numpy as np
@@ -40,10 +42,10 @@ def lazy_thompson(rewards, scale, noise, choices):
 def test_lazy_dp_ts_walks_as_the_paper_says(epsilon):
     policy = LazyDPTS(3, budget=PureDP(epsilon) if epsilon else None, seed=4)
     source, scale = SimulationNoise(4), 1 / epsilon if epsilon else 0.0
-    rng = source.stream("privacy")
+    rng = source.generator("privacy")
     noise = (lambda: scale * rng.laplace(0.0, 1.0)) if epsilon else lambda: 0.0
     assert arms_played(policy, REWARDS) == lazy_thompson(
-        REWARDS, scale, noise, source.stream("policy")
+        REWARDS, scale, noise, source.exploration()
     )
 
 

@@ -19,7 +19,7 @@ def table(rounds, means, seed=5):
 def arms_played(policy, rewards):
     """The arms of a policy object in the same table."""
     arms = []
-    for row in rewards:
+    for row in rewards.tolist():
         decision = policy.pull()
         arms.append(decision.arm)
         policy.update(row[decision])

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpbandits.simulation.contexts import context_loop
-from dpbandits.simulation.loops import DONE, new_tally
 
 import dpbandits as dpb
 from dpbandits.environments import ContextTable
-from dpbandits.privacy.ledger import RELEASES
+from dpbandits.policies.steps import release_of
+from dpbandits.privacy.ledger import HEAD
 from dpbandits.simulation import simulate
+from dpbandits.simulation.context_loop import context_loop
+from dpbandits.simulation.tally import DONE, new_tally
 
 RNG = np.random.default_rng(8)
 CONTEXTS = RNG.uniform(-0.6, 0.6, (4000, 3, 2))
@@ -25,12 +26,24 @@ def state_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "state"))
 
 
+def public_of(policy):
+    return policy._session.state.public
+
+
+def wall_of(policy):
+    return policy._session.state.wall
+
+
 def at_once(**options):
     return dpb.PrivateLinUCB(3, 2, **({"budget": SILENT, "horizon": 500, "seed": 1} | options))
 
 
 def episodic(**options):
     return dpb.AdaCOFUL(3, 2, **({"budget": SILENT, "horizon": 500, "seed": 1} | options))
+
+
+def copied(side):
+    return type(side)(*(array.copy() for array in side))
 
 
 class Diary:
@@ -41,7 +54,7 @@ class Diary:
 
     def play(self, rounds):
         for _ in range(rounds):
-            t = self.policy._progress.pulls
+            t = self.policy._session.rounds.pulls
             decision = self.policy.pull(CONTEXTS[t])
             if self.policy.update(REWARDS[t, decision], decision):
                 self.entries.append((CONTEXTS[t, decision], REWARDS[t, decision]))
@@ -59,9 +72,9 @@ def test_a_release_is_the_sum_of_all_increments_so_far(make):
     diary = Diary(make()).play(120)
     covered = int(diary.policy.ledger.frame["last"].max()) + 1
     assert diary.policy.ledger.releases > 3
-    assert diary.policy._wall.release == pytest.approx(diary.moment(last=covered), abs=1e-9)
-    assert diary.policy._public.precision == pytest.approx(diary.precision(), rel=1e-12)
-    assert not diary.policy._wall.statistic.any()
+    assert wall_of(diary.policy).release == pytest.approx(diary.moment(last=covered), abs=1e-9)
+    assert public_of(diary.policy).precision == pytest.approx(diary.precision(), rel=1e-12)
+    assert not wall_of(diary.policy).statistic.any()
 
 
 def test_late_answers_in_any_order_enter_with_the_features_of_their_round():
@@ -70,9 +83,8 @@ def test_late_answers_in_any_order_enter_with_the_features_of_their_round():
     for decision in np.random.default_rng(1).permutation(np.array(decisions, dtype=object)):
         assert policy.update(REWARDS[decision.number, decision], decision)
         total += CONTEXTS[decision.number, decision] * REWARDS[decision.number, decision]
-    assert policy._wall.release == pytest.approx(total, abs=1e-9)
-    assert not policy._progress.contexts
-    assert not policy._progress.pending
+    assert wall_of(policy).release == pytest.approx(total, abs=1e-9)
+    assert not policy._session.rounds.pending
 
 
 @pytest.mark.parametrize("choices_public", [False, True])
@@ -82,30 +94,23 @@ def test_what_was_done_instead_counts_with_its_own_features(choices_public):
     other = (decision.arm + 1) % 3
     assert policy.update(1.0, decision, arm=other)
     expected = CONTEXTS[0, other] if choices_public else 0.25 * CONTEXTS[0, decision]
-    assert policy._wall.release == pytest.approx(expected, abs=1e-9)
+    assert wall_of(policy).release == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_public_deviation_takes_the_round_back():
     policy = episodic(choices_public=True, patience=2)
     diary = Diary(policy).play(6)
-    before = (
-        policy._public.precision.copy(),
-        policy._public.inverse.copy(),
-        policy._public.facts.copy(),
-    )
+    before = copied(public_of(policy))
     decision = policy.pull(CONTEXTS[99])
     assert decision.recorded
     assert policy.update(1.0, decision, arm=(decision.arm + 1) % 3) is False
-    for now, then in zip(
-        (policy._public.precision, policy._public.inverse, policy._public.facts),
-        before,
-        strict=True,
-    ):
-        assert now == pytest.approx(then, rel=1e-12, abs=1e-14)
+    for name, now, then in zip(before._fields, public_of(policy), before, strict=True):
+        if name != "scratch":
+            assert now == pytest.approx(then, rel=1e-12, abs=1e-14), name
     diary.play(60)
     covered = int(policy.ledger.frame["last"].max()) + 1
     # Rounds count those that were recorded, and the one that was taken back has no reward.
-    assert policy._wall.release == pytest.approx(diary.moment(last=covered - 1), abs=1e-9)
+    assert wall_of(policy).release == pytest.approx(diary.moment(last=covered - 1), abs=1e-9)
 
 
 def test_missing_answers_of_an_episode_count_as_the_default_with_their_features():
@@ -115,7 +120,7 @@ def test_missing_answers_of_an_episode_count_as_the_default_with_their_features(
         if decision.recorded and policy.ledger.releases == 0:
             total += 0.5 * CONTEXTS[t, decision]
         t += 1
-    assert policy._wall.release == pytest.approx(total, abs=1e-9)
+    assert wall_of(policy).release == pytest.approx(total, abs=1e-9)
 
 
 # Saved and lost ------------------------------------------------------------------------------
@@ -130,8 +135,8 @@ def test_pending_contexts_survive(make, tmp_path):
         for decision in decisions[::-1]:
             policy.update(REWARDS[decision.number, decision], decision)
         Diary(policy).play(150)
-    assert policies[0]._wall.release.tolist() == policies[1]._wall.release.tolist()
-    assert policies[0]._public.precision.tolist() == policies[1]._public.precision.tolist()
+    assert wall_of(policies[0]).release.tolist() == wall_of(policies[1]).release.tolist()
+    assert public_of(policies[0]).precision.tolist() == public_of(policies[1]).precision.tolist()
     assert policies[0].ledger.frame.equals(policies[1].ledger.frame)
 
 
@@ -139,7 +144,7 @@ def test_pending_contexts_survive(make, tmp_path):
 @pytest.mark.parametrize("make", [at_once, episodic])
 def test_after_a_crash_a_new_running_sum_starts_on_top_of_the_last_release(make, default, tmp_path):
     diary = Diary(make(default_reward=default)).play(40)
-    released = diary.policy._wall.release.copy()
+    released = wall_of(diary.policy).release.copy()
     covered = int(diary.policy.ledger.frame["last"].max()) + 1
     booked = sum((x for x, _ in diary.entries[covered:]), np.zeros(2))
     path = diary.policy.save(tmp_path / "a")
@@ -149,19 +154,19 @@ def test_after_a_crash_a_new_running_sum_starts_on_top_of_the_last_release(make,
     del diary  # the releases after the save are lost, and announced in the journal
     survivor = dpb.load(path)
     assert survivor.ledger.releases == before + 1
-    assert survivor._wall.base == pytest.approx(released, abs=1e-12)
-    assert not survivor._wall.running.total.any()
-    assert int(survivor._wall.running.clock[0]) == 0
+    assert wall_of(survivor).earlier == pytest.approx(released, abs=1e-12)
+    assert not wall_of(survivor).running.total.any()
+    assert int(wall_of(survivor).running.clock[0]) == 0
     later = Diary(survivor)
     while survivor.ledger.releases == before + 1:
         later.play(1)
     after = later.entries[:-1] if make is episodic else later.entries
     expected = released + (default or 0.0) * booked + sum(x * r for x, r in after)
-    assert survivor._wall.release == pytest.approx(expected, abs=1e-9)
+    assert wall_of(survivor).release == pytest.approx(expected, abs=1e-9)
     assert survivor.meter.allows(survivor.ledger.total())
     # A second life is saved and goes on with the same base.
     again = dpb.load(survivor.save(tmp_path / "b"))
-    assert again._wall.base.tolist() == survivor._wall.base.tolist()
+    assert wall_of(again).earlier.tolist() == wall_of(survivor).earlier.tolist()
 
 
 # The end of a running sum --------------------------------------------------------------------
@@ -173,20 +178,20 @@ def test_after_its_horizon_a_policy_serves_and_releases_nothing(save, tmp_path):
     if save:
         policy.save(tmp_path / "a")
     diary = Diary(policy).play(5)
-    last, released = policy.pull(CONTEXTS[50]), policy._wall.release.copy()
+    last, released = policy.pull(CONTEXTS[50]), wall_of(policy).release.copy()
     with pytest.raises(
         dpb.BudgetExhausted, match=r"^horizon: the running sum was planned for 5 releases"
     ):
         policy.update(1.0, last)
-    estimate = policy._public.estimate.copy()
+    estimate = public_of(policy).estimate.copy()
     for t in range(60, 100):
         decision = policy.pull(CONTEXTS[t])
         assert not decision.recorded
         assert policy.update(1.0, decision) is False
     assert policy.ledger.releases == 5
-    assert policy._wall.release.tolist() == released.tolist()
-    assert policy._public.estimate.tolist() == estimate.tolist()
-    assert policy._public.precision == pytest.approx(diary.precision(), rel=1e-12)
+    assert wall_of(policy).release.tolist() == released.tolist()
+    assert public_of(policy).estimate.tolist() == estimate.tolist()
+    assert public_of(policy).precision == pytest.approx(diary.precision(), rel=1e-12)
     assert policy.ledger.spent() == dpb.ZCDP(0.5)
 
 
@@ -215,35 +220,26 @@ def test_the_compiled_loop_stops_releasing_after_the_horizon_too():
     table = ContextTable(CONTEXTS[:50], REWARDS[:50])
     with pytest.raises(dpb.ArgumentError, match=r"^horizon must be at most 5, for which"):
         simulate(policy, table, horizon=50)
-    raw, public, wall = policy.new_state()
-    tally, view = new_tally(np.array([50]), 3), np.zeros((3, 2))
+    state, contexts = policy.new_state(), np.zeros((3, 2))
+    tally = new_tally(np.array([50]), 3)
     rngs = [np.random.default_rng(k) for k in range(3)]
-    loop, bounds = context_loop(policy.kernels, table.kernels), (False, 0.0, 1.0)
-    arguments = (
-        policy.params,
-        raw,
-        public,
-        wall,
-        table.state,
-        np.zeros(0),
-        tally,
-        view,
-        view,
-        False,
-        bounds,
-    )
+    crossing = release_of(policy.driven, policy.mechanism, inside=True)
+    loop = context_loop(policy.driven, crossing, table.kernels)
+    sides = (policy.params, state.raw, state.public, state.memo, state.wall)
+    world = (table.state, np.zeros(0), tally, contexts, contexts, False, (False, 0.0, 1.0))
+    arguments = (*sides, *world)
     assert loop(*arguments, 50, 6, *rngs) != DONE
-    estimate = public.estimate.copy()
+    estimate = state.public.estimate.copy()
     assert loop(*arguments, 50, 50, *rngs) == DONE
-    assert wall.ledger.head[RELEASES] == 5
-    assert public.estimate.tolist() == estimate.tolist()
+    assert state.wall.ledger.head[HEAD.releases] == 5
+    assert state.public.estimate.tolist() == estimate.tolist()
 
 
 @pytest.mark.parametrize("make", [at_once, episodic])
 def test_secure_noise_releases_the_running_sum(make):
     diary = Diary(make(budget=dpb.ZCDP(1e6), noise="secure", seed=None)).play(120)
     covered = int(diary.policy.ledger.frame["last"].max()) + 1
-    assert diary.policy._wall.release == pytest.approx(diary.moment(last=covered), abs=0.1)
+    assert wall_of(diary.policy).release == pytest.approx(diary.moment(last=covered), abs=0.1)
 
 
 def test_a_saved_file_holds_no_noise_of_a_secure_policy(tmp_path):
@@ -257,7 +253,9 @@ def test_open_running_sums_do_not_care_about_the_noise_source():
         Diary(dpb.LinUCB(3, 2, **options)).play(30)
         for options in ({"seed": 1}, {"noise": "secure"})
     )
-    assert exact.policy._public.estimate == pytest.approx(plain.policy._public.estimate, abs=1e-4)
+    assert public_of(exact.policy).estimate == pytest.approx(
+        public_of(plain.policy).estimate, abs=1e-4
+    )
 
 
 def test_a_bound_whose_square_is_no_number_is_refused():
@@ -265,7 +263,7 @@ def test_a_bound_whose_square_is_no_number_is_refused():
     for bound in (1e-170, 1e170):
         with pytest.raises(dpb.ArgumentError, match=r"^context_bound must be"):
             at_once(context_bound=bound)
-    seen = at_once(context_bound=1e-50)._viewed(np.full((3, 2), 1e-44))
+    seen = at_once(context_bound=1e-50)._preprocessed(np.full((3, 2), 1e-44))
     assert np.all(np.linalg.norm(seen, axis=1) <= 1e-50 * (1 + 1e-15))
 
 
@@ -275,10 +273,11 @@ def test_sums_behind_secure_noise_stay_exact():
         noise="secure", seed=None, budget=dpb.ZCDP(1.0), counter="tree", context_bound=2.0**20
     )
     # of up to 2^40 grid units each: more than 2^53 in all, less than 2^61 / releases
-    policy._progress.rounds = 2**13 + 1
-    assert policy._exactly.largest > 2**53 + 2**41
+    gate, state = policy._session.gate, policy._session.state
+    assert gate.sum.largest > 2**53 + 2**41
+    gate.refuse_overspending(state, 2**13 - 1)
     with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser"):
-        policy._refuse_inexact_sums()
+        gate.refuse_overspending(state, 2**13 + 1)
 
 
 @pytest.mark.parametrize("d", [1, 30, 2048])
@@ -288,7 +287,11 @@ def test_the_sensitivity_knows_of_rounding_before_the_grid(d):
     for budget, root in ((dpb.PureDP(1.0), np.sqrt(d)), (dpb.ZCDP(1.0), 1.0)):
         policy = dpb.PrivateLinUCB(2, d, budget=budget, **options)
         ideal = root + (d if isinstance(budget, dpb.PureDP) else np.sqrt(d)) * 2.0**-10
-        assert ideal + root * 1001.0 * 2.0**-52 <= policy._movement() <= ideal * (1 + 1e-9)
+        assert (
+            ideal + root * 1001.0 * 2.0**-52
+            <= policy.statistic.max_sensitivity
+            <= ideal * (1 + 1e-9)
+        )
 
 
 def test_noise_that_is_too_wide_for_the_grid_is_refused_at_once():
@@ -303,7 +306,7 @@ def test_the_noise_scale_is_that_of_every_variable_that_a_release_combines(count
     policy = dpb.PrivateLinUCB(
         2, 2, budget=dpb.ZCDP(0.5), horizon=None if counter == "hybrid" else 20, counter=counter
     )
-    mechanism, movement = policy._counter(), policy._movement()
+    mechanism, movement = policy.statistic.counter, policy.statistic.max_sensitivity
     combined = (mechanism.decoder(20) ** 2).sum(axis=1) * policy.noise_scale**2
     stated = mechanism.variance(np.arange(1, 21)) * (policy.channel.multiplier * movement) ** 2
     np.testing.assert_allclose(combined, stated)

@@ -18,7 +18,7 @@ def guarantee(**changes) -> Guarantee:
         "trust_model": "central",
         "protects": "rewards",
         "view": "interactive",
-        "unit": "one round",
+        "unit": "round",
         "assumptions": ("rewards lie in [0, 1]", "time is public"),
         "source": "Theorem 12",
     }

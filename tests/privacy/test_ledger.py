@@ -15,22 +15,20 @@ from dpbandits.errors import DPBanditsError
 from dpbandits.privacy import RDP, ZCDP, ApproxDP, Gaussian, Laplace, Ledger, PureDP
 from dpbandits.privacy.channels import GAUSSIAN, LAPLACE, OPEN
 from dpbandits.privacy.ledger import (
-    DRAWS,
-    LINES,
-    PART,
-    RELEASES,
+    HEAD,
+    SPAN,
     WHOLE,
     LedgerArrays,
     Meter,
     empty_arrays,
     grown,
     is_full,
-    worst_total,
+    worst_record,
     write,
 )
 
 ROUNDS, PARTS = 8, 3
-many = settings(max_examples=300, deadline=None, derandomize=True)
+many = settings(max_examples=120, deadline=None, derandomize=True)
 
 # (first, last, part, family, multiplier); last = first - 1 covers nobody.
 lines = st.tuples(
@@ -116,7 +114,7 @@ def test_lines_that_cover_nobody_hide_nothing():
 # Folding -------------------------------------------------------------------------------------
 
 
-@settings(many, max_examples=100)
+@settings(many, max_examples=60)
 @given(
     st.lists(
         st.tuples(st.integers(0, 2), st.integers(WHOLE, 1), st.sampled_from([1.0, 2.0])).map(
@@ -133,15 +131,12 @@ def test_folding_keeps_every_total(lengths):
         plain.append((first, first + length - 1, part, family, multiplier))
         opened[part] = first + length
     ledger = ledger_of(plain, PureDP(1.0))
-    reach = range(sum(line[0] for line in lengths) + 1)
     folded = ledger.frame
-    for t in reach:
+    kept = list(folded[["first", "last", "part", "cost"]].itertuples(index=False, name=None))
+    for t in range(sum(line[0] for line in lengths) + 1):
         for p in range(2):
             exact = sum(1 / line[4] for line in plain if covers(line, t, p))
-            mine = folded[
-                (folded["first"] <= t) & (t <= folded["last"]) & folded["part"].isin([WHOLE, p])
-            ]
-            assert mine["cost"].sum() == pytest.approx(exact)
+            assert sum(line[3] for line in kept if covers(line, t, p)) == pytest.approx(exact)
     assert ledger.releases == ledger.draws == len(plain) == folded["repeats"].sum()
 
 
@@ -149,7 +144,7 @@ def test_adjacent_equal_lines_of_equal_length_fold_and_others_do_not():
     arrays = empty_arrays()
     for i in range(5):
         write(arrays, 2 * i, 2 * i + 1, 1, GAUSSIAN, 1.0, 2.0, 3)
-    assert (arrays.head[LINES], arrays.head[RELEASES], arrays.head[DRAWS]) == (1, 5, 15)
+    assert arrays.head.tolist() == [1, 5, 15]
     assert arrays.span[0].tolist() == [0, 9, 1, 5, GAUSSIAN]
     different = [
         (10, 12, 1, GAUSSIAN, 1.0, 2.0),
@@ -163,7 +158,7 @@ def test_adjacent_equal_lines_of_equal_length_fold_and_others_do_not():
     for line in different:
         copy = LedgerArrays(*(a.copy() for a in arrays))
         write(copy, *line, 1)
-        assert copy.head[LINES] == 2, line
+        assert copy.head[HEAD.lines] == 2, line
 
 
 def test_growth_keeps_the_lines():
@@ -178,32 +173,32 @@ def test_growth_keeps_the_lines():
 # Numbers -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_rounding_does_not_drift_over_many_lines_of_wildly_different_costs(seed):
     rng = np.random.default_rng(seed)
-    n = 400
+    n = 200
     span = np.zeros((n, 5), np.int64)
-    span[:, 0] = rng.integers(0, 100, n)
-    span[:, 1] = span[:, 0] + rng.integers(0, 30, n)
-    span[:, PART] = rng.integers(WHOLE, 3, n)
+    span[:, SPAN.first] = rng.integers(0, 100, n)
+    span[:, SPAN.last] = span[:, SPAN.first] + rng.integers(0, 30, n)
+    span[:, SPAN.part] = rng.integers(WHOLE, 3, n)
     costs = 10.0 ** rng.uniform(-250, 250, n)
     exact = Fraction(0)
-    for t in span[:, 0]:
+    for t in span[:, SPAN.first]:
         for p in range(3):
             covering = (
-                (span[:, 0] <= t)
-                & (t <= span[:, 1])
-                & ((span[:, PART] == p) | (span[:, PART] == WHOLE))
+                (span[:, SPAN.first] <= t)
+                & (t <= span[:, SPAN.last])
+                & ((span[:, SPAN.part] == p) | (span[:, SPAN.part] == WHOLE))
             )
             exact = max(exact, sum(map(Fraction, costs[covering].tolist()), Fraction(0)))
-    assert worst_total(span, costs) == pytest.approx(float(exact), rel=1e-12)
+    assert worst_record(span, costs).cost == pytest.approx(float(exact), rel=1e-12)
 
 
 def test_a_hundred_thousand_overlapping_lines_stay_within_the_slack():
     n, width = 100_000, 7
     span = np.zeros((n, 5), np.int64)
-    span[:, 0], span[:, 1] = np.arange(n), np.arange(n) + width - 1
-    assert worst_total(span, np.full(n, 0.1)) == pytest.approx(width * 0.1, rel=1e-10)
+    span[:, SPAN.first], span[:, SPAN.last] = np.arange(n), np.arange(n) + width - 1
+    assert worst_record(span, np.full(n, 0.1)).cost == pytest.approx(width * 0.1, rel=1e-10)
 
 
 def test_costs_without_bound_stay_without_bound():

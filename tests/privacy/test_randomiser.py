@@ -1,3 +1,5 @@
+"""Reports: what a person's device sends, and what a policy makes of it."""
+
 import pickle
 from functools import partial
 
@@ -35,7 +37,7 @@ def test_the_policy_takes_a_report_as_it_is():
     policy = LDPUCB(1, budget=ZCDP(0.5), reports=True, seed=1)
     policy.pull()
     policy.update(-17.5)  # outside the range of rewards, as reports may be
-    assert policy._public.mean[0] == -17.5
+    assert policy._session.state.public.mean[0] == -17.5
 
 
 def test_only_the_one_that_takes_reports_needs_no_trust():
@@ -60,11 +62,31 @@ def test_a_report_that_no_randomiser_makes_is_refused():
 
 def test_bad_input():
     randomise = LDPUCB(2, budget=PureDP(1.0)).randomiser()
-    for reward in (float("nan"), "1", None, 10**400):
-        with pytest.raises(ArgumentError, match="reward must be a finite number"):
+    for reward in ("1", b"1", [1.0, 2.0], object()):
+        with pytest.raises(ArgumentError, match="reward must be a number"):
             randomise(reward)
     with pytest.raises(ArgumentError, match="budget must not be None"):
         LDPUCB(2, budget=None).randomiser()
+
+
+def reports(reward, **options) -> list[float]:
+    randomise = Randomiser(Laplace(1.0), (-1.0, 1.0), noise="simulation", seed=5, **options)
+    return [randomise(reward) for _ in range(8)]
+
+
+@pytest.mark.parametrize("nothing", [None, float("nan"), np.float32("nan")])
+def test_a_device_without_a_reward_sends_a_randomised_default(nothing):
+    assert reports(nothing) == reports(-1.0) != reports(0.25)
+    assert reports(nothing, default_reward=0.25) == reports(0.25)
+    assert len(set(reports(nothing))) == 8  # each with noise of its own
+    assert Randomiser(Laplace(1.0), (-1.0, 1.0), noise="simulation")() != -1.0
+    with pytest.raises(ArgumentError, match=r"^default_reward must be a number in \[-1, 1\]"):
+        reports(0.0, default_reward=1.5)
+
+
+def test_a_reward_beyond_all_numbers_is_clipped():
+    assert reports(float("inf")) == reports(10**400) == reports(1.0)
+    assert reports(float("-inf")) == reports(-1.0)
 
 
 @pytest.mark.parametrize("noise", ["simulation", "secure"])
@@ -75,5 +97,5 @@ def test_reports_are_taken_as_they_are_after_saving_too(noise, tmp_path, monkeyp
     for report in (-17.5, 20.5):
         policy.pull()
         assert policy.update(report)
-    assert policy._public.mean[0] == 1.5
+    assert policy._session.state.public.mean[0] == 1.5
     assert (policy.ledger.releases, policy.ledger.spent()) == (2, PureDP(1.0))

@@ -23,7 +23,6 @@ from ..policies.protocol import Contexts, Generator, Row, Vector
 from ..privacy.budgets import Budget, PureDP
 from ..privacy.channels import Laplace
 from .bases.sums import accumulate_by_arm, sensitivity
-from .maths.posteriors import beta_draw
 
 
 class LazyThompsonParams(NamedTuple):
@@ -86,7 +85,8 @@ def choose(
     pressure = 3.0 * params.noise_scale / params.width * np.log(float(public.clock[CLOCK.rounds]))
     for a in range(params.n_arms):
         n = public.batch[a]
-        draw = beta_draw(public.mean[a] + pressure / n, n, rng)
+        mean = min(max(public.mean[a] + pressure / n, 0.0), 1.0)
+        draw = rng.beta(mean * n + 1.0, (1.0 - mean) * n + 1.0)
         if draw > best:
             best, arm = draw, a
     return arm, np.nan

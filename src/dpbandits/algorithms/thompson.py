@@ -25,7 +25,6 @@ from ..privacy.channels import Gaussian, Laplace
 from .bases.counter_choice import RunningSumPolicy
 from .bases.every_round import CLOCK, record_pull, release_due
 from .bases.sums import accumulate_by_arm, sensitivity, summarise
-from .maths.posteriors import beta_draw
 
 
 class ThompsonParams(NamedTuple):
@@ -56,7 +55,8 @@ def init(params: ThompsonParams) -> tuple[ThompsonRaw, ThompsonPublic]:
 def choose(
     params: ThompsonParams, public: ThompsonPublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    """Arg max of the arms' posterior draws, unplayed arms first.
+    """Arg max of Beta(m n + 1, (1 - m) n + 1) draws for means m of n rewards, which are clipped to
+    [0, 1]; unplayed arms first.
 
     A sum is raised by what its noise exceeds with probability t^-3 at most.  A Laplace variable of
     scale b has ln E exp(s X) = -ln(1 - (s b)^2) <= (s b)^2 / (1 - s b), so that their sum, with
@@ -74,7 +74,8 @@ def choose(
         n = public.plays[a]
         if n == 0.0:
             return a, 1.0
-        draw = beta_draw(public.mean[a] + raised / n, n, rng)
+        mean = min(max(public.mean[a] + raised / n, 0.0), 1.0)
+        draw = rng.beta(mean * n + 1.0, (1.0 - mean) * n + 1.0)
         if draw > best:
             best, arm = draw, a
     return arm, np.nan

@@ -1,13 +1,16 @@
+"""Optimistic choices: the pruned search finds the arm of the plain one."""
+
 import numpy as np
 import pytest
-from dpbandits.algorithms.learners.dense import factorise, invert
-from dpbandits.algorithms.learners.ridge import (
+
+from dpbandits.algorithms.maths.dense import factorise, invert
+from dpbandits.algorithms.maths.ridge import (
     add_observation,
     combine,
+    inverse_norm_bound,
     most_optimistic,
     multiply,
     smallest_eigenvalue,
-    stretch,
 )
 
 SIZES = [1, 2, 3, 7, 8, 9, 16, 25]
@@ -51,7 +54,7 @@ def ridge_after(rounds, d, ridge, rng):
     precision = ridge * np.eye(d) + points.T @ points
     factor, inverse, work = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
     eigenvalue = smallest_eigenvalue(precision, ridge, factor)
-    longest = stretch(precision, eigenvalue)
+    longest = inverse_norm_bound(precision, eigenvalue)
     factorise(precision, 0.0, factor, d)
     invert(factor, inverse, d)
     before = inverse.copy()
@@ -62,7 +65,7 @@ def ridge_after(rounds, d, ridge, rng):
 
 @pytest.mark.parametrize("ridge", [1e-6, 1.0])
 @pytest.mark.parametrize("d", [1, 3, 10])
-def test_stretch_bounds_the_inverse_until_it_is_computed_anew(d, ridge):
+def test_the_norm_bound_holds_for_the_inverse_until_it_is_computed_anew(d, ridge):
     before, after, longest = ridge_after(2000, d, ridge, np.random.default_rng(d))
     top = np.linalg.eigvalsh(before)[-1]
     assert top <= longest**2 <= top * 1.01
@@ -79,19 +82,22 @@ def test_pruning_never_changes_the_arm(n_arms, d, spread):
     _, inverse, longest = ridge_after(300, d, 1.0, rng)
     work, pruned = np.full((3, max(n_arms, d)), np.nan), 0
     for k in range(300):
-        view = rng.integers(-1, 2, (n_arms, d)) * 0.5 if k % 2 else rng.standard_normal((n_arms, d))
+        contexts = (
+            rng.integers(-1, 2, (n_arms, d)) * 0.5 if k % 2 else rng.standard_normal((n_arms, d))
+        )
         estimate, radius = rng.standard_normal(d), 10.0 ** rng.uniform(-3, 2)
-        arm = most_optimistic(view, estimate, inverse, longest, radius, spread, work)
-        assert arm == most_optimistic(view, estimate, inverse, np.inf, radius, spread, work)
-        images = view @ inverse
+        arm = most_optimistic(contexts, estimate, inverse, longest, radius, spread, work)
+        assert arm == most_optimistic(contexts, estimate, inverse, np.inf, radius, spread, work)
+        images = contexts @ inverse
         index = (
-            view @ estimate
-            + radius * np.sqrt(np.einsum("ai,ai->a", images, view))
+            contexts @ estimate
+            + radius * np.sqrt(np.einsum("ai,ai->a", images, contexts))
             + spread * np.linalg.norm(images, axis=1)
         )
         assert index[arm] == pytest.approx(index.max(), rel=1e-9, abs=1e-9)
         pruned += (
-            view @ estimate + (radius + spread * longest) * longest * np.linalg.norm(view, axis=1)
+            contexts @ estimate
+            + (radius + spread * longest) * longest * np.linalg.norm(contexts, axis=1)
             < index.max()
         ).sum()
     assert pruned > 30 or n_arms == 1  # there was something to prune

@@ -2,32 +2,36 @@
 
 import numpy as np
 import pytest
-from dpbandits.algorithms.learners.simplex import draw, exponential_weights, half_tsallis, recentre
 from scipy.optimize import brentq, minimize
 from scipy.stats import chisquare
+
+from dpbandits.algorithms.maths import simplex
+from dpbandits.algorithms.maths.simplex import draw, exponential_weights, recentre
 
 ALPHA = 1e-4
 
 
-def tsallis(losses, rate=1.0, start=0.0):
+def tsallis(losses, rate=1.0, start=0.0, power=2.0):
     x = np.full(len(losses), np.nan)
-    return half_tsallis(np.asarray(losses, float), rate, start, x), x
+    return simplex.tsallis(np.asarray(losses, float), rate, power, start, x), x
 
 
+@pytest.mark.parametrize("alpha", [2.0, 1.5, 1.2])
 @pytest.mark.parametrize("seed", range(5))
-def test_half_tsallis_minimises_what_it_should(seed):
+def test_the_leader_minimises_what_it_should(seed, alpha):
     losses = np.random.default_rng(seed).exponential(3.0, size=4)
     losses -= losses.min()
     best = minimize(
-        lambda x: 0.7 * losses @ x - 2 * np.sqrt(x).sum(),
+        lambda x: 0.7 * losses @ x - alpha * (x ** (1 / alpha)).sum(),
         np.full(4, 0.25),
-        jac=lambda x: 0.7 * losses - 1 / np.sqrt(x),
+        jac=lambda x: 0.7 * losses - x ** (1 / alpha - 1),
         bounds=[(1e-9, 1.0)] * 4,
         constraints={"type": "eq", "fun": lambda x: x.sum() - 1, "jac": lambda x: np.ones(4)},
         options={"ftol": 1e-14, "maxiter": 500},
     )
     assert best.success
-    assert tsallis(losses, 0.7)[1] == pytest.approx(best.x, abs=1e-5)
+    power = alpha / (alpha - 1)
+    assert tsallis(losses, 0.7, power=power)[1] == pytest.approx(best.x, abs=1e-5)
 
 
 @pytest.mark.parametrize("n", [1, 2, 10, 1000])

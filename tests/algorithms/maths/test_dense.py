@@ -1,6 +1,9 @@
+"""Dense linear algebra on leading blocks, against NumPy."""
+
 import numpy as np
 import pytest
-from dpbandits.algorithms.learners.dense import (
+
+from dpbandits.algorithms.maths.dense import (
     add_outer,
     dot,
     factorise,

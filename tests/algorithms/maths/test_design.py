@@ -1,10 +1,12 @@
+"""G-optimal designs: certificates, known optima and degenerate arms."""
+
 import math
 
 import numpy as np
 import pytest
-from dpbandits.algorithms.learners.design import _thin_out, find_span, g_optimal, new_space, refresh
 
 from dpbandits import ArgumentError
+from dpbandits.algorithms.maths.design import _thin_out, find_span, g_optimal, new_space, refresh
 
 
 def sphere(k, d, seed=0):
@@ -30,7 +32,8 @@ def titterington(arms, steps=10_000):
     """The multiplicative algorithm: slow, monotone, and nothing like Frank-Wolfe."""
     weights = np.full(len(arms), 1 / len(arms))
     for _ in range(steps):
-        weights *= widths(arms, weights) / arms.shape[1]
+        inverse = np.linalg.inv((arms.T * weights) @ arms)
+        weights *= ((arms @ inverse) * arms).sum(axis=1) / arms.shape[1]
     return weights
 
 

@@ -1,9 +1,12 @@
+"""Bernoulli divergences and the bounds that they give."""
+
 import math
 
 import numpy as np
 import pytest
-from dpbandits.algorithms.learners.divergences import bernoulli_kl, kl_upper_bound
 from scipy.optimize import brentq
+
+from dpbandits.algorithms.maths.divergences import bernoulli_kl, kl_upper_bound
 
 
 def divergence(p, q):

@@ -1,0 +1,61 @@
+"""Both sides of an algorithm as its tests look at them: the public side of a policy, single
+episodes by kernels alone, and whole runs in the compiled loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpbandits.policies import Policy
+from dpbandits.policies.state import State
+from dpbandits.privacy.ledger import WHOLE, Line
+from dpbandits.simulation.seeding import identity, stream
+from dpbandits.simulation.simulating import play
+
+
+def public_of(policy: Policy) -> Any:
+    """What the policy's decisions are made of."""
+    return policy._session.state.public
+
+
+def release_of(policy: Policy) -> np.ndarray:
+    """What left the wall last."""
+    return policy._session.state.wall.release
+
+
+def summarised(policy: Policy, state: State) -> np.ndarray:
+    """End the episode; its exact statistic."""
+    policy.kernels.close(policy.params, state.public, state.memo)
+    statistic = np.zeros_like(state.wall.statistic)
+    policy.kernels.summarise(policy.params, state.raw, state.public, state.memo, statistic)
+    return statistic
+
+
+def published(policy: Policy, state: State, release: np.ndarray) -> None:
+    """The public side takes in what was released of the episode that was ended last."""
+    policy.kernels.publish(policy.params, state.public, state.memo, release)
+
+
+def crossed(policy: Policy, state: State, rounds: int, rng: np.random.Generator) -> np.ndarray:
+    """The release that is due after so many rounds, with noise."""
+    sides = (policy.params, state.raw, state.public, state.memo, state.wall)
+    assert policy._session.gate.steps.release(*sides, rounds, rng)
+    return state.wall.release
+
+
+def lose_raw_side(policy: Policy) -> None:
+    """What a crash does to a policy that had announced a release of its first round."""
+    policy._session.replay([Line(0, 0, WHOLE, policy.channel.family, 1.0, 1.0, 1)])
+
+
+def in_the_loop(policy: Policy, world: Any) -> list[int]:
+    """The arms that the compiled loop plays in a whole table."""
+    marks = np.array([world.horizon])
+    return play(policy, world, world.horizon, 0, 0, marks, trace=True).tally.trace.tolist()
+
+
+def stream_of_the_loop(policy: Policy, name: str) -> np.random.Generator:
+    """The random numbers of such a run: "policy" or "privacy"."""
+    return stream(0, name, identity(policy.stream_key), 0)

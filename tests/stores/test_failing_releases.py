@@ -1,0 +1,145 @@
+"""A release that fails, at the disk or by an interrupt, did not happen: the policy stands where it
+stood, and the next attempt is the same release.
+"""
+
+import pytest
+from clinic import Clinic, ada, journalled, state_of
+
+import dpbandits as dpb
+from dpbandits.stores import FileStore, Life
+
+BUDGETLESS = pytest.param(lambda **options: dpb.UCB1(3, **options), id="ucb1")
+WITH_BUDGET = [
+    pytest.param(ada, id="ada"),
+    pytest.param(lambda **o: dpb.LDPUCB(3, budget=dpb.PureDP(1.0), **o), id="ldp"),
+]
+BOTH_SOURCES = pytest.mark.parametrize("noise", ["simulation", "secure"])
+AFTER = pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+
+
+def fails(monkeypatch, owner, name, error, *, after, only=""):
+    """Let a method fail, before or after it has done its work."""
+    method = getattr(owner, name)
+
+    def failing(*arguments):
+        if only and only not in arguments[1]:
+            return method(*arguments)
+        if after:
+            method(*arguments)
+        raise error
+
+    monkeypatch.setattr(owner, name, failing)
+
+
+def fail_in_a_release(policy, monkeypatch, breaking, error):
+    """Play up to a release that fails: nothing has happened.  Returns the decision whose answer
+    brought it about and is wanted again, or None if it was the next pull.
+    """
+    for _ in range(1000):
+        decision, before = None, state_of(policy)
+        with monkeypatch.context() as patch:
+            breaking(patch)
+            try:
+                decision = policy.pull()
+                before = state_of(policy)
+                policy.update(1.0, decision)
+            except error:
+                after = state_of(policy)
+                assert (after.arrays, after.spent) == (before.arrays, before.spent)
+                assert decision is None or after.rounds == before.rounds
+                assert not policy._session.state.wall.statistic.any()
+                return decision
+    raise AssertionError("no release was due")
+
+
+@BOTH_SOURCES
+@pytest.mark.parametrize("make", WITH_BUDGET)
+@AFTER
+@pytest.mark.parametrize("step", ["begin", "done"])
+def test_a_full_disk_leaves_policy_and_journal_sound(
+    step, after, make, noise, tmp_path, monkeypatch
+):
+    clinic = Clinic(make(noise=noise, seed=None, patience=0)).play(40)
+    policy, path = clinic.policy, clinic.policy.save(tmp_path / "a")
+    clinic.until_release()
+    rounds = policy.ledger.frame["last"].max()
+
+    def breaking(patch):
+        full = OSError("no space left on device")
+        fails(patch, FileStore, "_append", full, after=after, only=step)
+
+    decision = fail_in_a_release(policy, monkeypatch, breaking, OSError)
+    announced = FileStore(path).announced(Life(policy._session.life.name, 1))
+    assert (announced[-1].last > rounds) == (step == "done" or after)
+    if noise == "simulation":  # what was announced counts as spent, made or not
+        crashed = dpb.load(path, simulation=True)
+        assert crashed.ledger.frame["last"].max() == announced[-1].last
+    if decision is not None:
+        assert policy.update(1.0, decision)
+    clinic.waiting.clear()
+    clinic.until_release()
+    frame = policy.ledger.frame
+    assert (frame["first"] <= frame["last"]).all()
+    assert policy.ledger.total() == pytest.approx(policy.meter.limit)
+    assert dpb.load(path).ledger.frame.equals(frame)
+
+
+@pytest.mark.parametrize("make", WITH_BUDGET)
+@AFTER
+@pytest.mark.parametrize("saved", [False, True])
+def test_an_interrupted_draw_did_not_happen(after, saved, make, tmp_path, monkeypatch):
+    policy = make(noise="secure", seed=None, reward_range=(100.0, 101.0), patience=0)
+    for _ in range(40):
+        policy.update(100.5, policy.pull())
+    if saved:
+        policy.save(tmp_path / "a")
+    releases = policy.ledger.releases
+
+    def breaking(patch):
+        fails(patch, policy._noise, "add_noise", KeyboardInterrupt(), after=after)
+
+    decision = fail_in_a_release(policy, monkeypatch, breaking, KeyboardInterrupt)
+    assert policy.ledger.releases == releases
+    wall = policy._session.state.wall
+    first = wall.first_unreleased[-1]
+    if decision is None:
+        policy.pull()
+    else:
+        assert policy.update(101.0, decision)
+    assert policy.ledger.releases == releases + 1
+    assert policy.ledger.total() == pytest.approx(policy.meter.limit)
+    wall = policy._session.state.wall
+    released = wall.release[0] / (wall.first_unreleased[-1] - first)
+    assert abs(released - 100.5) < 40  # of an empty-handed episode it would be about 0
+    if saved:
+        entries = journalled(tmp_path / "a")
+        assert [next(iter(entry)) for entry in entries] == ["holder", "begin", "done"]
+
+
+def test_values_are_on_disk_before_they_are_used(tmp_path, monkeypatch):
+    clinic = Clinic(ada()).play(40)
+    clinic.policy.save(tmp_path / "a")
+    confirm, seen = FileStore.confirm, []
+
+    def estimate():
+        return clinic.policy._session.state.public.estimate.tolist()
+
+    def watched(self, values):
+        seen.append(estimate())
+        confirm(self, values)
+
+    before = estimate()
+    monkeypatch.setattr(FileStore, "confirm", watched)
+    clinic.until_release()
+    assert seen == [before] != [estimate()]
+
+
+@BOTH_SOURCES
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("make", [*WITH_BUDGET, BUDGETLESS])
+def test_no_exact_sum_outlasts_its_release(make, saved, noise, tmp_path):
+    clinic = Clinic(make(noise=noise, seed=None)).play(20)
+    if saved:
+        clinic.policy.save(tmp_path / "a")
+    clinic.until_release()
+    assert not clinic.policy._session.state.wall.statistic.any()

@@ -1,0 +1,296 @@
+"""What a policy restores: it goes on as if nothing had happened, and after a crash all that it may
+have released counts as spent and is not released again.
+"""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+from clinic import (
+    Clinic,
+    ada,
+    examples,
+    exit_code,
+    forked,
+    journal,
+    lost_rounds_count_as_default,
+    refused,
+    state_of,
+)
+
+import dpbandits as dpb
+from dpbandits.privacy.ledger import SPAN
+from dpbandits.stores import FileStore
+
+EVERY = pytest.mark.parametrize("make", list(examples()))
+EVERY_PRIVATE = pytest.mark.parametrize("make", list(examples(private=True)))
+FORKING = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+UNWARNED = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def ldp(**options):
+    return dpb.LDPUCB(3, budget=dpb.PureDP(1.0), **({"seed": 1} | options))
+
+
+def ada_pucb(**options):
+    return dpb.AdaPUCB(3, budget=dpb.PureDP(100.0), seed=3, **options)
+
+
+def dpse(**options):
+    return dpb.DPSE(3, horizon=100, budget=dpb.PureDP(100.0), seed=3, **options)
+
+
+# Going on as before --------------------------------------------------------------------------
+
+
+@EVERY
+def test_a_loaded_policy_goes_on_exactly(make, tmp_path):
+    unbroken, broken = Clinic(make()).play(240), Clinic(make())
+    for rounds in (0, 1, 36, 53):
+        broken.play(rounds)
+        before = state_of(broken.policy)
+        assert broken.policy.save(tmp_path / "a") == tmp_path / "a"
+        broken.policy = dpb.load(tmp_path / "a")
+        assert state_of(broken.policy) == before
+    assert repr(broken.policy) == repr(make())
+    broken.play(150)
+    assert broken.arms == unbroken.arms
+    assert state_of(broken.policy) == state_of(unbroken.policy)
+    assert broken.policy.ledger.frame.equals(unbroken.policy.ledger.frame)
+
+
+def test_the_last_pull_can_be_answered_without_its_decision(tmp_path):
+    policy = ada()
+    policy.pull()
+    loaded = dpb.load(policy.save(tmp_path / "a"))
+    assert loaded.update(1.0)
+    with pytest.raises(dpb.UpdateError, match="has been answered"):
+        loaded.update(1.0)
+
+
+def test_a_ledger_that_has_grown_comes_back(tmp_path):
+    policy = ada(choices_public=True, patience=0, grid=2.0**-10, reward_range=(-1, 2))
+    for i in range(400):
+        decision = policy.pull()
+        policy.update(float(decision.arm == i % 3), decision)
+    policy._session.state.make_room(grow=True)
+    before = state_of(policy)
+    loaded = dpb.load(policy.save(tmp_path / "a"))
+    assert state_of(loaded) == before
+    assert loaded.reward_range == (-1.0, 2.0)
+    assert loaded.label == policy.label
+
+
+def test_what_was_clipped_or_missing_is_remembered(tmp_path):
+    policy = ada(patience=0)
+    for reward in (2.0, float("nan"), -1.0, float("inf"), 0.5):
+        while not policy.pull().recorded:
+            pass
+        policy.update(reward)
+    assert (policy.clipped, policy.missing) == (3, 1)
+    loaded = dpb.load(policy.save(tmp_path / "a"))
+    assert (loaded.clipped, loaded.missing, loaded.dropped) == (3, 1, policy.dropped)
+
+
+def test_decisions_of_other_lives_are_told_apart(tmp_path):
+    original = Clinic(ada()).play(40).policy
+    while original._session.rounds.left < 3:  # so that the next rounds are recorded
+        original.update(0.5, original.pull())
+    early = original.pull()
+    original.save(tmp_path / "a")
+    lost = original.pull()
+    loaded = dpb.load(tmp_path / "a")
+    new = loaded.pull()
+    assert new.number == lost.number
+    with pytest.raises(dpb.UpdateError, match="must come from this policy"):
+        loaded.update(1.0, lost)
+    assert loaded.update(1.0, early)
+    assert loaded.update(1.0, new)
+    third = dpb.load(loaded.save(tmp_path / "b"))
+    for answered in (early, new):
+        with pytest.raises(dpb.UpdateError, match="has been answered"):
+            third.update(1.0, answered)
+
+
+@pytest.mark.parametrize("rounds", [0, 50])
+def test_a_policy_with_secure_noise_goes_on_and_is_never_copied(rounds, tmp_path):
+    clinic = Clinic(ada(noise="secure", seed=None)).play(rounds)
+    path = clinic.policy.save(tmp_path / "a")
+    with pytest.raises(dpb.ClaimError, match="same raw data twice with fresh noise"):
+        dpb.load(path, simulation=True)
+    before = state_of(clinic.policy)
+    shutil.copy(path, tmp_path / "copy")
+    clinic.policy = dpb.load(path)
+    assert state_of(clinic.policy) == before
+    clinic.until_release()
+    assert clinic.policy.ledger.total() == pytest.approx(0.5)
+    with pytest.raises(dpb.ClaimError):
+        dpb.load(tmp_path / "copy")
+
+
+# Forks ---------------------------------------------------------------------------------------
+
+
+@FORKING
+@UNWARNED
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("make", [ada, ldp])
+def test_a_forked_process_reads_but_neither_releases_nor_saves(make, saved, tmp_path):
+    clinic = Clinic(make()).play(30)
+    if saved:
+        clinic.policy.save(tmp_path / "a")
+    releases = clinic.policy.ledger.releases
+    assert "load the saved state here" in forked(lambda: refused(clinic.until_release))
+    assert "is a fork" in forked(lambda: refused(lambda: clinic.policy.save(tmp_path / "b")))
+    assert not (tmp_path / "b").exists()
+    assert forked(
+        lambda: f"{clinic.policy.ledger.releases} {clinic.policy.guarantee.holds}"
+    ).startswith(str(releases))
+    clinic.until_release()  # the parent goes on
+
+
+@FORKING
+@UNWARNED
+def test_a_forked_process_can_load_and_release(tmp_path):
+    path = Clinic(ada()).play(30).policy.save(tmp_path / "a")
+    assert forked(lambda: refused(lambda: Clinic(dpb.load(path)).until_release())) == "allowed"
+
+
+# Crashes -------------------------------------------------------------------------------------
+
+
+@EVERY_PRIVATE
+def test_what_was_released_after_a_save_counts_as_spent_and_is_not_released_again(make, tmp_path):
+    clinic = Clinic(make()).play(40)
+    waiting, path = list(clinic.waiting), clinic.policy.save(tmp_path / "a")
+    assert not journal(path).exists()
+    clinic.until_release().play(5).until_release()
+    lost = clinic.policy.ledger
+    survivor = dpb.load(path)
+    assert survivor.ledger.frame.equals(lost.frame)
+    assert (survivor.ledger.releases, survivor.ledger.draws) == (lost.releases, lost.draws)
+    assert survivor.ledger.total() == lost.total()
+    assert lost_rounds_count_as_default(survivor)
+    last = int(lost.frame["last"].max())
+    assert survivor.rounds > last + 1
+    assert not survivor._session.rounds.pending
+    assert not survivor.update(1.0, waiting[-1][1])  # its record may have been released
+    after = Clinic(survivor).until_release().until_release()
+    span = survivor._session.state.wall.ledger.span[: len(survivor.ledger)]
+    assert np.all(span[:, SPAN.first] <= span[:, SPAN.last])
+    for part in set(span[:, SPAN.part]):
+        mine = span[span[:, SPAN.part] == part]
+        assert np.all(mine[1:, SPAN.first] > mine[:-1, SPAN.last])
+    assert after.policy.meter is None or after.policy.meter.allows(after.policy.ledger.total())
+
+
+def test_crash_after_crash_is_survived_by_loading_alone(tmp_path):
+    clinic = Clinic(ada()).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    for _ in range(3):
+        clinic.until_release().play(5)
+        lost = clinic.policy.ledger.frame
+        del clinic
+        clinic = Clinic(dpb.load(path))
+        assert clinic.policy.ledger.frame.equals(lost)
+    assert clinic.policy.ledger.total() == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("make", "default", "choices_public"),
+    [
+        (ada_pucb, None, False),
+        (ada_pucb, 100.75, True),
+        (dpse, 100.75, False),
+        pytest.param(dpse, None, True, marks=pytest.mark.long),
+    ],
+)
+def test_lost_rounds_count_as_the_default_reward(make, default, choices_public, tmp_path):
+    policy = make(
+        reward_range=(100.0, 101.0), default_reward=default, choices_public=choices_public
+    )
+    path = answer_until(policy, 200).save(tmp_path / "a")
+    released = policy.ledger.releases
+    while policy.ledger.releases == released:  # made, lost, and replayed
+        answer_until(policy, policy.rounds + 100)
+    survivor = dpb.load(path)
+    session = survivor._session
+    lost = sum(one.rounds for one in session.rounds.unreleased.values())
+    assert lost > 0
+    total = sum(side.sum() for side in session.state.raw)
+    assert total == pytest.approx(lost * (default or 100.0))
+    released = survivor.ledger.releases
+    while survivor.ledger.releases < released + 3:
+        answer_until(survivor, survivor.rounds + 100)
+    public = session.state.public
+    means = public.estimate if hasattr(public, "estimate") else public.mean
+    assert ((means > 99.0) & (means < 102.0)).all()
+
+
+def answer_until(policy, rounds):
+    while policy.rounds < rounds:
+        decision = policy.pull()
+        deviates = policy.choices_public and policy.rounds % 10 == 0
+        policy.update(100.5, decision, arm=(decision.arm + 1) % 3 if deviates else None)
+    return policy
+
+
+def test_lost_reports_count_as_randomised_defaults(tmp_path):
+    policy = dpb.LocalEXP4(
+        3, 4, horizon=2000, budget=dpb.PureDP(1.0), reports=True, seed=5, patience=0
+    )
+    clinic = Clinic(policy).play(40)
+    path = clinic.policy.save(tmp_path / "a")
+    clinic.until_release()
+    survivor = dpb.load(path, simulation=True)
+    booked = survivor._session.rounds.unreleased.values()
+    assert sum(one.rounds for one in booked) > 0
+    assert not lost_rounds_count_as_default(survivor)  # an exact default says who was lost
+
+
+def test_a_release_that_was_due_at_the_save_does_not_cover_an_empty_span(tmp_path):
+    clinic = Clinic(ada()).until_release()
+    while not clinic.policy._session.rounds.release_due:
+        clinic.play(1)
+    path = clinic.policy.save(tmp_path / "a")
+    clinic.until_release()
+    survivor = Clinic(dpb.load(path)).until_release().policy
+    frame = survivor.ledger.frame
+    assert (frame["first"] <= frame["last"]).all()
+    assert survivor.ledger.total() == pytest.approx(0.5)
+
+
+@FORKING
+@UNWARNED
+@pytest.mark.parametrize("noise", ["simulation", "secure"])
+@pytest.mark.parametrize(
+    "moment", ["before announce", "after announce", "before confirm", "after confirm"]
+)
+def test_a_process_that_is_killed_in_a_release(moment, noise, tmp_path):
+    when, step = moment.split()
+    path, happen = tmp_path / "a", getattr(FileStore, step)
+    saved = tmp_path / "releases"
+
+    def killed(*arguments):
+        if when == "after":
+            happen(*arguments)
+        os._exit(9)
+
+    def work():
+        clinic = Clinic(ada(noise=noise, seed=None)).play(40)
+        clinic.policy.save(path)
+        saved.write_text(str(clinic.policy.ledger.releases))
+        setattr(FileStore, step, killed)
+        clinic.until_release()
+
+    assert exit_code(work) == 9
+    shutil.copy(path, tmp_path / "copy")
+    survivor = dpb.load(path)
+    begun = moment != "before announce"
+    assert survivor.ledger.releases == int(saved.read_text()) + begun
+    assert lost_rounds_count_as_default(survivor) or not begun
+    assert survivor.ledger.total() == pytest.approx(0.5)
+    assert Clinic(survivor).until_release().policy.ledger.total() == pytest.approx(0.5)
+    with pytest.raises(dpb.ClaimError):
+        dpb.load(tmp_path / "copy")
