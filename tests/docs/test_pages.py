@@ -1,16 +1,22 @@
 """The Python blocks of every page run, in order, as one script each."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib
+import numpy as np
 import pytest
 import typer
+from scipy.stats import ks_2samp
 
 import dpbandits
 from dpbandits import environments, privacy
 from dpbandits.cli import app
-from dpbandits.policies import protocol
+from dpbandits.policies import policy as policies
 from dpbandits.studies import load_study, run_study
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +35,7 @@ def blocks(page, language="python"):
 def test_the_examples_run(page, monkeypatch):
     matplotlib.use("Agg")
     # an example may register a policy
-    monkeypatch.setattr(protocol, "_REGISTRY", dict(protocol._REGISTRY))
+    monkeypatch.setattr(policies, "_REGISTRY", dict(policies._REGISTRY))
     exec(compile("\n".join(blocks(page)), str(page), "exec"), {"__name__": "page"})
 
 
@@ -66,19 +72,57 @@ def test_links_between_pages_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
-def test_the_contributed_algorithm_is_private_and_learns():
-    import dpbandits as dpb
+# The algorithm of the author's guide -----------------------------------------------------------
 
+
+@pytest.fixture
+def contributed(monkeypatch):
+    """What the blocks of the guide define: a policy, and its textbook reference."""
+    monkeypatch.setattr(policies, "_REGISTRY", dict(policies._REGISTRY))
     scope = {"__name__": "page"}
-    registry = dict(protocol._REGISTRY)
-    try:
-        exec("\n".join(blocks(ROOT / "CONTRIBUTING.md")), scope)
-    finally:
-        protocol._REGISTRY.clear()
-        protocol._REGISTRY.update(registry)
-    policy = scope["ExploreThenCommit"](3, length=50, budget=dpb.ZCDP(1.0))
-    result = dpb.simulate(
-        policy, dpb.environments.Bernoulli([0.9, 0.5, 0.1]), horizon=2000, runs=20
+    exec("\n".join(blocks(ROOT / "CONTRIBUTING.md")), scope)
+    return SimpleNamespace(**scope)
+
+
+def test_the_contributed_algorithm_has_the_regret_of_its_reference(contributed):
+    budget, means, horizon = dpbandits.ZCDP(0.05), np.array([0.75, 0.6, 0.3]), 5010
+    result = dpbandits.simulate(
+        contributed.BatchUCB(3, batch=20, budget=budget),
+        environments.Bernoulli(means),
+        horizon=horizon,
+        runs=1000,
     )
-    assert result.runs["spent"].to_numpy() == pytest.approx(1.0)
-    assert result.runs["regret"].mean() < 0.1 * 2000
+    assert result.runs["spent"].to_numpy() == pytest.approx(0.05)
+    theirs = contributed.batch_ucb(budget, means, horizon, 1000, np.random.default_rng(1))
+    assert ks_2samp(result.runs["regret"].round(6), theirs.round(6)).pvalue > 1e-4
+    wrong = contributed.batch_ucb(
+        dpbandits.ZCDP(0.025), means, horizon, 1000, np.random.default_rng(1)
+    )
+    assert ks_2samp(result.runs["regret"].round(6), wrong.round(6)).pvalue < 1e-4
+
+
+def test_the_contributed_algorithm_counts_rounds_as_the_guide_says(contributed):
+    policy = contributed.BatchUCB(3, batch=20, budget=None)
+    once, thrice = policy.new_state().public, policy.new_state().public
+    for public, rounds in ((once, [2]), (thrice, [3, -1])):
+        for n in rounds:
+            policy.kernels.record_pull(policy.params, public, 1, 0, n)
+    assert [side.tolist() for side in once] == [side.tolist() for side in thrice]
+
+
+@pytest.mark.long
+def test_the_contributed_algorithm_passes_the_conformance_suite(tmp_path):
+    known = "\n\n\ndef pytest_collection_finish():\n    import references\n\n"
+    known += "    references.REFERENCES['BatchUCB'] = batch_ucb\n"
+    (tmp_path / "contributed.py").write_text("\n".join(blocks(ROOT / "CONTRIBUTING.md")) + known)
+    command = [sys.executable, "-m", "pytest", "tests/conformance", "-k", "BatchUCB"]
+    ran = subprocess.run(
+        [*command, "-p", "contributed", "-p", "no:cacheprovider"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-3000:]
+    assert int(re.search(r"(\d+) passed", ran.stdout)[1]) > 100
