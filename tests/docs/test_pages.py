@@ -17,6 +17,7 @@ import dpbandits
 from dpbandits import environments, privacy
 from dpbandits.cli import app
 from dpbandits.policies import policy as policies
+from dpbandits.policies import registered
 from dpbandits.studies import load_study, run_study
 
 ROOT = Path(__file__).parents[2]
@@ -70,6 +71,48 @@ def test_every_command_is_on_the_page_of_studies():
 def test_links_between_pages_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?://)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_links_to_sections_lead_to_one():
+    for page in PAGES:
+        for target, section in re.findall(r"\]\((?!https?://)([^)#]*)#([^)]+)\)", page.read_text()):
+            there = page.parent / target if target else page
+            headings = re.findall(r"^#+ (.*)$", there.read_text(), flags=re.MULTILINE)
+            slugs = {re.sub(r"[^\w\s-]", "", line).lower().replace(" ", "-") for line in headings}
+            assert section in slugs, (page.name, target, section)
+
+
+def test_code_in_the_glossary_is_in_the_package():
+    source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    used = re.findall(r"`([^`]+)`", (ROOT / "docs" / "glossary.md").read_text())
+    names = {name for code in used if code != "code" for name in re.findall(r"[A-Za-z_]\w+", code)}
+    assert len(names) > 40
+    assert [n for n in sorted(names - {"ours"}) if not re.search(rf"\b{n}\b", source)] == []
+
+
+def test_the_store_of_the_page_is_the_one_that_is_tested():
+    tested = (ROOT / "tests" / "stores" / "sqlite_store.py").read_text()
+    assert tested in blocks(ROOT / "docs" / "serving.md")
+
+
+def test_the_table_of_policies_says_what_their_cards_do():
+    words = {"PureDP": "pure DP", "ZCDP": "zCDP", "ApproxDP": "(ε, δ)-DP", "RDP": "RDP"}
+    page = (ROOT / "README.md").read_text().replace("all four", ", ".join(words.values()))
+    shown = {
+        name: ({word for word in words.values() if word in budgets}, trust.split()[0])
+        for names, budgets, trust in re.findall(
+            r"^\| (`.*?) \| (.*?) \| (.*?) \|", page, re.MULTILINE
+        )
+        for name in re.findall(r"\w+", names)
+    }
+    cards = {name: policy.card for name, policy in registered().items()}
+    assert shown == {
+        name: (
+            {words[kind.__name__] for kind in card.channels},
+            "void" if card.refuted_because else card.trust_model.replace("none", "–"),
+        )
+        for name, card in cards.items()
+    }
 
 
 # The algorithm of the author's guide -----------------------------------------------------------
