@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .algorithms import (
     DPDPE,
     DPSE,
+    DPTS,
     EXP3,
     EXP3IX,
     EXP4,
@@ -24,6 +25,7 @@ from .algorithms import (
     AdaPKLUCB,
     AdaPUCB,
     AdaRGOPEVar,
+    BatchConversion,
     BatchedEXP4,
     ExpertConversion,
     FixedLinUCB,
@@ -62,6 +64,7 @@ __version__ = "0.1.0"
 __all__ = [
     "DPDPE",
     "DPSE",
+    "DPTS",
     "EXP3",
     "EXP3IX",
     "EXP4",
@@ -82,6 +85,7 @@ __all__ = [
     "AdaRGOPEVar",
     "ApproxDP",
     "ArgumentError",
+    "BatchConversion",
     "BatchedEXP4",
     "BudgetExhausted",
     "BudgetWarning",

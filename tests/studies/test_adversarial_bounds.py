@@ -33,8 +33,8 @@ from dpbandits.studies.papers.adversarial.expert_settings import (
     KINDS,
     MOVING_GAP,
     Advice,
+    both_of_theorem_8,
     moving,
-    theorem_8,
 )
 from dpbandits.studies.papers.adversarial.late_switch import conditions, late_switch, lower_bound
 from dpbandits.studies.papers.adversarial.section import Section
@@ -323,7 +323,7 @@ def test_lemma_15_is_stated_with_its_numbers(plan: Plan, record: StudyRecord) ->
 
 def test_theorem_8_by_hand() -> None:
     """The lesser of two bounds, each with the share of uniform play of its proof."""
-    first, second = theorem_8(10**6, 16, 0.5)
+    first, second = both_of_theorem_8(10**6, 16, 0.5)
     log, nt, few = -math.log(DELTA), math.log(16e6), math.log(16)
     both = 16**0.5 * log**0.5 * nt * few / 0.5
     assert first.bound == pytest.approx(
@@ -334,7 +334,7 @@ def test_theorem_8_by_hand() -> None:
     assert Advice(IMPROVED, 10**6, 16, 0.5).bound == second.bound
     # both proofs need gamma <= 1/2, which comes with the rounds
     assert second.mixing > 0.5
-    assert theorem_8(10**12, 16, 0.5)[1].mixing < 0.5
+    assert both_of_theorem_8(10**12, 16, 0.5)[1].mixing < 0.5
 
 
 def test_a_theorem_that_is_not_proved_here_is_noted(advised: Section) -> None:

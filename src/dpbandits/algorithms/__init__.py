@@ -1,20 +1,32 @@
 """One file or folder per family of algorithms; each registers its policies."""
 
-from .adversarial import EXP3, EXP3IX, FTPL, HTINF, ExpertConversion, TsallisINF
+from .adversarial import (
+    EXP3,
+    EXP3IX,
+    FTPL,
+    HTINF,
+    BatchConversion,
+    ExpertConversion,
+    Learner,
+    TsallisINF,
+    register_learner,
+)
 from .dgs import ExactLoss, LinUCBDGS
 from .doubling import AdaCUCB, AdaPKLUCB, AdaPUCB
 from .elimination import DPSE
 from .exp4 import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
 from .fixed_linucb import FixedLinUCB
+from .lazy_thompson import LazyDPTS
 from .linucb import LinearThompson, LinUCB, PrivateLinUCB
 from .oful import RSOFUL, AdaCOFUL
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
-from .thompson import LazyDPTS
+from .thompson import DPTS
 
 __all__ = [
     "DPDPE",
     "DPSE",
+    "DPTS",
     "EXP3",
     "EXP3IX",
     "EXP4",
@@ -31,6 +43,7 @@ __all__ = [
     "AdaPKLUCB",
     "AdaPUCB",
     "AdaRGOPEVar",
+    "BatchConversion",
     "BatchedEXP4",
     "ExactLoss",
     "ExpertConversion",
@@ -38,6 +51,7 @@ __all__ = [
     "FrozenEXP4",
     "HannaGOPE",
     "LazyDPTS",
+    "Learner",
     "LinUCB",
     "LinUCBDGS",
     "LinearThompson",
@@ -46,4 +60,5 @@ __all__ = [
     "PrivateLinUCB",
     "ThompsonSampling",
     "TsallisINF",
+    "register_learner",
 ]

@@ -318,10 +318,10 @@ class AdaCOFUL(_RarelySwitching):
             bounded; generous is fine.  What ends learning is that number, which may be reached some
             rounds later.
         variant: "tight": correlated noise over the changes, and a radius from the exact, public V
-            that holds for all changes at once. "heuristic": the same noise with a smaller radius,
-            as if noise and features were independent; it claims no coverage. "published":
-            independent noise in every episode, and the radius of Appendix F.  Privacy is the same
-            in all three.
+            that holds for all changes at once. "heuristic": the same noise with a radius that is
+            never larger, as if noise and features were independent; it claims no coverage.
+            "published": independent noise in every episode, and the radius of Appendix F.  Privacy
+            is the same in all three.
         counter: another counter than the variant's own: "tree", "honaker", "toeplitz", "buffered"
             or "independent".
         smallest_eigenvalue: lambda_0 of the published radius, the least eigenvalue of E[x x^T]

@@ -1,172 +1,129 @@
-"""Lazy-DP-TS: Thompson sampling on privately released batch sums (Hu & Hegde 2022).
+"""DP-TS: Thompson sampling on the arms' released running sums (Hu & Hegde 2022).
 
-Each arm collects fresh rewards until it has twice as many as in its batch before; then the batch's
-mean is released and replaces the old one.  In between, every round samples from the posteriors that
-the released means describe, which costs no privacy.
+What crosses the wall: after every answer, the running sums of all arms' rewards, as a continual sum
+of vectors (``privacy.continual``).  One person contributes one reward to one coordinate of one
+increment, so that a record moves it by at most ``hi - lo`` in the L1 and in the L2 norm.  Which arm
+she meets depends on what was released before her and on the sampling only, and how often each arm
+was played is public.
 
-What crosses the wall: when an arm's batch is full, the sum of its rewards.  The batches of
-different arms fill up side by side, so a release covers the records of one arm (its part) since
-that arm's last release: one person contributes to one batch, a record moves one sum by at most ``hi
-- lo``, and each sum may spend the whole budget.  A batch's size is fixed; which arm a person meets
-depends on earlier releases and on the sampling only.
+The paper has two counters for each arm, of half the budget.  One counter of vectors counts the
+releases of all arms, and so has a few more nodes; but it has the whole budget, and may be any that
+the toolkit knows.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import kernel
-from ..policies import Card, Kernels, Options, Policy, Statistic, register
-from ..policies.protocol import Contexts, Generator, Row, Vector
-from ..privacy.budgets import Budget, PureDP
-from ..privacy.channels import Laplace
-from .bases.sums import accumulate_by_arm, sensitivity
+from ..kernel import inlined, kernel
+from ..policies import Card, Kernels, Options, Statistic, register
+from ..policies.protocol import Contexts, Generator, Vector
+from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.channels import Gaussian, Laplace
+from .bases.counter_choice import RunningSumPolicy
+from .bases.every_round import CLOCK, record_pull, release_due
+from .bases.sums import accumulate_by_arm, sensitivity, summarise
 
 
-class LazyThompsonParams(NamedTuple):
+class ThompsonParams(NamedTuple):
     n_arms: int
     width: float  # hi - lo
     low: float
-    noise_scale: float  # of the Laplace noise on a sum
+    noise_std: float  # the largest on a sum
+    widest: float  # the largest scale of a Laplace variable in it
+    published: bool  # the published bonus
 
 
-class LazyThompsonRaw(NamedTuple):
-    total: np.ndarray  # (K,) sums of the running batches
+class ThompsonRaw(NamedTuple):
+    total: np.ndarray  # (K,) the reward of the last round, at its arm
 
 
-class LazyThompsonPublic(NamedTuple):
+class ThompsonPublic(NamedTuple):
     mean: np.ndarray  # (K,) released, scaled to [0, 1] but not clipped to it
-    batch: np.ndarray  # (K,) rewards behind it; 0 before the first release
-    fresh: np.ndarray  # (K,) rounds in the running batch
-    clock: np.ndarray  # (2,)
+    plays: np.ndarray  # (K,) float64: rewards behind it
+    clock: np.ndarray  # (3,) RoundClock
 
 
-class Clock(NamedTuple):
-    """Slots of ``LazyThompsonPublic.clock``."""
-
-    rounds: int = 0
-    arm: int = 1  # of the last round
-
-
-class Memo(NamedTuple):
-    """Slots of what is noted of a batch."""
-
-    arm: int = 0
-    size: int = 1
-
-
-CLOCK, MEMO = Clock(), Memo()
-
-
-def init(params: LazyThompsonParams) -> tuple[LazyThompsonRaw, LazyThompsonPublic]:
+def init(params: ThompsonParams) -> tuple[ThompsonRaw, ThompsonPublic]:
     k = params.n_arms
-    public = LazyThompsonPublic(
-        mean=np.zeros(k),
-        batch=np.zeros(k, np.int64),
-        fresh=np.zeros(k, np.int64),
-        clock=np.zeros(2, np.int64),
-    )
-    return LazyThompsonRaw(np.zeros(k)), public
+    return ThompsonRaw(np.zeros(k)), ThompsonPublic(np.zeros(k), np.zeros(k), np.zeros(3, np.int64))
+
+
+@inlined
+def beta_draw(mean, n, rng):
+    """A draw from Beta(m n + 1, (1 - m) n + 1), with the mean m of n rewards clipped to [0, 1]."""
+    m = min(max(mean, 0.0), 1.0)
+    return rng.beta(m * n + 1.0, (1.0 - m) * n + 1.0)
 
 
 @kernel
 def choose(
-    params: LazyThompsonParams, public: LazyThompsonPublic, contexts: Contexts, rng: Generator
+    params: ThompsonParams, public: ThompsonPublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    """Arg max of Beta(m n + 1, (1 - m) n + 1) draws; m is the released mean plus 3 s ln t / (w n),
-    clipped to [0, 1].
+    """Arg max of the arms' posterior draws, unplayed arms first.
+
+    A sum is raised by what its noise exceeds with probability t^-3 at most.  A Laplace variable of
+    scale b has ln E exp(s X) = -ln(1 - (s b)^2) <= (s b)^2 / (1 - s b), so that their sum, with
+    variance sigma^2 and no scale above w, stays below sigma sqrt(2 L) + w L but with probability
+    exp(-L); Gaussian noise has w = 0.  As published it is 6 sigma ln t, which is the paper's 6
+    sqrt(8 ln(n + 1)) ln t / epsilon for its counters.
     """
-    for a in range(params.n_arms):
-        if public.batch[a] == 0:
-            return a, 1.0
+    log = 3.0 * np.log(max(float(public.clock[CLOCK.rounds]), 1.0))
+    raised = params.noise_std * np.sqrt(2.0 * log) + params.widest * log
+    if params.published:
+        raised = 2.0 * params.noise_std * log
+    raised /= params.width
     best, arm = -np.inf, 0
-    pressure = 3.0 * params.noise_scale / params.width * np.log(float(public.clock[CLOCK.rounds]))
     for a in range(params.n_arms):
-        n = public.batch[a]
-        mean = min(max(public.mean[a] + pressure / n, 0.0), 1.0)
-        draw = rng.beta(mean * n + 1.0, (1.0 - mean) * n + 1.0)
+        n = public.plays[a]
+        if n == 0.0:
+            return a, 1.0
+        draw = beta_draw(public.mean[a] + raised / n, n, rng)
         if draw > best:
             best, arm = draw, a
     return arm, np.nan
 
 
 @kernel
-def record_pull(
-    params: LazyThompsonParams, public: LazyThompsonPublic, arm: int, x: Row, n: int
-) -> None:
-    public.clock[CLOCK.rounds] += n
-    public.fresh[arm] += n
-    if n > 0:
-        public.clock[CLOCK.arm] = arm
+def publish(params: ThompsonParams, public: ThompsonPublic, memo: Vector, release: Vector) -> None:
+    public.plays[public.clock[CLOCK.arm]] += 1.0
+    for a in range(params.n_arms):
+        if public.plays[a] > 0.0:
+            public.mean[a] = (release[a] / public.plays[a] - params.low) / params.width
+    public.clock[CLOCK.fresh] = 0
 
 
-@kernel
-def release_due(params: LazyThompsonParams, public: LazyThompsonPublic) -> bool:
-    arm = public.clock[CLOCK.arm]
-    return public.fresh[arm] >= max(2 * public.batch[arm], 1)
-
-
-@kernel
-def partition(params: LazyThompsonParams, public: LazyThompsonPublic) -> int:
-    return public.clock[CLOCK.arm]
-
-
-@kernel
-def close(params: LazyThompsonParams, public: LazyThompsonPublic, memo: Vector) -> None:
-    arm = public.clock[CLOCK.arm]
-    memo[MEMO.arm], memo[MEMO.size] = arm, public.fresh[arm]
-    public.fresh[arm] = 0
-
-
-@kernel
-def summarise(
-    params: LazyThompsonParams,
-    raw: LazyThompsonRaw,
-    public: LazyThompsonPublic,
-    memo: Vector,
-    statistic: Vector,
-) -> None:
-    arm = int(memo[MEMO.arm])
-    statistic[0] = raw.total[arm]
-    raw.total[arm] = 0.0
-
-
-@kernel
-def publish(
-    params: LazyThompsonParams, public: LazyThompsonPublic, memo: Vector, release: Vector
-) -> None:
-    arm, n = int(memo[MEMO.arm]), int(memo[MEMO.size])
-    public.mean[arm] = (release[0] / n - params.low) / params.width
-    public.batch[arm] = n
-
-
-@register(n_arms=3)
-class LazyDPTS(Policy):
-    """Thompson sampling on the noisy mean of each arm's last batch (Hu & Hegde 2022, Lazy-DP-TS).
+@register(n_arms=3, horizon=30_000)
+class DPTS(RunningSumPolicy):
+    """Thompson sampling on the arms' running sums, released after every answer (Hu & Hegde 2022,
+    DP-TS).
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP``; None for the non-private counterpart.
-        **options: see ``Options``.
+        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP``, ``ApproxDP`` or ``RDP``
+            (Gaussian noise); None for Thompson sampling without privacy.
+        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
+            learned.  None with the hybrid counter.
+        counter: as of ``PrivateLinUCB``.
+        **options: see ``Options``.  With ``calibration="paper"`` means are raised as published,
+            which is several times more under ``PureDP``.
 
-    When to choose: pure differential privacy at budgets that are not too strict, where its regret
-    is low.  Its propensities have no closed form.
+    When to choose: concentrated or (epsilon, delta)-DP, where its regret is low.  Under pure DP
+    ``LazyDPTS`` has less.
 
     Example:
-        >>> policy = LazyDPTS(3, budget=PureDP(1.0), seed=1)
-        >>> policy.pull().arm
-        0
+        >>> policy = DPTS(3, budget=PureDP(1.0), horizon=1000, seed=1)
+        >>> policy.pull().arm, policy.update(1.0)
+        (0, True)
     """
 
     card = Card(
-        title="Thompson sampling on noisy batch sums",
-        source=(
-            "Hu & Hegde (2022), Lazy-DP-TS; parallel composition as in Azize & Basu (2024),"
-            " Appendix D"
-        ),
-        channels={PureDP: Laplace},
+        title="Thompson sampling on continual sums",
+        source="Hu & Hegde (2022), DP-TS, with one continual sum of vectors for all arms",
+        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        learns_at_once=True,
         randomised=True,
     )
     kernels = Kernels(
@@ -175,19 +132,35 @@ class LazyDPTS(Policy):
         record_pull=record_pull,
         accumulate=accumulate_by_arm,
         release_due=release_due,
-        partition=partition,
         sensitivity=sensitivity,
-        close=close,
         summarise=summarise,
         publish=publish,
     )
 
-    def __init__(self, n_arms: int, *, budget: Budget | None, **options: Unpack[Options]) -> None:
-        super().__init__({"n_arms": n_arms}, budget=budget, **options)
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        budget: Budget | None,
+        horizon: int | None = None,
+        counter: str | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        own: dict[str, Any] = {"n_arms": n_arms, **self._released(horizon, counter)}
+        super().__init__(own, budget=budget, **options)
 
-    def _params(self) -> LazyThompsonParams:
-        lo, hi = self.reward_range
-        return LazyThompsonParams(self.n_arms, hi - lo, lo, self.noise_scale)
+    def _params(self) -> ThompsonParams:
+        (lo, hi), laplace = self.reward_range, isinstance(self.channel, Laplace)
+        return ThompsonParams(
+            n_arms=self.n_arms,
+            width=hi - lo,
+            low=lo,
+            noise_std=self._noise_std,
+            widest=self._widest if laplace else 0.0,
+            published=laplace and self.calibration == "paper",
+        )
 
     def _statistic(self) -> Statistic:
-        return Statistic.of_rewards(self.reward_range, parts=self.n_arms, memo=len(MEMO))
+        return Statistic.of_rewards(
+            self.reward_range, size=self.n_arms, max_records=1, counter=self._counter
+        )

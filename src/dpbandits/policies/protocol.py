@@ -58,7 +58,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -224,10 +224,10 @@ class Statistic:
     counter: Counter | None = None
 
     @classmethod
-    def of_rewards(cls, reward_range: tuple[float, float], **sizes: int) -> Statistic:
-        """Sums of rewards, of which a record enters one, once."""
+    def of_rewards(cls, reward_range: tuple[float, float], **others: Any) -> Statistic:
+        """Sums of rewards, of which a record enters one, once; with the other attributes."""
         lo, hi = reward_range
-        return cls(max_sensitivity=hi - lo, max_abs_contribution=max(-lo, hi), **cast(Any, sizes))
+        return cls(max_sensitivity=hi - lo, max_abs_contribution=max(-lo, hi), **others)
 
     def noise_scale(self, channel: Channel) -> float:
         """The scale of the channel's noise variables."""

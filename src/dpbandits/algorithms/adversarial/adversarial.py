@@ -12,7 +12,6 @@ from typing import Unpack
 
 from ...policies import Card, Options, register
 from ...privacy.budgets import Budget
-from ...validation import integer, real
 from .conversion import CHANNELS, BatchedPolicy, conversion
 from .learners import (
     EXP3_IX_LEARNER,
@@ -62,7 +61,8 @@ class EXP3(BatchedPolicy):
         channels=CHANNELS,
         randomised=True,
     )
-    kernels = conversion(EXP3_LEARNER)
+    _learner = EXP3_LEARNER
+    kernels = conversion(_learner)
 
     def __init__(
         self,
@@ -75,15 +75,8 @@ class EXP3(BatchedPolicy):
         mixing: float | None = None,
         **options: Unpack[Options],
     ) -> None:
-        self._rate = None if rate is None else real("rate", rate, 0.0, strict=True)
-        self._mixing = None if mixing is None else real("mixing", mixing, 0.0, 1.0)
-        config = {
-            "n_arms": n_arms,
-            **self._schedule(horizon, batch),
-            "rate": self._rate,
-            "mixing": self._mixing,
-        }
-        super().__init__(config, budget=budget, **options)
+        own = self._schedule(horizon, batch) | self._tuned(rate=rate, mixing=mixing)
+        super().__init__({"n_arms": n_arms, **own}, budget=budget, **options)
 
 
 @register(n_arms=3)
@@ -91,22 +84,26 @@ class HTINF(BatchedPolicy):
     """Follow the regularised leader with 1/2-Tsallis entropy and skipping, on noisy batch losses
     (Corollary 2).
 
-    HTINF of Huang, Dai & Huang (2022) for heavy tails: draws from the minimiser of ``eta <L, x> - 2
-    sum sqrt(x)`` with ``eta = 1 / (sigma sqrt(t))``, and skips a loss above ``0.2063 sqrt(x) /
-    eta``.  It needs no horizon.
+    HTINF of Huang, Dai & Huang (2022) for heavy tails: draws from the minimiser of ``eta <L, x> -
+    alpha sum x^(1/alpha)`` with ``eta = 1 / (sigma t^(1/alpha))``, and skips a loss above ``Theta
+    x^(1/alpha) / eta``, where Theta is 0.2063 for alpha = 2.  It needs no horizon.
 
     Args:
         n_arms: number of arms.
         budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
             None for HTINF without privacy.
+        horizon: rounds of which ``regret_bound`` speaks; the policy itself needs none.
         batch: rounds of one arm; by default the noise multiplier rounded up, which is ceil(1 /
             epsilon) for ``PureDP``.
-        sigma: the root mean square of a noisy loss; by default sqrt(1 + 2 / (epsilon tau)^2),
-            sqrt(1 + its variance) for Gaussian noise, and sqrt(6) with ``calibration="paper"``.
+        sigma: a bound on E[|noisy loss|^alpha]^(1/alpha); by default the root mean square, sqrt(1 +
+            2 / (epsilon tau)^2), sqrt(1 + its variance) for Gaussian noise, and sqrt(6) with
+            ``calibration="paper"``.
+        alpha: the moment that is bounded, in [1.01, 2]; 2 by default.
         **options: see ``Options``.
 
     When to choose: the default for rewards that follow no law.  Regret at most ``30 sigma tau
-    sqrt(K (T / tau + 1)) + tau``.
+    sqrt(K (T / tau + 1)) + tau``.  An alpha below 2 is for losses whose squares have no mean; here
+    they have one, and 2 is best for many rounds.
 
     Example:
         >>> from dpbandits import PureDP
@@ -124,24 +121,24 @@ class HTINF(BatchedPolicy):
         channels=CHANNELS,
         randomised=True,
     )
-    kernels = conversion(HTINF_LEARNER)
+    _learner = HTINF_LEARNER
+    kernels = conversion(_learner)
 
     def __init__(
         self,
         n_arms: int,
         *,
         budget: Budget | None,
+        horizon: int | None = None,
         batch: int | None = None,
         sigma: float | None = None,
+        alpha: float | None = None,
         **options: Unpack[Options],
     ) -> None:
-        self._sigma = None if sigma is None else real("sigma", sigma, 1e-9, 1e100)
-        config = {
-            "n_arms": n_arms,
-            "batch": self._schedule(None, batch)["batch"],
-            "sigma": self._sigma,
-        }
-        super().__init__(config, budget=budget, **options)
+        own = self._schedule(horizon, batch) | self._tuned(sigma=sigma, alpha=alpha)
+        if horizon is None:  # as with alpha, see there
+            del own["horizon"]
+        super().__init__({"n_arms": n_arms, **own}, budget=budget, **options)
 
 
 @register(n_arms=3)
@@ -183,7 +180,8 @@ class FTPL(BatchedPolicy):
         channels=CHANNELS,
         randomised=True,
     )
-    kernels = conversion(FTPL_LEARNER)
+    _learner = FTPL_LEARNER
+    kernels = conversion(_learner)
 
     def __init__(
         self,
@@ -196,15 +194,8 @@ class FTPL(BatchedPolicy):
         tries: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        self._rate = None if rate is None else real("rate", rate, 0.0, strict=True)
-        self._tries = None if tries is None else integer("tries", tries, 1, 10**9)
-        config = {
-            "n_arms": n_arms,
-            **self._schedule(horizon, batch),
-            "rate": self._rate,
-            "tries": self._tries,
-        }
-        super().__init__(config, budget=budget, **options)
+        own = self._schedule(horizon, batch) | self._tuned(rate=rate, tries=tries)
+        super().__init__({"n_arms": n_arms, **own}, budget=budget, **options)
 
 
 @register(n_arms=3)
@@ -233,7 +224,8 @@ class EXP3IX(BatchedPolicy):
         trust_model="none",
         randomised=True,
     )
-    kernels = conversion(EXP3_IX_LEARNER)
+    _learner = EXP3_IX_LEARNER
+    kernels = conversion(_learner)
 
     def __init__(self, n_arms: int, *, budget: None = None, **options: Unpack[Options]) -> None:
         super().__init__({"n_arms": n_arms}, budget=budget, **options)
@@ -266,7 +258,8 @@ class TsallisINF(BatchedPolicy):
         trust_model="none",
         randomised=True,
     )
-    kernels = conversion(TSALLIS_INF_LEARNER)
+    _learner = TSALLIS_INF_LEARNER
+    kernels = conversion(_learner)
     _published_sigma = 1.0
 
     def __init__(self, n_arms: int, *, budget: None = None, **options: Unpack[Options]) -> None:

@@ -22,7 +22,8 @@ it herself.  These policies see the reward before the noise, so what they promis
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -32,11 +33,18 @@ from ...policies import Kernels, Policy, Statistic
 from ...policies.protocol import Row, Vector, nothing_to_prepare
 from ...privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Channel, Gaussian, Laplace
-from ...validation import integer
+from ...validation import integer, real
 from ..bases.sums import accumulate, sensitivity, summarise
 
 CHANNELS: dict[type[Budget], type[Channel]] = {PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian}
 _LONGEST = 2**62
+_CONSTANTS: dict[str, Callable[[Any], float]] = {
+    "rate": lambda rate: real("rate", rate, 0.0, strict=True),
+    "mixing": lambda mixing: real("mixing", mixing, 0.0, 1.0),
+    "tries": lambda tries: integer("tries", tries, 1, 10**9),
+    "sigma": lambda sigma: real("sigma", sigma, 1e-9, 1e100),
+    "alpha": lambda alpha: real("alpha", alpha, 1.01, 2.0),
+}
 
 
 class BatchedParams(NamedTuple):
@@ -50,7 +58,9 @@ class BatchedParams(NamedTuple):
     rate: float  # eta, where it is given; else nan
     mixing: float  # gamma, likewise
     tries: int  # M, where it is given; else 0
-    sigma: float  # of HTINF: a bound on the root mean square of a noisy loss
+    sigma: float  # of HTINF: a bound on E[|noisy loss|^alpha]^(1/alpha)
+    alpha: float  # of HTINF, in (1, 2]
+    memory: int  # numbers that the learner keeps besides
 
 
 class BatchedRaw(NamedTuple):
@@ -60,7 +70,7 @@ class BatchedRaw(NamedTuple):
 class BatchedPublic(NamedTuple):
     losses: np.ndarray  # (K,) estimates of the arms' cumulative losses, less the smallest of them
     probability: np.ndarray  # (K,) of the next choice, for learners that know it
-    memory: np.ndarray  # (1,) tries of FTPL's resampling; normaliser of the Tsallis learners
+    memory: np.ndarray  # (m,) of the learner
     clock: np.ndarray  # (3,)
 
 
@@ -77,10 +87,14 @@ class Memo(NamedTuple):
 
     arm: int = 0
     probability: int = 1  # of that arm, for learners that know it
-    tries: int = 2  # of FTPL's resampling
+    memory: int = 2  # the first number of the learner's memory
 
 
 CLOCK, MEMO = Clock(), Memo()
+
+
+def one_number(n_arms: int) -> int:
+    return 1
 
 
 class Learner(NamedTuple):
@@ -90,8 +104,11 @@ class Learner(NamedTuple):
     Attributes:
         choose: the arm of the next batch, as in the protocol.
         learn: ``learn(params, public, memo, loss)``: take in the loss of the batch that ended, the
-            ``clock[CLOCK.batches]``-th.
+            ``clock[CLOCK.batches]``-th.  It played ``memo[MEMO.arm]``; see ``Memo``.
         prepare: as in the protocol.
+        constants: its tuning arguments, of "rate", "mixing", "tries", "sigma" and "alpha".
+        memory: how many numbers ``public.memory`` holds for so many arms, at least 1; all 0 at
+            first.
         bound: ``bound(params, moment, tuning, batches)``: what it loses at most over so many
             batches, in expectation, against its best choice in hindsight, if losses have at most
             the second moment ``moment``.  None where nothing is proved for noisy losses.
@@ -101,6 +118,8 @@ class Learner(NamedTuple):
     choose: Kernel
     learn: Kernel
     prepare: Kernel = nothing_to_prepare
+    constants: tuple[str, ...] = ()
+    memory: Callable[[int], int] = one_number
     bound: Callable[..., float] | None = None
     tuning: Kernel | None = None
 
@@ -113,7 +132,7 @@ def init(params: BatchedParams) -> tuple[BatchedRaw, BatchedPublic]:
     public = BatchedPublic(
         losses=np.zeros(k),
         probability=np.full(k, 1.0 / k),
-        memory=np.zeros(1),
+        memory=np.zeros(params.memory),
         clock=np.zeros(3, np.int64),
     )
     return BatchedRaw(np.zeros(1)), public
@@ -139,7 +158,7 @@ def release_due(params: BatchedParams, public: BatchedPublic) -> bool:
 def close(params: BatchedParams, public: BatchedPublic, memo: Vector) -> None:
     arm = public.clock[CLOCK.arm]
     memo[MEMO.arm], memo[MEMO.probability] = arm, public.probability[arm]
-    memo[MEMO.tries] = public.memory[0]
+    memo[MEMO.memory] = public.memory[0]
     public.clock[CLOCK.done] = 0
 
 
@@ -171,12 +190,10 @@ def conversion(learner: Learner) -> Kernels:
 class BatchedPolicy(Policy):
     """The base of policies that learn from the noisy losses of batches."""
 
+    _learner: Learner
     _horizon: int | None = None
     _length: int | None = None
-    _rate: float | None = None
-    _mixing: float | None = None
-    _tries: int | None = None
-    _sigma: float | None = None
+    _constants: Mapping[str, float] = MappingProxyType({})
     _published_sigma: ClassVar[float] = math.sqrt(6.0)
 
     def _schedule(self, horizon: int | None, batch: int | None) -> dict[str, Any]:
@@ -184,6 +201,19 @@ class BatchedPolicy(Policy):
         self._horizon = None if horizon is None else integer("horizon", horizon, 1)
         self._length = None if batch is None else integer("batch", batch, 1)
         return {"horizon": self._horizon, "batch": self._length}
+
+    def _tuned(self, **constants: Any) -> dict[str, Any]:
+        """The learner's constants, checked; None for those that it finds itself, but for alpha:
+        random streams are keyed by what is configured, and those of before alpha came should stay.
+        """
+        self._constants = {
+            name: _CONSTANTS[name](value) for name, value in constants.items() if value is not None
+        }
+        return {
+            name: self._constants.get(name)
+            for name in constants
+            if name != "alpha" or name in self._constants
+        }
 
     @property
     def _choices(self) -> int:
@@ -207,9 +237,8 @@ class BatchedPolicy(Policy):
         )
         noise = self.noise_scale / (hi - lo) / batch
         published = self.calibration == "paper"
-        sigma = self._sigma or (
-            self._published_sigma if published else self._root_mean_square(noise)
-        )
+        sigma = self._published_sigma if published else self._root_mean_square(noise)
+        given = self._constants.get
         return BatchedParams(
             n_arms=self._choices,
             batch=batch,
@@ -218,11 +247,34 @@ class BatchedPolicy(Policy):
             noise=noise,
             batches=0 if self._horizon is None else max(self._horizon // batch, 1),
             published=published,
-            rate=math.nan if self._rate is None else self._rate,
-            mixing=math.nan if self._mixing is None else self._mixing,
-            tries=self._tries or 0,
-            sigma=sigma,
+            rate=given("rate", math.nan),
+            mixing=given("mixing", math.nan),
+            tries=int(given("tries", 0)),
+            sigma=given("sigma", sigma),
+            alpha=given("alpha", 2.0),
+            memory=self._learner.memory(self._choices),
         )
+
+    @property
+    def regret_bound(self) -> float:
+        """What the policy loses at most over its horizon, in expectation, against the best choice
+        in hindsight, in units of the reward range.
+
+        The learner's bound over as many batches, times their length, and a batch more (Theorem 1).
+        Infinite without a horizon, and where the learner's constants are outside what its proof
+        assumes, as those of its tuning may be at short horizons; above the horizon it says nothing.
+        """
+        if self._choices == 1:
+            return 0.0
+        learner, params = self._learner, self.params
+        if self._horizon is None or learner.bound is None:
+            return math.inf
+        _, fresh = self.kernels.init(params)
+        tuning = learner.tuning(params, fresh) if learner.tuning else ()
+        moment = self._root_mean_square(params.noise) ** 2
+        bound: float = learner.bound(params, moment, tuning, self._horizon / params.batch)
+        grid = self._horizon * self.grid / params.width  # to which secure noise rounds rewards
+        return params.batch * (bound + 1.0) + grid
 
     def _root_mean_square(self, noise: float) -> float:
         """At most that of a loss in [0, 1] plus noise."""

@@ -15,19 +15,17 @@ reward in the batch's sum, which moves by at most ``hi - lo``.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from functools import cache
-from typing import Any, Unpack
+from typing import Unpack
 
-from ...errors import ArgumentError
 from ...kernel import bind, kernel, unbound
 from ...policies import Card, Kernels, Options, register
 from ...policies.protocol import Generator, Matrix, Vector, one_round
 from ...privacy.budgets import Budget
-from ...validation import choice, integer, real
 from ..bases.advice import AdvicePolicy
 from ..maths.simplex import draw
+from .any_learner import learner_of
 from .conversion import (
     CHANNELS,
     CLOCK,
@@ -37,10 +35,7 @@ from .conversion import (
     Learner,
     conversion,
 )
-from .learners import EXP3_LEARNER, FTPL_LEARNER, HTINF_LEARNER
-
-LEARNERS = {"htinf": HTINF_LEARNER, "exp3": EXP3_LEARNER, "ftpl": FTPL_LEARNER}
-CONSTANTS = {"htinf": ("sigma",), "exp3": ("rate", "mixing"), "ftpl": ("rate", "tries")}
+from .learners import HTINF_LEARNER
 
 prepare = pick = unbound
 
@@ -82,18 +77,6 @@ def over_experts(learner: Learner) -> Kernels:
     )
 
 
-def _refuse_foreign(learner: str, **constants: Any) -> None:
-    """Refuse the constants of other learners."""
-    for name, value in constants.items():
-        if value is not None and name not in CONSTANTS[learner]:
-            allowed = " or ".join(repr(one) for one, names in CONSTANTS.items() if name in names)
-            raise ArgumentError(
-                f"{name} must be None unless learner is {allowed}, got {value!r} for"
-                f" learner={learner!r}",
-                name,
-            )
-
-
 @register(n_arms=3, n_experts=4)
 class ExpertConversion(AdvicePolicy, BatchedPolicy):
     """Expert advice by a learner whose arms are the experts, on noisy batch losses (Theorem 4 and
@@ -107,15 +90,12 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
         budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
             None for no privacy.
         learner: ``"htinf"``, which needs no horizon, ``"exp3"`` or ``"ftpl"``: see the policies of
-            these names.
+            these names; or one of ``register_learner``.
         horizon: rounds to tune for, which are no limit; None doubles the horizon of the tuning
             whenever it is reached.
         batch: rounds of one expert; by default the noise multiplier rounded up, which is ceil(1 /
             epsilon) for ``PureDP``.
-        rate: eta of EXP3 and FTPL.
-        mixing: gamma of EXP3.
-        tries: M of FTPL.
-        sigma: of HTINF.
+        rate, mixing, tries, sigma, alpha: constants of learners that take them.
         **options: see ``Options``.
 
     When to choose: few experts, at most about as many as arms; its regret grows with the square
@@ -137,7 +117,8 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
         channels=CHANNELS,
         randomised=True,
     )
-    kernels = over_experts(HTINF_LEARNER)
+    _learner = HTINF_LEARNER
+    kernels = over_experts(_learner)
 
     def __init__(
         self,
@@ -152,52 +133,16 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
         mixing: float | None = None,
         tries: int | None = None,
         sigma: float | None = None,
+        alpha: float | None = None,
         **options: Unpack[Options],
     ) -> None:
-        self._learner = choice("learner", learner, tuple(LEARNERS))
-        _refuse_foreign(self._learner, rate=rate, mixing=mixing, tries=tries, sigma=sigma)
-        self.kernels = over_experts(LEARNERS[self._learner])
-        self._rate = None if rate is None else real("rate", rate, 0.0, strict=True)
-        self._mixing = None if mixing is None else real("mixing", mixing, 0.0, 1.0)
-        self._tries = None if tries is None else integer("tries", tries, 1, 10**9)
-        self._sigma = None if sigma is None else real("sigma", sigma, 1e-9, 1e100)
-        tuning = {
-            "rate": self._rate,
-            "mixing": self._mixing,
-            "tries": self._tries,
-            "sigma": self._sigma,
-        }
-        own = {
-            "n_arms": n_arms,
-            "n_experts": n_experts,
-            "learner": self._learner,
-            **self._schedule(horizon, batch),
-            **tuning,
-        }
-        super().__init__(own, budget=budget, **options)
+        tuning = {"rate": rate, "mixing": mixing, "tries": tries, "sigma": sigma, "alpha": alpha}
+        self._learner = learner_of(learner, **tuning)
+        self.kernels = over_experts(self._learner)
+        own = self._schedule(horizon, batch) | self._tuned(**tuning)
+        config = {"n_arms": n_arms, "n_experts": n_experts, "learner": learner, **own}
+        super().__init__(config, budget=budget, **options)
 
     @property
     def _choices(self) -> int:
         return self.n_experts
-
-    @property
-    def regret_bound(self) -> float:
-        """What the policy loses at most over its horizon, in expectation, against the best expert,
-        in units of the reward range.
-
-        The learner's bound over as many batches, times their length, and a batch more (Theorem 1).
-        Infinite without a horizon, and where the learner's constants are outside what its proof
-        assumes, as those of its tuning may be at short horizons; above the horizon it says nothing.
-        """
-        if self.n_experts == 1:
-            return 0.0
-        learner = LEARNERS[self._learner]
-        if self._horizon is None or learner.bound is None:
-            return math.inf
-        _, fresh = self.kernels.init(self.params)
-        tuning = learner.tuning(self.params, fresh) if learner.tuning else ()
-        moment = self._root_mean_square(self.params.noise) ** 2
-        bound: float = self.batch * (
-            learner.bound(self.params, moment, tuning, self._horizon / self.batch) + 1.0
-        )
-        return bound + self._rounding(self._horizon, 1)

@@ -10,12 +10,10 @@ import numpy as np
 
 from ...kernel import kernel
 from ...policies.protocol import Contexts, Generator, Vector
-from ..maths.simplex import draw, exponential_weights, half_tsallis, recentre
+from ..maths.simplex import draw, exponential_weights, recentre, tsallis
 from .conversion import CLOCK, MEMO, BatchedParams, BatchedPublic, Learner
 
 _ROUNDING = 1.0 + 1e-9
-# Theta_2 of HTINF: a loss above it, in units of sqrt(x) / eta, is skipped
-_THRESHOLD = 1.0 - 2.0 ** (-1.0 / 3.0)
 
 
 @kernel
@@ -94,20 +92,39 @@ def learn_exp3_ix(params: BatchedParams, public: BatchedPublic, memo: Vector, lo
 
 
 @kernel
+def _root(alpha: float, x: float) -> float:
+    """x^(1/alpha)."""
+    return np.sqrt(x) if alpha == 2.0 else x ** (1.0 / alpha)
+
+
+@kernel
+def _threshold(alpha: float) -> float:
+    """Theta of HTINF: a loss above it, in units of x^(1/alpha) / eta, is skipped."""
+    theta = 1.0 - 2.0 ** (-(alpha - 1.0) / (2.0 * alpha - 1.0))
+    if alpha < 2.0:  # at 2 the other one is 1 / sqrt(e)
+        theta = min(theta, (2.0 - 2.0 / alpha) ** (1.0 / (2.0 - alpha)))
+    return theta
+
+
+@kernel
 def _follow_tsallis(params: BatchedParams, public: BatchedPublic) -> None:
-    """The distribution for the next batch, the t-th, with eta = 1 / (sigma sqrt(t))."""
+    """The distribution for the next batch, the t-th, with eta = 1 / (sigma t^(1/alpha))."""
     recentre(public.losses)
-    rate = 1.0 / (params.sigma * np.sqrt(public.clock[CLOCK.batches] + 1.0))
-    public.memory[0] = half_tsallis(public.losses, rate, public.memory[0], public.probability)
+    alpha = params.alpha
+    rate = 1.0 / (params.sigma * _root(alpha, public.clock[CLOCK.batches] + 1.0))
+    public.memory[0] = tsallis(
+        public.losses, rate, alpha / (alpha - 1.0), public.memory[0], public.probability
+    )
 
 
 @kernel
 def learn_htinf(params: BatchedParams, public: BatchedPublic, memo: Vector, loss: float) -> None:
-    """The importance-weighted loss, or nothing where |loss| > Theta sqrt(x) / eta (Huang, Dai &
+    """The importance-weighted loss, or nothing where |loss| > Theta x^(1/alpha) / eta (Huang, Dai &
     Huang 2022, Algorithm 1).
     """
-    x = memo[MEMO.probability]
-    if abs(loss) <= _THRESHOLD * params.sigma * np.sqrt(public.clock[CLOCK.batches] * x):
+    x, alpha = memo[MEMO.probability], params.alpha
+    most = _threshold(alpha) * params.sigma * _root(alpha, public.clock[CLOCK.batches] * x)
+    if abs(loss) <= most:
         public.losses[int(memo[MEMO.arm])] += loss / x
     _follow_tsallis(params, public)
 
@@ -190,7 +207,7 @@ def learn_ftpl(params: BatchedParams, public: BatchedPublic, memo: Vector, loss:
     """The loss times the number of tries, which is one over the arm's probability p on average, up
     to a factor 1 - (1 - p)^M.
     """
-    public.losses[int(memo[MEMO.arm])] += loss * memo[MEMO.tries]
+    public.losses[int(memo[MEMO.arm])] += loss * memo[MEMO.memory]
     recentre(public.losses)
 
 
@@ -214,10 +231,11 @@ def _exp3_bound(params, moment, tuning, batches):
 
 
 def _htinf_bound(params, moment, tuning, batches):
-    """Huang, Dai & Huang (2022), Theorem 4.1."""
+    """Huang, Dai & Huang (2022), Theorem 4.1; a root mean square bounds the other moments."""
     if moment > params.sigma**2 * _ROUNDING:
         return math.inf
-    return 30.0 * params.sigma * math.sqrt(params.n_arms * (batches + 1.0))
+    share = 1.0 / params.alpha
+    return 30.0 * params.sigma * params.n_arms ** (1.0 - share) * (batches + 1.0) ** share
 
 
 def _ftpl_bound(params, moment, tuning, batches):
@@ -234,14 +252,23 @@ def _ftpl_bound(params, moment, tuning, batches):
     )
 
 
-EXP3_LEARNER = Learner(choose=choose_drawn, learn=learn_exp3, bound=_exp3_bound, tuning=exp3_tuning)
+EXP3_LEARNER = Learner(
+    choose=choose_drawn,
+    learn=learn_exp3,
+    constants=("rate", "mixing"),
+    bound=_exp3_bound,
+    tuning=exp3_tuning,
+)
 EXP3_IX_LEARNER = Learner(choose=choose_drawn, learn=learn_exp3_ix)
-HTINF_LEARNER = Learner(choose=choose_drawn, learn=learn_htinf, bound=_htinf_bound)
+HTINF_LEARNER = Learner(
+    choose=choose_drawn, learn=learn_htinf, constants=("sigma", "alpha"), bound=_htinf_bound
+)
 TSALLIS_INF_LEARNER = Learner(choose=choose_drawn, learn=learn_tsallis_inf)
 FTPL_LEARNER = Learner(
     choose=choose_leader,
     learn=learn_ftpl,
     prepare=prepare_leader,
+    constants=("rate", "tries"),
     bound=_ftpl_bound,
     tuning=ftpl_tuning,
 )

@@ -36,13 +36,6 @@ class AdvicePolicy(SideInformationPolicy):
             " it says about a person is not protected"
         ]
 
-    def _rounding(self, horizon: int, times: int) -> float:
-        """What regret may owe to the grid of secure noise, in units of the reward range, where
-        losses are rounded so many times.
-        """
-        lo, hi = self.reward_range
-        return times * horizon * self.grid / (hi - lo)
-
     def _shown(self, advice: Any) -> np.ndarray:
         given = self._entries(advice, "advice", (self.n_experts, self.n_arms))
         totals = given.sum(axis=1, keepdims=True)

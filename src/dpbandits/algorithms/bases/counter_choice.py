@@ -5,9 +5,11 @@ noise is.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, NoReturn
 
 from ...errors import ArgumentError
+from ...policies import Policy
 from ...privacy.channels import Channel, Laplace, Open
 from ...privacy.continual import (
     BinaryTree,
@@ -19,7 +21,9 @@ from ...privacy.continual import (
     SqrtToeplitz,
 )
 from ...privacy.secure import integer_counter
+from ...validation import choice, integer
 
+MOST_ROUNDS = 10**12
 _FEW = 4096  # releases whose noise may be kept
 
 COUNTERS: dict[str, Any] = {
@@ -88,3 +92,42 @@ def noise_std(counter: Counter, channel: Channel, releases: int) -> float:
         return 0.0
     most = min(releases, counter.horizon or releases)
     return counter.max_variance(most, channel.norm) ** 0.5
+
+
+class RunningSumPolicy(Policy):
+    """The base of policies that release a running sum with a counter."""
+
+    _horizon: int | None = None
+    _counting: str | None = None
+
+    def _released(self, horizon: int | None, counter: str | None) -> dict[str, Any]:
+        """Check and keep the arguments of the running sum."""
+        self._horizon = None if horizon is None else integer("horizon", horizon, 1, MOST_ROUNDS)
+        self._counting = None if counter is None else choice("counter", counter, tuple(COUNTERS))
+        if self._counting == "hybrid" and horizon is not None:
+            raise ArgumentError(
+                f"horizon must be None with counter='hybrid', which never ends, got {horizon!r}",
+                "horizon",
+            )
+        return {"horizon": self._horizon, "counter": self._counting}
+
+    @property
+    def _releases(self) -> int | None:
+        """How many releases are planned for; None for any number."""
+        return self._horizon
+
+    @cached_property
+    def _counter(self) -> Counter:
+        return counter_for(self._counting, self._releases, self.channel, secure=self.grid > 0.0)
+
+    @property
+    def _noise_std(self) -> float:
+        """The largest standard deviation of the noise on a coordinate of the running sum."""
+        scale = self.channel.scale(self.statistic.max_sensitivity)
+        return scale * noise_std(self._counter, self.channel, self._releases or MOST_ROUNDS)
+
+    @property
+    def _widest(self) -> float:
+        """The largest scale of a noise variable in any running sum."""
+        releases = self._releases or MOST_ROUNDS
+        return self.noise_scale * self._counter.widening(releases, self.channel.norm)

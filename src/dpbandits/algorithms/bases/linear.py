@@ -9,7 +9,6 @@ features that are scaled to that bound.
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,15 +18,13 @@ from ...kernel import kernel
 from ...policies import Options, Statistic
 from ...policies.protocol import Vector
 from ...privacy.budgets import Budget
-from ...privacy.continual import Counter
-from ...validation import choice, integer, real
+from ...validation import real
 from ..maths.confidence import coordinate_quantile, noise_norm
 from .contextual import ContextualPolicy
-from .counter_choice import COUNTERS, counter_for, noise_std
+from .counter_choice import MOST_ROUNDS, RunningSumPolicy
 
 MODEL: dict[str, Any] = {"ridge": 1.0, "subgaussian": None, "context_bound": 1.0}
 RADIUS: dict[str, Any] = {"parameter_bound": 1.0, "failure_probability": 0.001, "radius_scale": 1.0}
-MOST_ROUNDS = 10**12
 _ULP = 2.0**-52
 _LEAST_RIDGE = (
     1e-13  # relative to squared features: less is lost in rounding when features are added
@@ -86,11 +83,9 @@ def estimate(params: Any, public: Any, i: int) -> float:
     return public.estimate[i]
 
 
-class LinearPolicy(ContextualPolicy):
+class LinearPolicy(ContextualPolicy, RunningSumPolicy):
     """The base of policies that release the running sum of x * reward with a counter."""
 
-    _horizon: int | None = None
-    _counting: str | None = None
     _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS}  # with their defaults
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
@@ -134,26 +129,6 @@ class LinearPolicy(ContextualPolicy):
         """
         return self._believed(self.dimension)
 
-    def _released(self, horizon: int | None, counter: str | None) -> dict[str, Any]:
-        """Check and keep the arguments of the running sum."""
-        self._horizon = None if horizon is None else integer("horizon", horizon, 1, MOST_ROUNDS)
-        self._counting = None if counter is None else choice("counter", counter, tuple(COUNTERS))
-        if self._counting == "hybrid" and horizon is not None:
-            raise ArgumentError(
-                f"horizon must be None with counter='hybrid', which never ends, got {horizon!r}",
-                "horizon",
-            )
-        return {"horizon": self._horizon, "counter": self._counting}
-
-    @property
-    def _releases(self) -> int | None:
-        """How many releases are planned for; None for any number."""
-        return self._horizon
-
-    @cached_property
-    def _counter(self) -> Counter:
-        return counter_for(self._counting, self._releases, self.channel, secure=self.grid > 0.0)
-
     def _statistic(self) -> Statistic:
         (lo, hi), bound = self.reward_range, self.context_bound
         longest = 1 if self.card.learns_at_once else self._horizon
@@ -187,28 +162,20 @@ class LinearPolicy(ContextualPolicy):
         """How far regularising moves the estimate, in the norm of V."""
         return math.sqrt(self._ridge) * self._parameter_bound
 
-    @property
-    def _noise_std(self) -> float:
-        """The largest standard deviation of the noise on a coordinate of the running sum."""
-        scale = self.channel.scale(self.statistic.max_sensitivity)
-        return scale * noise_std(self._counter, self.channel, self._releases or MOST_ROUNDS)
-
     def _noise_norm(self, probability: float) -> float:
         """What the noise of all releases stays below in the L2 norm."""
         if self.budget is None:
             return 0.0
         releases = self._releases or MOST_ROUNDS
-        widest = self.noise_scale * self._counter.widening(releases, self.channel.norm)
-        return noise_norm(
-            self.channel.norm, self.dimension, self._noise_std, widest, releases, probability
-        )
+        norm, std, widest = self.channel.norm, self._noise_std, self._widest
+        return noise_norm(norm, self.dimension, std, widest, releases, probability)
 
     def _spread(self, probability: float) -> float:
         """What the noise of all releases would stay below in the direction of every arm, if the
-        arms were independent of it.
+        arms were independent of it; its norm, where arms are many and dimensions few.
         """
         if self.budget is None:
             return 0.0
-        return coordinate_quantile(
-            self._noise_std, self.n_arms * (self._releases or MOST_ROUNDS), probability
-        )
+        directions = self.n_arms * (self._releases or MOST_ROUNDS)
+        along = coordinate_quantile(self._noise_std, directions, probability)
+        return min(along, self._noise_norm(probability))

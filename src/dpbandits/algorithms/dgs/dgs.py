@@ -34,7 +34,8 @@ from ...privacy.channels import Calibration, Laplace, Open
 from ...privacy.continual import BinaryTree, Counter, HybridTree, Independent
 from ...validation import choice, flag, integer, real
 from ..bases.contextual import within_bound
-from ..bases.linear import MOST_ROUNDS, LinearOptions, LinearPolicy, accumulate, estimate
+from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.linear import LinearOptions, LinearPolicy, accumulate, estimate
 from ..maths.dense import factorise, invert
 from ..maths.ridge import (
     add_observation,

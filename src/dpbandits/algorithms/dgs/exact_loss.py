@@ -25,11 +25,16 @@ class ExactLoss:
     """What the released estimates say about single rewards, for one sequence of played features;
     ``float`` of it is ``epsilon``.
 
+    ``epsilon`` and ``losses`` are largest ratios of likelihoods.  They hold for features that were
+    fixed beforehand, and where a policy has chosen them, for the outcomes in which it chose just
+    these.  ``rho`` and ``delta`` are means over outcomes, and hold for features that were fixed
+    beforehand only: with other noise, a policy chooses others.
+
     Attributes:
         epsilon: the largest privacy loss of any record: no smaller pure-DP epsilon is true.
         record: the round, from 0, of a record that loses as much.
         losses: shape (T,), the largest privacy loss of the record of each round.
-        rho: the releases are rho-zCDP for every record.
+        rho: the releases are rho-zCDP for every record, if the features were fixed beforehand.
     """
 
     epsilon: float
@@ -39,7 +44,7 @@ class ExactLoss:
 
     def delta(self, epsilon: float) -> float:
         """An upper bound on the delta of (epsilon, delta)-DP, for every record, by way of zCDP; the
-        truth may be several times less.
+        truth may be several times less.  For features that were fixed beforehand.
         """
         epsilon = real("epsilon", epsilon, 0.0)
         if epsilon >= self.epsilon:

@@ -38,7 +38,7 @@ from ...privacy.channels import Gaussian, Laplace, LaplaceVector
 from ...validation import choice, integer, real
 from ..bases.advice import AdvicePolicy
 from ..bases.local import LocalPolicy
-from .tuning import COMPOSED, Noise, Tuning, least_horizon, regret_bound, theorem_6, tune
+from .tuning import COMPOSED, Noise, Tuning, least_horizon, published, regret_bound, tune
 from .weighing import (
     PER_ARM,
     PER_EXPERT,
@@ -115,7 +115,9 @@ class _MixturePolicy(AdvicePolicy):
 
         Above the horizon the bound says nothing.
         """
-        return self._tuning.bound + self._rounding(self._horizon, 2 if self._slack else 1)
+        lo, hi = self.reward_range
+        times = 2 if self._slack else 1  # that losses are rounded to the grid of secure noise
+        return self._tuning.bound + times * self._horizon * self.grid / (hi - lo)
 
 
 class _BatchPolicy(_MixturePolicy):
@@ -256,7 +258,8 @@ class BatchedEXP4(_BatchPolicy):
             ``"improved"``, noise of its own for every expert, in proportion to the most that a
             record of the batch moves that expert's sum (Algorithm 7).
         batch: rounds of a batch, tau; by default of the least regret bound, with
-            ``calibration="paper"`` of Theorem 6.
+            ``calibration="paper"`` of Theorem 6, and for ``"improved"`` of Theorem 8: whichever of
+            its two bounds is less.
         rate: eta; likewise.
         mixing: gamma in [1e-12, 1]; likewise.
         **options: see ``Options``.  With ``calibration="paper"`` the noise is that of advanced
@@ -264,7 +267,7 @@ class BatchedEXP4(_BatchPolicy):
             independent Laplace noise, and less noise for the same guarantee.
 
     Raises:
-        ArgumentError: with ``calibration="paper"``, outside the range where Theorem 6 is proved:
+        ArgumentError: with ``calibration="paper"``, outside the range where these are proved:
             epsilon > 1.10 ln(1 / delta), or gamma > 1/2 because the horizon is too short.
 
     When to choose: to reproduce the paper.  ``EXP4`` has less noise for the same guarantee.
@@ -330,9 +333,11 @@ class BatchedEXP4(_BatchPolicy):
                 f" with calibration='paper', got {self.budget!r}",
                 "budget",
             )
-        found = theorem_6(self.n_arms, self.n_experts, self._horizon, epsilon, log)
+        improved = self._variant == "improved"
+        sizes = self.n_arms, self.n_experts
+        found = published(*sizes, self._horizon, epsilon, log, improved=improved)
         if found.mixing > 0.5 and self._mixing is None:
-            least = least_horizon(self.n_arms, self.n_experts, epsilon, log)
+            least = least_horizon(*sizes, epsilon, log, improved=improved)
             raise ArgumentError(
                 f"horizon must be at least {least} for gamma <= 1/2 with calibration='paper', got"
                 f" {self._horizon}",

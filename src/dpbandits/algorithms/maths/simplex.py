@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernel import kernel
+from ...kernel import inlined, kernel
 
 _STEPS = 100  # Newton needs fewer than ten; the bound only ends a search that rounding keeps alive
 
@@ -39,37 +39,44 @@ def exponential_weights(losses, rate, probability):
         probability[a] /= total
 
 
-@kernel
-def half_tsallis(losses, rate, start, probability):
-    """Write the minimiser of <rate losses, x> - 2 sum sqrt(x) over the simplex; the losses are
-    recentred.
+@inlined
+def _raised(x, power):
+    return x * x if power == 2.0 else x**power
 
-    It is x_a = (rate losses_a + nu)^-2 with the one nu in [1, sqrt(K)] that makes the sum S(nu) =
-    1: at 1 the best arm alone has all the mass, at sqrt(K) no arm has more than 1/K.  S^(-1/2) is
-    concave and increasing in nu, and close to a line, so Newton's method for S^(-1/2) = 1 is below
-    the root after one step and rises to it from then on.  ``start`` is a guess of nu; returns nu.
+
+@kernel
+def tsallis(losses, rate, power, start, probability):
+    """Write the minimiser of <rate losses, x> - a sum x^(1/a) over the simplex, where power = a /
+    (a - 1) >= 2; the losses are recentred.
+
+    It is x_i = (rate losses_i + nu)^-power with the one nu in [1, K^(1/power)] that makes the sum
+    S(nu) = 1: at 1 the best arm alone has all the mass, at the other end no arm has more than 1/K.
+    S^(-1/power) is concave and increasing in nu, and close to a line, so Newton's method for
+    S^(-1/power) = 1 is below the root after one step and rises to it from then on.  ``start`` is a
+    guess of nu; returns nu.
 
     >>> x = np.zeros(4)
-    >>> half_tsallis(np.zeros(4), 1.0, 0.0, x), x.tolist()
+    >>> tsallis(np.zeros(4), 1.0, 2.0, 0.0, x), x.tolist()
     (2.0, [0.25, 0.25, 0.25, 0.25])
     """
     n = losses.size
-    low, high = 1.0, np.sqrt(float(n))
+    low, high = 1.0, np.sqrt(float(n)) if power == 2.0 else n ** (1.0 / power)
     nu = min(max(start, low), high)
     for _ in range(_STEPS):
-        squares = cubes = 0.0
+        mass = slope = 0.0
         for a in range(n):
             root = 1.0 / (rate * losses[a] + nu)
-            squares += root * root
-            cubes += root * root * root
+            share = _raised(root, power)
+            mass += share
+            slope += share * root
         before = nu
-        nu = min(max(nu + squares * (np.sqrt(squares) - 1.0) / cubes, low), high)
+        excess = (np.sqrt(mass) if power == 2.0 else mass ** (1.0 / power)) - 1.0
+        nu = min(max(nu + mass * excess / slope, low), high)
         if abs(nu - before) <= 1e-14 * nu:
             break
     total = 0.0
     for a in range(n):
-        root = 1.0 / (rate * losses[a] + nu)
-        probability[a] = root * root
+        probability[a] = _raised(1.0 / (rate * losses[a] + nu), power)
         total += probability[a]
     for a in range(n):
         probability[a] /= total

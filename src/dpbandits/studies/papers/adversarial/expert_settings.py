@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ....algorithms import EXP4, BatchedEXP4, ExpertConversion, FrozenEXP4, LocalEXP4
 from ....algorithms.bases import AdvicePolicy
-from ....algorithms.exp4.tuning import theorem_6
+from ....algorithms.exp4.tuning import Tuning, theorem_6, theorem_8
 from ....environments import Advised, SwitchingBest
 from ....privacy import ApproxDP, PureDP
 from .worst_case import instance
@@ -74,38 +74,28 @@ class Advice(NamedTuple):
     def bound(self) -> float:
         """On regret, as the policy states it, or Theorem 8; above the horizon it says nothing."""
         if self.name == IMPROVED:
-            return min(theorem_8(*self[1:])).bound
+            return self._theorem_8.bound
         return float(self.policy().regret_bound)  # type: ignore[attr-defined]
 
+    @property
+    def mixing(self) -> float:
+        """The share of uniform play that the proof of Theorem 8 takes: 1/2 at most."""
+        return self._theorem_8.mixing
 
-class Proved(NamedTuple):
-    """A bound on regret, and the share of uniform play that its proof takes: 1/2 at most."""
-
-    bound: float
-    mixing: float
+    @property
+    def _theorem_8(self) -> Tuning:
+        return min(both_of_theorem_8(*self[1:]), key=lambda one: one.bound)
 
 
-def theorem_8(horizon: int, n_experts: int, epsilon: float) -> tuple[Proved, Proved]:
+def both_of_theorem_8(horizon: int, n_experts: int, epsilon: float) -> tuple[Tuning, Tuning]:
     """The two bounds of which Theorem 8 has the lesser, for the arms and the delta of this study.
 
-    The first is that of Theorem 6.  The proof of the second drops the factor 9 of the variance of
-    the noise, (3 sqrt(N ln(1 / delta)) / epsilon)^2: with it 14 becomes 27, and the constant 18
-    becomes 31, which is what stands here.
-
-    >>> first, second = theorem_8(10**6, 16, 0.5)
+    >>> first, second = both_of_theorem_8(10**6, 16, 0.5)
     >>> second.bound < first.bound, second.mixing > 0.5
     (True, True)
     """
-    t, k, n, log = float(horizon), float(ARMS), float(n_experts), -math.log(DELTA)
-    first = theorem_6(ARMS, n_experts, horizon, epsilon, log)
-    size = n * log * math.log(n * t) * math.log(n)
-    rate = (size / (epsilon * t * k)) ** 0.4
-    batch = rate**0.75 * math.sqrt(k * math.log(n * t) * n * log * t / (epsilon * math.log(n)))
-    mixing = 12.0 * math.sqrt(rate) * k * n * log * math.log(n * t) / (epsilon * batch)
-    return (
-        Proved(first.bound, first.mixing),
-        Proved(31.0 * size**0.4 * (k * t) ** 0.6 / epsilon**0.4, mixing),
-    )
+    sizes = ARMS, n_experts, horizon, epsilon, -math.log(DELTA)
+    return theorem_6(*sizes), theorem_8(*sizes)
 
 
 @functools.cache

@@ -1,0 +1,193 @@
+"""Lazy-DP-TS: Thompson sampling on privately released batch sums (Hu & Hegde 2022).
+
+Each arm collects fresh rewards until it has twice as many as in its batch before; then the batch's
+mean is released and replaces the old one.  In between, every round samples from the posteriors that
+the released means describe, which costs no privacy.
+
+What crosses the wall: when an arm's batch is full, the sum of its rewards.  The batches of
+different arms fill up side by side, so a release covers the records of one arm (its part) since
+that arm's last release: one person contributes to one batch, a record moves one sum by at most ``hi
+- lo``, and each sum may spend the whole budget.  A batch's size is fixed; which arm a person meets
+depends on earlier releases and on the sampling only.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Unpack
+
+import numpy as np
+
+from ..kernel import kernel
+from ..policies import Card, Kernels, Options, Policy, Statistic, register
+from ..policies.protocol import Contexts, Generator, Row, Vector
+from ..privacy.budgets import Budget, PureDP
+from ..privacy.channels import Laplace
+from .bases.sums import accumulate_by_arm, sensitivity
+from .thompson import beta_draw
+
+
+class LazyThompsonParams(NamedTuple):
+    n_arms: int
+    width: float  # hi - lo
+    low: float
+    noise_scale: float  # of the Laplace noise on a sum
+
+
+class LazyThompsonRaw(NamedTuple):
+    total: np.ndarray  # (K,) sums of the running batches
+
+
+class LazyThompsonPublic(NamedTuple):
+    mean: np.ndarray  # (K,) released, scaled to [0, 1] but not clipped to it
+    batch: np.ndarray  # (K,) rewards behind it; 0 before the first release
+    fresh: np.ndarray  # (K,) rounds in the running batch
+    clock: np.ndarray  # (2,)
+
+
+class Clock(NamedTuple):
+    """Slots of ``LazyThompsonPublic.clock``."""
+
+    rounds: int = 0
+    arm: int = 1  # of the last round
+
+
+class Memo(NamedTuple):
+    """Slots of what is noted of a batch."""
+
+    arm: int = 0
+    size: int = 1
+
+
+CLOCK, MEMO = Clock(), Memo()
+
+
+def init(params: LazyThompsonParams) -> tuple[LazyThompsonRaw, LazyThompsonPublic]:
+    k = params.n_arms
+    public = LazyThompsonPublic(
+        mean=np.zeros(k),
+        batch=np.zeros(k, np.int64),
+        fresh=np.zeros(k, np.int64),
+        clock=np.zeros(2, np.int64),
+    )
+    return LazyThompsonRaw(np.zeros(k)), public
+
+
+@kernel
+def choose(
+    params: LazyThompsonParams, public: LazyThompsonPublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
+    """Arg max of Beta(m n + 1, (1 - m) n + 1) draws; m is the released mean plus 3 s ln t / (w n),
+    clipped to [0, 1].
+    """
+    for a in range(params.n_arms):
+        if public.batch[a] == 0:
+            return a, 1.0
+    best, arm = -np.inf, 0
+    pressure = 3.0 * params.noise_scale / params.width * np.log(float(public.clock[CLOCK.rounds]))
+    for a in range(params.n_arms):
+        n = public.batch[a]
+        draw = beta_draw(public.mean[a] + pressure / n, n, rng)
+        if draw > best:
+            best, arm = draw, a
+    return arm, np.nan
+
+
+@kernel
+def record_pull(
+    params: LazyThompsonParams, public: LazyThompsonPublic, arm: int, x: Row, n: int
+) -> None:
+    public.clock[CLOCK.rounds] += n
+    public.fresh[arm] += n
+    if n > 0:
+        public.clock[CLOCK.arm] = arm
+
+
+@kernel
+def release_due(params: LazyThompsonParams, public: LazyThompsonPublic) -> bool:
+    arm = public.clock[CLOCK.arm]
+    return public.fresh[arm] >= max(2 * public.batch[arm], 1)
+
+
+@kernel
+def partition(params: LazyThompsonParams, public: LazyThompsonPublic) -> int:
+    return public.clock[CLOCK.arm]
+
+
+@kernel
+def close(params: LazyThompsonParams, public: LazyThompsonPublic, memo: Vector) -> None:
+    arm = public.clock[CLOCK.arm]
+    memo[MEMO.arm], memo[MEMO.size] = arm, public.fresh[arm]
+    public.fresh[arm] = 0
+
+
+@kernel
+def summarise(
+    params: LazyThompsonParams,
+    raw: LazyThompsonRaw,
+    public: LazyThompsonPublic,
+    memo: Vector,
+    statistic: Vector,
+) -> None:
+    arm = int(memo[MEMO.arm])
+    statistic[0] = raw.total[arm]
+    raw.total[arm] = 0.0
+
+
+@kernel
+def publish(
+    params: LazyThompsonParams, public: LazyThompsonPublic, memo: Vector, release: Vector
+) -> None:
+    arm, n = int(memo[MEMO.arm]), int(memo[MEMO.size])
+    public.mean[arm] = (release[0] / n - params.low) / params.width
+    public.batch[arm] = n
+
+
+@register(n_arms=3)
+class LazyDPTS(Policy):
+    """Thompson sampling on the noisy mean of each arm's last batch (Hu & Hegde 2022, Lazy-DP-TS).
+
+    Args:
+        n_arms: number of arms.
+        budget: ``PureDP``; None for the non-private counterpart.
+        **options: see ``Options``.
+
+    When to choose: pure differential privacy at budgets that are not too strict, where its regret
+    is low.  Its propensities have no closed form.
+
+    Example:
+        >>> policy = LazyDPTS(3, budget=PureDP(1.0), seed=1)
+        >>> policy.pull().arm
+        0
+    """
+
+    card = Card(
+        title="Thompson sampling on noisy batch sums",
+        source=(
+            "Hu & Hegde (2022), Lazy-DP-TS; parallel composition as in Azize & Basu (2024),"
+            " Appendix D"
+        ),
+        channels={PureDP: Laplace},
+        randomised=True,
+    )
+    kernels = Kernels(
+        init=init,
+        choose=choose,
+        record_pull=record_pull,
+        accumulate=accumulate_by_arm,
+        release_due=release_due,
+        partition=partition,
+        sensitivity=sensitivity,
+        close=close,
+        summarise=summarise,
+        publish=publish,
+    )
+
+    def __init__(self, n_arms: int, *, budget: Budget | None, **options: Unpack[Options]) -> None:
+        super().__init__({"n_arms": n_arms}, budget=budget, **options)
+
+    def _params(self) -> LazyThompsonParams:
+        lo, hi = self.reward_range
+        return LazyThompsonParams(self.n_arms, hi - lo, lo, self.noise_scale)
+
+    def _statistic(self) -> Statistic:
+        return Statistic.of_rewards(self.reward_range, parts=self.n_arms, memo=len(MEMO))
