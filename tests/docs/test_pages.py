@@ -15,6 +15,7 @@ from scipy.stats import ks_2samp
 
 import dpbandits
 from dpbandits import environments, privacy
+from dpbandits.algorithms.adversarial import any_learner
 from dpbandits.cli import app
 from dpbandits.policies import policy as policies
 from dpbandits.policies import registered
@@ -37,6 +38,7 @@ def test_the_examples_run(page, monkeypatch):
     matplotlib.use("Agg")
     # an example may register a policy
     monkeypatch.setattr(policies, "_REGISTRY", dict(policies._REGISTRY))
+    monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
     exec(compile("\n".join(blocks(page)), str(page), "exec"), {"__name__": "page"})
 
 
@@ -122,6 +124,7 @@ def test_the_table_of_policies_says_what_their_cards_do():
 def contributed(monkeypatch):
     """What the blocks of the guide define: a policy, and its textbook reference."""
     monkeypatch.setattr(policies, "_REGISTRY", dict(policies._REGISTRY))
+    monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
     scope = {"__name__": "page"}
     exec("\n".join(blocks(ROOT / "CONTRIBUTING.md")), scope)
     return SimpleNamespace(**scope)
@@ -151,6 +154,14 @@ def test_the_contributed_algorithm_counts_rounds_as_the_guide_says(contributed):
         for n in rounds:
             policy.kernels.record_pull(policy.params, public, 1, 0, n)
     assert [side.tolist() for side in once] == [side.tolist() for side in thrice]
+
+
+def test_the_contributed_learner_learns_behind_the_conversion(contributed):
+    policy = dpbandits.BatchConversion(3, learner="greedy", budget=dpbandits.PureDP(1.0))
+    world = environments.Bernoulli([0.9, 0.5, 0.1])
+    runs = dpbandits.simulate(policy, world, horizon=5000, runs=20).runs
+    assert runs["spent"].to_numpy() == pytest.approx(1.0)
+    assert runs["regret"].mean() < 0.1 * 5000  # uniform play loses 0.4 a round
 
 
 @pytest.mark.long
