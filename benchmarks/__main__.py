@@ -1,41 +1,105 @@
-"""Run all benchmarks, or those named: ``python -m benchmarks [simulation] [linear] [adversarial]
-[serving] [startup]``.
-"""
+"""Run all groups of benchmarks, or those named."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
-import sys
+import timeit
+from collections.abc import Sequence
 
+import joblib
 import numba
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from . import adversarial, linear, serving, simulation, startup
+from .timing import Row
 
 GROUPS = {
+    "startup": startup,
+    "serving": serving,
     "simulation": simulation,
     "linear": linear,
     "adversarial": adversarial,
-    "serving": serving,
-    "startup": startup,
 }
 
+_YARDSTICK = "sum(range(10**6))"
 
-def main() -> None:
-    chosen = sys.argv[1:] or list(GROUPS)
+_READING = f"""
+Ratios are between figures of the same run, and the ones to trust.  What other figures are worth,
+the first line and the titles tell: how many cores this process may use; before and after a group,
+how many processes wanted one, averaged over the last minute (load), and how long {_YARDSTICK} takes
+in plain Python (yardstick), by which runs on other machines or at other times compare.  Targets are
+for size 1 on an idle machine.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    given = _parser().parse_args(arguments)
     console = Console(width=150)
-    machine = (
-        f"{os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}, numba"
-        f" {numba.__version__}"
-    )
-    for name in chosen:
-        table = Table("measured", "value", "unit", "target", "remark", title=f"{name}: {machine}")
-        for row in GROUPS[name].rows():
-            table.add_row(row.name, f"{row.value:,.4g}", row.unit, row.target, row.remark)
+    console.print(machine(), highlight=False)
+    for name in given.group or GROUPS:
+        before = state()
+        table = Table("measured", "value", "unit", "target", "remark")
+        for row in GROUPS[name].rows(given.size):
+            table.add_row(row.name, _written(row), row.unit, row.target, row.remark)
+        table.title = f"{name}, size {given.size:g}: {before} before, {state()} after"
         console.print(table)
+
+
+def machine() -> str:
+    versions = (
+        f"Python {platform.python_version()}, NumPy {np.__version__}, numba {numba.__version__}"
+    )
+    return f"{joblib.cpu_count()} cores, {platform.machine()}, {versions}"
+
+
+def state() -> str:
+    """How busy the machine is, and how fast."""
+    load = f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
+    seconds = min(timeit.repeat(_YARDSTICK, number=1, repeat=5))
+    return f"load {load} and yardstick {1e3 * seconds:.1f} ms"
+
+
+def _parser() -> argparse.ArgumentParser:
+    groups = "\n".join(f"{name}:\n{_indented(group.__doc__)}" for name, group in GROUPS.items())
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks",
+        description=f"{__doc__}\n\n{groups}\n{_READING}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    names = f"of {', '.join(GROUPS)}; by default all"
+    parser.add_argument("group", nargs="*", type=_group, help=names)
+    parser.add_argument(
+        "--size",
+        type=_size,
+        default=1.0,
+        help="by what rounds, runs and repetitions are multiplied; 0.001 tries out that all runs",
+    )
+    return parser
+
+
+def _group(text: str) -> str:
+    if text not in GROUPS:
+        raise argparse.ArgumentTypeError(f"must be of {', '.join(GROUPS)}, got {text}")
+    return text
+
+
+def _size(text: str) -> float:
+    size = float(text)
+    if not 0.0 < size <= 1.0:
+        raise argparse.ArgumentTypeError(f"must be above 0 and at most 1, got {text}")
+    return size
+
+
+def _indented(text: str | None) -> str:
+    return "\n".join(f"  {line}".rstrip() for line in (text or "").strip().splitlines())
+
+
+def _written(row: Row) -> str:
+    return "-" if row.value is None else f"{row.value:,.4g}"
 
 
 if __name__ == "__main__":

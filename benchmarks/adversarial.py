@@ -1,4 +1,4 @@
-"""Adversarial bandits and expert advice: whole runs, in processor time of this process."""
+"""Adversarial bandits and expert advice: whole runs in the compiled loops."""
 
 from __future__ import annotations
 
@@ -12,41 +12,39 @@ import dpbandits as dpb
 from dpbandits.environments import Advised, Bernoulli
 from dpbandits.simulation.simulating import play
 
-from .timing import Row
+from .timing import Row, scaled
 
 ROUNDS = 10**7
 ADVISED = 10**6
 
 
-def rows() -> Iterator[Row]:
+def rows(size: float) -> Iterator[Row]:
+    rounds, advised = scaled(ROUNDS, size, 100), scaled(ADVISED, size, 100)
     arms = Bernoulli([0.6] + [0.5] * 9)
     for cls, target in ((dpb.EXP3, "<= 0.5"), (dpb.HTINF, "<= 1"), (dpb.FTPL, "<= 2")):
         policy = cls(10, budget=dpb.PureDP(0.1))
-        yield Row(
-            f"{cls.__name__}, T = 1e7, K = 10, epsilon = 0.1",
-            _seconds(policy, arms, ROUNDS),
-            "s",
-            target,
-            "10^6 batches",
-        )
+        name = f"{cls.__name__}, {policy.budget}, K = 10, T = {rounds:,}"
+        yield _run(name, policy, arms, rounds, target)
     for n, target in ((100, ""), (1000, "<= 30")):
-        world = Advised.constant(arms, n, horizon=ADVISED)
+        world = Advised.constant(arms, n, horizon=advised)
         approx = dpb.ApproxDP(1.0, 1e-6)
         for policy in (
-            dpb.EXP4(10, n, budget=None, horizon=ADVISED),
-            dpb.EXP4(10, n, budget=approx, horizon=ADVISED),
-            dpb.BatchedEXP4(10, n, budget=approx, horizon=ADVISED, variant="improved"),
-            dpb.FrozenEXP4(10, n, budget=dpb.PureDP(1.0), horizon=ADVISED),
-            dpb.LocalEXP4(10, n, budget=dpb.PureDP(1.0), horizon=ADVISED),
+            dpb.EXP4(10, n, budget=None, horizon=advised),
+            dpb.EXP4(10, n, budget=approx, horizon=advised),
+            dpb.BatchedEXP4(10, n, budget=approx, horizon=advised, variant="improved"),
+            dpb.FrozenEXP4(10, n, budget=dpb.PureDP(1.0), horizon=advised),
+            dpb.LocalEXP4(10, n, budget=dpb.PureDP(1.0), horizon=advised),
             dpb.ExpertConversion(10, n, budget=dpb.PureDP(0.1)),
         ):
-            name = f"{type(policy).__name__}, {policy.budget or 'open'}, N = {n}, K = 10, T = 1e6"
-            yield Row(name, _seconds(policy, world, ADVISED), "s", target)
+            kind = f"{type(policy).__name__}, {policy.budget or 'open'}"
+            name = f"{kind}, N = {n}, K = 10, T = {advised:,}"
+            yield _run(name, policy, world, advised, target)
 
 
-def _seconds(policy: Any, world: Any, horizon: int) -> float:
-    """Processor time of one run, once everything is compiled."""
+def _run(name: str, policy: Any, world: Any, horizon: int, target: str) -> Row:
+    """One run, once everything is compiled."""
     play(policy, world, 100, 0, 1, np.array([100]))
     start = time.process_time()
-    play(policy, world, horizon, 0, 1, np.array([horizon]))
-    return time.process_time() - start
+    run = play(policy, world, horizon, 0, 1, np.array([horizon]))
+    seconds = time.process_time() - start
+    return Row(name, seconds, "s", target, f"{run.releases:,} releases")

@@ -1,12 +1,15 @@
 """Linear bandits: the compiled loops round by round, and other libraries at the same task.
 
-Times are processor times of this process, so that other work on the machine does not count.
+The peers fit one model per arm to one feature vector per round.  Ours is one model of as many
+features for all arms, and draws a feature vector per arm and round; given a vector with a block per
+arm it is their model, which few arms with few features make a fair race.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +20,7 @@ from dpbandits.environments.simulated.normals import fill_normal
 from dpbandits.kernel import entry
 from dpbandits.simulation.simulating import play
 
-from .timing import Row
+from .timing import Row, best, scaled
 
 ROUNDS = 200_000
 RANGE = (-3.0, 3.0)
@@ -47,61 +50,51 @@ def _on_sphere(count: int, dimension: int) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def rows() -> Iterator[Row]:
-    _normals(1, np.random.default_rng(1))
-    _filled(1, np.empty((25, 25)), np.random.default_rng(1))
-    draw = _least(lambda: _normals(10**6, np.random.default_rng(1)), 10) / 1e6
-    yield Row(
-        "one normal draw in compiled code",
-        1e9 * draw,
-        "ns",
-        "",
-        "31 of them a round for d = 3, K = 10; 626 for d = K = 25",
-    )
-    filled = (
-        _least(lambda: _filled(10**4, np.empty((25, 25)), np.random.default_rng(1)), 10) / 1e4 / 625
-    )
-    yield Row("  as contexts draw them, 25 x 25", 1e9 * filled, "ns", "", "GaussianContexts")
+def rows(size: float) -> Iterator[Row]:
+    rounds = scaled(ROUNDS, size, 100)
+    yield from _draws(scaled(10**6, size, 1000))
     budget = dpb.ZCDP(1.0)
     small, large = (
         GaussianContexts.on_sphere(k, d, seed=0, std=0.1) for k, d in ((10, 3), (25, 25))
     )
-    adac = dpb.AdaCOFUL(10, 3, budget=budget, horizon=ROUNDS, **LEARNERS)
-    yield Row("AdaC-OFUL, d = 3, K = 10, fresh contexts", _round(adac, small), "us", "<= 0.25")
-    ours = _round(dpb.LinUCB(25, 25, **LEARNERS), large)
+    adac = dpb.AdaCOFUL(10, 3, budget=budget, horizon=rounds, **LEARNERS)
+    in_small = _round(adac, small, rounds)
+    yield Row("AdaC-OFUL, d = 3, K = 10, fresh contexts", in_small, "us", "<= 0.25")
+    ours = _round(dpb.LinUCB(25, 25, **LEARNERS), large, rounds)
     yield Row("LinUCB, d = K = 25, fresh contexts", ours, "us", "<= 3")
-    private = _round(dpb.PrivateLinUCB(25, 25, budget=budget, horizon=ROUNDS, **LEARNERS), large)
-    yield Row("PrivateLinUCB, d = K = 25, fresh contexts", private, "us")
-    yield Row("  against LinUCB", private / ours, "x", "<= 1.5")
+    private = dpb.PrivateLinUCB(25, 25, budget=budget, horizon=rounds, **LEARNERS)
+    seconds = _round(private, large, rounds)
+    yield Row("PrivateLinUCB, d = K = 25, fresh contexts", seconds, "us")
+    yield Row("  against LinUCB", seconds / ours, "x", "<= 1.5")
     for k, d, target in ((100, 5, "<= 0.45"), (25, 25, "<= 0.35")):
         vectors = _on_sphere(k + 1, d)
         fixed = dpb.FixedLinUCB(vectors[1:], **LEARNERS)
-        yield Row(
-            f"FixedLinUCB, K = {k}, d = {d}",
-            _round(fixed, LinearArms(vectors[1:], vectors[0], std=0.1)),
-            "us",
-            target,
-        )
-    yield from _against_peers(ours)
+        seconds = _round(fixed, LinearArms(vectors[1:], vectors[0], std=0.1), rounds)
+        yield Row(f"FixedLinUCB, K = {k}, d = {d}", seconds, "us", target)
+    yield from against_peers(ours, size)
 
 
-def _round(policy: Any, environment: Any) -> float:
+def _draws(count: int) -> Iterator[Row]:
+    """What drawing contexts takes, which the rounds below include."""
+    rng, view = np.random.default_rng(1), np.empty((25, 25))
+    _normals(1, rng)
+    _filled(1, view, rng)
+    one = best(lambda: _normals(count, rng), 10) / count
+    yield Row("one normal draw in compiled code", 1e9 * one, "ns", "", "K d + 1 of them a round")
+    tables = -(-count // view.size)
+    filled = best(lambda: _filled(tables, view, rng), 10) / tables / view.size
+    yield Row("  as contexts draw them, 25 x 25", 1e9 * filled, "ns", "", "GaussianContexts")
+
+
+def _round(policy: Any, environment: Any, rounds: int) -> float:
     """Microseconds per round of the fastest of several whole runs, everything included."""
     play(policy, environment, 100, 0, 1, np.array([100]))
-    return (
-        1e6
-        * _least(lambda: play(policy, environment, ROUNDS, 0, 1, np.array([ROUNDS])), 5)
-        / ROUNDS
-    )
+    return 1e6 * best(lambda: _played(policy, environment, rounds), 5) / rounds
 
 
-def _least(work: Callable[[], Any], repeats: int) -> float:
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times)
+def _played(policy: Any, environment: Any, rounds: int) -> float:
+    """The regret of one run."""
+    return play(policy, environment, rounds, 0, 1, np.array([rounds])).tally.sums[0]
 
 
 # Other libraries: one model per arm, and one feature vector per round ------------------------
@@ -152,8 +145,9 @@ def _river(n_arms: int, dimension: int) -> tuple[Choose, Learn]:
 PEERS = {"pymab": _pymab, "MABWiser": _mabwiser, "river": _river}
 
 
-SMALL, LARGE = (1000, 5), (200, 25)  # rounds; arms, and features
+SMALL, LARGE = (1000, 5), (200, 25)  # rounds; arms, and as many features
 INSTANCES = 12
+REPEATS = 20
 
 
 class Instance(NamedTuple):
@@ -181,52 +175,37 @@ class Instance(NamedTuple):
             regret += mean.max() - mean[arm]
         return regret, 1e6 * (time.process_time() - start) / len(self.means)
 
-    def ours(self) -> tuple[float, float]:
+    def ours(self, repeats: int) -> tuple[float, float]:
         """The same of LinUCB, given a vector with a block per arm."""
         rounds, size = self.means.shape
-        blocks = np.einsum("ab,ti->tabi", np.eye(size), self.features).reshape(
-            rounds, size, size * size
-        )
-        world = ContextTable(blocks, self.rewards, self.means)
+        blocks = np.einsum("ab,ti->tabi", np.eye(size), self.features)
+        world = ContextTable(blocks.reshape(rounds, size, -1), self.rewards, self.means)
         # With this radius, ALPHA.
-        policy = dpb.LinUCB(
-            size,
-            size * size,
-            reward_range=RANGE,
-            subgaussian=0.0,
-            parameter_bound=ALPHA,
-            clip=False,
-        )
-        regret = play(policy, world, rounds, 0, 1, np.array([rounds])).tally.sums[0]
-        return (
-            regret,
-            1e6
-            * _least(lambda: play(policy, world, rounds, 0, 1, np.array([rounds])), 20)
-            / rounds,
-        )
+        radius = {"subgaussian": 0.0, "parameter_bound": ALPHA}
+        policy = dpb.LinUCB(size, size * size, reward_range=RANGE, clip=False, **radius)
+        run = partial(_played, policy, world, rounds)
+        return run(), 1e6 * best(run, repeats) / rounds
 
 
-def _against_peers(ours: float) -> Iterator[Row]:
-    """Speed at 25 arms and 25 features; regret where the models are the same.
-
-    The peers fit one model per arm to one feature vector per round.  Ours is one model of as many
-    features for all arms, and draws 25 feature vectors per round; given a vector with a block per
-    arm it is their model, which 5 arms with 5 features make a fair race.
-    """
-    instances = [Instance.drawn(*SMALL, seed) for seed in range(INSTANCES)]
-    regrets, seconds = zip(*(instance.ours() for instance in instances), strict=True)
-    yield Row(
-        "LinUCB, 5 arms with 5 features each as 25 features", min(seconds), "us", "", _said(regrets)
-    )
+def against_peers(ours: float, size: float) -> Iterator[Row]:
+    """Speed at 25 arms and 25 features; regret where the models are the same."""
+    rounds, arms = scaled(SMALL[0], size, 20), SMALL[1]
+    instances = [Instance.drawn(rounds, arms, seed) for seed in range(scaled(INSTANCES, size, 2))]
+    repeats = scaled(REPEATS, size, 2)
+    regrets, times = zip(*(instance.ours(repeats) for instance in instances), strict=True)
+    name = f"LinUCB, {arms} arms with {arms} features each as {arms * arms} features"
+    yield Row(name, min(times), "us", "", _said(regrets, rounds))
     for name, peer in PEERS.items():
         try:
             theirs, small = zip(*(instance.race(peer) for instance in instances), strict=True)
-            large = min(Instance.drawn(*LARGE, seed).race(peer)[1] for seed in range(3))
-        except ImportError:
-            yield Row(f"  {name}", np.nan, "", "", "not installed")
+        except ImportError as missing:
+            yield Row.skipped(f"  {name}", missing)
             continue
-        yield Row(f"  {name}, the same rounds and rewards", min(small), "us", "", _said(theirs))
-        yield Row(f"  {name} against ours", min(small) / min(seconds), "x")
+        wide = (Instance.drawn(scaled(LARGE[0], size, 20), LARGE[1], seed) for seed in range(3))
+        large = min(instance.race(peer)[1] for instance in wide)
+        said = _said(theirs, rounds)
+        yield Row(f"  {name}, the same rounds and rewards", min(small), "us", "", said)
+        yield Row(f"  {name} against ours", min(small) / min(times), "x")
         yield Row(f"  {name}, 25 arms, 25 features", large, "us", "", "one model per arm")
         yield Row(
             f"  {name} against our LinUCB with d = K = 25",
@@ -237,6 +216,6 @@ def _against_peers(ours: float) -> Iterator[Row]:
         )
 
 
-def _said(regrets: Sequence[float]) -> str:
+def _said(regrets: Sequence[float], rounds: int) -> str:
     error = np.std(regrets, ddof=1) / np.sqrt(len(regrets))
-    return f"regret {np.mean(regrets):.1f} +- {error:.1f}, {SMALL[0]} rounds"
+    return f"regret {np.mean(regrets):.1f} +- {error:.1f}, {rounds} rounds"

@@ -20,9 +20,9 @@ def pymab(means: list[float], horizon: int, seeds: int) -> Outcome:
         policies={"ucb": UCBPolicy(n_arms=len(means))},
         config=ExperimentConfig(horizon=horizon, n_replicates=seeds, seed=1),
     )
-    start = time.perf_counter()
+    start = time.process_time()
     result = experiment.run()
-    elapsed = time.perf_counter() - start
+    elapsed = time.process_time() - start
     return (
         seeds,
         np.asarray(result.cumulative_regret_by_replicate)[..., -1, :].ravel()[:seeds],
@@ -34,7 +34,7 @@ def river(means: list[float], horizon: int, seeds: int) -> Outcome:
     from river import bandit
 
     arms, regrets = list(range(len(means))), []
-    start = time.perf_counter()
+    start = time.process_time()
     for seed in range(seeds):
         rng, policy = random.Random(seed), bandit.UCB(delta=1, seed=seed)
         regret, curve = 0.0, np.zeros(horizon)
@@ -44,7 +44,7 @@ def river(means: list[float], horizon: int, seeds: int) -> Outcome:
             regret += max(means) - means[arm]
             curve[t] = regret
         regrets.append(regret)
-    return seeds, np.array(regrets), time.perf_counter() - start
+    return seeds, np.array(regrets), time.process_time() - start
 
 
 def mabwiser(means: list[float], horizon: int, seeds: int) -> Outcome:
@@ -52,7 +52,7 @@ def mabwiser(means: list[float], horizon: int, seeds: int) -> Outcome:
 
     seeds, regrets = min(seeds, 3), []
     arms = list(range(len(means)))
-    start = time.perf_counter()
+    start = time.process_time()
     for seed in range(seeds):
         rng = random.Random(seed)
         policy = MAB(arms, LearningPolicy.UCB1(alpha=1.0), seed=seed)
@@ -64,7 +64,7 @@ def mabwiser(means: list[float], horizon: int, seeds: int) -> Outcome:
             regret += max(means) - means[arm]
             curve[t] = regret
         regrets.append(regret)
-    return seeds, np.array(regrets), time.perf_counter() - start
+    return seeds, np.array(regrets), time.process_time() - start
 
 
 PEERS: dict[str, Callable[[list[float], int, int], Outcome]] = {

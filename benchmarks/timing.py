@@ -1,4 +1,9 @@
-"""How things are timed here: the best of several repetitions, after a warm-up that compiles."""
+"""How things are timed here, and what a group reports.
+
+Times are processor times of this process, so that other work on the machine counts little: the best
+of several repetitions, after one that compiles.  Where single rounds are timed, or what a user
+waits for, they are times of the clock.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +15,39 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what was measured, its value, and what it is to be compared with."""
+    """One line of the table.
+
+    Attributes:
+        name: what was measured.
+        value: None for what was left out; ``remark`` says why.
+        unit: of the value; "x" for a ratio.
+        target: what it is to be compared with.
+        remark: what else is to be known of it.
+    """
 
     name: str
-    value: float
+    value: float | None
     unit: str
     target: str = ""
     remark: str = ""
+
+    @classmethod
+    def skipped(cls, name: str, reason: ImportError) -> Row:
+        return cls(name, None, "", "", f"skipped: {reason}")
+
+
+def scaled(full: int, size: float, least: int = 1) -> int:
+    """How many rounds, runs or repetitions of the full number there are at a size; at least
+    ``least``.
+    """
+    return max(least, round(full * size))
 
 
 def best(work: Callable[[], Any], repeats: int = 3) -> float:
     """Seconds of the fastest of ``repeats`` calls."""
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = time.process_time()
         work()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return min(times)

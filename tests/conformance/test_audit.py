@@ -22,7 +22,7 @@ from suite import ADVISED, PRIVATE, ROUNDS, Case, contexts_of, gaussian_mu_of, o
 
 import dpbandits
 from dpbandits import ZCDP, ApproxDP, PureDP
-from dpbandits.algorithms.bases import AdvicePolicy
+from dpbandits.algorithms.bases import AdvicePolicy, ContextualPolicy
 from dpbandits.environments import AdviceTable, ContextTable, RewardTable
 from dpbandits.kernel import Kernel, bind, kernel, unbound
 from dpbandits.policies import Kernels, Policy
@@ -36,6 +36,7 @@ ALPHA = 1e-4
 RUNS = 5000  # per world; half of them choose the threshold
 PLANNED: dict[str, dict[str, Any]] = {  # arguments for few releases
     "AdaCOFUL": {"horizon": 16, "growth": 0.5},
+    "DPTS": {"horizon": 16, "counter": None},
     "LinearThompson": {"horizon": 16},
     "PrivateLinUCB": {"horizon": 16},
     # Noise is that of the farthest possible movement, which the first person's record makes: play
@@ -101,7 +102,7 @@ def audible(case: Case) -> Policy:
     budget = ApproxDP(5.0, 1e-5) if isinstance(case.budget, ApproxDP) else case.budget
     options = dict(PLANNED.get(case.cls.__name__, {}))
     if options and isinstance(budget, PureDP) and case not in ADVISED:
-        options["dimension"] = 1
+        options["dimension" if issubclass(case.cls, ContextualPolicy) else "n_arms"] = 1
     return case.under(budget).make(**options)
 
 
@@ -134,11 +135,18 @@ def canary(n_arms: int) -> tuple[RewardTable, RewardTable]:
     return worlds[0], worlds[1]
 
 
+def canary_of_sums(policy: Policy) -> list[ContextTable] | list[RewardTable]:
+    """Whatever is chosen after the first person adds nothing to the sums."""
+    if isinstance(policy, ContextualPolicy):
+        return canary_in_context(policy.dimension)
+    table = np.zeros((2, PLAYED, policy.n_arms))
+    table[1, 0] = 1.0
+    return [RewardTable(rewards) for rewards in table]
+
+
 @cache
 def canary_in_context(dimension: int) -> list[ContextTable]:
-    """The first person's features are those of all arms; whatever is chosen later adds nothing to
-    the sums.
-    """
+    """The first person's features are those of all arms."""
     contexts = contexts_of(dpbandits.LinUCB(3, dimension), corners=True)
     assert contexts is not None
     contexts = contexts[:PLAYED].copy()
@@ -248,8 +256,9 @@ def observe_sums(policy: Policy, planted: Kernel) -> tuple[list[np.ndarray], lis
     released, counted = [], []
     rngs = [np.random.default_rng([7, k]) for k in range(3)]
     remembering = bind(_remembering, mechanism=planted)
-    loop = loop_in(policy, ContextTable, releasing(policy, remembering))
-    for world in canary_in_context(policy.dimension):
+    worlds = canary_of_sums(policy)
+    loop = loop_in(policy, type(worlds[0]), releasing(policy, remembering))
+    for world in worlds:
         releases, counts = [], []
         for _ in range(RUNS):
             run = Run(policy, world, rngs, loop)

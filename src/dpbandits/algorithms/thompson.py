@@ -95,7 +95,7 @@ def publish(params: ThompsonParams, public: ThompsonPublic, memo: Vector, releas
     public.clock[CLOCK.fresh] = 0
 
 
-@register(n_arms=3, horizon=30_000)
+@register(n_arms=3, horizon=30_000, counter="tree")
 class DPTS(RunningSumPolicy):
     """Thompson sampling on the arms' running sums, released after every answer (Hu & Hegde 2022,
     DP-TS).

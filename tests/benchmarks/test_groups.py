@@ -1,0 +1,166 @@
+"""Every group of benchmarks runs, at a size at which its figures mean nothing, and reports what it
+promises.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import linear, simulation, startup
+from benchmarks.timing import Row, scaled
+from dpbandits.environments import Bernoulli
+from dpbandits.policies import registered
+
+SIZE = 0.001
+PACKAGES = {"pymab": "pymab", "MABWiser": "mabwiser", "river": "river"}
+
+
+def measured(group: str) -> dict[str, Row]:
+    """The rows of a group by name; each has a positive number, or a reason why it has none."""
+    rows = list(command.GROUPS[group].rows(SIZE))
+    for row in rows:
+        if row.value is None:
+            assert re.fullmatch(r"skipped: .*\S.*", row.remark), row
+        else:
+            assert np.isfinite(row.value), row
+            assert row.value > 0.0, row
+    assert len({row.name for row in rows}) == len(rows)
+    return {row.name: row for row in rows}
+
+
+def assert_compared(rows: Iterable[Row], peers: Iterable[str]) -> None:
+    """Every peer has a ratio, or a reason."""
+    for peer in peers:
+        own = [row for row in rows if peer in row.name]
+        assert any(row.unit == "x" or row.value is None for row in own), peer
+
+
+def test_every_registered_policy_is_served():
+    rows = measured("serving")
+    rounds = {name: row for name, row in rows.items() if name.startswith("pull + update")}
+    served = {name.split(", ")[1]: row for name, row in rounds.items() if "secure" not in name}
+    assert set(registered()) <= set(served)
+    assert all(served[name].unit == "us" for name in registered())
+    # local policies take reports, those that learn at once release in every round
+    assert served["LocalEXP4"].value is not None
+    assert "every round releases" in served["LinearThompson"].remark
+    secure = [row for name, row in rounds.items() if "secure" in name]
+    assert {row.name.split(", ")[1] for row in secure} == {"AdaPUCB", "AdaCUCB"}
+
+
+def test_simulations_are_compared_with_pull_and_update_and_with_peers():
+    rows = measured("simulation")
+    assert rows["exact sums against pull + update of every round"].unit == "x"
+    assert_compared(rows.values(), simulation.PEERS)
+    assert len([row for row in rows.values() if row.unit == "rounds/s"]) >= 1
+
+
+def test_linear_policies_are_compared_with_peers():
+    rows = measured("linear")
+    assert rows["  against LinUCB"].unit == "x"
+    assert_compared(rows.values(), linear.PEERS)
+
+
+def test_adversarial_policies_run_with_and_without_advice():
+    rows = measured("adversarial")
+    named = {name.split(",")[0] for name in rows}
+    assert named >= {"EXP3", "HTINF", "FTPL", "EXP4", "LocalEXP4", "ExpertConversion"}
+    assert all(re.match(r"[\d,]+ releases", row.remark) for row in rows.values())
+
+
+@pytest.mark.long
+def test_processes_start_from_cold_kernels():
+    rows = measured("startup")
+    for name in startup.FIRST:
+        assert {f"first {name}, cold kernels", f"first {name}, second process"} <= set(rows)
+    assert "dpbandits demo, cold kernels" in rows
+
+
+def test_every_group_is_among_these():
+    assert set(command.GROUPS) == {"startup", "serving", "simulation", "linear", "adversarial"}
+
+
+@pytest.mark.parametrize("peer", PACKAGES)
+def test_a_peer_that_is_not_installed_is_skipped_with_the_reason(
+    peer: str, monkeypatch: pytest.MonkeyPatch
+):
+    package = PACKAGES[peer]
+    for name in [package, *(name for name in sys.modules if name.startswith(f"{package}."))]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for module in (simulation, linear):
+        monkeypatch.setattr(module, "PEERS", {peer: module.PEERS[peer]})
+    rows = [
+        *simulation.against_peers(Bernoulli(simulation.MEANS), SIZE),
+        *linear.against_peers(1.0, SIZE),
+    ]
+    skipped = [row for row in rows if row.value is None]
+    assert [row.name.strip() for row in skipped] == [peer, peer]
+    assert all(package in row.remark for row in skipped)
+
+
+def test_ratios_are_how_many_times_ours_is_as_fast(monkeypatch: pytest.MonkeyPatch):
+    def slow(means: list[float], horizon: int, seeds: int) -> tuple[int, np.ndarray, float]:
+        return seeds, np.zeros(20), 1e6
+
+    def patient(n_arms: int, dimension: int) -> tuple[linear.Choose, linear.Learn]:
+        return lambda x: n_arms - 1, lambda x, arm, reward: None
+
+    monkeypatch.setattr(simulation, "PEERS", {"slow": slow})
+    monkeypatch.setattr(linear, "PEERS", {"patient": patient})
+    ours, theirs, ratio, law = simulation.against_peers(Bernoulli(simulation.MEANS), SIZE)
+    assert ratio.value == ours.value / theirs.value > 1.0
+    assert law.value < 1e-4  # without regret it is not the same law
+    first, small, narrow, large, wide = linear.against_peers(2.0, SIZE)
+    assert narrow.value == small.value / first.value
+    assert wide.value == large.value / 2.0
+
+
+def test_numbers_shrink_with_the_size_down_to_the_least():
+    assert [scaled(1000, size, 20) for size in (1.0, 0.5, 1e-9)] == [1000, 500, 20]
+
+
+def test_the_command_prints_figures_reasons_and_what_to_judge_them_by(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def rows(size: float) -> list[Row]:
+        return [
+            Row("a round", 10 * size, "us", "<= 20"),
+            Row.skipped("a peer", ImportError("not here")),
+        ]
+
+    monkeypatch.setattr(command, "GROUPS", {"few": SimpleNamespace(rows=rows, __doc__="Of few.")})
+    monkeypatch.setattr(command.os, "getloadavg", lambda: (1.25, 0.0, 0.0), raising=False)
+    command.main(["few", "--size", "0.5"])
+    printed = capsys.readouterr().out
+    assert re.search(r"a round .* 5 .* us .* <= 20", printed)
+    assert re.search(r"a peer .* - .* skipped: not here", printed)
+    assert re.search(r"\d+ cores", printed)
+    said = r"load 1\.25 and yardstick [\d.]+ ms"
+    assert re.search(rf"few, size 0\.5: {said} before, {said} after", " ".join(printed.split()))
+
+
+def test_help_says_what_every_group_measures(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stopped:
+        command.main(["--help"])
+    assert stopped.value.code == 0
+    printed = capsys.readouterr().out
+    for name, group in command.GROUPS.items():
+        assert f"{name}:\n  {group.__doc__.splitlines()[0]}" in printed
+    assert "cores" in printed
+
+
+@pytest.mark.parametrize("wrong", [["unknown"], ["--size", "0"], ["--size", "2"]])
+def test_the_command_refuses_what_it_does_not_know(
+    wrong: list[str], capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit) as stopped:
+        command.main(wrong)
+    assert stopped.value.code == 2
+    assert "must be" in capsys.readouterr().err

@@ -1,0 +1,158 @@
+"""Private contexts: what writes to the public side, or sets the schedule, is told the round alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from streams import by_hand, looped, table
+
+from dpbandits import ZCDP, ArgumentError
+from dpbandits.algorithms.bases import ContextualPolicy
+from dpbandits.environments import ContextTable
+from dpbandits.kernel import kernel
+from dpbandits.policies import Card, Kernels, Statistic
+from dpbandits.privacy import Gaussian
+
+BATCH, ROUNDS = 5, 60
+
+
+class Params(NamedTuple):
+    n_arms: int
+
+
+class Raw(NamedTuple):
+    total: np.ndarray  # (d,) sum of x * reward
+
+
+class Public(NamedTuple):
+    direction: np.ndarray  # (d,) released
+    clock: np.ndarray  # (2,) rounds of the batch, and a copy of what ``record_pull`` was told
+
+
+def init(params: Params) -> tuple[Raw, Public]:
+    return Raw(np.zeros(2)), Public(np.array([1.0, 0.0]), np.zeros(2))
+
+
+@kernel
+def choose(params, public, contexts, rng):
+    best, arm = -np.inf, 0
+    for a in range(params.n_arms):
+        value = contexts[a, 0] * public.direction[0] + contexts[a, 1] * public.direction[1]
+        if value > best:
+            best, arm = value, a
+    return arm, 1.0
+
+
+@kernel
+def record_pull(params, public, arm, x, n):
+    public.clock[0] += n
+    public.clock[1] = arm
+
+
+@kernel
+def peeking(params, public, arm, x, n):
+    public.clock[0] += n
+    public.direction[0] += x[0]
+
+
+@kernel
+def accumulate(params, raw, arm, x, reward, n):
+    for i in range(x.size):
+        raw.total[i] += x[i] * reward
+
+
+@kernel
+def release_due(params, public):
+    return public.clock[0] >= BATCH
+
+
+@kernel
+def sensitivity(params, public, norm):
+    return 2.0  # another person has other features: x r and x' r' are of length one
+
+
+@kernel
+def summarise(params, raw, public, memo, statistic):
+    for i in range(statistic.size):
+        statistic[i] = raw.total[i]
+        raw.total[i] = 0.0
+
+
+@kernel
+def publish(params, public, memo, release):
+    for i in range(release.size):
+        public.direction[i] = release[i]
+    public.clock[0] = 0.0
+
+
+KERNELS = Kernels(
+    init=init,
+    choose=choose,
+    record_pull=record_pull,
+    accumulate=accumulate,
+    release_due=release_due,
+    sensitivity=sensitivity,
+    summarise=summarise,
+    publish=publish,
+)
+
+
+class Hiding(ContextualPolicy):
+    card = Card(
+        title="a toy with private contexts",
+        source="this file",
+        channels={ZCDP: Gaussian},
+        protects="contexts and rewards",
+        view="joint",
+    )
+    kernels = KERNELS
+    example: ClassVar = {"n_arms": 3, "dimension": 2}
+
+    def __init__(self, n_arms: int = 3, dimension: int = 2, **options: Any) -> None:
+        super().__init__(
+            {"n_arms": n_arms, "dimension": dimension, "context_bound": 1.0}, **options
+        )
+
+    def _params(self) -> Params:
+        return Params(self.n_arms)
+
+    def _statistic(self) -> Statistic:
+        return Statistic(max_sensitivity=2.0, max_abs_contribution=1.0, size=2, max_records=BATCH)
+
+
+def hiding(**options: Any) -> Hiding:
+    return Hiding(budget=ZCDP(0.5), seed=1, **options)
+
+
+def test_loop_and_hand_tell_the_round_alone_and_play_the_same():
+    world = table(hiding(), ROUNDS)
+    one = hiding()
+    assert looped(hiding(), world) == by_hand(one, world)
+    assert one._session.state.public.clock[1] == -1.0
+    assert "joint" in str(one.guarantee) or "everything but the decisions" in str(one.guarantee)
+
+
+@pytest.mark.parametrize("way", [looped, by_hand])
+def test_a_kernel_that_looks_at_the_features_does_not_run(way, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Hiding, "kernels", replace(KERNELS, record_pull=peeking))
+    with pytest.raises((numba.TypingError, TypeError, ArgumentError)):
+        way(hiding(), table(hiding(), ROUNDS))
+
+
+def test_the_public_side_is_the_same_in_neighbouring_worlds_until_a_release():
+    world = table(hiding(), ROUNDS)
+    contexts = world.state.contexts.copy()
+    contexts[2] = -contexts[2]
+    other = ContextTable(contexts, 1.0 - world.state.rewards)
+    sides = []
+    for one in (world, other):
+        subject = hiding()
+        by_hand(
+            subject, ContextTable(one.state.contexts[: BATCH - 1], one.state.rewards[: BATCH - 1])
+        )
+        sides.append([part.tobytes() for part in subject._session.state.public])
+    assert sides[0] == sides[1]
