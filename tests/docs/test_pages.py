@@ -1,16 +1,24 @@
 """The Python blocks of every page run, in order, as one script each."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib
+import numpy as np
 import pytest
 import typer
+from scipy.stats import ks_2samp
 
 import dpbandits
 from dpbandits import environments, privacy
+from dpbandits.algorithms.adversarial import any_learner
 from dpbandits.cli import app
-from dpbandits.policies import protocol
+from dpbandits.policies import policy as policies
+from dpbandits.policies import registered
 from dpbandits.studies import load_study, run_study
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +37,8 @@ def blocks(page, language="python"):
 def test_the_examples_run(page, monkeypatch):
     matplotlib.use("Agg")
     # an example may register a policy
-    monkeypatch.setattr(protocol, "_REGISTRY", dict(protocol._REGISTRY))
+    monkeypatch.setattr(policies, "_REGISTRY", dict(policies._REGISTRY))
+    monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
     exec(compile("\n".join(blocks(page)), str(page), "exec"), {"__name__": "page"})
 
 
@@ -66,19 +75,108 @@ def test_links_between_pages_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
-def test_the_contributed_algorithm_is_private_and_learns():
-    import dpbandits as dpb
+def test_links_to_sections_lead_to_one():
+    for page in PAGES:
+        for target, section in re.findall(r"\]\((?!https?://)([^)#]*)#([^)]+)\)", page.read_text()):
+            there = page.parent / target if target else page
+            headings = re.findall(r"^#+ (.*)$", there.read_text(), flags=re.MULTILINE)
+            slugs = {re.sub(r"[^\w\s-]", "", line).lower().replace(" ", "-") for line in headings}
+            assert section in slugs, (page.name, target, section)
 
+
+def test_code_in_the_glossary_is_in_the_package():
+    source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    used = re.findall(r"`([^`]+)`", (ROOT / "docs" / "glossary.md").read_text())
+    names = {name for code in used if code != "code" for name in re.findall(r"[A-Za-z_]\w+", code)}
+    assert len(names) > 40
+    assert [n for n in sorted(names - {"ours"}) if not re.search(rf"\b{n}\b", source)] == []
+
+
+def test_the_store_of_the_page_is_the_one_that_is_tested():
+    for tested in (ROOT / "tests" / "stores").glob("sqlite_store.py"):
+        assert tested.read_text() in blocks(ROOT / "docs" / "serving.md")
+
+
+def test_the_table_of_policies_says_what_their_cards_do():
+    words = {"PureDP": "pure DP", "ZCDP": "zCDP", "ApproxDP": "(ε, δ)-DP", "RDP": "RDP"}
+    page = (ROOT / "README.md").read_text().replace("all four", ", ".join(words.values()))
+    shown = {
+        name: ({word for word in words.values() if word in budgets}, trust.split()[0])
+        for names, budgets, trust in re.findall(
+            r"^\| (`.*?) \| (.*?) \| (.*?) \|", page, re.MULTILINE
+        )
+        for name in re.findall(r"\w+", names)
+    }
+    cards = {name: policy.card for name, policy in registered().items()}
+    assert shown == {
+        name: (
+            {words[kind.__name__] for kind in card.channels},
+            "void" if card.refuted_because else card.trust_model.replace("none", "–"),
+        )
+        for name, card in cards.items()
+    }
+
+
+# The algorithm of the author's guide -----------------------------------------------------------
+
+
+@pytest.fixture
+def contributed(monkeypatch):
+    """What the blocks of the guide define: a policy, and its textbook reference."""
+    monkeypatch.setattr(policies, "_REGISTRY", dict(policies._REGISTRY))
+    monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
     scope = {"__name__": "page"}
-    registry = dict(protocol._REGISTRY)
-    try:
-        exec("\n".join(blocks(ROOT / "CONTRIBUTING.md")), scope)
-    finally:
-        protocol._REGISTRY.clear()
-        protocol._REGISTRY.update(registry)
-    policy = scope["ExploreThenCommit"](3, length=50, budget=dpb.ZCDP(1.0))
-    result = dpb.simulate(
-        policy, dpb.environments.Bernoulli([0.9, 0.5, 0.1]), horizon=2000, runs=20
+    exec("\n".join(blocks(ROOT / "CONTRIBUTING.md")), scope)
+    return SimpleNamespace(**scope)
+
+
+def test_the_contributed_algorithm_has_the_regret_of_its_reference(contributed):
+    budget, means, horizon = dpbandits.ZCDP(0.05), np.array([0.75, 0.6, 0.3]), 5010
+    result = dpbandits.simulate(
+        contributed.BatchUCB(3, batch=20, budget=budget),
+        environments.Bernoulli(means),
+        horizon=horizon,
+        runs=1000,
     )
-    assert result.runs["spent"].to_numpy() == pytest.approx(1.0)
-    assert result.runs["regret"].mean() < 0.1 * 2000
+    assert result.runs["spent"].to_numpy() == pytest.approx(0.05)
+    theirs = contributed.batch_ucb(budget, means, horizon, 1000, np.random.default_rng(1))
+    assert ks_2samp(result.runs["regret"].round(6), theirs.round(6)).pvalue > 1e-4
+    wrong = contributed.batch_ucb(
+        dpbandits.ZCDP(0.025), means, horizon, 1000, np.random.default_rng(1)
+    )
+    assert ks_2samp(result.runs["regret"].round(6), wrong.round(6)).pvalue < 1e-4
+
+
+def test_the_contributed_algorithm_counts_rounds_as_the_guide_says(contributed):
+    policy = contributed.BatchUCB(3, batch=20, budget=None)
+    once, thrice = policy.new_state().public, policy.new_state().public
+    for public, rounds in ((once, [2]), (thrice, [3, -1])):
+        for n in rounds:
+            policy.kernels.record_pull(policy.params, public, 1, 0, n)
+    assert [side.tolist() for side in once] == [side.tolist() for side in thrice]
+
+
+def test_the_contributed_learner_learns_behind_the_conversion(contributed):
+    policy = dpbandits.BatchConversion(3, learner="greedy", budget=dpbandits.PureDP(1.0))
+    world = environments.Bernoulli([0.9, 0.5, 0.1])
+    runs = dpbandits.simulate(policy, world, horizon=5000, runs=20).runs
+    assert runs["spent"].to_numpy() == pytest.approx(1.0)
+    assert runs["regret"].mean() < 0.1 * 5000  # uniform play loses 0.4 a round
+
+
+@pytest.mark.long
+def test_the_contributed_algorithm_passes_the_conformance_suite(tmp_path):
+    known = "\n\n\ndef pytest_collection_finish():\n    import references\n\n"
+    known += "    references.REFERENCES['BatchUCB'] = batch_ucb\n"
+    (tmp_path / "contributed.py").write_text("\n".join(blocks(ROOT / "CONTRIBUTING.md")) + known)
+    command = [sys.executable, "-m", "pytest", "tests/conformance", "-k", "BatchUCB"]
+    ran = subprocess.run(
+        [*command, "-p", "contributed", "-p", "no:cacheprovider"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-3000:]
+    assert int(re.search(r"(\d+) passed", ran.stdout)[1]) > 100
