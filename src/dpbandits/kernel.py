@@ -38,10 +38,11 @@ from typing import Any, ClassVar
 import numba
 import numpy as np
 import platformdirs
-from numba.core import caching, compiler, config, serialize
+from numba.core import bytecode, caching, compiler, config, serialize
 from numba.core.registry import CPUDispatcher
+from numba.core.untyped_passes import ExtractByteCode
 
-_FORMAT = "dpbandits-kernel-3"
+_FORMAT = "dpbandits-kernel-4"
 _CHECKSUM_BYTES = 32
 
 Kernel = Callable[..., Any]
@@ -151,6 +152,19 @@ def cache_folder() -> Path:
 # Kinds of kernels ------------------------------------------------------------------------------
 
 
+class _Compiler(compiler.Compiler):
+    """Numbers no functions: their names hold a digest, and symbols by which processes find each
+    other's code must not depend on what was compiled before.
+    """
+
+    def compile_extra(self, func: Any) -> Any:
+        self.state.func_id = identity = bytecode.FunctionIdentity.from_function(func)
+        identity.unique_id, identity.unique_name = 0, identity.func_qualname
+        ExtractByteCode().run_pass(self.state)
+        self.state.lifted, self.state.lifted_from = (), None
+        return self._compile_bytecode()
+
+
 class _Linked(CPUDispatcher):
     """A kernel without the wrappers for Python, which take as long to compile as a small kernel."""
 
@@ -158,7 +172,8 @@ class _Linked(CPUDispatcher):
     _digest: str
 
     def __init__(self, source: Any, digest: str) -> None:
-        super().__init__(source, targetoptions={"nopython": True, "nogil": True, **self._options})
+        options = {"nopython": True, "nogil": True, **self._options}
+        super().__init__(source, targetoptions=options, pipeline_class=_Compiler)
         self._digest = digest
         self._cache = _KernelCache(cache_folder(), digest)
 

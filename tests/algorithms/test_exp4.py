@@ -255,6 +255,7 @@ def adversarial(horizon):
     return AdviceTable(advice, rewards)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "policy",
     [

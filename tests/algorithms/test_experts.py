@@ -130,7 +130,9 @@ def test_every_expert_is_followed_for_a_batch(learner):
     assert len(set(blocks[:, 0])) > 1
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize(
+    "learner", ["htinf", *(pytest.param(name, marks=pytest.mark.long) for name in LEARNERS[1:])]
+)
 def test_experts_who_are_arms_make_the_bandit(learner):
     # With one certain expert for each arm it is the learner on arms: the same law of regret.
     world = Bernoulli([0.8, 0.5, 0.2])

@@ -62,6 +62,7 @@ def test_pull_and_update_play_the_arms_of_the_loop():
     assert arms_played(policy, rewards) == in_the_loop(policy, RewardTable(rewards))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("n_arms", "dimension"), [(6, 3), (7, 11)])
 def test_fresh_contexts_too(n_arms, dimension):
     """The pruning of ``LinUCB`` changes nothing, and neither does the drift of its updated inverse."""

@@ -317,6 +317,7 @@ def first_estimates(policy, runs, seed):
     return estimates
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("cls", "budget"),
     [

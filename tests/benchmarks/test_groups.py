@@ -62,12 +62,14 @@ def test_simulations_are_compared_with_pull_and_update_and_with_peers():
     assert len([row for row in rows.values() if row.unit == "rounds/s"]) >= 1
 
 
+@pytest.mark.long
 def test_linear_policies_are_compared_with_peers():
     rows = measured("linear")
     assert rows["  against LinUCB"].unit == "x"
     assert_compared(rows.values(), linear.PEERS)
 
 
+@pytest.mark.long
 def test_adversarial_policies_run_with_and_without_advice():
     rows = measured("adversarial")
     named = {name.split(",")[0] for name in rows}

@@ -485,6 +485,7 @@ def test_a_killed_run_leaves_no_results_and_the_next_one_sweeps_up(
     assert {path.name for path in study.parent.iterdir()} == {"study.toml", "out"}
 
 
+@pytest.mark.long
 def test_a_killed_study_continues_with_what_is_missing(study: Path) -> None:
     """Killed in the middle: what was finished is not computed again, and the numbers are those of
     a study that nobody killed.

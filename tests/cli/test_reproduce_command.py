@@ -63,6 +63,7 @@ def finished_cells(folder: Path) -> list[Path]:
     return sorted(folder.glob(".dpbandits-*.cells/*.parquet"))
 
 
+@pytest.mark.long
 def test_a_killed_study_continues_with_what_is_missing(tmp_path: Path) -> None:
     broken, whole = tmp_path / "broken", tmp_path / "whole"
     broken.mkdir()
@@ -102,6 +103,7 @@ def test_a_killed_study_continues_with_what_is_missing(tmp_path: Path) -> None:
     assert list(broken.glob(".*")) == []  # what was kept is gone
 
 
+@pytest.mark.long
 def test_two_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     both = [started(tmp_path, output) for output in ("one", "other")]
     for process in both:
@@ -130,7 +132,10 @@ class Headings(HTMLParser):
             self._inside = False
 
 
-@pytest.mark.parametrize("paper", ["adversarial", "concentrated", "dgs"])
+@pytest.mark.parametrize(
+    "paper",
+    ["concentrated", *(pytest.param(p, marks=pytest.mark.long) for p in ("adversarial", "dgs"))],
+)
 def test_a_small_study_leaves_a_report_that_begins_with_its_claims(
     paper: str, tmp_path: Path
 ) -> None:

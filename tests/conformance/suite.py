@@ -135,6 +135,9 @@ def _distinct(cases: Iterable[Case], key: Callable[[Case], Any]) -> list[Case]:
     return list(found.values())
 
 
+# One class of each family: what `make test` compiles of the tests that compile a class's loop.
+OF_FAMILIES = [str(case) for case in _distinct(FIRST_OF_CLASS, lambda case: case.cls.__module__)]
+
 # One budget for each noise that an algorithm is played with, and for each norm of its sensitivity.
 BY_FAMILY = _distinct(CASES, lambda case: (case.name, case.make().channel.family))
 PRIVATE_BY_FAMILY = [case for case in BY_FAMILY if case in PRIVATE]
@@ -197,11 +200,17 @@ def pull(policy: Policy) -> Decision:
 
 
 def over(cases: Iterable[Case], *, short: Iterable[str] | None = None) -> pytest.MarkDecorator:
-    """One test for each case, which are long but for those of the names in ``short``."""
-    marked = [
-        pytest.param(case, marks=() if short is None or case.name in short else pytest.mark.long)
-        for case in cases
-    ]
+    """One test for each case, which are long but for those whose name, of the class or with the kind
+    of budget, is in ``short``.
+
+    One process runs all tests of a class, so that its kernels are compiled, and loaded, once.
+    """
+    named, marked = None if short is None else set(short), []
+    for case in cases:
+        marks = [pytest.mark.xdist_group(case.cls.__name__)]
+        if not (named is None or {case.name, str(case)} & named):
+            marks.append(pytest.mark.long)
+        marked.append(pytest.param(case, marks=marks))
     return pytest.mark.parametrize("case", marked, ids=str)
 
 

@@ -49,7 +49,7 @@ PLANNED: dict[str, dict[str, Any]] = {  # arguments for few releases
 PLAYED = 60  # rounds of these
 BATCHES = 20_000  # of policies that hear experts, per world
 FEWER = 1000  # runs of these for the black-box attacker
-SHORT = ["AdaCUCB", "AdaCOFUL", "HTINF"]  # that `make test` audits
+SHORT = ["AdaCUCB-ZCDP", "DPTS-ZCDP", "HTINF-PureDP"]  # that `make test` audits
 SEEN = 3  # releases that the white-box attacker sees, where there are so many
 LATER = 40  # rounds after the first release over which the black-box attacker counts arms
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from suite import (
     ADVISED,
-    CASES,
     CONTEXTUAL,
     FIRST_OF_CLASS,
     INFORMED,
@@ -203,7 +202,7 @@ def test_only_budgets_that_fit_are_taken(case: Case, budget: Any):
             case.under(budget).make()
 
 
-@over(CASES)
+@over(FIRST_OF_CLASS)
 @pytest.mark.parametrize(
     "reward",
     [None, "1", b"1", [1.0, 2.0], 1j, np.zeros(2), {}],
@@ -285,7 +284,7 @@ def refused(case: Case, name: str, given: Any) -> None:
     assert policy.update(0.5, waiting) is True
 
 
-@over(CONTEXTUAL)
+@over([case for case in FIRST_OF_CLASS if case in CONTEXTUAL])
 @pytest.mark.parametrize("contexts", BAD_CONTEXTS, ids=lambda v: str(v)[:30])
 def test_bad_contexts_change_nothing(case: Case, contexts: Any):
     refused(case, "contexts", contexts)
@@ -315,13 +314,13 @@ BAD_ADVICE = [
 ]
 
 
-@over(ADVISED)
+@over([case for case in FIRST_OF_CLASS if case in ADVISED])
 @pytest.mark.parametrize("advice", BAD_ADVICE, ids=lambda v: str(v)[:60])
 def test_bad_advice_changes_nothing(case: Case, advice: Any):
     refused(case, "advice", advice)
 
 
-@over(ADVISED)
+@over([case for case in FIRST_OF_CLASS if case in ADVISED])
 @pytest.mark.parametrize("kind", [np.float32, np.int64, np.bool_, list, np.asfortranarray])
 def test_advice_of_any_numeric_kind_is_taken_and_left_alone(case: Case, kind: Any):
     views = np.eye(3)[np.random.default_rng(1).integers(0, 3, (40, 4))]
@@ -364,7 +363,7 @@ def test_contexts_for_a_policy_without_any_change_nothing(case: Case, contexts: 
     assert snapshot(policy) == before
 
 
-@over(CONTEXTUAL)
+@over([case for case in FIRST_OF_CLASS if case in CONTEXTUAL])
 @pytest.mark.parametrize("kind", [np.float32, np.int64, np.bool_, list, np.asfortranarray])
 def test_contexts_of_any_numeric_kind_are_taken_and_left_alone(case: Case, kind: Any):
     views = np.random.default_rng(1).integers(0, 2, (40, 3, 2)).astype(float)
@@ -403,7 +402,7 @@ def test_without_clipping_contexts_stay_long_and_the_guarantee_is_void(case: Cas
     assert policy.guarantee.holds is None
 
 
-@over(CASES)
+@over(FIRST_OF_CLASS)
 def test_rewards_outside_the_range_are_clipped(case: Case):
     def released(reward: float) -> tuple[bytes, int, int]:
         policy = case.make(seed=2, reward_range=(-1.0, 2.0), default_reward=0.5)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 from streams import ROUNDS, SEED, by_hand, looped, table
-from suite import BY_FAMILY, Case, over
+from suite import BY_FAMILY, OF_FAMILIES, Case, over
 
 import dpbandits
 from dpbandits.environments import Bernoulli
@@ -19,7 +19,7 @@ ALPHA = 1e-4
 HOLDING = [case for case in BY_FAMILY if case.cls.kernels.hold_rounds is not one_round]
 
 
-@over(BY_FAMILY)
+@over(BY_FAMILY, short=OF_FAMILIES)
 def test_loop_and_hand_play_the_same_arms_compiled_and_interpreted(case: Case):
     # Enough rounds for several releases of every kind.
     world = table(case.make(), 400 if case.cls.card.learns_at_once else ROUNDS)
@@ -32,7 +32,7 @@ def test_loop_and_hand_play_the_same_arms_compiled_and_interpreted(case: Case):
     assert all(arms == played[0] for arms in played)
 
 
-@over(HOLDING)
+@over(HOLDING, short=OF_FAMILIES)
 def test_on_a_table_single_rounds_and_holds_are_the_same(case: Case):
     policy = case.make()
     world, options = table(policy), {"horizon": ROUNDS, "seed": SEED}
@@ -43,7 +43,7 @@ def test_on_a_table_single_rounds_and_holds_are_the_same(case: Case):
 
 
 @pytest.mark.long
-@over(HOLDING)
+@over(HOLDING, short=OF_FAMILIES)
 def test_sums_of_rewards_have_the_law_of_single_ones(case: Case):
     world = Bernoulli([0.8, 0.5, 0.2])
     options = {"horizon": 4000, "runs": 1000, "record": [4000]}

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from streams import Table
-from suite import ADVISED, BOUNDS, BY_FAMILY, CLAIMED, Case, contexts_of, over
+from suite import ADVISED, BOUNDS, BY_FAMILY, CLAIMED, OF_FAMILIES, Case, contexts_of, over
 
 from dpbandits.environments import AdviceTable, Bernoulli, ContextTable, RewardTable
 from dpbandits.policies import Policy, registered
 from dpbandits.simulation import simulate
 
 LEARNING = [case for case in BY_FAMILY if case in CLAIMED or case.budget is None]
-RANGES = [(0.0, 1.0), (-1.0, 3.0)]
+RANGES = [(-1.0, 3.0), pytest.param((0.0, 1.0), marks=pytest.mark.long)]
 ROUNDS, ADVISED_ROUNDS = 20_000, 50_000
 
 
@@ -33,7 +33,7 @@ def check(policy: Policy, world: Table, uniform: float) -> None:
     assert regret.mean() + 5 * regret.std() / np.sqrt(len(regret)) < 0.6 * uniform
 
 
-@over([case for case in LEARNING if case not in ADVISED])
+@over([case for case in LEARNING if case not in ADVISED], short=OF_FAMILIES)
 @pytest.mark.parametrize("reward_range", RANGES)
 def test_regret_is_far_below_uniform_play(case: Case, reward_range: tuple[float, float]):
     policy, (lo, hi) = case.make(reward_range=reward_range), reward_range
@@ -48,7 +48,7 @@ def test_regret_is_far_below_uniform_play(case: Case, reward_range: tuple[float,
     check(policy, world, (hi - lo) * (means.max(axis=1) - means.mean(axis=1)).sum())
 
 
-@over([case for case in LEARNING if case in ADVISED])
+@over([case for case in LEARNING if case in ADVISED], short=OF_FAMILIES)
 @pytest.mark.parametrize("reward_range", RANGES)
 def test_regret_against_the_best_expert_is_far_below_uniform_play(
     case: Case, reward_range: tuple[float, float]

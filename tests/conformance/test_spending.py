@@ -13,6 +13,7 @@ import pytest
 from dp_accounting import pld, rdp
 from suite import (
     CASES,
+    FIRST_OF_CLASS,
     PRIVATE,
     ROUNDS,
     Case,
@@ -127,7 +128,7 @@ def accounted(event: dp_accounting.ComposedDpEvent) -> dp_accounting.PrivacyAcco
     ).compose(event)
 
 
-@over(PRIVATE)
+@over(PRIVATE, short=map(str, FIRST_OF_CLASS))
 def test_the_exported_event_costs_what_we_say(case: Case):
     policy = case.make(seed=6)
     play(policy, reward, until=2)

@@ -315,6 +315,7 @@ def kinds():
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("environment", kinds(), ids=lambda one: type(one).__name__)
 def test_simulations_are_the_same_whatever_the_number_of_threads(environment):
     horizon = environment.horizon or 500

@@ -70,6 +70,7 @@ def on(kernel: str) -> dict:
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 def test_two_blas_kernels_make_the_same_environments_and_the_same_regret():
     if not any(blas["internal_api"] == "openblas" for blas in threadpool_info()):
         pytest.skip("NumPy has another BLAS than OpenBLAS, whose kernel cannot be chosen")

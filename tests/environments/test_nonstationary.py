@@ -190,6 +190,7 @@ def test_windows_of_a_file_are_those_of_a_table(tmp_path, rewards):
     assert (file.horizon, file.n_arms, file.support) == (table.horizon, table.n_arms, table.support)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [np.bool_, np.uint8, np.float32, np.float64])
 def test_simulations_on_a_file_and_on_a_table_are_the_same(tmp_path, kind):
     rewards = (np.random.default_rng(1).random((3000, 3)) < [0.7, 0.5, 0.2]).astype(kind)

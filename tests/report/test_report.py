@@ -276,6 +276,7 @@ def test_privacy_spent_equals_the_ledgers(page, result):
     assert page.all.count("are counted in μ²") == 1
 
 
+@pytest.mark.long
 def test_spending_is_drawn_where_it_differs(result, tmp_path):
     part = only(result, "1-zCDP", "none")
     private = part.runs["budget"] == "1-zCDP"
@@ -287,6 +288,7 @@ def test_spending_is_drawn_where_it_differs(result, tmp_path):
     assert "are counted in μ²" not in page.all
 
 
+@pytest.mark.long
 def test_overspending_is_called_what_it_is(result, tmp_path):
     runs = result.runs.copy()
     runs.loc[runs[runs["budget"] == "1-zCDP"].index[:2], "spent"] = 1.5
@@ -309,6 +311,7 @@ def test_replay_stands_beside_the_trial(page, record):
         assert people == "530.0"
 
 
+@pytest.mark.long
 def test_policies_that_never_learned_are_no_result(record, tmp_path):
     runs = record.replay.runs.copy()
     idle = runs["budget"] == "0.02-zCDP"
@@ -360,6 +363,7 @@ def test_budgets_that_reveal_are_no_headline(result, budget):
     assert "With privacy" not in said
 
 
+@pytest.mark.long
 def test_budgets_may_have_all_their_digits(result, tmp_path):
     exact = ZCDP(0.0200000000000004)
     page = Reader(write(tmp_path, StudyRecord("t", "", under(result, {ZCDP(0.02): exact}))))
@@ -387,6 +391,7 @@ def test_page_says_how_it_was_made(page):
     assert NAME in page.all
 
 
+@pytest.mark.long
 def test_same_record_same_bytes(record, folder, tmp_path):
     write(tmp_path, record)
     names = [path.relative_to(folder) for path in folder.rglob("*.*")]
@@ -486,6 +491,7 @@ def test_equal_policies_are_not_told_apart(result):
     assert "The runs do not separate it from" in said
 
 
+@pytest.mark.long
 def test_many_arms_share_a_colour_for_the_rest(tmp_path):
     means = np.linspace(0.1, 0.9, 12)
     result = simulate(AdaCUCB(12, budget=ZCDP(1.0)), Bernoulli(means), horizon=500, runs=2)
@@ -612,6 +618,7 @@ def test_equal_titles_are_numbered_and_nothing_is_headed_by_code(tmp_path):
     assert all(repr(world) in page.all for world in worlds)
 
 
+@pytest.mark.long
 def test_clipping_is_told_where_it_happens(tmp_path):
     wide = Gaussian([0.2, 0.8])
     policies = [AdaCUCB(2, budget=ZCDP(1.0)), AdaCUCB(2, budget=ZCDP(1.0), clip=False)]

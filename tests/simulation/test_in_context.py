@@ -166,6 +166,7 @@ def driven(policy, every, room=64, altered=False):
     return seen, [array.tobytes() for array in arrays]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", policies(), ids=repr)
 def test_pauses_full_ledgers_and_idle_scaling_do_not_change_a_run(policy):
     straight, end = driven(policy, 800, room=4096)
@@ -247,6 +248,7 @@ def test_a_table_has_so_many_rounds():
         run(policies()[0], TABLE, horizon=2001)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "budget", [None, dpb.ZCDP(1e-8), dpb.ZCDP(1e8), dpb.PureDP(1e-6), dpb.PureDP(1e6)], ids=str
 )

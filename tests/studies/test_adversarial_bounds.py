@@ -101,6 +101,7 @@ def asked(plan: Plan | Section, regret: Callable[[Cell], float], start: str, *wo
     return claim
 
 
+@pytest.mark.long
 def test_every_part_has_its_claims_and_figures(record: StudyRecord) -> None:
     assert list(dict.fromkeys(claim.reading for claim in record.claims)) == [
         adversarial.SCALING,
@@ -147,6 +148,7 @@ def test_every_part_has_its_claims_and_figures(record: StudyRecord) -> None:
     assert any("--data" in note for note in record.notes)
 
 
+@pytest.mark.long
 def test_the_page_shows_the_real_tables_by_themselves_and_the_files_hold_everything(
     record: StudyRecord,
 ) -> None:
@@ -298,6 +300,7 @@ def test_conditions_are_found_where_they_are_met() -> None:
     assert conditions(np.ones((10, 1000), bool), 0.1, [200]) is None  # it never leaves
 
 
+@pytest.mark.long
 def test_lemma_15_is_stated_with_its_numbers(plan: Plan, record: StudyRecord) -> None:
     """From runs in which arm 2 never turns; regrets are planted."""
     claims = [claim for claim in record.claims if claim.reading == adversarial.LATE_SWITCH]
@@ -630,6 +633,7 @@ def test_classifiers_that_teach_nothing_are_found_out() -> None:
             assert (less.verdict, more.verdict) == verdicts
 
 
+@pytest.mark.long
 def test_the_figure_of_classifiers_ends_at_the_final_regret(record: StudyRecord) -> None:
     (figure,) = [one for one in record.exhibits if one.name == "figure-classifiers"]
     runs = record.result.runs[record.result.runs["environment"].str.startswith("ClassifierAdvice")]

@@ -117,6 +117,7 @@ def test_unchanged_results_give_the_same_verdicts_again(study: tuple[Plan, Study
     assert [claim.measured for claim in found] == [claim.measured for claim in study[1].claims]
 
 
+@pytest.mark.long
 def test_a_tight_variant_that_loses_more_is_found_out(study: tuple[Plan, StudyRecord]) -> None:
     title = "AdaC-GOPE, tight has no more regret"
     worse = planted(study, lambda key, regret: 5.0 if "tight/0.05" in key else 1.0 + 0.0 * regret)
@@ -139,6 +140,7 @@ def test_a_cost_that_stays_at_large_budgets_is_found_out(study: tuple[Plan, Stud
     assert asked(free, *title).verdict == HOLDS
 
 
+@pytest.mark.long
 def test_a_cost_that_rises_with_the_budget_is_found_out(study: tuple[Plan, StudyRecord]) -> None:
     title = "Bernoulli arms, AdaC-UCB: private minus open regret falls"
     rising = planted(
@@ -192,6 +194,7 @@ def test_parts_on_music_are_left_out_without_the_data() -> None:
     assert any("--data" in note for note in plan.notes)
 
 
+@pytest.mark.long
 def test_readings_of_dynamic_sensitivity(music: tuple[Plan, StudyRecord]) -> None:
     _, record = music
     readings = [comparisons.PUBLISHED, comparisons.CODED, comparisons.EQUAL, comparisons.CLAIMED]
@@ -209,6 +212,7 @@ def test_readings_of_dynamic_sensitivity(music: tuple[Plan, StudyRecord]) -> Non
     ]
 
 
+@pytest.mark.long
 def test_rivals_spend_no_more_than_what_is_really_lost(music: tuple[Plan, StudyRecord]) -> None:
     plan, record = music
     loss = comparisons.real_loss(comparisons.pools("bounded", 400, 3, TINY.seed), "published")
@@ -222,6 +226,7 @@ def test_rivals_spend_no_more_than_what_is_really_lost(music: tuple[Plan, StudyR
     assert 0.0 < budgets["pool-bounded/buffered-for-dgs"].rho < pure  # type: ignore[union-attr]
 
 
+@pytest.mark.long
 def test_a_better_private_rival_is_found_out(music: tuple[Plan, StudyRecord]) -> None:
     title = ("Synthetic pool: LinUCB-DGS at its real", "less regret than Private LinUCB, buffered")
     for regret, verdict in ((2.0, HOLDS), (0.5, FAILS), (1.0, FAILS)):
@@ -246,6 +251,7 @@ def test_a_table_keeps_the_rewards_of_all_arms() -> None:
     assert np.std(table.state.rewards - means) == pytest.approx(world.std, rel=0.3)
 
 
+@pytest.mark.long
 def test_a_changed_reward_changes_nothing_before_it(music: tuple[Plan, StudyRecord]) -> None:
     worlds = comparisons.pools("gaussian", 60, 2, 1)
     world, changes = worlds[0], Changes(worlds, 3, 5)

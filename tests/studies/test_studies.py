@@ -14,7 +14,8 @@ import pytest
 import dpbandits.report
 from dpbandits import environments, replay
 from dpbandits.errors import ArgumentError, BudgetWarning, StudyError
-from dpbandits.policies import Policy, protocol
+from dpbandits.policies import Policy
+from dpbandits.policies import policy as policies
 from dpbandits.privacy import RDP, ZCDP, ApproxDP, Budget, PureDP
 from dpbandits.report import write
 from dpbandits.simulation import Result
@@ -424,8 +425,8 @@ def test_logs_that_a_study_cannot_take(folder: Path) -> None:
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, type[Policy]]:
     """A copy of the registry, which the other tests do not see."""
-    copy = dict(protocol._REGISTRY)
-    monkeypatch.setattr(protocol, "_REGISTRY", copy)
+    copy = dict(policies._REGISTRY)
+    monkeypatch.setattr(policies, "_REGISTRY", copy)
     return copy
 
 

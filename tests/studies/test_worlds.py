@@ -98,6 +98,7 @@ def test_policies_take_arms_and_dimension_from_the_contexts(tmp_path: Path) -> N
     assert "ridge=0.1" in study.policies[1].label
 
 
+@pytest.mark.long
 def test_a_study_of_contexts_runs(tmp_path: Path) -> None:
     record = run_study(loaded(tmp_path, CONTEXTS), n_jobs=1)
     assert len(record.result.runs) == 2 * 2 * 3
