@@ -10,8 +10,9 @@ from ..privacy.channels import Calibration
 from ..privacy.noise import NoiseSource
 from ..privacy.sources import noise_source
 from ..validation import choice, flag, integer, interval, printable, real
-from .terms import NARROWEST, WIDEST
 
+# Of a reward range, and of a noise multiplier: their squares have to be numbers.
+NARROWEST, WIDEST = 1e-100, 1e100
 _FARTHEST = 1e6  # that a reward range may lie from zero, in units of its width
 _LONGEST_NAME = 60
 

@@ -24,12 +24,12 @@ from ..stores import WHY, FileStore, Life, Store, decode, encode, store_at
 from ..stores.snapshots import arguments
 from ..validation import integer, number, real
 from .gate import Gate
-from .options import DEFAULTS, checked
+from .options import DEFAULTS, WIDEST, checked
 from .protocol import NO_ARM, Card, Kernels, Statistic, blind
 from .rounds import Decision
 from .session import Session
 from .state import State
-from .terms import WIDEST, Terms
+from .terms import Terms
 
 # Scales of noise: what lies farther has a probability that no float can tell from zero.
 _WILDEST = 1000.0
@@ -79,18 +79,7 @@ class Policy(ABC):
                 " True",
                 "choices_public",
             )
-        self._terms = Terms(
-            policy=name,
-            card=self.card,
-            budget=budget,
-            reward_range=self.reward_range,
-            calibration=self.calibration,
-            clip=self.clip,
-            patience=self.patience,
-            choices_public=self.choices_public,
-            reports=self._takes_reports,
-            noise=self._noise,
-        )
+        self._terms = Terms(name, self.card, budget, settings, self._takes_reports, self._noise)
         self.channel = self._terms.channel
         self.statistic = self._statistic()
         self.params = self._params()

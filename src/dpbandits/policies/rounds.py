@@ -19,6 +19,7 @@ from ..errors import UpdateError
 from ..privacy.ledger import WHOLE
 
 
+@dataclass(slots=True, eq=False)
 class Decision:
     """One pull: the arm, and what is needed to answer it.  It works as an index:
     ``outcomes[decision]``.
@@ -31,22 +32,14 @@ class Decision:
         life: of which life of a policy, see ``stores``.
     """
 
-    __slots__ = ("arm", "life", "number", "propensity", "recorded")
-
-    def __init__(
-        self, arm: int, propensity: float | None, number: int, recorded: bool, life: str
-    ) -> None:
-        self.arm, self.propensity, self.number = arm, propensity, number
-        self.recorded, self.life = recorded, life
+    arm: int
+    propensity: float | None
+    number: int
+    recorded: bool
+    life: str = field(repr=False)
 
     def __index__(self) -> int:
         return self.arm
-
-    def __repr__(self) -> str:
-        return (
-            f"Decision(arm={self.arm}, propensity={self.propensity}, number={self.number},"
-            f" recorded={self.recorded})"
-        )
 
 
 class Choice(NamedTuple):

@@ -11,14 +11,12 @@ from typing import Any, cast
 from ..errors import ArgumentError
 from ..privacy import accounting
 from ..privacy.budgets import ApproxDP, Budget
-from ..privacy.channels import LAPLACE, OPEN, PURE, Calibration, Channel, LaplaceVector, Open
+from ..privacy.channels import LAPLACE, OPEN, PURE, Channel, LaplaceVector, Open
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Meter
 from ..privacy.noise import NoiseSource, SimulationNoise
+from .options import NARROWEST, WIDEST, Settings
 from .protocol import Card, Statistic
-
-# Of a reward range, and of a noise multiplier: their squares have to be numbers.
-NARROWEST, WIDEST = 1e-100, 1e100
 
 
 @dataclass(frozen=True)
@@ -33,11 +31,7 @@ class Terms:
     policy: str  # the name of its class
     card: Card
     budget: Budget | None
-    reward_range: tuple[float, float]
-    calibration: Calibration
-    clip: bool
-    patience: int | None
-    choices_public: bool
+    settings: Settings
     reports: bool  # whether rewards arrive randomised
     noise: NoiseSource
 
@@ -55,7 +49,7 @@ class Terms:
         kind = cast(Any, channels[type(self.budget)])
         try:
             channel: Channel = kind.calibrated(
-                self.budget, calibration=self.calibration, discrete=self.noise.secure
+                self.budget, calibration=self.settings.calibration, discrete=self.noise.secure
             )
         except (ArgumentError, ArithmeticError) as error:
             raise self._too_extreme() from error
@@ -79,9 +73,9 @@ class Terms:
         None where nothing holds.
         """
         budget, multiplier = self.budget, self.channel.multiplier
-        if self.card.refuted_because or not self.clip:
+        if self.card.refuted_because or not self.settings.clip:
             return None
-        if self.calibration == "exact" or not isinstance(budget, ApproxDP):
+        if self.settings.calibration == "exact" or not isinstance(budget, ApproxDP):
             return budget
         if self.channel.family == LAPLACE:
             return budget
@@ -106,7 +100,7 @@ class Terms:
         """The family that ledger lines name; open where no sensitivity is true, so that nothing can
         be added up.
         """
-        if self.card.refuted_because or not self.clip:
+        if self.card.refuted_because or not self.settings.clip:
             return OPEN
         rows = statistic.counter is not None and self.channel.family == LAPLACE
         return PURE if rows else self.channel.family
@@ -137,17 +131,21 @@ class Terms:
     def _assumed(self, own: Sequence[str]) -> Iterator[str]:
         if self.budget is None or self.card.refuted_because:
             return
-        lo, hi = self.reward_range
-        if self.clip:
+        lo, hi = self.settings.reward_range
+        if self.settings.clip:
             yield (
                 f"a person contributes one round, and rewards lie in [{lo:g}, {hi:g}], which"
                 " clipping enforces"
             )
             yield from own
             # With public choices, when a deviation is reported decides when the episode ends.
-            if self.card.learns_at_once or self.patience is None or self.choices_public:
+            if (
+                self.card.learns_at_once
+                or self.settings.patience is None
+                or self.settings.choices_public
+            ):
                 yield "the time at which an answer arrives carries no private information"
-        if self.choices_public:
+        if self.settings.choices_public:
             yield "it is public when a person does something else than was recommended"
 
     def _caveats(self, simulated: bool) -> Iterator[str]:
@@ -157,7 +155,7 @@ class Terms:
             yield self.card.refuted_because
             return
         yield from (SimulationNoise if simulated else self.noise).caveats
-        if not self.clip:
+        if not self.settings.clip:
             yield (
                 "Rewards are not clipped, so that no sensitivity bound is true: the guarantee is"
                 " void"
@@ -171,7 +169,7 @@ class Terms:
                 else "Where nobody is to be trusted, use reports=True, and randomiser() on the"
                 " person's device"
             )
-        if self.clip and self.effective_budget is None:
+        if self.settings.clip and self.effective_budget is None:
             yield "The published calibration gives no (epsilon, delta) guarantee with delta below 1"
         if self.effective_budget not in (None, self.budget):
             yield (

@@ -17,8 +17,8 @@ import platformdirs
 
 from ..errors import ArgumentError, ClaimError, StateFileError
 from ..privacy.ledger import Line
-from .base import WHY, Life, Store
 from .snapshots import DIGEST
+from .store import WHY, Life, Store
 
 try:
     import fcntl

@@ -29,7 +29,7 @@ from ...privacy import ZCDP
 from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
 from ..cells import Cell, Results
-from ..estimates import Statistic, curve, largest, mean, measured, price, ratio, ratios, steps
+from ..intervals import Statistic, curve, largest, mean, measured, price, ratio, ratios, steps
 from ..plans import Findings, Plan, Size, instances, recorded, spoken
 
 HORIZON, RUNS = 10**7, 100

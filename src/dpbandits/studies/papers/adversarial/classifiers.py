@@ -13,7 +13,7 @@ from ....errors import MissingExtra
 from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
 from ...cells import Cell, Results
-from ...estimates import curve, measured
+from ...intervals import curve, measured
 from ...plans import Findings, Size, recorded, spoken
 from .expert_growth import QUICK_RUNS, RUNS
 from .expert_settings import IMPROVED, KINDS, policy

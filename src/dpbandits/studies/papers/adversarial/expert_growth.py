@@ -12,7 +12,7 @@ import numpy as np
 from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
 from ...cells import Cell, Results
-from ...estimates import curve, largest, measured, ratio
+from ...intervals import curve, largest, measured, ratio
 from ...plans import Findings, Size, spoken
 from .expert_settings import DELTA, IMPROVED, KINDS, PERIOD, Advice, moving
 from .section import PAPER, Section, horizon_of

@@ -26,7 +26,7 @@ from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
 from ....simulation.simulating import play
 from ...cells import Cell, Results
-from ...estimates import curve, mean, measured
+from ...intervals import curve, mean, measured
 from ...plans import Findings, Size, spoken
 from .section import PAPER, SMALLEST, Section, horizon_of, runs_of
 from .worst_case import LEARNERS, USUAL_EPSILON, Setting

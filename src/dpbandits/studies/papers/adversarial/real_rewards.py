@@ -13,7 +13,7 @@ from ....policies import Policy
 from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
 from ...cells import Cell, Results
-from ...estimates import curve, mean, measured, ratio
+from ...intervals import curve, mean, measured, ratio
 from ...plans import Findings, Size, recorded, spoken
 from .section import EVERY, Section, runs_of
 from .worst_case import LEARNERS, Setting

@@ -12,7 +12,7 @@ from ....plotting.numbers import percent
 from ....report.claims import VERDICT_CONFIDENCE, Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
 from ...cells import Results
-from ...estimates import curve, measured
+from ...intervals import curve, measured
 from ...plans import Findings, Size, spoken
 from .section import PAPER, SLACK, Section, horizon_of, runs_of
 from .sweeps import Sweep, grows, slopes

@@ -10,7 +10,7 @@ from ....report.claims import Claim, Expectation
 from ....report.estimates import Estimate
 from ....report.exhibits import Exhibit, Panel, Series
 from ...cells import Results
-from ...estimates import measured
+from ...intervals import measured
 from ...plans import Findings, Size, spoken
 from .section import EVERY, PAPER, Section, horizon_of, runs_of
 from .worst_case import LEARNERS, Probe, Setting

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....report.claims import Claim, Expectation
 from ...cells import Results
-from ...estimates import measured
+from ...intervals import measured
 from ...plans import spoken
 from .section import SLACK
 from .worst_case import Playable, Probe, log_weights

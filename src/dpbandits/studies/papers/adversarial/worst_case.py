@@ -20,7 +20,7 @@ from ....policies import Policy
 from ....privacy import PureDP
 from ....report.exhibits import Series
 from ...cells import Cell, Results
-from ...estimates import Statistic, curve, ratios
+from ...intervals import Statistic, curve, ratios
 
 USUAL_ARMS, USUAL_EPSILON = 4, 0.1
 

@@ -12,7 +12,7 @@ from ....report.claims import Claim, Expectation
 from ....report.estimates import Estimate
 from ....report.exhibits import Exhibit, Panel, Series
 from ...cells import Results
-from ...estimates import curve, largest, mean, measured, ratio, ratios, steps
+from ...intervals import curve, largest, mean, measured, ratio, ratios, steps
 from ...plans import spoken
 from .comparisons import (
     CLAIMED,
