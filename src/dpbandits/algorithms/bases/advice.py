@@ -39,7 +39,7 @@ class AdvicePolicy(SideInformationPolicy):
     def _shown(self, advice: Any) -> np.ndarray:
         given = self._entries(advice, "advice", (self.n_experts, self.n_arms))
         totals = given.sum(axis=1, keepdims=True)
-        if np.any(given < 0.0) or not np.all(np.abs(totals - 1.0) <= _TOLERANCE):
+        if given.min() < 0.0 or not (np.abs(totals - 1.0) <= _TOLERANCE).all():
             raise ArgumentError(
                 "advice must hold a probability for every arm in each row: none negative, and 1"
                 " in all",

@@ -70,7 +70,7 @@ class SideInformationPolicy(Policy):
         entries = np.array(array, dtype=np.float64, order="C")
         if entries.shape != shape:
             raise ArgumentError(f"{name} must have shape {shape}, got {entries.shape}", name)
-        if not np.all(np.abs(entries) < 1e100):
+        if not (np.abs(entries) < 1e100).all():
             raise ArgumentError(f"{name} must hold finite numbers below 1e100", name)
         return entries
 
