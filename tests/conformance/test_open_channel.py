@@ -9,7 +9,7 @@ from references import REFERENCES, adac_ucb
 from references_in_context import TABLES, WORLD
 from references_with_advice import ADVICE, ARGUMENTS, HORIZON, PLAYS, REWARDS
 from scipy.stats import ks_2samp
-from suite import ADVISED, CASES, CONTEXTUAL, INFORMED, Case, over, scaled
+from suite import ADVISED, CASES, CONTEXTUAL, FIRST_OF_CLASS, INFORMED, Case, over, scaled
 
 import dpbandits
 from dpbandits import ZCDP, PureDP
@@ -22,7 +22,11 @@ MEANS = np.array([0.75, 0.6, 0.3])
 WRITTEN_DOWN = [
     case for case in CASES if isinstance(case.budget, ZCDP | PureDP | None) and case not in INFORMED
 ]
-WRITTEN_DOWN += [case.under(scaled(case.budget, 0.1)) for case in WRITTEN_DOWN if case.budget]
+WRITTEN_DOWN += [
+    case.under(scaled(case.budget, 0.1))
+    for case in WRITTEN_DOWN
+    if case.budget and case in FIRST_OF_CLASS
+]
 
 
 def sizes(case: Case) -> tuple[int, int]:
