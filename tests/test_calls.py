@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from numba.core import config
+from numba.core.errors import TypingError
 
 from dpbandits.calls import called, generator_at
 from dpbandits.kernel import entry, interpreted
@@ -32,6 +34,12 @@ def draw(pair, n, rng):
 @entry
 def first(array, n):
     return array[0] * n
+
+
+@entry
+def write(array, value):
+    array[0] = value
+    return value
 
 
 @entry
@@ -80,6 +88,25 @@ def test_arguments_of_other_types_are_looked_at_again() -> None:
     for array in arrays * 2:
         for n in (2, 2.5, True, np.int8(3)):
             assert call(array, n) == array[0] * n
+
+
+def test_an_array_that_may_no_longer_be_written_to_is_not() -> None:
+    call, array = called(write), np.zeros(2)
+    assert call(array, 1.0) == 1.0
+    array.setflags(write=False)
+    for protected in (array, np.broadcast_to(np.zeros(1), (2,)).copy()):
+        protected.setflags(write=False)
+        with pytest.raises(TypingError):
+            call(protected, 3.0)
+        assert protected[0] in (0.0, 1.0)
+
+
+def test_no_answer_is_remembered() -> None:
+    call, secret = called(first), np.array([0.123456789])
+    call(secret, 0.987654321)
+    held = gc.get_referents(call._kinds, *call._kinds, vars(call))
+    assert not any(one is secret for one in held)
+    assert 0.987654321 not in [one for one in held if isinstance(one, float)]
 
 
 def test_other_tuples_are_looked_at_again() -> None:

@@ -144,6 +144,29 @@ CALLER = (
 )
 
 
+FIELDS = """
+from dpbandits.kernel import entry, outlined
+@outlined
+def far(pair):
+    return pair.a
+@entry
+def near(pair):
+    return far(pair)
+"""
+PAIR = "from typing import NamedTuple\nclass Pair(NamedTuple):\n    {}: float\n    {}: float\n"
+
+
+def test_equally_named_tuples_with_other_fields_share_no_code(tmp_path):
+    """numba names a tuple's type by its class and its types alone, and symbols by it."""
+    (tmp_path / "shared.py").write_text(FIELDS)
+    for module, fields in (("one", "ab"), ("other", "ba")):
+        (tmp_path / f"{module}.py").write_text(PAIR.format(*fields))
+    script = "from shared import near; import one, other\nprint([near(m.Pair(a=1.0, b=2.0)) for m in ({})])"
+    for order in ("one, other", "other, one", "one, other", "other,", "other, one, other"):
+        expected = [1.0] * len(order.rstrip(",").split(","))
+        assert run(tmp_path, script.format(order)) == str(expected)
+
+
 def test_a_change_of_a_callee_in_another_file_is_seen(tmp_path):
     (tmp_path / "caller.py").write_text(CALLER)
     versions = [

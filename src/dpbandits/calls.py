@@ -11,6 +11,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,8 @@ _PARTS = ("state_address", "state", "next_uint64", "next_uint32", "next_double",
 _FIELDS = [part.replace("next", "fnptr_next") for part in _PARTS]  # of numba's structure
 _MANY = 256  # generators whose addresses are kept at hand
 _ALIKE = (int, float, type(None))  # whose values all have one type
+# Of the flags of an array, those that are part of its type: order, alignment, and leave to write.
+_FLAGS = 0x1 | 0x2 | 0x100 | 0x400
 
 # Generators ----------------------------------------------------------------------------------
 
@@ -32,7 +36,8 @@ def generator_at(addresses: Any) -> Any:
     return addresses
 
 
-generator_at._digest = f"generator_at {_FIELDS}"  # type: ignore[attr-defined]
+# Of all of this file, which decides what compiled code does with addresses.
+generator_at._digest = sha256(Path(__file__).read_bytes()).hexdigest()  # type: ignore[attr-defined]
 
 
 @overload(generator_at)
@@ -81,38 +86,43 @@ def _addresses(rng: np.random.Generator) -> np.ndarray:
 class _Called:
     def __init__(self, entry: Any, draws: bool) -> None:
         self.py_func, self._entry, self._draws = plain(entry), entry, draws
-        self._before: tuple[Any, ...] = ()
         self._code: Callable[..., Any] = entry
+        self._kinds: list[Any] = []
 
     def __call__(self, *arguments: Any) -> Any:
         if self._draws and (rng := arguments[-1]) is not None:
             arguments = (*arguments[:-1], _addresses(rng))
-        before = self._before
-        for i, argument in enumerate(arguments):
-            if i >= len(before) or not (argument is before[i] or _are_alike(argument, before[i])):
+        if len(arguments) != len(self._kinds):
+            return self._look_at(arguments)
+        for argument, kind in zip(arguments, self._kinds, strict=True):
+            if argument is not kind and (isinstance(argument, tuple) or _kind(argument) != kind):
                 return self._look_at(arguments)
         return self._code(*arguments)
 
     def _look_at(self, arguments: tuple[Any, ...]) -> Any:
         answer = self._entry(*arguments)
-        kinds = tuple(map(self._entry.typeof_pyval, arguments))
-        self._before, self._code = arguments, self._entry.overloads[kinds].entry_point
+        types_of = tuple(map(self._entry.typeof_pyval, arguments))
+        self._code = self._entry.overloads[types_of].entry_point
+        self._kinds = list(map(_kind, arguments))
         return answer
 
 
-def _are_alike(one: Any, other: Any) -> bool:
-    kind = type(one)
-    if kind is not type(other):
-        return False
+def _kind(argument: Any) -> Any:
+    """What decides the type that numba sees: a named tuple itself, whose arrays stay what they are;
+    of others no more, because they may be what somebody answered.
+    """
+    kind = type(argument)
     if kind is np.ndarray:
-        return bool(
-            one.dtype is other.dtype and one.ndim == other.ndim and one.flags == other.flags
-        )
-    return kind in _ALIKE
+        return [argument.dtype, argument.ndim, argument.flags.num & _FLAGS]  # equal to no tuple
+    if kind in _ALIKE:
+        return kind
+    return argument if isinstance(argument, tuple) else object()  # equal to nothing
 
 
 def called(entry: Kernel, *, draws: bool = False) -> Callable[..., Any]:
     """An entry as one caller calls it again and again; ``draws`` if its last argument is a
     generator or None, on which it calls ``generator_at`` before it draws.
+
+    Not for several threads at a time: a policy calls its own under its lock.
     """
     return entry if config.DISABLE_JIT else _Called(entry, draws)

@@ -13,8 +13,8 @@ The cache is ours because numba's own goes stale when a callee in another file c
 hits when functions travel as arguments.  An entry is addressed by a digest of the function's
 bytecode, its constants and every kernel it calls, so whatever changes, changes the address: there
 is nothing to invalidate.  An entry that cannot be read is a miss; a folder that cannot be written
-means that nothing is cached.  All that this package needs of numba's private attributes stands in
-this file.
+means that nothing is cached.  All that this package needs of numba's private attributes stands here
+and in ``calls``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from numba.core import bytecode, caching, compiler, config, serialize
 from numba.core.registry import CPUDispatcher
 from numba.core.untyped_passes import ExtractByteCode
 
-_FORMAT = "dpbandits-kernel-4"
+_FORMAT = "dpbandits-kernel-5"
 _CHECKSUM_BYTES = 32
 
 Kernel = Callable[..., Any]
@@ -153,13 +153,16 @@ def cache_folder() -> Path:
 
 
 class _Compiler(compiler.Compiler):
-    """Numbers no functions: their names hold a digest, and symbols by which processes find each
-    other's code must not depend on what was compiled before.
+    """Numbers functions by the types of their arguments, with the fields of named tuples, which
+    numba's names for them leave out: symbols by which processes find each other's code must tell
+    all code apart, and must not depend on what was compiled before.
     """
 
     def compile_extra(self, func: Any) -> Any:
         self.state.func_id = identity = bytecode.FunctionIdentity.from_function(func)
-        identity.unique_id, identity.unique_name = 0, identity.func_qualname
+        kinds = repr([_describe_type(kind) for kind in self.state.args])
+        identity.unique_id = int(hashlib.sha256(kinds.encode()).hexdigest()[:15], 16)
+        identity.unique_name = f"{identity.func_qualname}${identity.unique_id}"
         ExtractByteCode().run_pass(self.state)
         self.state.lifted, self.state.lifted_from = (), None
         return self._compile_bytecode()

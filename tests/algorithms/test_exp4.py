@@ -20,7 +20,7 @@ from dpbandits import (
     PureDP,
     simulate,
 )
-from dpbandits.algorithms.exp4.tuning import Noise, regret_bound, tune
+from dpbandits.algorithms.exp4.tuning import Noise, regret_bound, theorem_6, theorem_8, tune
 from dpbandits.algorithms.exp4.weighing import CLOCK
 from dpbandits.environments import AdviceTable
 
@@ -332,6 +332,12 @@ def test_the_improved_variant_has_the_parameters_of_theorem_8():
     short = {"horizon": 10**7, **options}
     published = BatchedEXP4(k, n, **{**short, "variant": "published"})
     assert BatchedEXP4(k, n, **short).params[:5] == published.params[:5]
+
+
+def test_constants_that_need_small_delta_bound_nothing_without_it():
+    for theorem in (theorem_6, theorem_8):
+        assert theorem(2, 10, 10**9, 0.01, math.log(1 / 0.61)).bound == math.inf
+        assert theorem(2, 10, 10**9, 0.01, math.log(1 / 0.59)).bound < math.inf
 
 
 def test_epsilon_may_be_as_large_as_advanced_composition_allows():

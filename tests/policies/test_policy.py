@@ -331,3 +331,12 @@ def test_what_promises_nothing_is_not_recommended_with_other_noise():
     )
     assert "gives no privacy guarantee" in void
     assert "use noise='secure'" not in void
+
+
+def test_no_repr_shows_what_was_answered():
+    policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), seed=1)
+    for _ in range(4):
+        policy.update(0.123456789, policy.pull())
+    session = policy._session
+    for shown in (session, session.state, session.rounds, session.gate, session.state.wall.running):
+        assert "0.123" not in repr(shown)

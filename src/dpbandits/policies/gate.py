@@ -101,6 +101,10 @@ class Gate:
         )
         return State(raw, public, np.zeros(self.statistic.memo), wall, exact)
 
+    def forget(self) -> None:
+        """Let go of a state that is given up."""
+        self.__dict__.pop("steps", None)
+
     def part(self, state: State) -> int:
         """Whose records the coming release covers."""
         if self.statistic.parts == 0:

@@ -70,7 +70,7 @@ class Booked(NamedTuple):
     weights: Any
 
 
-@dataclass
+@dataclass(repr=False)  # in which features wait for their answers
 class Rounds:
     """Who has answered and when (``pending``, ``dropped``) is not public: good answers may come
     sooner than bad ones.
@@ -135,7 +135,7 @@ class Rounds:
             return self.pending[decision.number]
         if not decision.recorded or decision.number < self.closed:
             return None
-        raise UpdateError(f"{decision!r} has been answered")
+        raise UpdateError(f"decision number {decision.number} has been answered")
 
     def lose(self, past: int) -> None:
         """Forget what waits for its answer, with all records up to round ``past``.

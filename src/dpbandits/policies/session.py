@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from .rounds import Choice, Decision, Pending, Rounds
 from .state import State
 
 
-@dataclass
+@dataclass(repr=False)
 class Session:
     """What happens between ``pull`` and ``update``.
 
@@ -110,15 +110,12 @@ class Session:
         self.gate.refuse_fork()
         part, rounds = self.gate.part(self.state), self.rounds
         for number in rounds.awaited(part):
+            # Taken out first: an interrupt may lose a default, and may not let one enter twice.
             self._answer(rounds.pending.pop(number), self._substitute())
         rounds.closed = rounds.pulls
-        if self.gate.needs_care(self.state):
-            with self._all_or_nothing():
-                self._release()
-                self.rounds.cover(part)
-        else:
+        with self._all_or_nothing() if self.gate.needs_care(self.state) else nullcontext():
             self._release()
-            rounds.cover(part)
+            self.rounds.cover(part)
 
     def _release(self) -> None:
         try:
@@ -138,9 +135,11 @@ class Session:
         state, rounds = self.state.copied(), self.rounds.copied()
         try:
             yield
-        except BaseException:
-            rounds.exhausted = self.rounds.exhausted
+        except BaseException as error:
+            if isinstance(error, BudgetExhausted | ArgumentError):  # which it stays
+                rounds.exhausted = self.rounds.exhausted
             self.state.restore(state)
+            self.gate.forget()
             self.rounds = rounds
             raise
 
@@ -287,6 +286,7 @@ class Session:
             self.state.charge(line)
         past = max(self.rounds.recorded, 1 + max(line.last for line in lines))
         self.state.lose(self.gate.new_state(simulated=False), past)
+        self.gate.forget()
         self.gate.kernels.restart(self.gate.params, self.state.raw, self.state.public)
         for arm, (n, weights) in self.rounds.unreleased.items():
             if n > 0:

@@ -17,7 +17,7 @@ from ..privacy.secure import SecureState
 from .protocol import Statistic, Wall
 
 
-@dataclass
+@dataclass(repr=False)  # sums end up in logs by way of tracebacks
 class State:
     """The state of one policy, or of one run.
 

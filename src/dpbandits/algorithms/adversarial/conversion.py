@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -168,6 +169,7 @@ def publish(params: BatchedParams, public: BatchedPublic, memo: Vector, release:
     learn(params, public, memo, (params.high - release[0] / params.batch) / params.width)
 
 
+@cache
 def conversion(learner: Learner) -> Kernels:
     """The kernels of a policy that plays in batches and learns from their noisy losses (Algorithm
     1).

@@ -135,7 +135,8 @@ def tune(
 def theorem_6(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: float) -> Tuning:
     """The published tau, eta and gamma of batched EXP4, and its bound; ``log`` is ln(1 / delta).
 
-    gamma has ln(1 / delta)^(1/3), as the proof uses and the theorem leaves out.
+    gamma has ln(1 / delta)^(1/3), as the proof uses and the theorem leaves out.  Its constants need
+    K ln(1 / delta) >= 1, without which nothing is bounded.
     """
     n, k, t = float(max(n_experts, 2)), float(n_arms), float(horizon)
     nt, few = math.log(n * t), math.log(n)
@@ -156,7 +157,8 @@ def theorem_6(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: fl
         * (nt * few) ** (1 / 3)
         / epsilon ** (1 / 3)
     )
-    return Tuning(batch, rate, max(first, second), bound + math.sqrt(n * log) * nt * few / epsilon)
+    bound += math.sqrt(n * log) * nt * few / epsilon
+    return Tuning(batch, rate, max(first, second), bound if k * log >= 1.0 else math.inf)
 
 
 def theorem_8(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: float) -> Tuning:
@@ -164,7 +166,8 @@ def theorem_8(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: fl
     two of which Theorem 8 has the lesser.  The first is that of Theorem 6, with its tuning.
 
     The proof drops a factor 9 of the noise's variance, (3 sqrt(N ln(1 / delta)) / epsilon)^2: with
-    it 14 becomes 27, and the constant 18 becomes 31, which is what stands here.
+    it 14 becomes 27, and the constant 18 becomes 31, which is what stands here.  They need
+    K ln(1 / delta) >= 1, without which nothing is bounded.
     """
     n, k, t = float(max(n_experts, 2)), float(n_arms), float(horizon)
     nt, few = math.log(n * t), math.log(n)
@@ -174,7 +177,8 @@ def theorem_8(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: fl
     # gamma T and what the noise costs, 180 eta K (N ln(NT) / (epsilon tau))^2 ln(1 / delta) T /
     # gamma, then make 27 in place of the 12.
     mixing = 12.0 * math.sqrt(rate) * k * n * log * nt / (epsilon * batch)
-    return Tuning(batch, rate, mixing, 31.0 * size**0.4 * (k * t) ** 0.6 / epsilon**0.4)
+    bound = 31.0 * size**0.4 * (k * t) ** 0.6 / epsilon**0.4
+    return Tuning(batch, rate, mixing, bound if k * log >= 1.0 else math.inf)
 
 
 def published(
