@@ -95,7 +95,9 @@ class _Called:
         if len(arguments) != len(self._kinds):
             return self._look_at(arguments)
         for argument, kind in zip(arguments, self._kinds, strict=True):
-            if argument is not kind and (isinstance(argument, tuple) or _kind(argument) != kind):
+            if argument is kind or type(argument) is kind:  # a tuple, or a number
+                continue
+            if isinstance(argument, tuple) or _kind(argument) != kind:
                 return self._look_at(arguments)
         return self._code(*arguments)
 
