@@ -46,6 +46,9 @@ _FORMAT = "dpbandits-kernel-5"
 _CHECKSUM_BYTES = 32
 
 Kernel = Callable[..., Any]
+# What kernels work on.
+Vector = np.ndarray  # one axis
+Matrix = np.ndarray  # two axes
 
 
 def kernel(function: Kernel) -> Kernel:

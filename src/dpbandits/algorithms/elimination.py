@@ -17,9 +17,8 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import kernel
+from ..kernel import Vector, kernel
 from ..policies import Card, Kernels, Options, Policy, Statistic, register
-from ..policies.protocol import Vector
 from ..privacy.budgets import Budget, PureDP
 from ..privacy.channels import Laplace
 from ..validation import integer, real

@@ -17,9 +17,9 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import kernel
+from ..kernel import Vector, kernel
 from ..policies import Card, Kernels, Options, Policy, Statistic, register
-from ..policies.protocol import Contexts, Generator, Row, Vector
+from ..policies.protocol import Contexts, Generator, Row
 from ..privacy.budgets import Budget, PureDP
 from ..privacy.channels import Laplace
 from .bases.sums import accumulate_by_arm, sensitivity

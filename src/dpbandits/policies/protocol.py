@@ -62,7 +62,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernel import Kernel, bind, kernel, unbound
+from ..kernel import Kernel, Matrix, Vector, bind, kernel, unbound
 from ..privacy.budgets import Budget
 from ..privacy.channels import Channel
 from ..privacy.continual import Counter, RunningSum
@@ -70,8 +70,6 @@ from ..privacy.guarantees import Protects, TrustModel, View
 from ..privacy.ledger import WHOLE, LedgerArrays
 
 Generator = np.random.Generator
-Vector = np.ndarray  # one axis
-Matrix = np.ndarray  # two axes
 Contexts = Any  # a matrix with a row for each arm, or 0
 Row = Any  # of contexts: a vector, or 0
 

@@ -29,9 +29,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ...kernel import Kernel, bind, kernel, unbound
+from ...kernel import Kernel, Vector, bind, kernel, unbound
 from ...policies import Kernels, Policy, Statistic
-from ...policies.protocol import Row, Vector, nothing_to_prepare
+from ...policies.protocol import Row, nothing_to_prepare
 from ...privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Channel, Gaussian, Laplace
 from ...validation import integer, real

@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from ...kernel import kernel
-from ...policies.protocol import Contexts, Generator, Vector
+from ...kernel import Vector, kernel
+from ...policies.protocol import Contexts, Generator
 from ..maths.simplex import draw, exponential_weights, recentre, tsallis
 from .conversion import CLOCK, MEMO, BatchedParams, BatchedPublic, Learner
 

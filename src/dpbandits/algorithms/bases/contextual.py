@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError
-from ...kernel import kernel
+from ...kernel import Matrix, kernel
 from ...policies import Policy
-from ...policies.protocol import Generator, Matrix
+from ...policies.protocol import Generator
 from ...privacy.budgets import Budget
 from ...validation import integer, real
 

@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...errors import ArgumentError
-from ...kernel import kernel
+from ...kernel import Vector, kernel
 from ...policies import Options, Statistic
-from ...policies.protocol import Vector
 from ...privacy.budgets import Budget
 from ...validation import real
 from ..maths.confidence import coordinate_quantile, noise_norm

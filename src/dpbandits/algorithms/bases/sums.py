@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...kernel import kernel
-from ...policies.protocol import Row, Vector
+from ...kernel import Vector, kernel
+from ...policies.protocol import Row
 
 
 @kernel

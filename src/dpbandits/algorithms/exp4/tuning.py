@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernel import inlined
+from ...kernel import Vector, inlined
 
 # Theorem 6 composes with the constant 3, which needs epsilon <= this times ln(1 / delta)
 COMPOSED = 6.0 * (1.0 - math.sqrt(2.0 / 3.0))
@@ -21,7 +21,7 @@ _GRID = 400  # values of eta, and of tau, among which the best ones are found
 
 
 @inlined
-def mixed(probability, mixing, n_arms, x):
+def mixed(probability: Vector, mixing: float, n_arms: int, x: Vector) -> float:
     """Q of the arm whose probabilities by expert are x.
 
     Eight sums, because one would have to wait for each of its terms.

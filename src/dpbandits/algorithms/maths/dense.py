@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernel import kernel, outlined
+from ...kernel import Matrix, Vector, kernel, outlined
 
 
 @kernel
-def dot(x, y, n):
+def dot(x: Vector, y: Vector, n: int) -> float:
     """The inner product of the first n entries."""
     total = 0.0
     for i in range(n):
@@ -21,7 +21,7 @@ def dot(x, y, n):
 
 
 @outlined
-def factorise(matrix, shift, factor, n):
+def factorise(matrix: Matrix, shift: float, factor: Matrix, n: int) -> bool:
     """The Cholesky factor L of matrix - shift I, with zeros above it; False where that is not
     positive definite.
 
@@ -44,7 +44,7 @@ def factorise(matrix, shift, factor, n):
 
 
 @kernel
-def solve_lower(factor, x, n):
+def solve_lower(factor: Matrix, x: Vector, n: int) -> None:
     """Overwrite x with L^-1 x."""
     for i in range(n):
         for k in range(i):
@@ -53,7 +53,7 @@ def solve_lower(factor, x, n):
 
 
 @kernel
-def solve_upper(factor, x, n):
+def solve_upper(factor: Matrix, x: Vector, n: int) -> None:
     """Overwrite x with L^-T x."""
     for i in range(n - 1, -1, -1):
         for k in range(i + 1, n):
@@ -62,7 +62,7 @@ def solve_upper(factor, x, n):
 
 
 @outlined
-def invert(factor, inverse, n):
+def invert(factor: Matrix, inverse: Matrix, n: int) -> None:
     """Fill ``inverse`` with (L L^T)^-1, exactly symmetric."""
     for j in range(n):
         row = inverse[j]
@@ -76,14 +76,14 @@ def invert(factor, inverse, n):
 
 
 @kernel
-def multiply(a, x, out, n):
+def multiply(a: Matrix, x: Vector, out: Vector, n: int) -> None:
     """Fill ``out`` with a x."""
     for i in range(n):
         out[i] = dot(a[i], x, n)
 
 
 @kernel
-def add_outer(a, x, factor, n):
+def add_outer(a: Matrix, x: Vector, factor: Matrix, n: int) -> None:
     """Add ``factor`` x x^T to a."""
     for i in range(n):
         for j in range(n):

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...kernel import kernel, outlined
+from ...kernel import Matrix, Vector, kernel, outlined
 from ...validation import features, real
 from .dense import add_outer, dot, factorise, invert, multiply, solve_lower
 
@@ -81,7 +81,7 @@ def support_limit(n_arms: int, dimension: int) -> int:
 
 
 @outlined
-def find_span(arms, space, n):
+def find_span(arms: Matrix, space: Any, n: int) -> int:
     """The rank of the n competing arms; fills ``pivots``, ``frame`` and ``points``."""
     d = arms.shape[1]
     largest = 0.0
@@ -130,7 +130,7 @@ def find_span(arms, space, n):
 
 
 @outlined
-def refresh(space, n, rank):
+def refresh(space: Any, n: int, rank: int) -> float:
     """Compute ``factor``, ``inverse`` and all ``widths`` for the present weights; the largest
     width, or infinity if V is singular.
     """
@@ -152,7 +152,7 @@ def refresh(space, n, rank):
 
 
 @kernel
-def _move(space, n, rank, k, step):
+def _move(space: Any, n: int, rank: int, k: int, step: float) -> None:
     """Weights (1 - step) w + step e_k, with V^-1 and all widths by Sherman & Morrison's formula."""
     multiply(space.inverse, space.points[k], space.image, rank)
     shrink = step / (1.0 - step + step * space.widths[k])
@@ -168,7 +168,7 @@ def _move(space, n, rank, k, step):
 
 
 @kernel
-def _search(space, n, rank, tolerance):
+def _search(space: Any, n: int, rank: int, tolerance: float) -> float:
     """Improve the weights until the largest width is at most (1 + tolerance) rank; the largest
     width.
     """
@@ -200,7 +200,7 @@ def _search(space, n, rank, tolerance):
 
 
 @kernel
-def _products(space, k, rank):
+def _products(space: Any, k: int, rank: int) -> None:
     """Fill ``scratch`` with the entries of the symmetric matrix x x^T, where x is arm k in
     coordinates in which V is a multiple of I.
     """
@@ -215,7 +215,7 @@ def _products(space, k, rank):
 
 
 @kernel
-def _free_place(order, shares, m):
+def _free_place(order: Vector, shares: Vector, m: int) -> int:
     """The place without an arm that has the largest share, or -1."""
     at, largest = -1, _DEPENDENT
     for i in range(m):
@@ -225,7 +225,7 @@ def _free_place(order, shares, m):
 
 
 @kernel
-def _shift(space, shares, k, m):
+def _shift(space: Any, shares: Vector, k: int, m: int) -> int:
     """Move weight between arm k and the basis until one of them has none; the place of that one in
     the basis, or -1 for arm k.
     """
@@ -248,7 +248,7 @@ def _shift(space, shares, k, m):
 
 
 @kernel
-def _exchange(basis, shares, at, m):
+def _exchange(basis: Matrix, shares: Vector, at: int, m: int) -> None:
     """The inverse after the arm with these shares has taken a place in the basis."""
     for j in range(m):
         basis[at, j] /= shares[at]
@@ -259,7 +259,7 @@ def _exchange(basis, shares, at, m):
 
 
 @kernel
-def _thin_out(space, n, rank):
+def _thin_out(space: Any, n: int, rank: int) -> bool:
     """Play at most rank (rank + 1) / 2 arms, by Caratheodory's argument; no width grows.  Tell
     whether weights have changed.
 
@@ -297,7 +297,7 @@ def _thin_out(space, n, rank):
 
 
 @outlined
-def optimise(space, n, rank, tolerance):
+def optimise(space: Any, n: int, rank: int, tolerance: float) -> float:
     """Fill ``weights`` with a design of the n competing arms, once ``find_span`` has found their
     rank; its largest width.
     """

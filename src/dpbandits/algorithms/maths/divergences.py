@@ -12,7 +12,7 @@ _ALMOST_ONE = 1.0 - 1e-16
 
 
 @kernel
-def bernoulli_kl(p, q):
+def bernoulli_kl(p: float, q: float) -> float:
     """KL(Bernoulli(p) || Bernoulli(q)) in nats, with 0 log 0 = 0."""
     total = 0.0
     if p > 0.0:
@@ -23,7 +23,7 @@ def bernoulli_kl(p, q):
 
 
 @kernel
-def kl_upper_bound(p, level):
+def kl_upper_bound(p: float, level: float) -> float:
     """The largest q in [p, 1] with KL(p || q) <= level.
 
     Two bounds on q come from 2 (q - p)^2 <= KL(p || q) (Pinsker) and from p ln p + (1 - p) ln((1 -

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernel import inlined, kernel, outlined
+from ...kernel import Matrix, Vector, inlined, kernel, outlined
 from .dense import factorise
 
 _WIDE = 8  # from this dimension on, vector instructions pay
@@ -16,7 +16,7 @@ _HALVINGS = 40  # of the search for the smallest eigenvalue
 
 
 @inlined
-def dot(x, y):
+def dot(x: Vector, y: Vector) -> float:
     total = 0.0
     for i in range(x.size):
         total += x[i] * y[i]
@@ -24,7 +24,7 @@ def dot(x, y):
 
 
 @outlined
-def combine(rows, weights, out):
+def combine(rows: Matrix, weights: Vector, out: Vector) -> None:
     """``out`` = the sum of the rows times their weights; the part of ``out`` beyond their length
     stays.
 
@@ -52,7 +52,7 @@ def combine(rows, weights, out):
 
 
 @inlined
-def multiply(matrix, x, out):
+def multiply(matrix: Matrix, x: Vector, out: Vector) -> None:
     """``out`` = matrix x, for a symmetric matrix."""
     if x.size >= _WIDE:
         combine(matrix, x, out)
@@ -62,7 +62,7 @@ def multiply(matrix, x, out):
 
 
 @inlined
-def add_outer(matrix, weight, x):
+def add_outer(matrix: Matrix, weight: float, x: Vector) -> None:
     """Add weight x x^T."""
     for i in range(x.size):
         scaled = weight * x[i]
@@ -71,7 +71,7 @@ def add_outer(matrix, weight, x):
 
 
 @inlined
-def add_observation(precision, inverse, x, n, work):
+def add_observation(precision: Matrix, inverse: Matrix, x: Vector, n: int, work: Vector) -> float:
     """Add n x x^T (n may be -1, to take one back) to V; returns by which factor det V grows."""
     multiply(inverse, x, work)
     growth = n * dot(x, work)
@@ -81,7 +81,7 @@ def add_observation(precision, inverse, x, n, work):
 
 
 @outlined
-def smallest_eigenvalue(matrix, floor, factor):
+def smallest_eigenvalue(matrix: Matrix, floor: float, factor: Matrix) -> float:
     """A lower bound on the smallest eigenvalue of a symmetric matrix, tight to one part in 1e6;
     ``floor`` is a known one.
     """
@@ -101,7 +101,7 @@ def smallest_eigenvalue(matrix, floor, factor):
 
 
 @kernel
-def update_factor(factor, x, n):
+def update_factor(factor: Matrix, x: Vector, n: int) -> None:
     """The factor of V + n x x^T, for n = 1 or -1; destroys x."""
     for k in range(x.size):
         squared = factor[k, k] ** 2 + n * x[k] ** 2
@@ -114,7 +114,7 @@ def update_factor(factor, x, n):
 
 
 @kernel
-def inverse_norm_bound(matrix, eigenvalue):
+def inverse_norm_bound(matrix: Matrix, eigenvalue: float) -> float:
     """A bound on |x|_{V^-1} / |x| that holds for the inverse as it is held, now and after any
     number of added observations.
 
@@ -128,7 +128,7 @@ def inverse_norm_bound(matrix, eigenvalue):
 
 
 @inlined
-def _scan(contexts, estimate, means, squares):
+def _scan(contexts: Matrix, estimate: Vector, means: Vector, squares: Vector) -> None:
     """<x, estimate> and |x|^2 of every arm.
 
     The inner loops run over arms, because the sum of one arm has to wait for each of its terms.
@@ -155,7 +155,9 @@ def _scan(contexts, estimate, means, squares):
 
 
 @inlined
-def _index(x, mean, inverse, radius, spread, work):
+def _index(
+    x: Vector, mean: float, inverse: Matrix, radius: float, spread: float, work: Vector
+) -> float:
     multiply(inverse, x, work)
     index = mean + radius * np.sqrt(max(dot(x, work), 0.0))
     if spread > 0.0:
@@ -164,7 +166,9 @@ def _index(x, mean, inverse, radius, spread, work):
 
 
 @inlined
-def _most_optimistic_of_few(contexts, estimate, inverse, radius, spread):
+def _most_optimistic_of_few(
+    contexts: Matrix, estimate: Vector, inverse: Matrix, radius: float, spread: float
+) -> int:
     """``most_optimistic`` in few dimensions, where every index costs less than to find out which
     ones matter.
     """
@@ -188,7 +192,15 @@ def _most_optimistic_of_few(contexts, estimate, inverse, radius, spread):
 
 
 @outlined
-def _most_optimistic_of_many(contexts, estimate, inverse, longest, radius, spread, work):
+def _most_optimistic_of_many(
+    contexts: Matrix,
+    estimate: Vector,
+    inverse: Matrix,
+    longest: float,
+    radius: float,
+    spread: float,
+    work: Matrix,
+) -> int:
     n_arms, row, means, ceilings = contexts.shape[0], work[0], work[1], work[2]
     _scan(contexts, estimate, means, ceilings)
     reach = (radius + spread * longest) * longest
@@ -209,7 +221,15 @@ def _most_optimistic_of_many(contexts, estimate, inverse, longest, radius, sprea
 
 
 @inlined
-def most_optimistic(contexts, estimate, inverse, longest, radius, spread, work):
+def most_optimistic(
+    contexts: Matrix,
+    estimate: Vector,
+    inverse: Matrix,
+    longest: float,
+    radius: float,
+    spread: float,
+    work: Matrix,
+) -> int:
     """arg max over arms of <x, estimate> + radius |x|_{V^-1} + spread |V^-1 x|; the first of
     equals.
 

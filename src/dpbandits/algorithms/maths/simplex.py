@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernel import inlined, kernel
+from ...kernel import Vector, inlined, kernel
 
 _STEPS = 100  # Newton needs fewer than ten; the bound only ends a search that rounding keeps alive
 
 
 @kernel
-def recentre(losses):
+def recentre(losses: Vector) -> None:
     """Subtract the smallest loss from all: no distribution here depends on it, and numbers stay
     small.
     """
@@ -22,7 +22,7 @@ def recentre(losses):
 
 
 @kernel
-def exponential_weights(losses, rate, probability):
+def exponential_weights(losses: Vector, rate: float, probability: Vector) -> None:
     """Write p_a proportional to exp(-rate losses_a); the losses are recentred, so that no weight
     exceeds one.
 
@@ -40,12 +40,12 @@ def exponential_weights(losses, rate, probability):
 
 
 @inlined
-def _raised(x, power):
+def _raised(x: float, power: float) -> float:
     return x * x if power == 2.0 else x**power
 
 
 @kernel
-def tsallis(losses, rate, power, start, probability):
+def tsallis(losses: Vector, rate: float, power: float, start: float, probability: Vector) -> float:
     """Write the minimiser of <rate losses, x> - a sum x^(1/a) over the simplex, where power = a /
     (a - 1) >= 2; the losses are recentred.
 
@@ -84,7 +84,7 @@ def tsallis(losses, rate, power, start, probability):
 
 
 @kernel
-def draw(probability, u):
+def draw(probability: Vector, u: float) -> int:
     """The arm in whose share of [0, 1] the number u falls; never one of probability zero.
 
     >>> draw(np.array([0.5, 0.0, 0.5]), 0.5)

@@ -33,9 +33,8 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ...kernel import kernel
+from ...kernel import Vector, kernel
 from ...policies import Card, Kernels, Options, Statistic, register
-from ...policies.protocol import Vector
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
 from ...validation import choice, features, real
