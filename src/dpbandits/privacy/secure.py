@@ -127,7 +127,7 @@ class SecureNoise(Sampler, NoiseSource):
         self.most_records = (EXACT - 1) // largest
 
     def exploration(self) -> np.random.Generator:
-        """A generator seeded by the operating system."""
+        """A generator seeded by the operating system, for choices alone: no noise comes from it."""
         return np.random.default_rng()
 
     def generator(self, name: str) -> None:

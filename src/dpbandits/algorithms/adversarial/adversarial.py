@@ -75,7 +75,7 @@ class EXP3(BatchedPolicy):
         mixing: float | None = None,
         **options: Unpack[Options],
     ) -> None:
-        own = self._schedule(horizon, batch) | self._tuned(rate=rate, mixing=mixing)
+        own = self._tuned(horizon, batch, rate=rate, mixing=mixing)
         super().__init__({"n_arms": n_arms, **own}, budget=budget, **options)
 
 
@@ -123,6 +123,7 @@ class HTINF(BatchedPolicy):
     )
     _learner = HTINF_LEARNER
     kernels = conversion(_learner)
+    _added = ("horizon", "alpha")
 
     def __init__(
         self,
@@ -135,9 +136,7 @@ class HTINF(BatchedPolicy):
         alpha: float | None = None,
         **options: Unpack[Options],
     ) -> None:
-        own = self._schedule(horizon, batch) | self._tuned(sigma=sigma, alpha=alpha)
-        if horizon is None:  # as with alpha, see there
-            del own["horizon"]
+        own = self._tuned(horizon, batch, sigma=sigma, alpha=alpha)
         super().__init__({"n_arms": n_arms, **own}, budget=budget, **options)
 
 
@@ -194,7 +193,7 @@ class FTPL(BatchedPolicy):
         tries: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        own = self._schedule(horizon, batch) | self._tuned(rate=rate, tries=tries)
+        own = self._tuned(horizon, batch, rate=rate, tries=tries)
         super().__init__({"n_arms": n_arms, **own}, budget=budget, **options)
 
 

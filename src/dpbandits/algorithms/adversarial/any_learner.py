@@ -101,5 +101,5 @@ class BatchConversion(BatchedPolicy):
         tuning = {"rate": rate, "mixing": mixing, "tries": tries, "sigma": sigma, "alpha": alpha}
         self._learner = learner_of(learner, **tuning)
         self.kernels = conversion(self._learner)
-        own = self._schedule(horizon, batch) | self._tuned(**tuning)
+        own = self._tuned(horizon, batch, **tuning)
         super().__init__({"n_arms": n_arms, "learner": learner, **own}, budget=budget, **options)

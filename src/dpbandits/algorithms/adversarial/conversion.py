@@ -197,24 +197,27 @@ class BatchedPolicy(Policy):
     _length: int | None = None
     _constants: Mapping[str, float] = MappingProxyType({})
     _published_sigma: ClassVar[float] = math.sqrt(6.0)
+    # Arguments that came later, and are no part of the configuration where they are None: random
+    # streams are keyed by it, and those of before should stay.
+    _added: ClassVar[tuple[str, ...]] = ("alpha",)
 
-    def _schedule(self, horizon: int | None, batch: int | None) -> dict[str, Any]:
-        """The arguments about time, checked."""
+    def _tuned(
+        self, horizon: int | None = None, batch: int | None = None, **constants: Any
+    ) -> dict[str, Any]:
+        """The arguments about time and the learner's constants, checked; None for those that are
+        found.
+        """
         self._horizon = None if horizon is None else integer("horizon", horizon, 1)
         self._length = None if batch is None else integer("batch", batch, 1)
-        return {"horizon": self._horizon, "batch": self._length}
-
-    def _tuned(self, **constants: Any) -> dict[str, Any]:
-        """The learner's constants, checked; None for those that it finds itself, but for alpha:
-        random streams are keyed by what is configured, and those of before alpha came should stay.
-        """
         self._constants = {
             name: _CONSTANTS[name](value) for name, value in constants.items() if value is not None
         }
+        own: dict[str, Any] = {"horizon": self._horizon, "batch": self._length}
+        own |= {name: self._constants.get(name) for name in constants}
         return {
-            name: self._constants.get(name)
-            for name in constants
-            if name != "alpha" or name in self._constants
+            name: value
+            for name, value in own.items()
+            if value is not None or name not in self._added
         }
 
     @property

@@ -139,7 +139,7 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
         tuning = {"rate": rate, "mixing": mixing, "tries": tries, "sigma": sigma, "alpha": alpha}
         self._learner = learner_of(learner, **tuning)
         self.kernels = over_experts(self._learner)
-        own = self._schedule(horizon, batch) | self._tuned(**tuning)
+        own = self._tuned(horizon, batch, **tuning)
         config = {"n_arms": n_arms, "n_experts": n_experts, "learner": learner, **own}
         super().__init__(config, budget=budget, **options)
 
