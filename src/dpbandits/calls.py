@@ -41,18 +41,18 @@ generator_at._digest = sha256(Path(__file__).read_bytes()).hexdigest()  # type: 
 
 
 @overload(generator_at)
-def _generator_at(addresses):
+def _generator_at(addresses: Any) -> Any:
     if isinstance(addresses, types.Array):
         return lambda addresses: _assembled(addresses)
     return lambda addresses: addresses
 
 
 @intrinsic
-def _assembled(typing_context, addresses):
+def _assembled(typing_context: Any, addresses: Any) -> Any:
     kind = types.NumPyRandomGeneratorType("addresses")
     bits = types.NumPyRandomBitGeneratorType("addresses")
 
-    def codegen(context, builder, signature, arguments):
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         given = context.make_array(addresses)(context, builder, arguments[0])
         inner = cgutils.create_struct_proxy(bits)(context, builder)
         for place, field in enumerate(_FIELDS):

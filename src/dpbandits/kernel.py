@@ -49,6 +49,7 @@ Kernel = Callable[..., Any]
 # What kernels work on.
 Vector = np.ndarray  # one axis
 Matrix = np.ndarray  # two axes
+Generator = np.random.Generator
 
 
 def kernel(function: Kernel) -> Kernel:

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import Vector, kernel
+from ..kernel import Generator, Vector, kernel
 from ..policies import Card, Kernels, Options, register
-from ..policies.protocol import Contexts, Generator
+from ..policies.protocol import Contexts
 from ..validation import features, real
 from .bases.every_round import record_pull, release_due
 from .bases.fixed_features import FixedFeaturesPolicy

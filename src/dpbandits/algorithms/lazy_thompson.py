@@ -17,9 +17,9 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import Vector, kernel
+from ..kernel import Generator, Vector, kernel
 from ..policies import Card, Kernels, Options, Policy, Statistic, register
-from ..policies.protocol import Contexts, Generator, Row
+from ..policies.protocol import Contexts, Row
 from ..privacy.budgets import Budget, PureDP
 from ..privacy.channels import Laplace
 from .bases.sums import accumulate_by_arm, sensitivity

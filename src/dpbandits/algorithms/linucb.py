@@ -18,9 +18,8 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import Kernel, Matrix, Vector, kernel
+from ..kernel import Generator, Kernel, Matrix, Vector, kernel
 from ..policies import Card, Kernels, register
-from ..policies.protocol import Generator
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, real

@@ -14,9 +14,9 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import Kernel, Vector, kernel
+from ..kernel import Generator, Kernel, Vector, kernel
 from ..policies import Card, Kernels, Options, Policy, register
-from ..policies.protocol import Contexts, Generator
+from ..policies.protocol import Contexts
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import real

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import Vector, kernel
+from ..kernel import Generator, Vector, kernel
 from ..policies import Card, Kernels, Options, Statistic, register
-from ..policies.protocol import Contexts, Generator
+from ..policies.protocol import Contexts
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from .bases.counter_choice import RunningSumPolicy

@@ -140,7 +140,7 @@ class StationaryState(NamedTuple):
 
 
 @kernel
-def stationary_regret(state, arm, start, n):
+def stationary_regret(state: StationaryState, arm: int, start: int, n: int) -> float:
     return state.gaps[arm] * n
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ArgumentError
-from ..kernel import kernel
+from ..kernel import Generator, Matrix, kernel
 from .arrays import content, distributions, finite_array
 from .base import (
     AdviceEnvironment,
@@ -32,12 +32,12 @@ class TableState(NamedTuple):
 
 
 @kernel
-def _draw_table(state, arm, start, n, rng):
+def _draw_table(state: TableState, arm: int, start: int, n: int, rng: Generator) -> float:
     return state.prefix[start + n, arm] - state.prefix[start, arm]
 
 
 @kernel
-def _table_regret(state, arm, start, n):
+def _table_regret(state: TableState, arm: int, start: int, n: int) -> float:
     best = state.best[0]
     return (state.prefix[start + n, best] - state.prefix[start, best]) - (
         state.prefix[start + n, arm] - state.prefix[start, arm]
@@ -109,7 +109,7 @@ class FileState(NamedTuple):
 
 
 @kernel
-def _sum_rows(state, arm, start, n):
+def _sum_rows(state: FileState, arm: int, start: int, n: int) -> float:
     """The sum of a window, of which no more than two blocks are read."""
     end = start + n
     first, last = (start + _BLOCK - 1) // _BLOCK, end // _BLOCK
@@ -126,12 +126,12 @@ def _sum_rows(state, arm, start, n):
 
 
 @kernel
-def _draw_file(state, arm, start, n, rng):
+def _draw_file(state: FileState, arm: int, start: int, n: int, rng: Generator) -> float:
     return _sum_rows(state, arm, start, n)
 
 
 @kernel
-def _file_regret(state, arm, start, n):
+def _file_regret(state: FileState, arm: int, start: int, n: int) -> float:
     return _sum_rows(state, state.best[0], start, n) - _sum_rows(state, arm, start, n)
 
 
@@ -216,7 +216,7 @@ class ContextTableState(NamedTuple):
 
 
 @kernel
-def _show_table(state, t, contexts, rng):
+def _show_table(state: ContextTableState, t: int, contexts: Matrix, rng: Generator) -> int:
     for a in range(contexts.shape[0]):
         for i in range(contexts.shape[1]):
             contexts[a, i] = state.contexts[t, a, i]
@@ -224,7 +224,9 @@ def _show_table(state, t, contexts, rng):
 
 
 @kernel
-def _answer_table(state, t, contexts, hidden, arm, rng):
+def _answer_table(
+    state: ContextTableState, t: int, contexts: Matrix, hidden: int, arm: int, rng: Generator
+) -> tuple[float, float]:
     best = state.means[t, 0]
     for a in range(1, state.means.shape[1]):
         best = max(best, state.means[t, a])
@@ -280,7 +282,7 @@ class AdviceTableState(NamedTuple):
 
 
 @kernel
-def _show_advice(state, t, contexts, rng):
+def _show_advice(state: AdviceTableState, t: int, contexts: Matrix, rng: Generator) -> int:
     for a in range(contexts.shape[0]):
         for j in range(contexts.shape[1]):
             contexts[a, j] = state.advice[t, a, j]
@@ -288,7 +290,9 @@ def _show_advice(state, t, contexts, rng):
 
 
 @kernel
-def _answer_advice(state, t, contexts, hidden, arm, rng):
+def _answer_advice(
+    state: AdviceTableState, t: int, contexts: Matrix, hidden: int, arm: int, rng: Generator
+) -> tuple[float, float]:
     expected = 0.0
     for a in range(contexts.shape[0]):
         expected += state.advice[t, a, state.best[0]] * state.rewards[t, a]

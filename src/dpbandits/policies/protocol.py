@@ -62,14 +62,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernel import Kernel, Matrix, Vector, bind, kernel, unbound
+from ..kernel import Generator, Kernel, Matrix, Vector, bind, kernel, unbound
 from ..privacy.budgets import Budget
 from ..privacy.channels import Channel
 from ..privacy.continual import Counter, RunningSum
 from ..privacy.guarantees import Protects, TrustModel, View
 from ..privacy.ledger import WHOLE, LedgerArrays
 
-Generator = np.random.Generator
 Contexts = Any  # a matrix with a row for each arm, or 0
 Row = Any  # of contexts: a vector, or 0
 
@@ -166,17 +165,17 @@ told = unbound
 
 
 @kernel
-def _prepare_blind(params, public, contexts, rng):
+def _prepare_blind(params: Any, public: Any, contexts: Contexts, rng: Generator) -> None:
     told(params, public, 0, rng)
 
 
 @kernel
-def _hold_blind(params, public, arm):
+def _hold_blind(params: Any, public: Any, arm: int) -> int:
     return told(params, public, NO_ARM)
 
 
 @kernel
-def _record_blind(params, public, arm, x, n):
+def _record_blind(params: Any, public: Any, arm: int, x: Row, n: int) -> None:
     told(params, public, NO_ARM, 0, n)
 
 

@@ -11,10 +11,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..calls import called, generator_at
-from ..kernel import Kernel, bind, entry, inlined, interpreted, kernel, outlined, unbound
+from ..kernel import (
+    Generator,
+    Kernel,
+    Matrix,
+    Vector,
+    bind,
+    entry,
+    inlined,
+    interpreted,
+    kernel,
+    outlined,
+    unbound,
+)
 from ..privacy.continual import draws_of, is_spent
 from ..privacy.ledger import write
-from .protocol import Kernels
+from .protocol import Contexts, Kernels, Row, Wall
 
 prepare = choose = hold_rounds = preprocess_contexts = record_pull = weigh = unbound
 accumulate = release_due = partition = sensitivity = close = summarise = publish = unbound
@@ -22,7 +34,9 @@ announce = confirm = mechanism = release = unbound
 
 
 @outlined
-def _release(params, raw, public, memo, wall, rounds, rng):
+def _release(
+    params: Any, raw: Any, public: Any, memo: Vector, wall: Wall, rounds: int, rng: Generator
+) -> bool:
     """One release after ``rounds`` rounds; False, and no release, if its sensitivity is no bound.
 
     The only place where a statistic crosses the wall.  What is about to be released is announced,
@@ -59,12 +73,14 @@ def _release(params, raw, public, memo, wall, rounds, rng):
 
 
 @kernel
-def nothing_announced(first, last, part, family, sensitivity, multiplier, draws):
+def nothing_announced(
+    first: int, last: int, part: int, family: int, sensitivity: float, multiplier: float, draws: int
+) -> None:
     """``announce`` of a release that no crash has to survive."""
 
 
 @kernel
-def nothing_confirmed(values):
+def nothing_confirmed(values: Vector) -> None:
     """``confirm`` of such a release."""
 
 
@@ -73,7 +89,7 @@ _SILENT = {"announce": nothing_announced, "confirm": nothing_confirmed}
 
 
 @entry
-def _decide(params, public, contexts, rng):
+def _decide(params: Any, public: Any, contexts: Contexts, rng: Generator) -> tuple[int, float, int]:
     """The next arm, its propensity, and for how many rounds it stands."""
     drawn = generator_at(rng)
     prepare(params, public, contexts, drawn)
@@ -82,7 +98,7 @@ def _decide(params, public, contexts, rng):
 
 
 @entry
-def _advance(params, public, arm, x, n):
+def _advance(params: Any, public: Any, arm: int, x: Row, n: int) -> bool:
     """Book n rounds of an arm; tell whether a release is due."""
     record_pull(params, public, arm, x, n)
     if n > 0:
@@ -91,13 +107,13 @@ def _advance(params, public, arm, x, n):
 
 
 @entry
-def _answer(params, raw, arm, x, reward, n):
+def _answer(params: Any, raw: Any, arm: int, x: Row, reward: float, n: int) -> None:
     """Take in the rewards of booked rounds."""
     accumulate(params, raw, arm, x, reward, n)
 
 
 @entry
-def _absorb(params, raw, public, arm, x, reward):
+def _absorb(params: Any, raw: Any, public: Any, arm: int, x: Row, reward: float) -> bool:
     """Book one round and take in its reward at once; tell whether a release is due."""
     record_pull(params, public, arm, x, 1)
     weigh(params, public, arm, x)
@@ -106,7 +122,18 @@ def _absorb(params, raw, public, arm, x, reward):
 
 
 @entry
-def _absorb_and_release(params, raw, public, memo, wall, arm, x, reward, rounds, rng):
+def _absorb_and_release(
+    params: Any,
+    raw: Any,
+    public: Any,
+    memo: Vector,
+    wall: Wall,
+    arm: int,
+    x: Row,
+    reward: float,
+    rounds: int,
+    rng: Generator,
+) -> bool:
     """``absorb``, and the release where one is due; False if its sensitivity is no bound."""
     record_pull(params, public, arm, x, 1)
     weigh(params, public, arm, x)
@@ -117,17 +144,19 @@ def _absorb_and_release(params, raw, public, memo, wall, arm, x, reward, rounds,
 
 
 @entry
-def _release_from_python(params, raw, public, memo, wall, rounds, rng):
+def _release_from_python(
+    params: Any, raw: Any, public: Any, memo: Vector, wall: Wall, rounds: int, rng: Generator
+) -> bool:
     return release(params, raw, public, memo, wall, rounds, generator_at(rng))
 
 
 @entry
-def _preprocess(params, contexts, seen, rng):
+def _preprocess(params: Any, contexts: Matrix, seen: Matrix, rng: Generator) -> None:
     preprocess_contexts(params, contexts, seen, generator_at(rng))
 
 
 @entry
-def _partition(params, public):
+def _partition(params: Any, public: Any) -> int:
     return partition(params, public)
 
 

@@ -27,7 +27,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ..errors import ArgumentError
-from ..kernel import entry, kernel, outlined
+from ..kernel import Generator, Vector, entry, kernel, outlined
 from ..validation import real
 from . import accounting
 from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
@@ -41,19 +41,19 @@ PURE = 3
 
 
 @outlined
-def _draw_gaussian(scale, noise, rng):
+def _draw_gaussian(scale: float, noise: Vector, rng: Generator) -> None:
     for i in range(noise.size):
         noise[i] = scale * rng.standard_normal()
 
 
 @outlined
-def _draw_laplace(scale, noise, rng):
+def _draw_laplace(scale: float, noise: Vector, rng: Generator) -> None:
     for i in range(noise.size):
         noise[i] = scale * rng.laplace(0.0, 1.0)
 
 
 @kernel
-def draw_noise(family, scale, noise, rng):
+def draw_noise(family: int, scale: float, noise: Vector, rng: Generator) -> None:
     """Fill ``noise`` with independent variables of a family.  Simulation only: ``rng`` can be
     predicted.
     """
@@ -68,7 +68,9 @@ def draw_noise(family, scale, noise, rng):
 
 
 @kernel
-def add_noise(family, scale, statistic, release, rng):
+def add_noise(
+    family: int, scale: float, statistic: Vector, release: Vector, rng: Generator
+) -> None:
     """Write the statistic plus independent noise of the family into ``release``."""
     draw_noise(family, scale, release, rng)
     for i in range(statistic.size):
@@ -76,7 +78,9 @@ def add_noise(family, scale, statistic, release, rng):
 
 
 @entry
-def add_noise_from_python(family, scale, statistic, release, rng):
+def add_noise_from_python(
+    family: int, scale: float, statistic: Vector, release: Vector, rng: Generator
+) -> None:
     """``add_noise`` for callers that hand over a Python generator."""
     add_noise(family, scale, statistic, release, rng)
 

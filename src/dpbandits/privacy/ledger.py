@@ -114,13 +114,22 @@ def grown(arrays: LedgerArrays) -> LedgerArrays:
 
 
 @kernel
-def is_full(ledger):
+def is_full(ledger: LedgerArrays) -> bool:
     """Whether the next line may find no room."""
     return ledger.head[HEAD.lines] >= ledger.span.shape[0]
 
 
 @outlined
-def write(ledger, first, last, part, family, sensitivity, multiplier, draws):
+def write(
+    ledger: LedgerArrays,
+    first: int,
+    last: int,
+    part: int,
+    family: int,
+    sensitivity: float,
+    multiplier: float,
+    draws: int,
+) -> None:
     """Add a line, or fold it into the one before; the caller has made sure that there is room."""
     span, noise, head = ledger.span, ledger.noise, ledger.head
     head[HEAD.releases] += 1

@@ -8,13 +8,15 @@ last one.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..environments.base import ArmsKernels
-from ..kernel import Kernel, bind, entry, kernel, unbound
-from ..policies.protocol import Kernels
+from ..kernel import Generator, Kernel, Vector, bind, entry, kernel, unbound
+from ..policies.protocol import Kernels, Wall
 from ..privacy.ledger import is_full
-from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, PAUSED
+from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, PAUSED, Tally
 
 prepare = choose = hold_rounds = record_pull = weigh = accumulate = release_due = unbound
 release = draw = regret = clipped = unbound
@@ -23,7 +25,9 @@ _STEPS = ("prepare", "choose", "hold_rounds", "record_pull", "weigh", "accumulat
 
 
 @kernel
-def _clipped(environment, arm, start, n, clip, lo, hi, rng):
+def _clipped(
+    environment: Any, arm: int, start: int, n: int, clip: bool, lo: float, hi: float, rng: Generator
+) -> float:
     """The sum of n rewards, each clipped to [lo, hi] where ``clip`` says so."""
     if not clip:
         return draw(environment, arm, start, n, rng)
@@ -35,21 +39,21 @@ def _clipped(environment, arm, start, n, clip, lo, hi, rng):
 
 @entry
 def _arms(
-    params,
-    raw,
-    public,
-    memo,
-    wall,
-    environment,
-    tally,
-    bounds,
-    horizon,
-    until,
-    max_hold,
-    world_rng,
-    choice_rng,
-    privacy_rng,
-):
+    params: Any,
+    raw: Any,
+    public: Any,
+    memo: Vector,
+    wall: Wall,
+    environment: Any,
+    tally: Tally,
+    bounds: tuple[bool, float, float],
+    horizon: int,
+    until: int,
+    max_hold: int,
+    world_rng: Generator,
+    choice_rng: Generator,
+    privacy_rng: Generator,
+) -> int:
     """Play until the horizon, or pause at the first step at or after round ``until``.
 
     ``max_hold`` = 1 takes every round of a hold by itself, for checks.

@@ -7,13 +7,15 @@ arm, answers it and lets the algorithm learn.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..environments.base import ContextKernels
-from ..kernel import Kernel, bind, entry, inlined, kernel, unbound
-from ..policies.protocol import Kernels
+from ..kernel import Generator, Kernel, Matrix, Vector, bind, entry, inlined, kernel, unbound
+from ..policies.protocol import Kernels, Wall
 from ..privacy.ledger import is_full
-from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, PAUSED
+from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, PAUSED, Tally
 
 show = answer = preprocess_contexts = prepare = choose = record_pull = weigh = accumulate = unbound
 release_due = release = estimate = play = distance_to = unbound
@@ -30,7 +32,7 @@ _STEPS = (
 
 
 @kernel
-def _distance_to(params, public, parameter):
+def _distance_to(params: Any, public: Any, parameter: Vector) -> float:
     """How far the estimate is from the truth, in the L2 norm; nan where there is no estimate."""
     squared = 0.0
     for i in range(parameter.size):
@@ -40,24 +42,24 @@ def _distance_to(params, public, parameter):
 
 @kernel
 def _play(
-    params,
-    raw,
-    public,
-    memo,
-    wall,
-    environment,
-    parameter,
-    tally,
-    contexts,
-    seen,
-    altered,
-    bounds,
-    horizon,
-    until,
-    world_rng,
-    choice_rng,
-    privacy_rng,
-):
+    params: Any,
+    raw: Any,
+    public: Any,
+    memo: Vector,
+    wall: Wall,
+    environment: Any,
+    parameter: Vector,
+    tally: Tally,
+    contexts: Matrix,
+    seen: Matrix,
+    altered: bool,
+    bounds: tuple[bool, float, float],
+    horizon: int,
+    until: int,
+    world_rng: Generator,
+    choice_rng: Generator,
+    privacy_rng: Generator,
+) -> int:
     """Play until the horizon, or pause at round ``until``.
 
     ``contexts`` holds what the environment shows, ``seen`` what the algorithm takes it for: the
@@ -114,7 +116,7 @@ def _play(
 
 
 @entry
-def _contexts(*arguments):
+def _contexts(*arguments: Any) -> int:
     """``play`` for callers that hand over Python generators.  All rounds are one call: each array
     that an entry hands over costs time.
     """

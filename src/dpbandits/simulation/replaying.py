@@ -23,9 +23,9 @@ import pandas as pd
 from ..algorithms.bases import SideInformationPolicy
 from ..environments.datasets.logged import LoggedTrial
 from ..errors import ArgumentError, DPBanditsError
-from ..kernel import Kernel, bind, entry, unbound
+from ..kernel import Generator, Kernel, Vector, bind, entry, unbound
 from ..policies import Policy
-from ..policies.protocol import Kernels
+from ..policies.protocol import Kernels, Wall
 from ..policies.steps import steps_of
 from ..privacy.ledger import Ledger, is_full
 from ..validation import integer, real
@@ -60,8 +60,19 @@ CURSOR = Cursor()
 
 @entry
 def _replay(
-    params, raw, public, memo, wall, arms, rewards, cursor, counted, limit, choice_rng, privacy_rng
-):
+    params: Any,
+    raw: Any,
+    public: Any,
+    memo: Vector,
+    wall: Wall,
+    arms: Vector,
+    rewards: Vector,
+    cursor: Vector,
+    counted: Vector,
+    limit: int,
+    choice_rng: Generator,
+    privacy_rng: Generator,
+) -> int:
     """Meet people until all have been met or ``limit`` rounds have counted; ``counted`` receives
     whose rounds they were.
     """

@@ -19,9 +19,9 @@ from dataclasses import replace
 from functools import cache
 from typing import Unpack
 
-from ...kernel import Matrix, Vector, bind, kernel, unbound
+from ...kernel import Generator, Matrix, Vector, bind, kernel, unbound
 from ...policies import Card, Kernels, Options, register
-from ...policies.protocol import Generator, one_round
+from ...policies.protocol import one_round
 from ...privacy.budgets import Budget
 from ..bases.advice import AdvicePolicy
 from ..maths.simplex import draw

@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from ...kernel import Vector, kernel
-from ...policies.protocol import Contexts, Generator
+from ...kernel import Generator, Vector, kernel
+from ...policies.protocol import Contexts
 from ..maths.simplex import draw, exponential_weights, recentre, tsallis
 from .conversion import CLOCK, MEMO, BatchedParams, BatchedPublic, Learner
 
@@ -214,7 +214,9 @@ def learn_ftpl(params: BatchedParams, public: BatchedPublic, memo: Vector, loss:
 # Bounds: infinite where the constants are outside what a proof assumes.
 
 
-def _exp3_bound(params, moment, tuning, batches):
+def _exp3_bound(
+    params: BatchedParams, moment: float, tuning: tuple[float, float], batches: float
+) -> float:
     """See ``exp3_tuning``."""
     rate, mixing = tuning
     least = (
@@ -230,7 +232,9 @@ def _exp3_bound(params, moment, tuning, batches):
     )
 
 
-def _htinf_bound(params, moment, tuning, batches):
+def _htinf_bound(
+    params: BatchedParams, moment: float, tuning: tuple[float, float], batches: float
+) -> float:
     """Huang, Dai & Huang (2022), Theorem 4.1; a root mean square bounds the other moments."""
     if moment > params.sigma**2 * _ROUNDING:
         return math.inf
@@ -238,7 +242,9 @@ def _htinf_bound(params, moment, tuning, batches):
     return 30.0 * params.sigma * params.n_arms ** (1.0 - share) * (batches + 1.0) ** share
 
 
-def _ftpl_bound(params, moment, tuning, batches):
+def _ftpl_bound(
+    params: BatchedParams, moment: float, tuning: tuple[float, float], batches: float
+) -> float:
     """See ``ftpl_tuning``."""
     rate, tries = tuning
     k = params.n_arms

@@ -12,12 +12,29 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError
+from ...kernel import Matrix, entry
 from ...privacy.budgets import Budget
 from ...validation import integer
 from .contextual import SideInformationPolicy
 
 MOST_EXPERTS = 10**5
 _TOLERANCE = 1e-6  # by which the probabilities of an expert may miss one
+
+
+@entry
+def _as_probabilities(given: Matrix, seen: Matrix) -> bool:
+    """Whether rows hold probabilities; what they are of exactly one, with a row for each arm."""
+    for e in range(given.shape[0]):
+        total = 0.0
+        for a in range(given.shape[1]):
+            if given[e, a] < 0.0:
+                return False
+            total += given[e, a]
+        if abs(total - 1.0) > _TOLERANCE:
+            return False
+        for a in range(given.shape[1]):
+            seen[a, e] = given[e, a] / total
+    return True
 
 
 class AdvicePolicy(SideInformationPolicy):
@@ -38,11 +55,11 @@ class AdvicePolicy(SideInformationPolicy):
 
     def _shown(self, advice: Any) -> np.ndarray:
         given = self._entries(advice, "advice", (self.n_experts, self.n_arms))
-        totals = given.sum(axis=1, keepdims=True)
-        if given.min() < 0.0 or not (np.abs(totals - 1.0) <= _TOLERANCE).all():
+        seen = np.empty((self.n_arms, self.n_experts))
+        if not _as_probabilities(given, seen):
             raise ArgumentError(
                 "advice must hold a probability for every arm in each row: none negative, and 1"
                 " in all",
                 "advice",
             )
-        return np.ascontiguousarray((given / totals).T)
+        return seen

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError
-from ...kernel import Matrix, kernel
+from ...kernel import Generator, Matrix, entry, kernel
 from ...policies import Policy
-from ...policies.protocol import Generator
 from ...privacy.budgets import Budget
 from ...validation import integer, real
 
@@ -40,6 +39,15 @@ def within_bound(params: Any, contexts: Matrix, seen: Matrix, rng: Generator) ->
             scale = params.context_bound / np.sqrt(squared) * (1.0 - 1e-15)
         for i in range(contexts.shape[1]):
             seen[a, i] = contexts[a, i] * scale
+
+
+@entry
+def _are_numbers(entries: Matrix) -> bool:
+    """Whether all are finite, and their squares are."""
+    fine = True
+    for x in entries.flat:
+        fine &= abs(x) < 1e100
+    return fine
 
 
 class SideInformationPolicy(Policy):
@@ -70,7 +78,7 @@ class SideInformationPolicy(Policy):
         entries = np.array(array, dtype=np.float64, order="C")
         if entries.shape != shape:
             raise ArgumentError(f"{name} must have shape {shape}, got {entries.shape}", name)
-        if not (np.abs(entries) < 1e100).all():
+        if not _are_numbers(entries):
             raise ArgumentError(f"{name} must hold finite numbers below 1e100", name)
         return entries
 

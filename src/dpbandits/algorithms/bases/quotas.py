@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...kernel import kernel
-from ...policies.protocol import Contexts, Generator, Row
+from ...kernel import Generator, kernel
+from ...policies.protocol import Contexts, Row
 
 FOREVER = 1 << 60
 

@@ -26,9 +26,8 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from ...errors import ArgumentError
-from ...kernel import Matrix, Vector, kernel
+from ...kernel import Generator, Matrix, Vector, kernel
 from ...policies import Card, Kernels, register
-from ...policies.protocol import Generator
 from ...privacy.budgets import ApproxDP, Budget, PureDP
 from ...privacy.channels import Calibration, Laplace, Open
 from ...privacy.continual import BinaryTree, Counter, HybridTree, Independent

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernel import Matrix, Vector, kernel
+from ...kernel import Generator, Matrix, Vector, kernel
 from ...policies import Kernels
-from ...policies.protocol import Generator
 from ..bases.sums import accumulate, summarise
 from ..maths.simplex import draw, exponential_weights, recentre
 from .tuning import mixed

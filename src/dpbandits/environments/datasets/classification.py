@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import ArgumentError, MissingExtra
-from ...kernel import kernel
+from ...kernel import Generator, Matrix, kernel
 from ...validation import choice, flag, integer
 from ..arrays import content, finite_array, settled, whole_numbers
 from ..base import ContextEnvironment, ContextKernels
@@ -29,7 +29,7 @@ class ClassificationState(NamedTuple):
 
 
 @kernel
-def _show_person(state, t, contexts, rng):
+def _show_person(state: ClassificationState, t: int, contexts: Matrix, rng: Generator) -> int:
     person = state.order[t] if state.order.size > 0 else draw_below(state.rows.shape[0], rng)
     width = state.rows.shape[1]
     for a in range(contexts.shape[0]):
@@ -41,7 +41,9 @@ def _show_person(state, t, contexts, rng):
 
 
 @kernel
-def _answer_person(state, t, contexts, hidden, arm, rng):
+def _answer_person(
+    state: ClassificationState, t: int, contexts: Matrix, hidden: int, arm: int, rng: Generator
+) -> tuple[float, float]:
     reward = 1.0 if arm == hidden else 0.0
     return reward, 1.0 - reward
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import ArgumentError, MissingExtra
-from ...kernel import kernel
+from ...kernel import Generator, Matrix, kernel
 from ...validation import choice, flag, integer, real
 from ..arrays import content, distributions, settled, whole_numbers
 from ..base import AdviceEnvironment, ContextKernels
@@ -27,7 +27,7 @@ class PersonsState(NamedTuple):
 
 
 @kernel
-def _show_person(state, t, contexts, rng):
+def _show_person(state: PersonsState, t: int, contexts: Matrix, rng: Generator) -> int:
     person = state.order[t] if state.order.size > 0 else draw_below(state.labels.size, rng)
     for a in range(contexts.shape[0]):
         for j in range(contexts.shape[1]):
@@ -36,7 +36,9 @@ def _show_person(state, t, contexts, rng):
 
 
 @kernel
-def _answer_person(state, t, contexts, hidden, arm, rng):
+def _answer_person(
+    state: PersonsState, t: int, contexts: Matrix, hidden: int, arm: int, rng: Generator
+) -> tuple[float, float]:
     label = state.labels[hidden]
     reward = 1.0 if arm == label else 0.0
     return reward, state.advice[hidden, label, state.best[0]] - reward

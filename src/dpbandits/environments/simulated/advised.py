@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import ArgumentError
-from ...kernel import bind, entry, kernel, unbound
+from ...kernel import Generator, Matrix, bind, entry, kernel, unbound
 from ...validation import integer
 from ..arrays import content, distributions
 from ..base import AdviceEnvironment, ArmsEnvironment, ContextKernels
@@ -27,12 +27,12 @@ class AdvisedState(NamedTuple):
 
 
 @kernel
-def _piece(state, t):
+def _piece(state: AdvisedState, t: int) -> int:
     return (t // state.period[0]) % state.advice.shape[0]
 
 
 @kernel
-def _show_advised(state, t, contexts, rng):
+def _show_advised(state: AdvisedState, t: int, contexts: Matrix, rng: Generator) -> int:
     piece = _piece(state, t)
     for a in range(contexts.shape[0]):
         for j in range(contexts.shape[1]):
@@ -41,7 +41,9 @@ def _show_advised(state, t, contexts, rng):
 
 
 @kernel
-def _answer_advised(state, t, contexts, hidden, arm, rng):
+def _answer_advised(
+    state: AdvisedState, t: int, contexts: Matrix, hidden: int, arm: int, rng: Generator
+) -> tuple[float, float]:
     reward, lost = draw(state.world, arm, t, 1, rng), regret(state.world, arm, t, 1)
     for a in range(contexts.shape[0]):
         lost -= state.advice[hidden, a, state.best[0]] * regret(state.world, a, t, 1)
@@ -49,7 +51,7 @@ def _answer_advised(state, t, contexts, hidden, arm, rng):
 
 
 @entry
-def _losses(state, horizon, losses):
+def _losses(state: AdvisedState, horizon: int, losses: Matrix) -> None:
     """What every arm loses in the rounds of each piece, shape (S, K)."""
     start = 0
     while start < horizon:

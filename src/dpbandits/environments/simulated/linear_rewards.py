@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import ArgumentError
-from ...kernel import kernel
+from ...kernel import Generator, Matrix, kernel
 from ...validation import choice, flag, integer, real, shortest
 from ..arrays import content, finite_array
 from ..base import (
@@ -75,7 +75,7 @@ class LinearArmsState(NamedTuple):
 
 
 @kernel
-def _draw_linear(state, arm, start, n, rng):
+def _draw_linear(state: LinearArmsState, arm: int, start: int, n: int, rng: Generator) -> float:
     if state.bounded:
         return 2.0 * rng.binomial(n, 0.5 * (1.0 + state.means[arm])) - n
     return n * state.means[arm] + math.sqrt(n) * state.std * rng.standard_normal()
@@ -174,7 +174,7 @@ def _within_one(means: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def linear_mean(state, contexts, arm):
+def linear_mean(state: Any, contexts: Matrix, arm: int) -> float:
     """The mean reward of an arm: <theta, x>, cut off at -1 and 1 where rewards are bounded."""
     mean = 0.0
     for i in range(contexts.shape[1]):
@@ -185,7 +185,7 @@ def linear_mean(state, contexts, arm):
 
 
 @kernel
-def _best_mean(state, contexts):
+def _best_mean(state: Any, contexts: Matrix) -> float:
     """The highest mean reward; four arms at a time, because the sum of one has to wait for each of
     its terms.
     """
@@ -207,7 +207,9 @@ def _best_mean(state, contexts):
 
 
 @kernel
-def answer_linear(state, t, contexts, hidden, arm, rng):
+def answer_linear(
+    state: Any, t: int, contexts: Matrix, hidden: int, arm: int, rng: Generator
+) -> tuple[float, float]:
     best, mean = _best_mean(state, contexts), linear_mean(state, contexts, arm)
     if state.bounded:
         return (1.0 if 2.0 * rng.random() < 1.0 + mean else -1.0), best - mean
@@ -226,7 +228,7 @@ class GaussianContextsState(NamedTuple):
 
 
 @kernel
-def _project(contexts):
+def _project(contexts: Matrix) -> None:
     for a in range(contexts.shape[0]):
         square = 0.0
         for i in range(contexts.shape[1]):
@@ -238,7 +240,7 @@ def _project(contexts):
 
 
 @kernel
-def _show_gaussian(state, t, contexts, rng):
+def _show_gaussian(state: GaussianContextsState, t: int, contexts: Matrix, rng: Generator) -> int:
     fill_normal(contexts, state.mean, state.context_std, rng)
     if state.project:
         _project(contexts)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import ArgumentError
-from ...kernel import kernel
+from ...kernel import Generator, kernel
 from ...validation import flag, integer, real, shortest
 from ..arrays import vector
 from ..base import ArmsEnvironment, ArmsKernels
@@ -33,7 +33,7 @@ class PiecewiseState(NamedTuple):
 
 
 @kernel
-def _piece(state, t):
+def _piece(state: PiecewiseState, t: int) -> int:
     """The piece that round t lies in; the last one for the horizon."""
     low, high = 0, state.means.shape[0] - 1
     while low < high:
@@ -46,14 +46,14 @@ def _piece(state, t):
 
 
 @kernel
-def _sum_to(state, arm, t):
+def _sum_to(state: PiecewiseState, arm: int, t: int) -> float:
     """The sum of the arm's means over the first t rounds."""
     piece = _piece(state, t)
     return state.prefix[piece, arm] + (t - state.starts[piece]) * state.means[piece, arm]
 
 
 @kernel
-def _draw_piecewise(state, arm, start, n, rng):
+def _draw_piecewise(state: PiecewiseState, arm: int, start: int, n: int, rng: Generator) -> float:
     if not state.random[0]:
         return _sum_to(state, arm, start + n) - _sum_to(state, arm, start)
     total, t, end, piece = 0.0, start, start + n, _piece(state, start)
@@ -70,7 +70,7 @@ def _draw_piecewise(state, arm, start, n, rng):
 
 
 @kernel
-def _piecewise_regret(state, arm, start, n):
+def _piecewise_regret(state: PiecewiseState, arm: int, start: int, n: int) -> float:
     best = state.best[0]
     gained = _sum_to(state, best, start + n) - _sum_to(state, best, start)
     return gained - (_sum_to(state, arm, start + n) - _sum_to(state, arm, start))
@@ -205,7 +205,7 @@ class SineState(NamedTuple):
 
 
 @kernel
-def _sine_sum(state, arm, start, n):
+def _sine_sum(state: SineState, arm: int, start: int, n: int) -> float:
     """sum of sin(a + b t) over n rounds = sin(a' + b (n - 1) / 2) sin(b n / 2) / sin(b / 2), a' the
     angle of the first.
     """
@@ -218,7 +218,7 @@ def _sine_sum(state, arm, start, n):
 
 
 @kernel
-def _draw_sine(state, arm, start, n, rng):
+def _draw_sine(state: SineState, arm: int, start: int, n: int, rng: Generator) -> float:
     if not state.random[0]:
         return _sine_sum(state, arm, start, n)
     total = 0.0
@@ -230,7 +230,7 @@ def _draw_sine(state, arm, start, n, rng):
 
 
 @kernel
-def _sine_regret(state, arm, start, n):
+def _sine_regret(state: SineState, arm: int, start: int, n: int) -> float:
     return _sine_sum(state, state.best[0], start, n) - _sine_sum(state, arm, start, n)
 
 

@@ -9,10 +9,11 @@ Doornik 2005).  It is for worlds: noise that protects people is not drawn here.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from ...kernel import inlined, kernel
+from ...kernel import Generator, Matrix, inlined, kernel
 
 # Where the tail begins, so that 256 layers have the same area as the tail with the block below it.
 _TAIL = 3.6541528853610088
@@ -42,7 +43,7 @@ _UNIT, _HALF = 2.0**-53, 2**52
 
 
 @inlined
-def _advance(a, b, c, d):
+def _advance(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, ...]:
     """The next 64 bits of xoshiro256++, and its state."""
     mixed = a + d
     bits = ((mixed << _23) | (mixed >> _41)) + a
@@ -56,13 +57,13 @@ def _advance(a, b, c, d):
 
 
 @inlined
-def _uniform(bits):
+def _uniform(bits: Any) -> float:
     """In [0, 1)."""
     return np.int64(bits >> _11) * _UNIT
 
 
 @inlined
-def _beyond(layer, x, a, b, c, d):
+def _beyond(layer: Any, x: float, a: Any, b: Any, c: Any, d: Any) -> tuple[Any, ...]:
     """What becomes of a number beyond the sure part of its layer: itself, a number of the tail, or
     NaN to draw again.
     """
@@ -79,12 +80,12 @@ def _beyond(layer, x, a, b, c, d):
 
 
 @kernel
-def _word(rng, low):
+def _word(rng: Generator, low: Any) -> Any:
     return (np.uint64(rng.random() * 2.0**53) << _11) | (low & _LOW)
 
 
 @kernel
-def fill_normal(contexts, mean, std, rng):
+def fill_normal(contexts: Matrix, mean: float, std: float, rng: Generator) -> None:
     """Fill a matrix with independent N(mean, std^2) numbers, for five draws of ``rng``.
 
     Args:

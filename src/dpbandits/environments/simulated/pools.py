@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import ArgumentError
-from ...kernel import kernel
+from ...kernel import Generator, Matrix, kernel
 from ...validation import choice, integer, real
 from ..arrays import content, finite_array, longest, whole_numbers
 from ..base import ContextEnvironment, ContextKernels
@@ -20,7 +20,7 @@ from .linear_rewards import REWARDS, answer_linear, linear_means, spread, suppor
 
 
 @kernel
-def draw_below(n, rng):
+def draw_below(n: int, rng: Generator) -> int:
     """A uniformly random number below n, but for a bias of n / 2^53; numba's own allocates an
     array.
     """
@@ -28,7 +28,7 @@ def draw_below(n, rng):
 
 
 @kernel
-def draw_distinct(contexts, count, n, rng):
+def draw_distinct(contexts: Matrix, count: int, n: int, rng: Generator) -> None:
     """Fill ``contexts[:count, 0]`` with a uniformly random sequence of different numbers below n
     (Floyd's sampling, shuffled).
 
@@ -47,7 +47,7 @@ def draw_distinct(contexts, count, n, rng):
 
 
 @kernel
-def fill_in(contexts, features):
+def fill_in(contexts: Matrix, features: Matrix) -> None:
     """Replace the item numbers in ``contexts[:, 0]`` by the features of the items."""
     for a in range(contexts.shape[0]):
         item = int(contexts[a, 0])
@@ -65,7 +65,7 @@ class PoolContextsState(NamedTuple):
 
 
 @kernel
-def _show_pool(state, t, contexts, rng):
+def _show_pool(state: PoolContextsState, t: int, contexts: Matrix, rng: Generator) -> int:
     draw_distinct(contexts, contexts.shape[0], state.features.shape[0], rng)
     fill_in(contexts, state.features)
     return 0
@@ -162,7 +162,7 @@ class RecommendationsState(NamedTuple):
 
 
 @kernel
-def _passed_over(state, start, end, rank):
+def _passed_over(state: RecommendationsState, start: int, end: int, rank: int) -> int:
     """The item of the given rank among those that are not in ``liked[start:end]``."""
     low, high = start, end
     # how many liked items come before it: liked[i] is the one iff i - start others and rank items
@@ -177,7 +177,7 @@ def _passed_over(state, start, end, rank):
 
 
 @kernel
-def _show_candidates(state, t, contexts, rng):
+def _show_candidates(state: RecommendationsState, t: int, contexts: Matrix, rng: Generator) -> int:
     user = draw_below(state.starts.size - 1, rng)
     start, end = state.starts[user], state.starts[user + 1]
     last = contexts.shape[0] - 1
@@ -192,7 +192,9 @@ def _show_candidates(state, t, contexts, rng):
 
 
 @kernel
-def _answer_candidates(state, t, contexts, hidden, arm, rng):
+def _answer_candidates(
+    state: RecommendationsState, t: int, contexts: Matrix, hidden: int, arm: int, rng: Generator
+) -> tuple[float, float]:
     reward = 1.0 if arm == hidden else 0.0
     return reward, 1.0 - reward
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from ...kernel import kernel
+from ...kernel import Generator, kernel
 from ...validation import real, shortest
 from ..arrays import vector
-from ..base import ArmsEnvironment, ArmsKernels, stationary, stationary_regret
+from ..base import ArmsEnvironment, ArmsKernels, StationaryState, stationary, stationary_regret
 
 
 @kernel
-def _draw_bernoulli(state, arm, start, n, rng):
+def _draw_bernoulli(state: StationaryState, arm: int, start: int, n: int, rng: Generator) -> float:
     if n == 1:
         return 1.0 if rng.random() < state.first[arm] else 0.0
     return float(rng.binomial(n, state.first[arm]))
@@ -39,12 +39,14 @@ class Bernoulli(ArmsEnvironment):
 
 
 @kernel
-def _draw_gaussian(state, arm, start, n, rng):
+def _draw_gaussian(state: StationaryState, arm: int, start: int, n: int, rng: Generator) -> float:
     return n * state.first[arm] + np.sqrt(float(n)) * state.second[arm] * rng.standard_normal()
 
 
 @kernel
-def _draw_clipped_gaussian(state, arm, start, n, rng):
+def _draw_clipped_gaussian(
+    state: StationaryState, arm: int, start: int, n: int, rng: Generator
+) -> float:
     total = 0.0
     for _ in range(n):
         reward = state.first[arm] + state.second[arm] * rng.standard_normal()
@@ -104,7 +106,7 @@ def _clipped_mean(centre: np.ndarray, std: float) -> np.ndarray:
 
 
 @kernel
-def _draw_beta(state, arm, start, n, rng):
+def _draw_beta(state: StationaryState, arm: int, start: int, n: int, rng: Generator) -> float:
     total = 0.0
     for _ in range(n):
         total += rng.beta(state.first[arm], state.second[arm])

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernel import Kernel, bind, entry, kernel, outlined, unbound
+from ...kernel import Generator, Kernel, Matrix, Vector, bind, entry, kernel, outlined, unbound
 from ..channels import OPEN, add_noise, draw_noise
 
 SINGLE, TREE, HONAKER, TOEPLITZ, BUFFERED, HYBRID, INDEPENDENT = range(7)
@@ -45,13 +45,13 @@ def no_running_sum() -> RunningSum:
 
 
 @kernel
-def is_spent(running):
+def is_spent(running: RunningSum) -> bool:
     """Whether all planned releases have been made."""
     return running.limit > 0 and running.clock[0] >= running.limit
 
 
 @kernel
-def lowest_bit(t):
+def lowest_bit(t: int) -> int:
     """The place of the lowest one of a positive integer, from 0."""
     place = 0
     while (t >> place) & 1 == 0:
@@ -60,7 +60,7 @@ def lowest_bit(t):
 
 
 @kernel
-def highest_bit(t):
+def highest_bit(t: int) -> int:
     """The place of the highest one of a positive integer, from 0."""
     place = 0
     while t >> (place + 1):
@@ -69,7 +69,7 @@ def highest_bit(t):
 
 
 @kernel
-def draws_of(running):
+def draws_of(running: RunningSum) -> int:
     """How many noise variables the coming release draws for each coordinate."""
     return lowest_bit(running.clock[0] + 1) + 1 if running.kind == HONAKER else 1
 
@@ -79,7 +79,7 @@ def draws_of(running):
 
 
 @kernel
-def _add_rows(places, row, memory, noise):
+def _add_rows(places: int, row: int, memory: Matrix, noise: Vector) -> None:
     """Add row ``row`` of ``memory`` for the last binary digit of ``places``, the next for the next,
     where they are ones.
     """
@@ -92,13 +92,13 @@ def _add_rows(places, row, memory, noise):
 
 
 @kernel
-def _keep(row, memory, noise):
+def _keep(row: int, memory: Matrix, noise: Vector) -> None:
     for i in range(noise.size):
         memory[row, i] = noise[i]
 
 
 @kernel
-def _add_node(t, first, memory, noise):
+def _add_node(t: int, first: int, memory: Matrix, noise: Vector) -> None:
     """Keep the node that ends at t in the row of its level, counted from ``first``, and add those
     that make up 1..t with it.
     """
@@ -108,13 +108,17 @@ def _add_node(t, first, memory, noise):
 
 
 @kernel
-def _tree(t, family, width, table, memory, noise, rng):
+def _tree(
+    t: int, family: int, width: float, table: Vector, memory: Matrix, noise: Vector, rng: Generator
+) -> None:
     draw_noise(family, width, noise, rng)
     _add_node(t, 0, memory, noise)
 
 
 @kernel
-def _honaker(t, family, width, table, memory, noise, rng):
+def _honaker(
+    t: int, family: int, width: float, table: Vector, memory: Matrix, noise: Vector, rng: Generator
+) -> None:
     """All nodes that end at t, from the leaf up: each is averaged with what its halves say,
     weighted by their precision.
     """
@@ -133,7 +137,9 @@ def _honaker(t, family, width, table, memory, noise, rng):
 
 
 @kernel
-def _toeplitz(t, family, width, table, memory, noise, rng):
+def _toeplitz(
+    t: int, family: int, width: float, table: Vector, memory: Matrix, noise: Vector, rng: Generator
+) -> None:
     draw_noise(family, width, noise, rng)
     _keep(t - 1, memory, noise)
     for s in range(t - 1):
@@ -143,7 +149,9 @@ def _toeplitz(t, family, width, table, memory, noise, rng):
 
 
 @kernel
-def _buffered(t, family, width, table, memory, noise, rng):
+def _buffered(
+    t: int, family: int, width: float, table: Vector, memory: Matrix, noise: Vector, rng: Generator
+) -> None:
     draw_noise(family, width, noise, rng)
     # Written out, because only so is it compiled to vector instructions.
     d0, d1, d2, d3, d4 = table[0, 0], table[0, 1], table[0, 2], table[0, 3], table[0, 4]
@@ -157,7 +165,9 @@ def _buffered(t, family, width, table, memory, noise, rng):
 
 
 @kernel
-def _independent(t, family, width, table, memory, noise, rng):
+def _independent(
+    t: int, family: int, width: float, table: Vector, memory: Matrix, noise: Vector, rng: Generator
+) -> None:
     draw_noise(family, width, noise, rng)
     for i in range(noise.size):
         memory[0, i] += noise[i]
@@ -165,7 +175,9 @@ def _independent(t, family, width, table, memory, noise, rng):
 
 
 @kernel
-def _hybrid(t, family, width, table, memory, noise, rng):
+def _hybrid(
+    t: int, family: int, width: float, table: Vector, memory: Matrix, noise: Vector, rng: Generator
+) -> None:
     """A noisy block at every power of two, which adds to row 0; between them the nodes of a tree,
     in the rows after it.
     """
@@ -194,7 +206,14 @@ step = unbound
 
 
 @kernel
-def release_exactly(running, family, scale, statistic, release, rng):
+def release_exactly(
+    running: RunningSum,
+    family: int,
+    scale: float,
+    statistic: Vector,
+    release: Vector,
+    rng: Generator,
+) -> None:
     """The statistic, or the sum with it, through the open channel, which needs no generator."""
     if running.kind == SINGLE:
         for i in range(statistic.size):
@@ -208,12 +227,26 @@ def release_exactly(running, family, scale, statistic, release, rng):
 
 
 @kernel
-def _release_alone(running, family, scale, statistic, release, rng):
+def _release_alone(
+    running: RunningSum,
+    family: int,
+    scale: float,
+    statistic: Vector,
+    release: Vector,
+    rng: Generator,
+) -> None:
     add_noise(family, scale, statistic, release, rng)
 
 
 @outlined
-def _release_prefix_sum(running, family, scale, statistic, release, rng):
+def _release_prefix_sum(
+    running: RunningSum,
+    family: int,
+    scale: float,
+    statistic: Vector,
+    release: Vector,
+    rng: Generator,
+) -> None:
     if family == OPEN or is_spent(running):
         release_exactly(running, family, scale, statistic, release, rng)
         return
@@ -245,7 +278,14 @@ def mechanism_of(kind: int) -> Kernel:
 
 
 @entry
-def _from_python(running, family, scale, statistic, release, rng):
+def _from_python(
+    running: RunningSum,
+    family: int,
+    scale: float,
+    statistic: Vector,
+    release: Vector,
+    rng: Generator,
+) -> None:
     step(running, family, scale, statistic, release, rng)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from ....algorithms import LinUCB, LinUCBDGS, PrivateLinUCB
 from ....algorithms.bases import ContextualPolicy
 from ....environments import ContextEnvironment, ContextTable, PoolContexts, lastfm
-from ....kernel import bind, entry, unbound
+from ....kernel import Generator, Matrix, bind, entry, unbound
 from ....privacy import ZCDP, ApproxDP, Budget, PureDP
 from ....simulation.seeding import identity, stream
 from ....simulation.simulating import play
@@ -239,7 +239,9 @@ show = answer = unbound
 
 
 @entry
-def _fill_table(state, rng, contexts, rewards, losses):
+def _fill_table(
+    state: Any, rng: Generator, contexts: np.ndarray, rewards: Matrix, losses: Matrix
+) -> None:
     for t in range(contexts.shape[0]):
         hidden = show(state, t, contexts[t], rng)
         for arm in range(contexts.shape[1]):
