@@ -41,7 +41,7 @@ generator_at._digest = sha256(Path(__file__).read_bytes()).hexdigest()  # type: 
 
 
 @overload(generator_at)
-def _generator_at(addresses: Any) -> Any:
+def _generator_at(addresses):  # type: ignore[no-untyped-def]  # as untyped as the lambdas
     if isinstance(addresses, types.Array):
         return lambda addresses: _assembled(addresses)
     return lambda addresses: addresses

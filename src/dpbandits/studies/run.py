@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..report.record import StudyRecord
 from ..simulation import ReplayResult, Result
+from ..simulation.results import environment_titles
 from ..simulation.simulating import recorded_rounds
 from .cells import Cell, Progress, compute
 from .study import Study
@@ -65,10 +66,11 @@ def run_study(
 def cells_of(study: Study) -> list[Cell]:
     """The parts of a study: every policy in every environment, and on the log."""
     worlds = [*study.environments, *([study.log] if study.log is not None else [])]
+    titles = environment_titles({repr(world): {"title": world.title} for world in worlds})
     return [
         Cell(
             key=f"{world!r}/{policy.stream_key}",
-            stage=repr(world),
+            stage=titles[repr(world)],
             policy=policy,
             environment=world,
             horizon=None if world is study.log else study.horizon,
