@@ -347,7 +347,7 @@ def test_run_writes_a_folder_and_says_where(study: Path) -> None:
     assert (manifest["seed"], manifest["study"]["runs"], manifest["n_jobs"]) == (5, 3, 1)
     assert f"Report: {Path('out') / 'report.html'}" in result.stdout
     assert "\nAdaCUCB  0.5-zCDP " in result.stdout
-    assert "Bernoulli(0.9, 0.1): 3 of 3 runs" in result.stderr  # lines, because this is no terminal
+    assert "Bernoulli, 2 arms: 3 of 3 runs" in result.stderr  # lines, because this is no terminal
 
 
 def test_the_closing_tables_have_the_labels_of_the_report_and_the_replay(study: Path) -> None:

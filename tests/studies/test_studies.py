@@ -120,7 +120,7 @@ def test_run_is_what_simulate_gives_and_does_not_depend_on_the_workers(folder: P
     assert record.seed == 3
     assert record.versions["numba"]
     assert record.elapsed > 0
-    assert {step[0] for step in steps} == set(record.result.info["environments"])
+    assert {step[0] for step in steps} == set(record.result.titles.values())
     assert [step[1:] for step in steps][-1] == (20, 20)
 
 
