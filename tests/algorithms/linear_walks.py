@@ -140,6 +140,88 @@ def thompson(world: Problem, noise: Noise, rng: np.random.Generator) -> np.ndarr
     return np.array(arms)
 
 
+class JointNoise(NamedTuple):
+    """Noise on running sums of [x r ; x x^T], and bounds on both parts that hold with probability 1
+    - 2 DELTA / 3.
+    """
+
+    vectors: np.ndarray  # (n, d)
+    matrices: np.ndarray  # (n, d, d) symmetric: std on the diagonal, std / sqrt(2) off it
+    vector_norm: float
+    matrix_norm: float
+    std: float  # the largest of a coordinate
+
+
+def joint_noise(n: int, d: int, rho: float, rng: np.random.Generator) -> JointNoise:
+    """For features no longer than 1 and rewards in [0, 1]: a record moves both by sqrt(4.5)."""
+    b = toeplitz(n)
+    std = math.sqrt(4.5 / (2 * rho)) * math.sqrt((b[:, 0] ** 2).sum())
+    widest = std * math.sqrt((b**2).sum(axis=1).max())
+    z = std * rng.standard_normal((n, d, d))
+    matrices = np.einsum("ts,sij->tij", b, (z + z.transpose(0, 2, 1)) / 2)
+    return JointNoise(
+        b @ (std * rng.standard_normal((n, d))),
+        matrices,
+        widest * (math.sqrt(d) + math.sqrt(2 * math.log(n / (DELTA / 3)))),
+        widest * (math.sqrt(2 * d) + math.sqrt(2 * math.log(2 * n / (DELTA / 3)))),
+        widest,
+    )
+
+
+def joint_silence(n: int, d: int) -> JointNoise:
+    return JointNoise(np.zeros((n, d)), np.zeros((n, d, d)), 0.0, 0.0, 0.0)
+
+
+def growing(horizon: int, growth: float) -> list[int]:
+    """Rounds after which a release is made, each number 1 + growth times the last."""
+    rounds, found = 1, []
+    while rounds <= horizon:
+        found.append(rounds)
+        rounds = max(rounds + 1, math.ceil(rounds * (1.0 + growth)))
+    return found
+
+
+def joint(
+    world: Problem,
+    noise: JointNoise,
+    schedule: list[int],
+    failure: float,
+    sampling: np.random.Generator | None = None,
+) -> np.ndarray:
+    """Optimism, or with a generator the best arm for a draw, on noisy sums as of the last release."""
+    d = world.contexts.shape[2]
+    least, most = 1 + noise.matrix_norm, 1 + 3 * noise.matrix_norm
+    gram, total, arms, made = np.zeros((d, d)), np.zeros(d), [], 0
+    v, estimate = np.eye(d) * (1 + 2 * noise.matrix_norm), np.zeros(d)
+    for t, x in enumerate(world.contexts):
+        inverse = np.linalg.inv(v)
+        if sampling is None:
+            eigenvalue = 1 / np.linalg.norm(inverse)
+            radius = (
+                0.5
+                * math.sqrt(
+                    2 * math.log(1 / failure) + np.linalg.slogdet(v)[1] - d * math.log(least)
+                )
+                + min(math.sqrt(most), most / math.sqrt(eigenvalue))
+                + noise.vector_norm / math.sqrt(eigenvalue)
+            )
+            index = x @ estimate + radius * np.sqrt(np.einsum("ki,ij,kj->k", x, inverse, x))
+        else:
+            scatter, spread = sampling.standard_normal((d, 2)).T
+            root = np.linalg.cholesky(v)
+            draw = estimate + np.linalg.solve(root.T, 0.5 * scatter)
+            index = x @ (draw + inverse @ (noise.std * math.sqrt(2) * spread))
+        arm = int(np.argmax(index))
+        arms.append(arm)
+        gram += np.outer(x[arm], x[arm])
+        total += x[arm] * world.rewards[t, arm]
+        if made < len(schedule) and t + 1 == schedule[made]:
+            v = gram + noise.matrices[made] + np.eye(d) * (1 + 2 * noise.matrix_norm)
+            estimate = np.linalg.solve(v, total + noise.vectors[made])
+            made += 1
+    return np.array(arms)
+
+
 def changes(horizon: int, d: int, growth: float = 1.0) -> int:
     """How often the determinant can grow by 1 + growth."""
     return min(horizon, math.floor(d * math.log(1 + horizon / d) / math.log(1 + growth)) + 1)

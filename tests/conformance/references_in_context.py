@@ -98,11 +98,30 @@ def published(budget: Budget | None, horizon: int) -> dict[str, Any]:
     return {"horizon": horizon, "smallest_eigenvalue": 0.1}
 
 
+EVERY_FOURTH = list(range(4, HORIZON + 1, 4))
+
+
+def joint(schedule: list[int], *, sampling: bool = False) -> Callable[..., float]:
+    def play(budget: Budget | None, rng: np.random.Generator) -> float:
+        n = len(schedule)
+        added = walks.joint_silence(n, DIMENSION)
+        if budget is not None:
+            assert isinstance(budget, ZCDP)
+            added = walks.joint_noise(n, DIMENSION, budget.rho, rng)
+        each = walks.DELTA if budget is None else walks.DELTA / 3
+        return WORLD.regret(walks.joint(WORLD, added, schedule, each, rng if sampling else None))
+
+    return play
+
+
 TABLES: dict[str, Table] = {
     "AdaCOFUL": Table(planned, oful),
+    "AdaCOFULJDP": Table(planned, joint(walks.growing(HORIZON, 0.25))),
     "LinUCB": Table(none, linucb),
     "LinUCBDGS": Table(published, dgs),
+    "LinUCBJDP": Table(planned, joint(EVERY_FOURTH)),
     "LinearThompson": Table(planned, thompson),
+    "LinearThompsonJDP": Table(planned, joint(EVERY_FOURTH, sampling=True)),
     "PrivateLinUCB": Table(planned, linucb),
     "RSOFUL": Table(none, oful),
 }

@@ -1,7 +1,8 @@
 """Audit: what an attack on the releases, or on the arms alone, can measure stays below the claim;
 planted bugs do not.
 
-Two worlds differ in the row of the first person, all lo or all hi; in every other row the arms tie.
+Two worlds differ in the row of the first person, all lo or all hi, or where features are private
+in her features; in every other row the arms tie.
 The white-box attacker sees the first releases, all of them where noise is correlated, the black-box
 attacker how often each arm was played.  The runs are enough to see half the noise: it doubles the
 loss, and the bounds reach about nine tenths of the truth.
@@ -48,6 +49,9 @@ PLANNED: dict[str, dict[str, Any]] = {  # arguments for few releases
     "DPTS": {"horizon": 16, "counter": None},
     "LinearThompson": {"horizon": 16},
     "PrivateLinUCB": {"horizon": 16},
+    "AdaCOFULJDP": {"horizon": 16, "growth": 0.5},
+    "LinUCBJDP": {"horizon": 16, "batch": 1},
+    "LinearThompsonJDP": {"horizon": 16, "batch": 1},
     # Noise is that of the farthest possible movement, which the first person's record makes: play
     # follows the experts, who agree on an arm; and where noise is for the worst case, there is one
     # arm.
@@ -146,6 +150,8 @@ def canary(n_arms: int) -> tuple[RewardTable, RewardTable]:
 
 def canary_of_sums(policy: Policy) -> list[ContextTable] | list[RewardTable]:
     """Whatever is chosen after the first person adds nothing to the sums."""
+    if policy.card.hides_contexts:
+        return canary_with_features(policy.n_arms, policy.dimension)
     if isinstance(policy, ContextualPolicy):
         return canary_in_context(policy.dimension)
     table = np.zeros((2, PLAYED, policy.n_arms))
@@ -163,6 +169,20 @@ def canary_in_context(dimension: int) -> list[ContextTable]:
     table = np.zeros((2, PLAYED, 3))
     table[1, 0] = 1.0
     return [ContextTable(contexts, rewards) for rewards in table]
+
+
+@cache
+def canary_with_features(n_arms: int, dimension: int) -> list[ContextTable]:
+    """The first person's features, the same for all arms, turn to where a record moves the sums
+    farthest: cos = -1/2 for rewards in [0, 1].  Later people have none, whose choice would tell
+    nothing.
+    """
+    worlds = []
+    for angle in (0.0, 2 * np.pi / 3):
+        contexts, rewards = np.zeros((PLAYED, n_arms, dimension)), np.ones((PLAYED, n_arms))
+        contexts[0, :, :2] = np.cos(angle), np.sin(angle)
+        worlds.append(ContextTable(contexts, rewards))
+    return worlds
 
 
 @cache

@@ -121,7 +121,13 @@ def test_a_record_moves_its_own_release_by_at_most_the_bound(
     )
 
 
-@over([case for case in BY_NORM if case.name not in MAPPED | REALISED | WORST])
+# Where features are private, a record is more than a reward.
+HIDDEN = [case for case in BY_NORM if case.cls.card.hides_contexts]
+
+
+@over(
+    [case for case in BY_NORM if case.name not in MAPPED | REALISED | WORST if case not in HIDDEN]
+)
 @given(**histories)
 @settings(max_examples=10, deadline=None)
 def test_extremes_attain_the_bound(case: Case, seed, noise, where, lo, width):
@@ -134,7 +140,7 @@ def test_extremes_attain_the_bound(case: Case, seed, noise, where, lo, width):
     )
 
 
-@over([case for case in CONTEXTUAL if case in BY_NORM])
+@over([case for case in CONTEXTUAL if case in BY_NORM and case not in HIDDEN])
 @given(
     longer=st.sampled_from([1.0, 1.5, 1e6, 1e40]),
     bound=st.sampled_from([0.125, 1.0, 3.0]),
@@ -152,6 +158,86 @@ def test_contexts_of_any_length_attain_the_bound_and_no_more(
         m.distance == pytest.approx(m.bound, rel=CLOSE) if m.covered else m.distance == 0.0
         for m in moved
     )
+
+
+def statistic_of(policy, features: np.ndarray, reward: float) -> np.ndarray:
+    """What one person's record is in the statistic, after scaling and clipping."""
+    state, lo_hi = policy.new_state(), policy.reward_range
+    seen = policy._preprocessed(np.tile(features, (policy.n_arms, 1)))
+    kernels, statistic = policy.driven, np.full(policy.statistic.size, np.nan)
+    value = policy._noise.to_grid(float(np.clip(reward, *lo_hi)))
+    kernels.accumulate(policy.params, state.raw, 0, seen[0], value, 1)
+    kernels.summarise(policy.params, state.raw, state.public, state.memo, statistic)
+    return statistic
+
+
+def turned(cosine: float, length: float) -> tuple[np.ndarray, np.ndarray]:
+    sine = np.sqrt(max(0.0, 1.0 - cosine * cosine))
+    return np.array([length, 0.0]), length * np.array([cosine, sine])
+
+
+ranges = st.sampled_from([(0.0, 1.0), (-1.0, 1.0), (-3.0, -1.0), (0.0, 5.0), (-0.1, 0.2)])
+
+
+@over(HIDDEN)
+@given(
+    reward_range=ranges,
+    bound=st.sampled_from([0.125, 1.0, 3.0]),
+    longer=st.sampled_from([1.0, 1.5, 1e40]),
+    seed=st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=30, deadline=None)
+def test_a_record_with_its_features_moves_the_sums_by_at_most_the_bound(
+    case: Case, reward_range, bound, longer, seed
+):
+    policy = case.make(reward_range=reward_range, context_bound=bound)
+    most = policy.statistic.max_sensitivity
+    rng = np.random.default_rng(seed)
+    lo, hi = reward_range
+    far = max(reward_range, key=abs)
+    for _ in range(20):
+        lengths = bound * rng.choice([longer, *rng.uniform(size=2)], (2, 1))
+        directions = rng.standard_normal((2, policy.dimension))
+        one, other = lengths * directions / np.linalg.norm(directions, axis=1, keepdims=True)
+        rewards = rng.choice([lo, hi, rng.uniform(lo, hi)], 2)
+        distance = statistic_of(policy, one, rewards[0]) - statistic_of(policy, other, rewards[1])
+        assert np.linalg.norm(distance) <= most * (1 + CLOSE)
+    cosine = max(-1.0, -(far * far) / (2.0 * bound * bound))
+    one, other = turned(cosine, longer * bound)
+    attained = np.linalg.norm(statistic_of(policy, one, far) - statistic_of(policy, other, far))
+    assert attained == pytest.approx(most, rel=1e-9)
+
+
+def test_sums_of_two_sensitivities_or_one_of_them_are_not_the_joint_one():
+    policy = dpbandits.LinUCBJDP(3, 2, budget=dpbandits.ZCDP(0.5), horizon=100)
+    moved = {
+        cosine: float(
+            np.linalg.norm(
+                np.subtract(*(statistic_of(policy, x, 1.0) for x in turned(cosine, 1.0)))
+            )
+        )
+        for cosine in (-1.0, -0.5, 0.0)
+    }
+    assert moved[-1.0] == pytest.approx(2.0)  # that of x r alone: the matrices are equal
+    assert moved[-0.5] == pytest.approx(4.5**0.5)
+    assert moved[0.0] == pytest.approx(2.0)
+    assert policy.statistic.max_sensitivity == pytest.approx(4.5**0.5)
+
+
+@pytest.mark.parametrize("grid", [2.0**-4, 2.0**-20])
+def test_rounding_every_coordinate_of_a_record_is_within_the_bound(grid: float):
+    policy = dpbandits.LinUCBJDP(
+        3, 2, budget=dpbandits.ZCDP(0.5), horizon=100, noise="secure", grid=grid
+    )
+    rng, most = np.random.default_rng(3), 0.0
+    for _ in range(400):
+        angle, cosine = rng.uniform(0, 2 * np.pi), rng.uniform(-0.6, -0.4)
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        one, other = (statistic_of(policy, turn @ x, 1.0) for x in turned(cosine, 1.0))
+        assert np.array_equal(one, np.rint(one / grid) * grid)
+        most = max(most, float(np.linalg.norm(one - other)))
+    assert most <= policy.statistic.max_sensitivity
+    assert grid < 0.01 or most > 4.5**0.5  # the exact sensitivity alone is not enough
 
 
 @over([case for case in BY_NORM if case.name in MAPPED])

@@ -20,6 +20,7 @@ from .lazy_thompson import LazyDPTS
 from .linucb import LinearThompson, LinUCB, PrivateLinUCB
 from .oful import RSOFUL, AdaCOFUL
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
+from .private_contexts import AdaCOFULJDP, LinearThompsonJDP, LinUCBJDP
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
 from .thompson import DPTS
 
@@ -39,6 +40,7 @@ __all__ = [
     "UCB1",
     "AdaCGOPE",
     "AdaCOFUL",
+    "AdaCOFULJDP",
     "AdaCUCB",
     "AdaPKLUCB",
     "AdaPUCB",
@@ -54,7 +56,9 @@ __all__ = [
     "Learner",
     "LinUCB",
     "LinUCBDGS",
+    "LinUCBJDP",
     "LinearThompson",
+    "LinearThompsonJDP",
     "LocalEXP4",
     "OutputGOPE",
     "PrivateLinUCB",

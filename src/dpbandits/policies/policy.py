@@ -128,8 +128,8 @@ class Policy(ABC):
 
         Raises:
             ArgumentError: the contexts do not have the policy's shape, or hold a number that is not
-                finite; or a release is due whose sum could be too large for exact secure noise.
-                Later pulls answer from what is public.
+                finite (which counts as 0 where contexts are private); or a release is due whose sum
+                could be too large for exact secure noise.  Later pulls answer from what is public.
             BudgetExhausted: a release is due that the budget does not allow.  Later pulls answer
                 from what is public.
             ClaimError: a release is due under a budget, and this process is a fork, or a save of
@@ -186,6 +186,13 @@ class Policy(ABC):
     def missing(self) -> int:
         """How many answers were not a number.  The operator's: it depends on them."""
         return self._session.rounds.missing
+
+    @property
+    def blanked(self) -> int:
+        """How many private contexts held entries that were not finite, or above 1e100, which
+        counted as 0.  The operator's: it depends on them.
+        """
+        return self._session.rounds.blanked
 
     @property
     def rounds(self) -> int:

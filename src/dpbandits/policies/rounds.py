@@ -82,6 +82,7 @@ class Rounds:
     dropped: int = 0  # answers that were not used
     clipped: int = 0  # answers that lay outside of the range
     missing: int = 0  # answers that were not a number
+    blanked: int = 0  # private contexts with entries that were not numbers
     left: int = 0  # rounds for which the current choice still stands
     waited: int = 0  # pulls since the episode ended
     release_due: bool = False

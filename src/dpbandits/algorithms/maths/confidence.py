@@ -28,6 +28,19 @@ def gaussian_norm(dimension: int, std: float, releases: int, probability: float)
     return std * (math.sqrt(dimension) + math.sqrt(2.0 * math.log(releases / probability)))
 
 
+def symmetric_norm(dimension: int, std: float, releases: int, probability: float) -> float:
+    """What the operator norms of ``releases`` matrices of the Gaussian orthogonal ensemble, ``std``
+    on the diagonal and std / sqrt(2) off it, however dependent, stay below with probability 1 -
+    ``probability``.
+
+    The largest eigenvalue has a mean below std sqrt(2 d) (Davidson & Szarek 2001, Theorem II.11),
+    and moves by at most the Frobenius distance, in which the noise is N(0, std^2 I); the same holds
+    for minus the matrix.
+    """
+    tail = math.sqrt(2.0 * math.log(2.0 * releases / probability))
+    return std * (math.sqrt(2.0 * dimension) + tail)
+
+
 def laplace_sum(squares: float, scale: float, log_odds: float) -> float:
     """What a weighted sum of Laplace variables exceeds in absolute value with probability at most 2
     exp(-log_odds).

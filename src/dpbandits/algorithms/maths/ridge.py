@@ -241,3 +241,30 @@ def most_optimistic(
     if contexts.shape[1] < _WIDE:
         return _most_optimistic_of_few(contexts, estimate, inverse, radius, spread)
     return _most_optimistic_of_many(contexts, estimate, inverse, longest, radius, spread, work)
+
+
+@outlined
+def most_optimistic_at_once(
+    contexts: Matrix, estimate: Vector, inverse: Matrix, longest: float, radius: float
+) -> int:
+    """The same without ``spread`` and without working memory, for contexts of which nothing may be
+    kept.
+    """
+    n_arms, d = contexts.shape
+    arm, best = 0, -np.inf
+    for a in range(n_arms):
+        mean = squares = form = 0.0
+        for i in range(d):
+            mean += estimate[i] * contexts[a, i]
+            squares += contexts[a, i] * contexts[a, i]
+        if mean + radius * longest * np.sqrt(squares) < best:
+            continue
+        for i in range(d):
+            turned = 0.0
+            for j in range(d):
+                turned += inverse[i, j] * contexts[a, j]
+            form += turned * contexts[a, i]
+        index = mean + radius * np.sqrt(max(form, 0.0))
+        if index > best:
+            best, arm = index, a
+    return arm

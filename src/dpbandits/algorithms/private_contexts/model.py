@@ -1,0 +1,343 @@
+"""Ridge regression where features are private, too: sums of x * reward and of x x^T, released
+together.
+
+What crosses the wall is one vector, [sum of x r ; svec(sum of x x^T)], of d + d (d + 1) / 2
+numbers, where ``svec`` keeps lengths (``privacy.continual.symmetric``).  Noise of one size on all
+of them is N(0, v^2 I) on the sum of x r, and on the sum of x x^T a matrix of the Gaussian
+orthogonal ensemble, v on the diagonal and v / sqrt(2) off it.
+
+**Sensitivity.**  One person's record is (x, a, r): her features, the arm that was played, and her
+reward.  Let |x| <= L for the features of that arm, which scaling enforces, and |r| <= R, which
+clipping does.  Another record of hers moves the vector by
+
+    D^2 = |x r - x' r'|^2 + |x x^T - x' x'^T|_F^2 ,
+
+which is convex in (r, r'), so that both lie at +-R.  With c = cos(x, x') and |x| = |x'| = L it is 2
+R^2 L^2 (1 - c) + 2 L^4 (1 - c^2) for rewards of one sign (and with -c for two), the largest at c =
+-R^2 / (2 L^2): 2 R^2 L^2 + 2 L^4 + R^4 / 2; or, where that cosine does not exist, at c = -1: (2 R
+L)^2.  Shorter vectors move it less: for |x| = L and |x'| = a < L the best cosine gives R^2 (a^2 +
+L^2) + a^4 + L^4 + R^4 / 2, which grows with a, and at c = -1 (a + L)^2 (R^2 + (L - a)^2) is below
+the same bounds.  That her features may lead to another arm changes nothing: only one arm's features
+enter.
+
+**Post-processing.**  The noisy Gram matrix G + N is shifted to V = G + N + (lambda + 2 S) I, where
+S bounds the operator norm of N in all releases at once.  So H = N + (lambda + 2 S) I lies between
+lambda + S and lambda + 3 S.
+
+**Radius.**  With theta^ = V^-1 (sum x r + n) and V >= H, V >= G + (lambda + S) I, in the V-norm
+
+    |theta^ - theta|_V  <=  s sqrt(2 ln(1/p) + ln(det V / (lambda + S)^d))
+                            + min(sqrt(lambda + 3 S), (lambda + 3 S) / sqrt(e)) |theta|
+                            + |n| / sqrt(e) ,
+
+where e is the least eigenvalue of V: the first term by Abbasi-Yadkori, Pal & Szepesvari (2011),
+Theorem 1, for the matrix G + (lambda + S) I, whatever noise the choices follow; the second because
+|H theta|_{V^-1} is at most |H^(1/2) theta|, and at most |H theta| / sqrt(e); the third whatever V
+depends on.  Shariff & Sheffet (2018) have sqrt(lambda + S) in the place of sqrt(e).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ...kernel import Generator, Matrix, Vector, inlined, kernel
+from ...policies import Statistic
+from ...policies.protocol import Row
+from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.linear import LinearPolicy
+from ..maths.confidence import gaussian_norm, symmetric_norm
+from ..maths.dense import factorise, invert, solve_upper
+from ..maths.ridge import dot, inverse_norm_bound, most_optimistic_at_once, multiply
+
+_ROOT = math.sqrt(2.0)
+_ULP = 2.0**-52
+
+
+class Params(NamedTuple):
+    n_arms: int
+    dimension: int
+    context_bound: float
+    ridge: float  # lambda
+    subgaussian: float  # s: how far rewards scatter around their mean
+    grid: float  # to which records are rounded; 0 for none
+    matrix_norm: float  # S
+    vector_norm: float  # bound on |n|
+    log_odds: float  # 2 ln(1/p)
+    parameter_bound: float  # on |theta|
+    radius_scale: float
+    spread: float  # standard deviation of the noise in one direction, for sampling
+    batch: int  # rounds of the first release, and of the shortest batch
+    growth: float  # by which the number of rounds grows between releases, at least
+    movement: float  # the most that a record moves the statistic
+
+
+class Raw(NamedTuple):
+    total: np.ndarray  # (d + d (d + 1) / 2,) of the running batch
+
+
+class Public(NamedTuple):
+    precision: np.ndarray  # (d, d) V
+    factor: np.ndarray  # (d, d) of V
+    inverse: np.ndarray  # (d, d)
+    estimate: np.ndarray  # (d,)
+    facts: np.ndarray  # (2,)
+    clock: np.ndarray  # (2,)
+    sample: np.ndarray  # (2, d) a draw of theta, and working memory; for sampling
+
+
+class Facts(NamedTuple):
+    """Slots of ``Public.facts``."""
+
+    radius: int = 0
+    longest: int = 1  # see ``inverse_norm_bound``
+
+
+class Clock(NamedTuple):
+    """Slots of ``Public.clock``."""
+
+    rounds: int = 0  # booked
+    next: int = 1  # rounds at the next release
+
+
+FACTS, CLOCK = Facts(), Clock()
+
+
+def statistic_size(dimension: int) -> int:
+    """How many numbers are released."""
+    return dimension + dimension * (dimension + 1) // 2
+
+
+def joint_sensitivity(reward: float, length: float) -> float:
+    """By how much a record moves [x r ; svec(x x^T)] at most, in the L2 norm; see above.
+
+    Args:
+        reward: bound on |r|.
+        length: bound on |x|.
+
+    >>> round(joint_sensitivity(1.0, 1.0) ** 2, 12)
+    4.5
+    """
+    r, x = reward * reward, length * length
+    if r > 2.0 * x:
+        return 2.0 * reward * length
+    return math.sqrt(2.0 * r * x + 2.0 * x * x + 0.5 * r * r)
+
+
+# Kernels -------------------------------------------------------------------------------------
+
+
+def init(params: Params) -> tuple[Raw, Public]:
+    d = params.dimension
+    public = Public(
+        precision=np.zeros((d, d)),
+        factor=np.zeros((d, d)),
+        inverse=np.zeros((d, d)),
+        estimate=np.zeros(d),
+        facts=np.zeros(2),
+        clock=np.array([0, params.batch]),
+        sample=np.zeros((2, d)),
+    )
+    size = statistic_size(d)
+    _regress(params, public, np.zeros(size))
+    return Raw(np.zeros(size)), public
+
+
+@inlined
+def _on_grid(value: float, grid: float) -> float:
+    return np.rint(value / grid) * grid if grid > 0.0 else value
+
+
+@kernel
+def accumulate(params: Params, raw: Raw, arm: int, x: Vector, reward: float, n: int) -> None:
+    total, d, grid = raw.total, x.size, params.grid
+    k = 2 * d
+    for i in range(d):
+        total[i] += _on_grid(x[i] * reward, grid)
+        total[d + i] += _on_grid(x[i] * x[i], grid)
+        for j in range(i + 1, d):
+            total[k] += _on_grid(_ROOT * x[i] * x[j], grid)
+            k += 1
+
+
+@kernel
+def sensitivity(params: Params, public: Public, norm: int) -> float:
+    return params.movement
+
+
+@kernel
+def record_pull(params: Params, public: Public, arm: int, x: Row, n: int) -> None:
+    public.clock[CLOCK.rounds] += n
+
+
+@kernel
+def release_due(params: Params, public: Public) -> bool:
+    return public.clock[CLOCK.rounds] >= public.clock[CLOCK.next]
+
+
+@kernel
+def next_release(rounds: int, batch: int, growth: float) -> int:
+    """The number of rounds at the release after the one that was made at ``rounds``."""
+    return max(rounds + batch, int(np.ceil(rounds * (1.0 + growth))))
+
+
+@kernel
+def _shift(params: Params, public: Public, release: Vector) -> float:
+    """V, its factor and its inverse; returns a lower bound on its least eigenvalue.
+
+    Where noise is larger than its bound, which is improbable, V is shifted until it is as positive
+    as half of what was planned for: anything is allowed with what has been released.
+    """
+    d, precision = params.dimension, public.precision
+    k = 2 * d
+    for i in range(d):
+        precision[i, i] = release[d + i]
+        for j in range(i + 1, d):
+            precision[i, j] = precision[j, i] = release[k] / _ROOT
+            k += 1
+    shift = params.ridge + 2.0 * params.matrix_norm
+    planned = 0.5 * (params.ridge + params.matrix_norm)
+    while True:
+        for i in range(d):
+            precision[i, i] += shift
+        if factorise(precision, planned, public.factor, d):
+            break
+        shift *= 2.0
+    factorise(precision, 0.0, public.factor, d)
+    invert(public.factor, public.inverse, d)
+    squares = 0.0
+    for i in range(d):
+        squares += dot(public.inverse[i], public.inverse[i])
+    return 1.0 / np.sqrt(squares)
+
+
+@kernel
+def _regress(params: Params, public: Public, release: Vector) -> None:
+    d, facts = params.dimension, public.facts
+    eigenvalue = _shift(params, public, release)
+    multiply(public.inverse, release[:d], public.estimate)
+    floor, ceiling = params.ridge + params.matrix_norm, params.ridge + 3.0 * params.matrix_norm
+    log_det = -d * np.log(floor)
+    for i in range(d):
+        log_det += 2.0 * np.log(public.factor[i, i])
+    sampling = params.subgaussian * np.sqrt(params.log_odds + max(log_det, 0.0))
+    bias = min(np.sqrt(ceiling), ceiling / np.sqrt(eigenvalue)) * params.parameter_bound
+    noise = params.vector_norm / np.sqrt(eigenvalue)
+    facts[FACTS.radius] = params.radius_scale * (sampling + bias + noise)
+    facts[FACTS.longest] = inverse_norm_bound(public.precision, eigenvalue)
+
+
+@kernel
+def publish(params: Params, public: Public, memo: Vector, release: Vector) -> None:
+    clock = public.clock
+    clock[CLOCK.next] = next_release(clock[CLOCK.next], params.batch, params.growth)
+    _regress(params, public, release)
+
+
+@kernel
+def choose_optimistic(
+    params: Params, public: Public, contexts: Matrix, rng: Generator
+) -> tuple[int, float]:
+    """The arm of highest <x, estimate> + radius |x|_{V^-1}.  Nothing of the contexts is written
+    anywhere.
+    """
+    facts = public.facts
+    arm = most_optimistic_at_once(
+        contexts, public.estimate, public.inverse, facts[FACTS.longest], facts[FACTS.radius]
+    )
+    return arm, 1.0
+
+
+@kernel
+def draw_parameter(params: Params, public: Public, contexts: Row, rng: Generator) -> None:
+    """``prepare``: theta from N(estimate, s^2 V^-1 + v^2 V^-2), before anything is seen."""
+    sample, noise = public.sample[0], public.sample[1]
+    for i in range(sample.size):
+        sample[i] = params.radius_scale * params.subgaussian * rng.standard_normal()
+        noise[i] = params.radius_scale * params.spread * rng.standard_normal()
+    solve_upper(public.factor, sample, params.dimension)
+    for i in range(sample.size):
+        sample[i] += public.estimate[i] + dot(public.inverse[i], noise)
+
+
+@kernel
+def choose_sampled(
+    params: Params, public: Public, contexts: Matrix, rng: Generator
+) -> tuple[int, float]:
+    best, arm = -np.inf, 0
+    for a in range(params.n_arms):
+        index = dot(contexts[a], public.sample[0])
+        if index > best:
+            best, arm = index, a
+    return arm, np.nan
+
+
+# Policies ------------------------------------------------------------------------------------
+
+
+class PrivateContextPolicy(LinearPolicy):
+    """The base of policies with a linear model whose features are behind the wall.
+
+    A subclass sets ``_batch`` and ``_growth``, the schedule of its releases, before this
+    constructor runs.
+    """
+
+    _batch: int
+    _growth: float = 0.0
+
+    def _assumed(self) -> list[str]:
+        return [
+            f"feature vectors are at most {self.context_bound:g} long, which scaling enforces",
+            "a decision goes to its person alone: the arm, how probable it was, and counts of arms"
+            " are functions of private features",
+        ]
+
+    @property
+    def _releases(self) -> int | None:
+        """How many batches there are within the horizon: the schedule is fixed in advance."""
+        if self._horizon is None:
+            return None
+        if self._growth == 0.0:
+            return max(1, self._horizon // self._batch)
+        releases, rounds = 0, self._batch
+        while rounds <= self._horizon:
+            releases += 1
+            rounds = next_release(rounds, self._batch, self._growth)
+        return max(1, releases)
+
+    def _statistic(self) -> Statistic:
+        size, bound = statistic_size(self.dimension), self.context_bound
+        reward = max(map(abs, self.reward_range))
+        moved = joint_sensitivity(reward, bound)
+        if self.grid > 0.0:
+            # Rounding to the grid moves a coordinate of each record by half a step; before it,
+            # floats move each by less than some parts in 2**52.
+            moved += math.sqrt(size) * self.grid
+            moved += 8.0 * _ULP * self.dimension * bound * (reward + bound)
+        longest = self._batch if self._growth == 0.0 else self._horizon
+        return Statistic(
+            size=size,
+            max_sensitivity=moved,
+            max_abs_contribution=bound * max(reward, bound),
+            max_records=longest or 0,
+            counter=self._counter,
+        )
+
+    def _params(self) -> Params:
+        private = self.budget is not None
+        each = self._failure / 3 if private else self._failure  # of sampling, and of two noises
+        std, releases = self._noise_std if private else 0.0, self._releases or MOST_ROUNDS
+        return Params(
+            **self._model(),
+            matrix_norm=symmetric_norm(self.dimension, std, releases, each),
+            vector_norm=gaussian_norm(self.dimension, std, releases, each),
+            log_odds=2.0 * math.log(1.0 / each),
+            parameter_bound=self._parameter_bound,
+            radius_scale=self._radius_scale,
+            spread=std * math.hypot(1.0, self._parameter_bound),
+            batch=self._batch,
+            growth=self._growth,
+            movement=self.statistic.max_sensitivity,
+        )
