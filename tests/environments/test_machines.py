@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_info
 import dpbandits
 from dpbandits.environments import (
     Advised,
+    AnchoredContexts,
     Bernoulli,
     GaussianContexts,
     LinearArms,
@@ -85,6 +86,7 @@ def test_what_was_computed_is_not_part_of_a_stream_key():
     """Last digits of what a seed draws or a file gives must not decide the random numbers."""
     for make in (
         lambda: LinearArms.on_sphere(4, 3, seed=5),
+        lambda: AnchoredContexts.random(4, 3, seed=5),
         lambda: GaussianContexts.on_sphere(4, 3, seed=5),
         lambda: PoolContexts.uniform(20, 3, per_round=4, seed=5),
         lambda: Advised.constant(Bernoulli([0.6, 0.4]), 5, horizon=50, seed=5),

@@ -15,6 +15,7 @@ from .datasets.lastfm import LastFM, lastfm
 from .datasets.logged import LoggedTrial
 from .datasets.movielens import MovieLens, movielens
 from .simulated.advised import Advised
+from .simulated.anchored import AnchoredContexts
 from .simulated.linear_rewards import GaussianContexts, LinearArms
 from .simulated.nonstationary import LateTurn, Piecewise, SineDrift, SwitchingBest
 from .simulated.pools import PoolContexts, Recommendations
@@ -25,6 +26,7 @@ __all__ = [
     "AdviceEnvironment",
     "AdviceTable",
     "Advised",
+    "AnchoredContexts",
     "ArmsEnvironment",
     "ArmsKernels",
     "Bernoulli",

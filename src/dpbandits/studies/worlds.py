@@ -15,6 +15,7 @@ from .. import environments
 from ..environments import (
     AdviceEnvironment,
     Advised,
+    AnchoredContexts,
     ArmsEnvironment,
     Bernoulli,
     ContextEnvironment,
@@ -191,6 +192,7 @@ def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:
     return {
         **kinds,
         "LinearArms.on_sphere": LinearArms.on_sphere,
+        "AnchoredContexts.random": AnchoredContexts.random,
         "GaussianContexts.on_sphere": GaussianContexts.on_sphere,
         "PoolContexts.uniform": PoolContexts.uniform,
         "RewardTable": _table_reader(folder),

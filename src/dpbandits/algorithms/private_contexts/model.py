@@ -46,6 +46,7 @@ import numpy as np
 from ...kernel import Generator, Matrix, Vector, inlined, kernel
 from ...policies import Statistic
 from ...policies.protocol import Row
+from ...privacy.continual import Independent
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.linear import LinearPolicy
 from ..maths.confidence import gaussian_norm, symmetric_norm
@@ -63,12 +64,13 @@ class Params(NamedTuple):
     ridge: float  # lambda
     subgaussian: float  # s: how far rewards scatter around their mean
     grid: float  # to which records are rounded; 0 for none
-    matrix_norm: float  # S
-    vector_norm: float  # bound on |n|
+    matrix_norm: float  # S, or that of the first release if noise adds up
+    vector_norm: float  # bound on |n|, the same
+    adds_up: bool  # whether the noise of a release is that of all increments so far
     log_odds: float  # 2 ln(1/p)
     parameter_bound: float  # on |theta|
     radius_scale: float
-    spread: float  # standard deviation of the noise in one direction, for sampling
+    spread: float  # standard deviation of the noise on V theta, in one direction; the same
     batch: int  # rounds of the first release, and of the shortest batch
     growth: float  # by which the number of rounds grows between releases, at least
     movement: float  # the most that a record moves the statistic
@@ -83,8 +85,8 @@ class Public(NamedTuple):
     factor: np.ndarray  # (d, d) of V
     inverse: np.ndarray  # (d, d)
     estimate: np.ndarray  # (d,)
-    facts: np.ndarray  # (2,)
-    clock: np.ndarray  # (2,)
+    facts: np.ndarray  # (3,)
+    clock: np.ndarray  # (3,)
     sample: np.ndarray  # (2, d) a draw of theta, and working memory; for sampling
 
 
@@ -93,6 +95,7 @@ class Facts(NamedTuple):
 
     radius: int = 0
     longest: int = 1  # see ``inverse_norm_bound``
+    spread: int = 2  # standard deviation of the noise on V theta, in one direction
 
 
 class Clock(NamedTuple):
@@ -100,6 +103,7 @@ class Clock(NamedTuple):
 
     rounds: int = 0  # booked
     next: int = 1  # rounds at the next release
+    releases: int = 2
 
 
 FACTS, CLOCK = Facts(), Clock()
@@ -136,12 +140,12 @@ def init(params: Params) -> tuple[Raw, Public]:
         factor=np.zeros((d, d)),
         inverse=np.zeros((d, d)),
         estimate=np.zeros(d),
-        facts=np.zeros(2),
-        clock=np.array([0, params.batch]),
+        facts=np.zeros(3),
+        clock=np.array([0, params.batch, 0]),
         sample=np.zeros((2, d)),
     )
     size = statistic_size(d)
-    _regress(params, public, np.zeros(size))
+    _regress(params, public, np.zeros(size), 1.0)
     return Raw(np.zeros(size)), public
 
 
@@ -184,7 +188,7 @@ def next_release(rounds: int, batch: int, growth: float) -> int:
 
 
 @kernel
-def _shift(params: Params, public: Public, release: Vector) -> float:
+def _shift(params: Params, public: Public, release: Vector, matrix_norm: float) -> float:
     """V, its factor and its inverse; returns a lower bound on its least eigenvalue.
 
     Where noise is larger than its bound, which is improbable, V is shifted until it is as positive
@@ -197,8 +201,8 @@ def _shift(params: Params, public: Public, release: Vector) -> float:
         for j in range(i + 1, d):
             precision[i, j] = precision[j, i] = release[k] / _ROOT
             k += 1
-    shift = params.ridge + 2.0 * params.matrix_norm
-    planned = 0.5 * (params.ridge + params.matrix_norm)
+    shift = params.ridge + 2.0 * matrix_norm
+    planned = 0.5 * (params.ridge + matrix_norm)
     while True:
         for i in range(d):
             precision[i, i] += shift
@@ -214,26 +218,30 @@ def _shift(params: Params, public: Public, release: Vector) -> float:
 
 
 @kernel
-def _regress(params: Params, public: Public, release: Vector) -> None:
-    d, facts = params.dimension, public.facts
-    eigenvalue = _shift(params, public, release)
+def _regress(params: Params, public: Public, release: Vector, noises: float) -> None:
+    """Everything that follows from a release with the noise of so many."""
+    d, facts, larger = params.dimension, public.facts, np.sqrt(noises)
+    matrix_norm, vector_norm = larger * params.matrix_norm, larger * params.vector_norm
+    eigenvalue = _shift(params, public, release, matrix_norm)
     multiply(public.inverse, release[:d], public.estimate)
-    floor, ceiling = params.ridge + params.matrix_norm, params.ridge + 3.0 * params.matrix_norm
+    floor, ceiling = params.ridge + matrix_norm, params.ridge + 3.0 * matrix_norm
     log_det = -d * np.log(floor)
     for i in range(d):
         log_det += 2.0 * np.log(public.factor[i, i])
     sampling = params.subgaussian * np.sqrt(params.log_odds + max(log_det, 0.0))
     bias = min(np.sqrt(ceiling), ceiling / np.sqrt(eigenvalue)) * params.parameter_bound
-    noise = params.vector_norm / np.sqrt(eigenvalue)
+    noise = vector_norm / np.sqrt(eigenvalue)
     facts[FACTS.radius] = params.radius_scale * (sampling + bias + noise)
     facts[FACTS.longest] = inverse_norm_bound(public.precision, eigenvalue)
+    facts[FACTS.spread] = larger * params.spread
 
 
 @kernel
 def publish(params: Params, public: Public, memo: Vector, release: Vector) -> None:
     clock = public.clock
     clock[CLOCK.next] = next_release(clock[CLOCK.next], params.batch, params.growth)
-    _regress(params, public, release)
+    clock[CLOCK.releases] += 1
+    _regress(params, public, release, float(clock[CLOCK.releases]) if params.adds_up else 1.0)
 
 
 @kernel
@@ -256,7 +264,7 @@ def draw_parameter(params: Params, public: Public, contexts: Row, rng: Generator
     sample, noise = public.sample[0], public.sample[1]
     for i in range(sample.size):
         sample[i] = params.radius_scale * params.subgaussian * rng.standard_normal()
-        noise[i] = params.radius_scale * params.spread * rng.standard_normal()
+        noise[i] = params.radius_scale * public.facts[FACTS.spread] * rng.standard_normal()
     solve_upper(public.factor, sample, params.dimension)
     for i in range(sample.size):
         sample[i] += public.estimate[i] + dot(public.inverse[i], noise)
@@ -328,11 +336,16 @@ class PrivateContextPolicy(LinearPolicy):
     def _params(self) -> Params:
         private = self.budget is not None
         each = self._failure / 3 if private else self._failure  # of sampling, and of two noises
-        std, releases = self._noise_std if private else 0.0, self._releases or MOST_ROUNDS
+        releases = self._releases or MOST_ROUNDS
+        adds_up = isinstance(self._counter, Independent)
+        std = 0.0
+        if private:
+            std = self.noise_scale if adds_up else self._noise_std
         return Params(
             **self._model(),
             matrix_norm=symmetric_norm(self.dimension, std, releases, each),
             vector_norm=gaussian_norm(self.dimension, std, releases, each),
+            adds_up=adds_up,
             log_odds=2.0 * math.log(1.0 / each),
             parameter_bound=self._parameter_bound,
             radius_scale=self._radius_scale,

@@ -185,7 +185,7 @@ def linear_mean(state: Any, contexts: Matrix, arm: int) -> float:
 
 
 @kernel
-def _best_mean(state: Any, contexts: Matrix) -> float:
+def best_linear_mean(state: Any, contexts: Matrix) -> float:
     """The highest mean reward; four arms at a time, because the sum of one has to wait for each of
     its terms.
     """
@@ -210,7 +210,7 @@ def _best_mean(state: Any, contexts: Matrix) -> float:
 def answer_linear(
     state: Any, t: int, contexts: Matrix, hidden: int, arm: int, rng: Generator
 ) -> tuple[float, float]:
-    best, mean = _best_mean(state, contexts), linear_mean(state, contexts, arm)
+    best, mean = best_linear_mean(state, contexts), linear_mean(state, contexts, arm)
     if state.bounded:
         return (1.0 if 2.0 * rng.random() < 1.0 + mean else -1.0), best - mean
     return mean + state.std * rng.standard_normal(), best - mean
