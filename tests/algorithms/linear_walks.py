@@ -190,21 +190,18 @@ def joint(
 ) -> np.ndarray:
     """Optimism, or with a generator the best arm for a draw, on noisy sums as of the last release."""
     d = world.contexts.shape[2]
-    least, most = 1 + noise.matrix_norm, 1 + 3 * noise.matrix_norm
     gram, total, arms, made = np.zeros((d, d)), np.zeros(d), [], 0
-    v, estimate = np.eye(d) * (1 + 2 * noise.matrix_norm), np.zeros(d)
+    shift = shift_of(gram, noise.matrix_norm)
+    v, estimate = gram + shift * np.eye(d), np.zeros(d)
     for t, x in enumerate(world.contexts):
         inverse = np.linalg.inv(v)
         if sampling is None:
-            eigenvalue = 1 / np.linalg.norm(inverse)
-            radius = (
-                0.5
-                * math.sqrt(
-                    2 * math.log(1 / failure) + np.linalg.slogdet(v)[1] - d * math.log(least)
-                )
-                + min(math.sqrt(most), most / math.sqrt(eigenvalue))
-                + noise.vector_norm / math.sqrt(eigenvalue)
-            )
+            eigenvalue, base = 1 / np.linalg.norm(inverse), 1 + noise.matrix_norm
+            gap = max(base + noise.matrix_norm - shift, 0) / eigenvalue
+            log_det = np.linalg.slogdet((1 + gap) * v / base)[1]
+            radius = 0.5 * math.sqrt((1 + gap) * (2 * math.log(1 / failure) + max(log_det, 0)))
+            # The vector and the matrix times theta: together sqrt(2) times the noise of one.
+            radius += (math.sqrt(2) * noise.vector_norm + shift) / math.sqrt(eigenvalue)
             index = x @ estimate + radius * np.sqrt(np.einsum("ki,ij,kj->k", x, inverse, x))
         else:
             scatter, spread = sampling.standard_normal((d, 2)).T
@@ -216,10 +213,28 @@ def joint(
         gram += np.outer(x[arm], x[arm])
         total += x[arm] * world.rewards[t, arm]
         if made < len(schedule) and t + 1 == schedule[made]:
-            v = gram + noise.matrices[made] + np.eye(d) * (1 + 2 * noise.matrix_norm)
+            noisy = gram + noise.matrices[made]
+            shift = shift_of(noisy, noise.matrix_norm)
+            v = noisy + shift * np.eye(d)
             estimate = np.linalg.solve(v, total + noise.vectors[made])
             made += 1
     return np.array(arms)
+
+
+def shift_of(noisy: np.ndarray, norm: float) -> float:
+    """Lambda where that leaves no eigenvalue below the bound on the noise, else found by bisection."""
+    least, wanted = np.linalg.eigvalsh(noisy)[0], max(norm, 0.5)
+    if least + 1 > wanted:
+        return 1.0
+    more = 2 * norm
+    while least + 1 + more <= wanted:
+        more *= 2
+    shift = 1 + more
+    for _ in range(8):
+        more /= 2
+        if least + shift - more > wanted:
+            shift -= more
+    return shift
 
 
 def changes(horizon: int, d: int, growth: float = 1.0) -> int:

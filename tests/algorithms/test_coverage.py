@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 from sides import public_of
 
-from dpbandits import ZCDP, AdaCOFUL, PrivateLinUCB, PureDP
+from dpbandits import ZCDP, AdaCOFUL, LinUCBJDP, PrivateLinUCB, PureDP
 from dpbandits.algorithms import linucb, oful
+from dpbandits.algorithms.private_contexts import model
 
 ROUNDS, RUNS, FAILURE = 120, 40, 0.1
 THETA = np.full(5, 1 / math.sqrt(5))
@@ -40,8 +41,9 @@ def distances(policy, facts, rng):
         (PrivateLinUCB, ZCDP(0.5), linucb.FACTS),
         pytest.param(PrivateLinUCB, PureDP(5.0), linucb.FACTS, marks=pytest.mark.long),
         pytest.param(AdaCOFUL, ZCDP(0.5), oful.FACTS, marks=pytest.mark.long),
+        pytest.param(LinUCBJDP, ZCDP(0.5), model.FACTS, marks=pytest.mark.long),
     ],
-    ids=["linucb", "laplace", "oful"],
+    ids=["linucb", "laplace", "oful", "joint"],
 )
 def test_the_safe_radius_covers_the_parameter_in_all_rounds(cls, budget, facts):
     """At most a share of 0.1 of the runs may ever miss theta; a radius without its noise misses in

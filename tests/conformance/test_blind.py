@@ -1,4 +1,6 @@
-"""Private contexts: what writes to the public side, or sets the schedule, is told the round alone."""
+"""Private contexts: what writes to the public side, or sets the schedule, is told the round alone,
+in a toy and in every registered policy.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ import numba
 import numpy as np
 import pytest
 from streams import by_hand, looped, table
+from suite import FIRST_OF_CLASS, Case, Walk, contexts_of, frozen, over, scratch_of
 
+import dpbandits
 from dpbandits import ZCDP, ArgumentError
 from dpbandits.algorithms.bases import ContextualPolicy
 from dpbandits.environments import ContextTable
@@ -156,3 +160,88 @@ def test_the_public_side_is_the_same_in_neighbouring_worlds_until_a_release():
         )
         sides.append([part.tobytes() for part in subject._session.state.public])
     assert sides[0] == sides[1]
+
+
+# Registered policies -------------------------------------------------------------------------
+
+HIDDEN = [case for case in FIRST_OF_CLASS if case.cls.card.hides_contexts]
+RELEASED = 3
+
+
+class Watched(NamedTuple):
+    public: list[bytes]  # after every round
+    ends: list[bool]  # whether a release was due then
+
+
+def watch(case: Case, contexts: np.ndarray, reward: float) -> Watched:
+    """Play with these contexts, and force the same releases whatever was collected."""
+    policy = case.make()
+    walk, noisy = Walk(policy, contexts=contexts), np.random.default_rng(5)
+    public, ends = [], []
+    while sum(ends) < RELEASED:
+        rng = walk.rng if policy.card.randomised else None
+        seen = walk._seen(rng)
+        walk._call("prepare", walk.params, walk.public, seen, rng)
+        arm = walk._read("choose", walk.params, walk.public, seen, rng)[0]
+        walk._call("record_pull", walk.params, walk.public, arm, seen[arm], 1)
+        x = seen[arm].copy()
+        walk._read("weigh", walk.params, walk.public, arm, x)
+        walk._read("accumulate", walk.params, walk.raws[0], arm, x, reward, 1)
+        walk.rounds += 1
+        ends.append(bool(walk._read("release_due", walk.params, walk.public)))
+        if ends[-1]:
+            walk._call("close", walk.params, walk.public, walk.memo)
+            release = 10.0 * noisy.standard_normal(policy.statistic.size)
+            walk._call("publish", walk.params, walk.public, walk.memo, release)
+        public.append(frozen(walk.public))
+    return Watched(public, ends)
+
+
+@over(HIDDEN)
+def test_other_features_and_rewards_leave_the_public_side_and_the_schedule_alone(case: Case):
+    contexts = contexts_of(case.make())
+    assert contexts is not None
+    assert watch(case, contexts, 0.0) == watch(case, -0.5 * contexts[::-1], 1.0)
+
+
+@over(HIDDEN)
+def test_no_working_memory_keeps_what_a_choice_was_made_of(case: Case):
+    # ``frozen`` leaves it out.
+    assert scratch_of(case.make().new_state().public) == []
+
+
+@over(HIDDEN)
+def test_a_choice_that_is_remembered_is_noticed(case: Case):
+    honest = case.cls.kernels.choose
+
+    def remembering(params, public, contexts, rng):
+        arm, propensity = honest.py_func(params, public, contexts, rng)
+        public.estimate[0] = arm + 1.0
+        return arm, propensity
+
+    walk = Walk(case.make())
+    walk.kernels = replace(walk.kernels, choose=remembering)
+    with pytest.raises(AssertionError, match="choose changes the public side"):
+        walk._read("choose", walk.params, walk.public, walk._seen(walk.rng), walk.rng)
+
+
+@over(HIDDEN)
+def test_open_deviations_are_refused(case: Case):
+    with pytest.raises(ArgumentError, match=r"^choices_public must be False"):
+        case.make(choices_public=True)
+
+
+@over(HIDDEN)
+def test_a_record_that_was_lost_adds_nothing(case: Case, tmp_path):
+    """After a crash public contexts are put back with the default; private ones are not."""
+    policy = case.make(seed=1)
+    for contexts in contexts_of(policy)[:7]:
+        policy.pull(contexts)
+        policy.update(1.0)
+    path = policy.save(tmp_path / "policy.dpb")
+    for contexts in contexts_of(policy)[7:30]:  # releases are announced, then the process dies
+        policy.pull(contexts)
+        policy.update(1.0)
+    again = dpbandits.load(path, simulation=True)
+    assert not np.concatenate([part.ravel() for part in again._session.state.raw]).any()
+    assert again._session.rounds.unreleased == {}

@@ -20,20 +20,22 @@ L^2) + a^4 + L^4 + R^4 / 2, which grows with a, and at c = -1 (a + L)^2 (R^2 + (
 the same bounds.  That her features may lead to another arm changes nothing: only one arm's features
 enter.
 
-**Post-processing.**  The noisy Gram matrix G + N is shifted to V = G + N + (lambda + 2 S) I, where
-S bounds the operator norm of N in all releases at once.  So H = N + (lambda + 2 S) I lies between
-lambda + S and lambda + 3 S.
+**Post-processing.**  With G = sum x x^T and noise N on it, V = G + N + shift I, where the shift is
+lambda as soon as that leaves no eigenvalue of V below S, a bound on the operator norm of N in all
+releases at once, and as much more as that takes before.
 
-**Radius.**  With theta^ = V^-1 (sum x r + n) and V >= H, V >= G + (lambda + S) I, in the V-norm
+**Radius.**  theta^ = V^-1 (sum x r + n) misses theta by V^-1 (sum x eta + (n - N theta) - shift
+theta), with eta the noise of rewards.  With e the least eigenvalue of V, c = lambda + S, and g =
+max(c + S - shift, 0) / e, G + c I <= V + (S + c - shift) I <= (1 + g) V, so that in the V-norm
 
-    |theta^ - theta|_V  <=  s sqrt(2 ln(1/p) + ln(det V / (lambda + S)^d))
-                            + min(sqrt(lambda + 3 S), (lambda + 3 S) / sqrt(e)) |theta|
-                            + |n| / sqrt(e) ,
+    |theta^ - theta|_V  <=  s sqrt(1 + g) sqrt(2 ln(1/p) + ln(det((1 + g) V) / c^d))
+                            + (|n - N theta| + shift |theta|) / sqrt(e) :
 
-where e is the least eigenvalue of V: the first term by Abbasi-Yadkori, Pal & Szepesvari (2011),
-Theorem 1, for the matrix G + (lambda + S) I, whatever noise the choices follow; the second because
-|H theta|_{V^-1} is at most |H^(1/2) theta|, and at most |H theta| / sqrt(e); the third whatever V
-depends on.  Shariff & Sheffet (2018) have sqrt(lambda + S) in the place of sqrt(e).
+the first term by Abbasi-Yadkori, Pal & Szepesvari (2011), Theorem 1, for the matrix G + c I,
+whatever noise the choices follow.  In the second, each coordinate of N theta has a variance of at
+most v^2 |theta|^2, so that n - N theta is a normal vector of standard deviation v sqrt(1 +
+|theta|^2) at most, and what V depends on does not matter.  Shariff & Sheffet (2018) keep the shift
+at 2 S for ever: its bias then never falls.
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ from ..maths.ridge import dot, inverse_norm_bound, most_optimistic_at_once, mult
 
 _ROOT = math.sqrt(2.0)
 _ULP = 2.0**-52
+_HALVINGS = 8  # of the search for the shift
 
 
 class Params(NamedTuple):
@@ -65,7 +68,7 @@ class Params(NamedTuple):
     subgaussian: float  # s: how far rewards scatter around their mean
     grid: float  # to which records are rounded; 0 for none
     matrix_norm: float  # S, or that of the first release if noise adds up
-    vector_norm: float  # bound on |n|, the same
+    vector_norm: float  # bound on |n - N theta|, the same
     adds_up: bool  # whether the noise of a release is that of all increments so far
     log_odds: float  # 2 ln(1/p)
     parameter_bound: float  # on |theta|
@@ -188,11 +191,11 @@ def next_release(rounds: int, batch: int, growth: float) -> int:
 
 
 @kernel
-def _shift(params: Params, public: Public, release: Vector, matrix_norm: float) -> float:
-    """V, its factor and its inverse; returns a lower bound on its least eigenvalue.
+def _invert(params: Params, public: Public, release: Vector, matrix_norm: float) -> float:
+    """V, its factor and its inverse; returns the shift.
 
-    Where noise is larger than its bound, which is improbable, V is shifted until it is as positive
-    as half of what was planned for: anything is allowed with what has been released.
+    It is lambda where the least eigenvalue of V is S by itself, and else as much more as that
+    takes, found by bisection: anything is allowed with what has been released.
     """
     d, precision = params.dimension, public.precision
     k = 2 * d
@@ -201,20 +204,21 @@ def _shift(params: Params, public: Public, release: Vector, matrix_norm: float) 
         for j in range(i + 1, d):
             precision[i, j] = precision[j, i] = release[k] / _ROOT
             k += 1
-    shift = params.ridge + 2.0 * matrix_norm
-    planned = 0.5 * (params.ridge + matrix_norm)
-    while True:
-        for i in range(d):
-            precision[i, i] += shift
-        if factorise(precision, planned, public.factor, d):
-            break
-        shift *= 2.0
+    shift, more = params.ridge, 2.0 * matrix_norm
+    wanted = max(matrix_norm, 0.5 * params.ridge)
+    if not factorise(precision, wanted - shift, public.factor, d):
+        while not factorise(precision, wanted - shift - more, public.factor, d):
+            more *= 2.0
+        shift += more
+        for _ in range(_HALVINGS):
+            more *= 0.5
+            if factorise(precision, wanted - shift + more, public.factor, d):
+                shift -= more
+    for i in range(d):
+        precision[i, i] += shift
     factorise(precision, 0.0, public.factor, d)
     invert(public.factor, public.inverse, d)
-    squares = 0.0
-    for i in range(d):
-        squares += dot(public.inverse[i], public.inverse[i])
-    return 1.0 / np.sqrt(squares)
+    return shift
 
 
 @kernel
@@ -222,16 +226,19 @@ def _regress(params: Params, public: Public, release: Vector, noises: float) -> 
     """Everything that follows from a release with the noise of so many."""
     d, facts, larger = params.dimension, public.facts, np.sqrt(noises)
     matrix_norm, vector_norm = larger * params.matrix_norm, larger * params.vector_norm
-    eigenvalue = _shift(params, public, release, matrix_norm)
+    shift = _invert(params, public, release, matrix_norm)
     multiply(public.inverse, release[:d], public.estimate)
-    floor, ceiling = params.ridge + matrix_norm, params.ridge + 3.0 * matrix_norm
-    log_det = -d * np.log(floor)
+    squares = log_det = 0.0
     for i in range(d):
+        squares += dot(public.inverse[i], public.inverse[i])
         log_det += 2.0 * np.log(public.factor[i, i])
-    sampling = params.subgaussian * np.sqrt(params.log_odds + max(log_det, 0.0))
-    bias = min(np.sqrt(ceiling), ceiling / np.sqrt(eigenvalue)) * params.parameter_bound
-    noise = vector_norm / np.sqrt(eigenvalue)
-    facts[FACTS.radius] = params.radius_scale * (sampling + bias + noise)
+    eigenvalue = 1.0 / np.sqrt(squares)  # at most the least one of V, at least that over sqrt(d)
+    base = params.ridge + matrix_norm
+    gap = max(base + matrix_norm - shift, 0.0) / eigenvalue
+    growth = max(log_det + d * (np.log1p(gap) - np.log(base)), 0.0)
+    sampling = np.sqrt(1.0 + gap) * params.subgaussian * np.sqrt(params.log_odds + growth)
+    bias = (vector_norm + shift * params.parameter_bound) / np.sqrt(eigenvalue)
+    facts[FACTS.radius] = params.radius_scale * (sampling + bias)
     facts[FACTS.longest] = inverse_norm_bound(public.precision, eigenvalue)
     facts[FACTS.spread] = larger * params.spread
 
@@ -344,7 +351,9 @@ class PrivateContextPolicy(LinearPolicy):
         return Params(
             **self._model(),
             matrix_norm=symmetric_norm(self.dimension, std, releases, each),
-            vector_norm=gaussian_norm(self.dimension, std, releases, each),
+            vector_norm=gaussian_norm(
+                self.dimension, std * math.hypot(1.0, self._parameter_bound), releases, each
+            ),
             adds_up=adds_up,
             log_odds=2.0 * math.log(1.0 / each),
             parameter_bound=self._parameter_bound,
