@@ -38,6 +38,7 @@ from .algorithms import (
     LinUCB,
     LinUCBDGS,
     LinUCBJDP,
+    LinUCBLDP,
     LocalEXP4,
     OutputGOPE,
     PrivateLinUCB,
@@ -55,7 +56,7 @@ from .errors import (
     StateFileError,
     UpdateError,
 )
-from .policies import Decision, Policy, load
+from .policies import Chooser, Decision, Policy, load
 from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ __all__ = [
     "BatchedEXP4",
     "BudgetExhausted",
     "BudgetWarning",
+    "Chooser",
     "ClaimError",
     "ClippingWarning",
     "DPBanditsError",
@@ -107,6 +109,7 @@ __all__ = [
     "LinUCB",
     "LinUCBDGS",
     "LinUCBJDP",
+    "LinUCBLDP",
     "LinearThompson",
     "LinearThompsonJDP",
     "LocalEXP4",

@@ -150,6 +150,21 @@ class JointNoise(NamedTuple):
     vector_norm: float
     matrix_norm: float
     std: float  # the largest of a coordinate
+    adds_up: bool = False  # bounds and std are those of the first release, and grow with the root
+
+
+def independent_joint_noise(n: int, d: int, rho: float, rng: np.random.Generator) -> JointNoise:
+    """The same, where every increment has noise of its own."""
+    std = math.sqrt(4.5 / (2 * rho))
+    z = std * rng.standard_normal((n, d, d))
+    return JointNoise(
+        (std * rng.standard_normal((n, d))).cumsum(axis=0),
+        ((z + z.transpose(0, 2, 1)) / 2).cumsum(axis=0),
+        std * (math.sqrt(d) + math.sqrt(2 * math.log(n / (DELTA / 3)))),
+        std * (math.sqrt(2 * d) + math.sqrt(2 * math.log(2 * n / (DELTA / 3)))),
+        std,
+        adds_up=True,
+    )
 
 
 def joint_noise(n: int, d: int, rho: float, rng: np.random.Generator) -> JointNoise:
@@ -191,17 +206,18 @@ def joint(
     """Optimism, or with a generator the best arm for a draw, on noisy sums as of the last release."""
     d = world.contexts.shape[2]
     gram, total, arms, made = np.zeros((d, d)), np.zeros(d), [], 0
-    shift = shift_of(gram, noise.matrix_norm)
+    matrix_norm, vector_norm = noise.matrix_norm, noise.vector_norm
+    shift = shift_of(gram, matrix_norm)
     v, estimate = gram + shift * np.eye(d), np.zeros(d)
     for t, x in enumerate(world.contexts):
         inverse = np.linalg.inv(v)
         if sampling is None:
-            eigenvalue, base = 1 / np.linalg.norm(inverse), 1 + noise.matrix_norm
-            gap = max(base + noise.matrix_norm - shift, 0) / eigenvalue
+            eigenvalue, base = 1 / np.linalg.norm(inverse), 1 + matrix_norm
+            gap = max(base + matrix_norm - shift, 0) / eigenvalue
             log_det = np.linalg.slogdet((1 + gap) * v / base)[1]
             radius = 0.5 * math.sqrt((1 + gap) * (2 * math.log(1 / failure) + max(log_det, 0)))
             # The vector and the matrix times theta: together sqrt(2) times the noise of one.
-            radius += (math.sqrt(2) * noise.vector_norm + shift) / math.sqrt(eigenvalue)
+            radius += (math.sqrt(2) * vector_norm + shift) / math.sqrt(eigenvalue)
             index = x @ estimate + radius * np.sqrt(np.einsum("ki,ij,kj->k", x, inverse, x))
         else:
             scatter, spread = sampling.standard_normal((d, 2)).T
@@ -214,7 +230,9 @@ def joint(
         total += x[arm] * world.rewards[t, arm]
         if made < len(schedule) and t + 1 == schedule[made]:
             noisy = gram + noise.matrices[made]
-            shift = shift_of(noisy, noise.matrix_norm)
+            grown = math.sqrt(made + 1) if noise.adds_up else 1.0
+            matrix_norm, vector_norm = grown * noise.matrix_norm, grown * noise.vector_norm
+            shift = shift_of(noisy, matrix_norm)
             v = noisy + shift * np.eye(d)
             estimate = np.linalg.solve(v, total + noise.vectors[made])
             made += 1

@@ -53,6 +53,10 @@ def planned(budget: Budget | None, horizon: int) -> dict[str, Any]:
     return {"horizon": horizon, "counter": "tree" if isinstance(budget, PureDP) else None}
 
 
+def unplanned(budget: Budget | None, horizon: int) -> dict[str, Any]:
+    return {"horizon": horizon}
+
+
 def linucb(budget: Budget | None, rng: np.random.Generator) -> float:
     return WORLD.regret(walks.linucb(WORLD, noise(budget, rng, HORIZON), failure(budget)))
 
@@ -101,13 +105,15 @@ def published(budget: Budget | None, horizon: int) -> dict[str, Any]:
 EVERY_FOURTH = list(range(4, HORIZON + 1, 4))
 
 
-def joint(schedule: list[int], *, sampling: bool = False) -> Callable[..., float]:
+def joint(
+    schedule: list[int], *, sampling: bool = False, noise: Any = walks.joint_noise
+) -> Callable[..., float]:
     def play(budget: Budget | None, rng: np.random.Generator) -> float:
         n = len(schedule)
         added = walks.joint_silence(n, DIMENSION)
         if budget is not None:
             assert isinstance(budget, ZCDP)
-            added = walks.joint_noise(n, DIMENSION, budget.rho, rng)
+            added = noise(n, DIMENSION, budget.rho, rng)
         each = walks.DELTA if budget is None else walks.DELTA / 3
         return WORLD.regret(walks.joint(WORLD, added, schedule, each, rng if sampling else None))
 
@@ -120,6 +126,9 @@ TABLES: dict[str, Table] = {
     "LinUCB": Table(none, linucb),
     "LinUCBDGS": Table(published, dgs),
     "LinUCBJDP": Table(planned, joint(EVERY_FOURTH)),
+    "LinUCBLDP": Table(
+        unplanned, joint(list(range(1, HORIZON + 1)), noise=walks.independent_joint_noise)
+    ),
     "LinearThompson": Table(planned, thompson),
     "LinearThompsonJDP": Table(planned, joint(EVERY_FOURTH, sampling=True)),
     "PrivateLinUCB": Table(planned, linucb),

@@ -20,7 +20,7 @@ from .lazy_thompson import LazyDPTS
 from .linucb import LinearThompson, LinUCB, PrivateLinUCB
 from .oful import RSOFUL, AdaCOFUL
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
-from .private_contexts import AdaCOFULJDP, LinearThompsonJDP, LinUCBJDP
+from .private_contexts import AdaCOFULJDP, Device, LinearThompsonJDP, LinUCBJDP, LinUCBLDP
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
 from .thompson import DPTS
 
@@ -47,6 +47,7 @@ __all__ = [
     "AdaRGOPEVar",
     "BatchConversion",
     "BatchedEXP4",
+    "Device",
     "ExactLoss",
     "ExpertConversion",
     "FixedLinUCB",
@@ -57,6 +58,7 @@ __all__ = [
     "LinUCB",
     "LinUCBDGS",
     "LinUCBJDP",
+    "LinUCBLDP",
     "LinearThompson",
     "LinearThompsonJDP",
     "LocalEXP4",

@@ -6,6 +6,7 @@ gate of that session; here is what users call, and what authors of algorithms pr
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import weakref
@@ -21,7 +22,7 @@ from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger, Meter
 from ..stores import WHY, FileStore, Life, Store, decode, encode, store_at
-from ..stores.snapshots import arguments
+from ..stores.snapshots import arguments, as_json
 from ..validation import integer, number, real
 from .gate import Gate
 from .options import DEFAULTS, WIDEST, checked
@@ -32,7 +33,7 @@ from .state import State
 from .terms import Terms
 
 # Scales of noise: what lies farther has a probability that no float can tell from zero.
-_WILDEST = 1000.0
+WILDEST = 1000.0
 
 
 class Policy(ABC):
@@ -171,6 +172,13 @@ class Policy(ABC):
         """
         with self._lock:
             return self._session.take(None, self._session.own(decision), None)
+
+    def chooser(self) -> Chooser:
+        """What chooses with all that has been released by now, and may be handed to anyone."""
+        with self._lock:
+            given = {**self._config, "seed": None}
+            public = {name: array.copy() for name, array in self._session.state.published.items()}
+            return Chooser(type(self).__name__, given, public, self.ledger.releases)
 
     @property
     def dropped(self) -> int:
@@ -356,6 +364,11 @@ class Policy(ABC):
         """An empty state, for a simulation."""
         return self._session.gate.new_state()
 
+    def _received(self, report: np.ndarray) -> bool:
+        """Take in a report that came without a pull."""
+        with self._lock:
+            return self._session.receive(report)
+
     def _believed(self, n: int) -> np.ndarray:
         """What the algorithm believes of the n coefficients of mean rewards."""
         with self._lock:
@@ -373,7 +386,7 @@ class Policy(ABC):
         """A number; where nothing is clipped, or reports come, one that is no outlier."""
         value, (lo, hi) = number("reward", reward), self.reward_range
         if self._takes_reports:
-            most = _WILDEST * self.noise_scale
+            most = WILDEST * self.noise_scale
             return real("reward", value, lo - most, hi + most)
         return value if self.clip else real("reward", value, -WIDEST, WIDEST)
 
@@ -449,6 +462,79 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
         policy.save(store)
         policy._let_go = weakref.finalize(policy, store.hold())
     return policy
+
+
+class Chooser:
+    """The public half of a policy: it chooses for one person by what was released, and knows of
+    nobody's records.
+
+    ``Policy.chooser()`` makes it.  It runs on a person's device, on the replicas of a service, or
+    in an audit; it can be pickled, and written as JSON.  Where choices are random, so are its own,
+    from the operating system.
+
+    Attributes:
+        release: of how many releases it knows.
+
+    Example:
+        >>> from dpbandits import AdaCUCB, ZCDP
+        >>> chooser = AdaCUCB(3, budget=ZCDP(1.0)).chooser()
+        >>> Chooser.from_json(chooser.to_json()).choose()
+        0
+    """
+
+    def __init__(self, policy: str, given: dict[str, Any], public: dict[str, Any], release: int):
+        self._policy = registered()[policy](**given)
+        self._public, self.release = self._policy._session.state.published, release
+        for name, array in self._public.items():
+            array[...] = np.reshape(public[name], array.shape)  # an empty list has lost its shape
+
+    def choose(self, contexts: Any = None) -> int:
+        """The arm for a person, with contexts as ``Policy.pull`` takes them.
+
+        Raises:
+            ArgumentError: the contexts do not have the policy's shape, or hold a number that is not
+                finite (which counts as 0 where contexts are private).
+        """
+        return self.decide(contexts)[0]
+
+    def decide(self, contexts: Any = None) -> tuple[int, Any]:
+        """The arm, and its features as the algorithm takes them; 0 without contexts."""
+        with self._policy._lock:
+            return self._policy._session.choose(self._policy._shown(contexts))
+
+    def to_json(self) -> str:
+        """As JSON: the class and its arguments, and the public arrays by name, as nested lists."""
+        return json.dumps(
+            {
+                "class": type(self._policy).__name__,
+                "arguments": self._policy._config,
+                "release": self.release,
+                "public": self._public,
+            },
+            default=as_json,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Chooser:
+        """What ``to_json`` wrote.
+
+        Raises:
+            ArgumentError: the text is something else, or of another version.
+        """
+        try:
+            read = json.loads(text)
+            given = arguments(read["arguments"])
+            return cls(read["class"], given, read["public"], int(read["release"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"text must be a chooser's JSON, and is not: {error!r}", "text"
+            ) from error
+
+    def __reduce__(self) -> Any:
+        return Chooser.from_json, (self.to_json(),)
+
+    def __repr__(self) -> str:
+        return f"<Chooser of {self._policy!r} with {self.release} releases>"
 
 
 _REGISTRY: dict[str, type[Policy]] = {}

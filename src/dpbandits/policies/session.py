@@ -16,7 +16,7 @@ from ..privacy.ledger import Line
 from ..stores import Life
 from .gate import Gate
 from .options import Settings
-from .protocol import Card, never
+from .protocol import NO_ARM, Card, never
 from .rounds import Choice, Decision, Pending, Rounds
 from .state import State
 
@@ -71,6 +71,11 @@ class Session:
         if not self.card.hides_contexts:
             rounds.book(choice.arm, x, 1)
         return self._decide(choice, self._wait(choice, x, shown))
+
+    def choose(self, shown: Any) -> tuple[int, Any]:
+        """An arm for somebody of whom nothing is kept, and its row of what is shown."""
+        arm = self._choose(shown)[0].arm
+        return arm, _row(shown, arm)
 
     def _choose(self, shown: Any) -> tuple[Choice, int]:
         """A fresh choice, and for how many rounds it stands."""
@@ -182,6 +187,14 @@ class Session:
             return False
         self._answer(pending, self._entering(value))
         return True
+
+    def receive(self, report: np.ndarray) -> bool:
+        """Take in what somebody's device sent who was never seen; whether it is learned from."""
+        number = self.rounds.pulls
+        self.rounds.pulls += 1
+        pending = Pending(NO_ARM, report)
+        self.rounds.pending[number] = pending
+        return self._learn(number, pending, 0.0)
 
     def _entering(self, value: float | None) -> float:
         """An answer as it enters the private side; the operator may know what was done to it."""

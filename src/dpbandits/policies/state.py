@@ -46,6 +46,11 @@ class State:
         return {name: array for side, held in sides.items() for name, array in _named(side, held)}
 
     @property
+    def published(self) -> dict[str, np.ndarray]:
+        """The arrays of the public side by name."""
+        return dict(_named("public", self.public))
+
+    @property
     def streams(self) -> dict[str, np.random.Generator]:
         """The generators that there are, by name."""
         found = {name: getattr(self, name) for name in _STREAMS}

@@ -162,9 +162,8 @@ class Terms:
             )
         if self.card.trust_model == "local" and not simulated:
             yield (
-                "Silence is visible to the party that runs the policy, which then puts a randomised"
-                " default in the place of a report: a device hides it by sending randomise() where"
-                " it has no reward"
+                "Silence is visible to the party that runs the policy: a device hides it by sending"
+                " a randomised default where it has no reward"
                 if self.reports
                 else "Where nobody is to be trusted, use reports=True, and randomiser() on the"
                 " person's device"

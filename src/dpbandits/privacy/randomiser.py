@@ -69,3 +69,39 @@ class Randomiser:
         statistic = np.array([self._noise.to_grid(value)])
         self._noise.add_noise(self.channel, scale, statistic, report, self._rng)
         return float(report[0])
+
+
+class VectorRandomiser:
+    """Adds the channel's noise to one vector, and keeps nothing of it.
+
+    Args:
+        channel: the mechanism; calibrated so that one vector may spend the whole budget.
+        sensitivity: by how much two vectors may differ, in the channel's norm; with secure noise
+            they hold multiples of the grid.
+        noise, grid, seed: as in ``Randomiser``.
+
+    Example:
+        >>> from dpbandits.privacy import Gaussian
+        >>> randomise = VectorRandomiser(Gaussian(1.0), 2.0, noise="simulation", seed=1)
+        >>> randomise(np.zeros(3)).shape
+        (3,)
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        sensitivity: float,
+        *,
+        noise: str = "secure",
+        grid: float = 2.0**-20,
+        seed: int | None = None,
+    ) -> None:
+        self._channel, self._sensitivity = channel, real("sensitivity", sensitivity, 0.0)
+        self._noise = noise_source(noise, seed, grid=grid, reward_range=(0.0, 1.0))
+        self._rng = self._noise.generator("privacy")
+
+    def __call__(self, vector: np.ndarray) -> np.ndarray:
+        """The vector with noise, in its shape."""
+        report, scale = np.empty(vector.size), self._channel.scale(self._sensitivity)
+        self._noise.add_noise(self._channel, scale, vector, report, self._rng)
+        return report

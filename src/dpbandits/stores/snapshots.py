@@ -25,7 +25,7 @@ def encode(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     """Header and arrays as bytes."""
     shapes = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
     whole = {"format": _FORMAT, "version": _VERSION, **header, "arrays": shapes}
-    text = json.dumps(whole, default=_as_json).encode()
+    text = json.dumps(whole, default=as_json).encode()
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, header=np.frombuffer(text, np.uint8), **arrays)
     # The last two bytes are the length of the comment that follows.
@@ -66,7 +66,8 @@ def arguments(saved: dict[str, Any]) -> dict[str, Any]:
     return {name: _from_json(value) for name, value in saved.items()}
 
 
-def _as_json(value: Any) -> Any:
+def as_json(value: Any) -> Any:
+    """What JSON has no form for; ``arguments`` turns budgets back."""
     if isinstance(value, Budget):
         return value.to_dict()
     if isinstance(value, np.generic | np.ndarray):

@@ -252,6 +252,29 @@ def publish(params: Params, public: Public, memo: Vector, release: Vector) -> No
 
 
 @kernel
+def report_due(params: Params, public: Public) -> bool:
+    """``release_due`` where every record arrives with noise of its own."""
+    return public.clock[CLOCK.rounds] > public.clock[CLOCK.releases]
+
+
+@kernel
+def publish_reports(params: Params, public: Public, memo: Vector, release: Vector) -> None:
+    """The same for such sums, which are looked at once in a batch."""
+    clock = public.clock
+    clock[CLOCK.releases] += 1
+    if clock[CLOCK.rounds] >= clock[CLOCK.next]:
+        clock[CLOCK.next] = next_release(clock[CLOCK.next], params.batch, params.growth)
+        _regress(params, public, release, float(clock[CLOCK.releases]))
+
+
+@kernel
+def accumulate_report(params: Params, raw: Raw, arm: int, x: Vector, reward: float, n: int) -> None:
+    """A report stands in the place of the features, and holds everything."""
+    for i in range(raw.total.size):
+        raw.total[i] += x[i]
+
+
+@kernel
 def choose_optimistic(
     params: Params, public: Public, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
@@ -289,6 +312,13 @@ def choose_sampled(
     return arm, np.nan
 
 
+def contribution(params: Params, x: np.ndarray, reward: float) -> np.ndarray:
+    """What one record adds to the statistic, shape (d + d (d + 1) / 2,)."""
+    raw = Raw(np.zeros(statistic_size(params.dimension)))
+    accumulate(params, raw, 0, x, reward, 1)
+    return raw.total
+
+
 # Policies ------------------------------------------------------------------------------------
 
 
@@ -312,8 +342,8 @@ class PrivateContextPolicy(LinearPolicy):
     @property
     def _releases(self) -> int | None:
         """How many batches there are within the horizon: the schedule is fixed in advance."""
-        if self._horizon is None:
-            return None
+        if self._horizon is None or self.card.learns_at_once:
+            return self._horizon
         if self._growth == 0.0:
             return max(1, self._horizon // self._batch)
         releases, rounds = 0, self._batch
@@ -331,7 +361,9 @@ class PrivateContextPolicy(LinearPolicy):
             # floats move each by less than some parts in 2**52.
             moved += math.sqrt(size) * self.grid
             moved += 8.0 * _ULP * self.dimension * bound * (reward + bound)
-        longest = self._batch if self._growth == 0.0 else self._horizon
+        longest = self._horizon if self._growth > 0.0 else self._batch
+        if self.card.learns_at_once:
+            longest = 1
         return Statistic(
             size=size,
             max_sensitivity=moved,

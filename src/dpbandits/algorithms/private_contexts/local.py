@@ -1,0 +1,194 @@
+"""LinUCB under local differential privacy: features, arm and reward stay on a person's device.
+
+What crosses the wall, which stands around each person: one report, [x r ; svec(x x^T)] with normal
+noise of its own, whose size two records of hers differ by at most as ``model`` says.  The server
+adds reports up, and looks at the sum once in a batch.  The device chooses with what the server has
+published, so that the arm does not leave it either: a server that delivered the arm would learn it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Unpack
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ...policies import Card, Decision, Kernels, register
+from ...policies.policy import WILDEST
+from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
+from ...privacy.channels import Gaussian
+from ...privacy.randomiser import VectorRandomiser
+from ...validation import flag, integer
+from ..bases.contextual import within_bound
+from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.linear import LinearOptions, estimate
+from ..bases.sums import summarise
+from .device import Device
+from .model import (
+    PrivateContextPolicy,
+    accumulate,
+    accumulate_report,
+    choose_optimistic,
+    init,
+    publish_reports,
+    record_pull,
+    report_due,
+    sensitivity,
+)
+
+_KERNELS = Kernels(
+    init=init,
+    preprocess_contexts=within_bound,
+    choose=choose_optimistic,
+    record_pull=record_pull,
+    accumulate=accumulate,
+    release_due=report_due,
+    sensitivity=sensitivity,
+    summarise=summarise,
+    publish=publish_reports,
+    estimate=estimate,
+)
+_OF_REPORTS = replace(_KERNELS, accumulate=accumulate_report)
+
+
+@register(n_arms=3, dimension=2, horizon=30_000)
+class LinUCBLDP(PrivateContextPolicy):
+    """LinUCB on reports that every person's device has randomised (Zheng, Cai, Huang, Li & Wang
+    2020; here with exact noise).
+
+    With ``reports=True`` this is the server: ``device()`` gives what a person's device runs, which
+    chooses and reports, and ``receive`` takes the reports; it has no ``pull``.  Without, whoever
+    calls ``pull`` and ``update`` sees features and rewards, and is trusted with them.
+
+    Against the published mechanism: one noise for the vector and the matrix, at the exact joint
+    sensitivity and budget (theirs is 6 times as large at the same (epsilon, delta), and more).
+
+    Args:
+        n_arms: number of arms in every round.
+        dimension: of the features.
+        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``, for each report; None for the non-private
+            counterpart.
+        horizon: an upper bound on the number of rounds; generous is fine.
+        batch: reports between two estimates.  Batches of up to horizon^(3/4) cost no regret in
+            order.
+        reports: whether this is the server of devices.
+        **options: see ``LinearOptions``.
+
+    When to choose: nobody may be trusted with features.  Regret is far above that of the central
+    model.
+
+    Example:
+        >>> import numpy as np
+        >>> server = LinUCBLDP(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
+        >>> device = server.device()
+        >>> device.choose(np.eye(3)[:2]) in (0, 1)
+        True
+        >>> server.receive(device.report(1.0))
+        True
+    """
+
+    card = Card(
+        title="LinUCB with private features, local DP",
+        source=(
+            "Zheng, Cai, Huang, Li & Wang (2020), Locally Differentially Private (Contextual)"
+            " Bandits Learning"
+        ),
+        proof="dpbandits.algorithms.private_contexts: sensitivity in model",
+        channels={ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        trust_model="local",
+        protects="contexts and rewards",
+        view="joint",
+        learns_at_once=True,
+    )
+    kernels = _KERNELS
+
+    def __init__(
+        self,
+        n_arms: int,
+        dimension: int,
+        *,
+        budget: Budget | None,
+        horizon: int,
+        batch: int = 1,
+        reports: bool = False,
+        **options: Unpack[LinearOptions],
+    ) -> None:
+        self._batch = integer("batch", batch, 1, MOST_ROUNDS)
+        self._takes_reports = flag("reports", reports)
+        if reports:
+            self.kernels = _OF_REPORTS
+        self._released(integer("horizon", horizon, 1, MOST_ROUNDS), "independent")
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "horizon": self._horizon,
+            "batch": self._batch,
+            "reports": reports,
+        }
+        super().__init__(own, budget=budget, **options)
+
+    def pull(self, contexts: Any = None) -> Decision:
+        self._refuse_reports("pull() is what a device does, see device(),")
+        return super().pull(contexts)
+
+    def device(self) -> Device:
+        """What a person's device runs, with all that has been published by now; it can be pickled.
+
+        Raises:
+            ArgumentError: the policy has no budget.
+        """
+        if self.budget is None:
+            raise ArgumentError("budget must not be None for a device", "budget")
+        randomise = VectorRandomiser(
+            self.channel,
+            self.statistic.max_sensitivity,
+            noise=self._config["noise"],
+            grid=self._config["grid"],
+            seed=self._config["seed"],
+        )
+        return Device(
+            self.chooser(), self.params, randomise, self.reward_range, self.default_reward
+        )
+
+    def receive(self, report: Any) -> bool:
+        """Take in a device's report, shape (d + d (d + 1) / 2,).
+
+        Returns:
+            Whether the policy learns from it: False once ``horizon`` reports were taken.
+
+        Raises:
+            ArgumentError: this policy takes no reports, or no device has made this one.
+            BudgetExhausted: the planned number of reports has been taken.
+            ClaimError: as in ``update`` of other policies.
+        """
+        if not self._takes_reports:
+            raise ArgumentError("reports must be True for a policy that receives them", "reports")
+        most = self.statistic.max_abs_contribution + WILDEST * self.noise_scale
+        return self._received(_checked(report, self.statistic.size, most))
+
+    def _refuse_reports(self, instead: str) -> None:
+        if self._takes_reports:
+            raise ArgumentError(f"reports must be False: {instead} not the server", "reports")
+
+    def _assumed(self) -> list[str]:
+        if not self._takes_reports:
+            return super()._assumed()
+        return [
+            f"feature vectors are at most {self.context_bound:g} long, which the device enforces",
+            "the arm is carried out on the person's device, and nobody else sees it",
+            "a device sends one report in all, at a time that owes nothing to what it reports",
+        ]
+
+
+def _checked(report: Any, size: int, most: float) -> np.ndarray:
+    try:
+        given = np.array(report, np.float64)
+    except (TypeError, ValueError):
+        given = np.zeros(0)
+    if given.shape != (size,) or not (np.abs(given) <= most).all():
+        raise ArgumentError(
+            f"report must hold {size} numbers between {-most:.6g} and {most:.6g}, as devices send",
+            "report",
+        )
+    return given

@@ -1,0 +1,151 @@
+"""LinUCB under local trust: devices choose and report, and the server never sees features."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpbandits as dpb
+from dpbandits import ZCDP, ArgumentError, BudgetExhausted, LinUCBLDP, UpdateError
+
+ALPHA = 1e-4
+X = np.array([[0.6, 0.8], [1.0, 0.0]])
+
+
+def server(**options) -> LinUCBLDP:
+    options = {"budget": ZCDP(0.5), "horizon": 4000, "reports": True, "seed": 1} | options
+    return LinUCBLDP(2, 2, **options)
+
+
+def test_reports_are_the_record_with_noise_of_its_own():
+    """A report of (x, r): [x r ; x_1^2, x_2^2, sqrt(2) x_1 x_2], each with N(0, 4.5) noise at rho =
+    1/2; a tenth less noise would be rejected.
+    """
+    device, found = server().device(), []
+    for _ in range(6000):
+        arm = device.choose(X)
+        found.append(device.report(0.5))
+    x = X[arm]
+    record = [*(0.5 * x), x[0] ** 2, x[1] ** 2, np.sqrt(2) * x[0] * x[1]]
+    noise = np.array(found) - record
+    for i in range(5):
+        assert stats.kstest(noise[:, i], stats.norm(0, np.sqrt(4.5)).cdf).pvalue > ALPHA
+    pooled = noise.ravel()
+    assert stats.kstest(pooled, stats.norm(0, np.sqrt(4.5)).cdf).pvalue > ALPHA
+    assert stats.kstest(pooled, stats.norm(0, 0.9 * np.sqrt(4.5)).cdf).pvalue < ALPHA
+    assert np.abs(np.corrcoef(noise.T)[np.triu_indices(5, 1)]).max() < 0.06
+
+
+def test_what_the_server_knows_is_the_sum_of_reports():
+    one, rng = server(batch=3), np.random.default_rng(2)
+    reports = [rng.normal(size=5) for _ in range(7)]
+    for report in reports:
+        assert one.receive(report)
+    state = one._session.state
+    assert state.wall.release == pytest.approx(np.sum(reports, axis=0))
+    # Looked at after six reports; V holds their sum, whatever else was added to its diagonal.
+    known = np.sum(reports[:6], axis=0)
+    assert state.public.precision[0, 1] == pytest.approx(known[4] / np.sqrt(2))
+    spread = state.public.precision[0, 0] - state.public.precision[1, 1]
+    assert spread == pytest.approx(known[2] - known[3])
+    assert one.rounds == 7
+
+
+def test_devices_and_the_simulated_policy_play_the_same_game():
+    """The same people, once seen by the policy, once by devices: equal regret."""
+    rng = np.random.default_rng(5)
+    contexts = rng.normal(size=(60, 4, 2)) / 3
+    rewards = (rng.random((60, 4)) < 0.5 + contexts[..., 0] / 2).astype(float)
+
+    def seen(seed: int) -> float:
+        policy = LinUCBLDP(4, 2, budget=ZCDP(50.0), horizon=60, seed=seed)
+        total = 0.0
+        for x, r in zip(contexts, rewards, strict=True):
+            arm = policy.pull(x).arm
+            policy.update(r[arm])
+            total += r[arm]
+        return total
+
+    def reported(seed: int) -> float:
+        policy = LinUCBLDP(4, 2, budget=ZCDP(50.0), horizon=60, reports=True, seed=seed)
+        device, total = policy.device(), 0.0
+        for x, r in zip(contexts, rewards, strict=True):
+            device.chooser = policy.chooser()  # the same noise goes on
+            arm = device.choose(x)
+            policy.receive(device.report(r[arm]))
+            total += r[arm]
+        return total
+
+    one, other = ([play(seed) for seed in range(60)] for play in (seen, reported))
+    assert stats.ks_2samp(one, other).pvalue > ALPHA
+
+
+def test_a_device_forgets_and_always_has_something_to_send():
+    one = server(default_reward=0.25)
+    device = pickle.loads(pickle.dumps(one.device()))
+    with pytest.raises(UpdateError, match="a choice before it"):
+        device.report(1.0)
+    device.choose(X)
+    with pytest.raises(ArgumentError, match=r"^reward must be"):
+        device.report("much")
+    assert device.report().shape == (5,)
+    with pytest.raises(UpdateError, match="a choice before it"):
+        device.report(1.0)
+    device.choose(np.full((2, 2), np.nan))  # counts as 0, and is not told
+    assert one.receive(device.report(np.inf))
+    assert "0.6" not in repr(device)
+
+
+@pytest.mark.parametrize(
+    "report", [None, 1.0, [1.0] * 4, [1.0] * 6, [np.nan] * 5, [np.inf] * 5, [1e9] * 5, "report"]
+)
+def test_what_no_device_sends_is_refused(report):
+    one = server()
+    with pytest.raises(ArgumentError, match=r"^report must hold 5 numbers"):
+        one.receive(report)
+    assert one.rounds == 0
+
+
+def test_a_server_sees_no_person():
+    one = server()
+    with pytest.raises(ArgumentError, match=r"^reports must be False"):
+        one.pull(X)
+    with pytest.raises(UpdateError):
+        one.update(1.0)
+    with pytest.raises(ArgumentError, match=r"^reports must be True"):
+        server(reports=False).receive([0.0] * 5)
+    with pytest.raises(ArgumentError, match=r"^budget must not be None"):
+        server(budget=None).device()
+
+
+def test_planned_reports_end():
+    one = server(horizon=3)
+    for _ in range(3):
+        assert one.receive([0.0] * 5)
+    with pytest.raises(BudgetExhausted):
+        one.receive([0.0] * 5)
+    assert one.receive([0.0] * 5) is False
+    assert one.device().choose(X) in (0, 1)
+
+
+def test_guarantees_say_where_the_wall_stands():
+    assert server().guarantee.trust_model == "local"
+    assert server(reports=False).guarantee.trust_model == "central"
+    assert server(reports=False).guarantee_in_simulations.trust_model == "local"
+    assert "carried out on the person's device" in str(server().guarantee)
+    assert server().guarantee.protects == "contexts and rewards"
+
+
+def test_a_saved_server_goes_on(tmp_path):
+    one = server()
+    device = one.device()
+    device.choose(X)
+    one.receive(device.report(1.0))
+    path = one.save(tmp_path / "server.dpb")
+    again = dpb.load(path)
+    device.choose(X)
+    assert again.receive(device.report(1.0))
+    assert again.rounds == 2
