@@ -122,7 +122,7 @@ def joint(
 
 TABLES: dict[str, Table] = {
     "AdaCOFUL": Table(planned, oful),
-    "AdaCOFULJDP": Table(planned, joint(walks.growing(HORIZON, 0.25))),
+    "AdaCOFULJDP": Table(planned, joint(walks.growing(HORIZON, 0.1))),
     "LinUCB": Table(none, linucb),
     "LinUCBDGS": Table(published, dgs),
     "LinUCBJDP": Table(planned, joint(EVERY_FOURTH)),

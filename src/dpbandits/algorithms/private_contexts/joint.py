@@ -16,13 +16,15 @@ depend on earlier releases in any way.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Unpack
 
+from ...errors import ArgumentError
 from ...kernel import Kernel
 from ...policies import Card, Kernels, register
 from ...policies.protocol import nothing_to_prepare
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
-from ...privacy.channels import Gaussian
+from ...privacy.channels import Calibration, Gaussian
 from ...validation import integer, real
 from ..bases.contextual import within_bound
 from ..bases.counter_choice import MOST_ROUNDS
@@ -47,6 +49,23 @@ _SOURCE = (
     " dpbandits.privacy.continual"
 )
 _PROOF = "dpbandits.algorithms.private_contexts: sensitivity in model, billboard lemma in joint"
+
+
+class _MatrixGaussian(Gaussian):
+    """Gaussian noise with the published calibration of a tree of symmetric matrices."""
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False
+    ) -> Gaussian:
+        """``calibration="paper"``: Z' has the variance 16 m L^4 ln(4 / delta)^2 / epsilon^2 at m
+        levels, that is sqrt(m) times 4 ln(4 / delta) / epsilon for a sensitivity of L^2.
+        """
+        if calibration == "paper" and isinstance(budget, ApproxDP):
+            return cls(4.0 * math.log(4.0 / budget.delta) / budget.epsilon)
+        return cls(Gaussian.calibrated(budget, discrete=discrete).multiplier)
+
+
 _CHANNELS: dict[type[Budget], Any] = {ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian}
 
 
@@ -105,8 +124,10 @@ class LinUCBJDP(_Joint):
             learned.  None with the hybrid counter.
         batch: rounds between two releases.  Batches of about sqrt(horizon) cost hardly any regret,
             and make everything faster.
+        reward_weight: how much more of the precision falls on sums of x r than on those of x x^T.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
-        **options: see ``LinearOptions``.
+        **options: see ``LinearOptions``.  With ``calibration="paper"`` and an ``ApproxDP`` budget
+            noise, shift and radius are the published ones, for a binary tree of Gaussian matrices.
 
     When to choose: features are as private as rewards, and whoever runs the policy is trusted with
     both.
@@ -123,7 +144,7 @@ class LinUCBJDP(_Joint):
         title="LinUCB with private features, joint DP",
         source=_SOURCE,
         proof=_PROOF,
-        channels=_CHANNELS,
+        channels={**_CHANNELS, ApproxDP: _MatrixGaussian},
         protects="contexts and rewards",
         view="joint",
     )
@@ -137,12 +158,31 @@ class LinUCBJDP(_Joint):
         budget: Budget | None,
         horizon: int | None = None,
         batch: int = 1,
+        reward_weight: float = 1.0,
         counter: str | None = None,
         **options: Unpack[LinearOptions],
     ) -> None:
         self._batch = integer("batch", batch, 1, MOST_ROUNDS)
-        own = {"n_arms": n_arms, "dimension": dimension, "batch": self._batch}
+        self._weight = real("reward_weight", reward_weight, 1e-6, 1e6)
+        self._published = options.get("calibration") == "paper" and isinstance(budget, ApproxDP)
+        if self._published:
+            counter, self._weight = self._as_published(counter), math.sqrt(2.0)
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "batch": self._batch,
+            "reward_weight": reward_weight,
+        }
         super().__init__(own, budget=budget, horizon=horizon, counter=counter, **options)
+
+    @staticmethod
+    def _as_published(counter: str | None) -> str:
+        if counter not in (None, "tree"):
+            raise ArgumentError(
+                f"counter must be 'tree' or None with calibration='paper', got {counter!r}",
+                "counter",
+            )
+        return "tree"
 
 
 @register(n_arms=3, dimension=2, horizon=30_000)
@@ -193,7 +233,7 @@ class AdaCOFULJDP(_Joint):
         *,
         budget: Budget | None,
         horizon: int,
-        growth: float = 0.25,
+        growth: float = 0.1,
         counter: str | None = None,
         **options: Unpack[LinearOptions],
     ) -> None:

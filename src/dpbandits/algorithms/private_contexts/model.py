@@ -1,14 +1,15 @@
 """Ridge regression where features are private, too: sums of x * reward and of x x^T, released
 together.
 
-What crosses the wall is one vector, [sum of x r ; svec(sum of x x^T)], of d + d (d + 1) / 2
-numbers, where ``svec`` keeps lengths (``privacy.continual.symmetric``).  Noise of one size on all
-of them is N(0, v^2 I) on the sum of x r, and on the sum of x x^T a matrix of the Gaussian
-orthogonal ensemble, v on the diagonal and v / sqrt(2) off it.
+What crosses the wall is one vector, [w sum of x r ; svec(sum of x x^T)], of d + d (d + 1) / 2
+numbers, where ``svec`` keeps lengths (``privacy.continual.symmetric``), and the weight w says how
+much of the noise falls on rewards.  Noise of one size on all of them is N(0, (v / w)^2 I) on the
+sum of x r, and on the sum of x x^T a matrix of the Gaussian orthogonal ensemble, v on the diagonal
+and v / sqrt(2) off it.
 
 **Sensitivity.**  One person's record is (x, a, r): her features, the arm that was played, and her
 reward.  Let |x| <= L for the features of that arm, which scaling enforces, and |r| <= R, which
-clipping does.  Another record of hers moves the vector by
+clipping does; let w = 1, or R stand for w R.  Another record of hers moves the vector by
 
     D^2 = |x r - x' r'|^2 + |x x^T - x' x'^T|_F^2 ,
 
@@ -33,7 +34,7 @@ max(c + S - shift, 0) / e, G + c I <= V + (S + c - shift) I <= (1 + g) V, so tha
 
 the first term by Abbasi-Yadkori, Pal & Szepesvari (2011), Theorem 1, for the matrix G + c I,
 whatever noise the choices follow.  In the second, each coordinate of N theta has a variance of at
-most v^2 |theta|^2, so that n - N theta is a normal vector of standard deviation v sqrt(1 +
+most v^2 |theta|^2, so that n - N theta is a normal vector of standard deviation v sqrt(1 / w^2 +
 |theta|^2) at most, and what V depends on does not matter.  Shariff & Sheffet (2018) keep the shift
 at 2 S for ever: its bias then never falls.
 """
@@ -67,6 +68,8 @@ class Params(NamedTuple):
     ridge: float  # lambda
     subgaussian: float  # s: how far rewards scatter around their mean
     grid: float  # to which records are rounded; 0 for none
+    weight: float  # w
+    published: bool  # whether shift and radius are those of Shariff & Sheffet (2018)
     matrix_norm: float  # S, or that of the first release if noise adds up
     vector_norm: float  # bound on |n - N theta|, the same
     adds_up: bool  # whether the noise of a release is that of all increments so far
@@ -162,7 +165,7 @@ def accumulate(params: Params, raw: Raw, arm: int, x: Vector, reward: float, n: 
     total, d, grid = raw.total, x.size, params.grid
     k = 2 * d
     for i in range(d):
-        total[i] += _on_grid(x[i] * reward, grid)
+        total[i] += _on_grid(params.weight * x[i] * reward, grid)
         total[d + i] += _on_grid(x[i] * x[i], grid)
         for j in range(i + 1, d):
             total[k] += _on_grid(_ROOT * x[i] * x[j], grid)
@@ -206,7 +209,11 @@ def _invert(params: Params, public: Public, release: Vector, matrix_norm: float)
             k += 1
     shift, more = params.ridge, 2.0 * matrix_norm
     wanted = max(matrix_norm, 0.5 * params.ridge)
-    if not factorise(precision, wanted - shift, public.factor, d):
+    if params.published:
+        shift = 2.0 * matrix_norm
+        while not factorise(precision, -shift, public.factor, d):  # improbable
+            shift *= 2.0
+    elif not factorise(precision, wanted - shift, public.factor, d):
         while not factorise(precision, wanted - shift - more, public.factor, d):
             more *= 2.0
         shift += more
@@ -222,25 +229,40 @@ def _invert(params: Params, public: Public, release: Vector, matrix_norm: float)
 
 
 @kernel
+def _published_radius(params: Params, public: Public) -> float:
+    """Shariff & Sheffet (2018), Proposition 4 with the constants of their Section 4.2."""
+    d, floor = params.dimension, params.matrix_norm
+    length = params.context_bound * params.context_bound
+    growth = d * np.log(3.0 + public.clock[CLOCK.rounds] * length / (d * floor))
+    sampling = params.subgaussian * np.sqrt(params.log_odds + growth)
+    return sampling + params.parameter_bound * np.sqrt(3.0 * floor) + params.vector_norm
+
+
+@kernel
 def _regress(params: Params, public: Public, release: Vector, noises: float) -> None:
     """Everything that follows from a release with the noise of so many."""
     d, facts, larger = params.dimension, public.facts, np.sqrt(noises)
     matrix_norm, vector_norm = larger * params.matrix_norm, larger * params.vector_norm
     shift = _invert(params, public, release, matrix_norm)
     multiply(public.inverse, release[:d], public.estimate)
+    for i in range(d):
+        public.estimate[i] /= params.weight
     squares = log_det = 0.0
     for i in range(d):
         squares += dot(public.inverse[i], public.inverse[i])
         log_det += 2.0 * np.log(public.factor[i, i])
     eigenvalue = 1.0 / np.sqrt(squares)  # at most the least one of V, at least that over sqrt(d)
+    facts[FACTS.longest] = inverse_norm_bound(public.precision, eigenvalue)
+    facts[FACTS.spread] = larger * params.spread
+    if params.published:
+        facts[FACTS.radius] = params.radius_scale * _published_radius(params, public)
+        return
     base = params.ridge + matrix_norm
     gap = max(base + matrix_norm - shift, 0.0) / eigenvalue
     growth = max(log_det + d * (np.log1p(gap) - np.log(base)), 0.0)
     sampling = np.sqrt(1.0 + gap) * params.subgaussian * np.sqrt(params.log_odds + growth)
     bias = (vector_norm + shift * params.parameter_bound) / np.sqrt(eigenvalue)
     facts[FACTS.radius] = params.radius_scale * (sampling + bias)
-    facts[FACTS.longest] = inverse_norm_bound(public.precision, eigenvalue)
-    facts[FACTS.spread] = larger * params.spread
 
 
 @kernel
@@ -331,6 +353,8 @@ class PrivateContextPolicy(LinearPolicy):
 
     _batch: int
     _growth: float = 0.0
+    _weight: float = 1.0
+    _published: bool = False
 
     def _assumed(self) -> list[str]:
         return [
@@ -354,8 +378,10 @@ class PrivateContextPolicy(LinearPolicy):
 
     def _statistic(self) -> Statistic:
         size, bound = statistic_size(self.dimension), self.context_bound
-        reward = max(map(abs, self.reward_range))
+        reward = self._weight * max(map(abs, self.reward_range))
         moved = joint_sensitivity(reward, bound)
+        if self._published:  # of (x, r) (x, r)^T, of which r^2 is not used; w = sqrt(2)
+            moved = _ROOT * (bound * bound + 0.5 * reward * reward)
         if self.grid > 0.0:
             # Rounding to the grid moves a coordinate of each record by half a step; before it,
             # floats move each by less than some parts in 2**52.
@@ -380,17 +406,46 @@ class PrivateContextPolicy(LinearPolicy):
         std = 0.0
         if private:
             std = self.noise_scale if adds_up else self._noise_std
+        if self._published:
+            return self._published_params()
         return Params(
             **self._model(),
+            weight=self._weight,
+            published=False,
             matrix_norm=symmetric_norm(self.dimension, std, releases, each),
-            vector_norm=gaussian_norm(
-                self.dimension, std * math.hypot(1.0, self._parameter_bound), releases, each
-            ),
+            vector_norm=gaussian_norm(self.dimension, std * self._noises, releases, each),
             adds_up=adds_up,
             log_odds=2.0 * math.log(1.0 / each),
             parameter_bound=self._parameter_bound,
             radius_scale=self._radius_scale,
-            spread=std * math.hypot(1.0, self._parameter_bound),
+            spread=std * self._noises,
+            batch=self._batch,
+            growth=self._growth,
+            movement=self.statistic.max_sensitivity,
+        )
+
+    @property
+    def _noises(self) -> float:
+        """The standard deviation of n - N theta in one direction, in units of that of N."""
+        return math.hypot(1.0 / self._weight, self._parameter_bound)
+
+    def _published_params(self) -> Params:
+        """The constants of Shariff & Sheffet (2018), Section 4.2, for symmetric Gaussian noise."""
+        d, log = self.dimension, math.log(2.0 * (self._releases or MOST_ROUNDS) / self._failure)
+        std = self.noise_scale / _ROOT  # of Z', for noise (Z' + Z'^T) / sqrt(2)
+        levels = self._counter.column_norm() ** 2
+        bound = std * math.sqrt(2.0 * levels) * (4.0 * math.sqrt(d) + 2.0 * log)
+        return Params(
+            **self._model(),
+            weight=self._weight,
+            published=True,
+            matrix_norm=bound,
+            vector_norm=std * math.sqrt(levels / bound) * (math.sqrt(d) + math.sqrt(2.0 * log)),
+            adds_up=False,
+            log_odds=2.0 * math.log(2.0 / self._failure),
+            parameter_bound=self._parameter_bound,
+            radius_scale=self._radius_scale,
+            spread=0.0,
             batch=self._batch,
             growth=self._growth,
             movement=self.statistic.max_sensitivity,

@@ -1,0 +1,113 @@
+"""Linear bandits with private features: schedules, weights, and the published constants."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sides import public_of
+
+import dpbandits as dpb
+from dpbandits import ZCDP, AdaCOFULJDP, ApproxDP, ArgumentError, LinUCBJDP
+from dpbandits.algorithms.private_contexts.model import joint_sensitivity
+
+
+def played(policy, rounds: int, seed: int = 1):
+    """The features that were played, their rewards, and after which rounds something was released."""
+    rng, x, r, ends = np.random.default_rng(seed), [], [], []
+    for t in range(rounds):
+        contexts = rng.normal(size=(policy.n_arms, policy.dimension)) / 3
+        contexts /= np.maximum(1.0, np.linalg.norm(contexts, axis=1, keepdims=True))
+        arm = policy.pull(contexts).arm
+        x.append(contexts[arm])
+        r.append(float(rng.random() < 0.5))
+        policy.update(r[-1])
+        if policy.ledger.releases > len(ends):  # at the first pull after the last round
+            ends.append(t)
+    return np.array(x), np.array(r), ends
+
+
+@pytest.mark.parametrize("weight", [0.3, 1.0, 4.0])
+def test_without_noise_the_estimate_is_ridge_regression_whatever_the_weight(weight: float):
+    policy = LinUCBJDP(3, 4, budget=None, horizon=100, reward_weight=weight, ridge=0.5, batch=10)
+    x, r, _ = played(policy, 41)
+    x, r = x[:40], r[:40]
+    expected = np.linalg.solve(x.T @ x + 0.5 * np.eye(4), x.T @ r)
+    assert policy.estimate == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_weight_moves_noise_between_rewards_and_features():
+    """A weight of 1/2 leaves less noise on x x^T, and more on x r: sqrt(2/4 + 2 + 1/32) and twice
+    that, against sqrt(4.5).
+    """
+    even, half = (
+        LinUCBJDP(3, 2, budget=ZCDP(0.5), horizon=10, reward_weight=w, counter="independent")
+        for w in (1.0, 0.5)
+    )
+    assert even.noise_scale == pytest.approx(math.sqrt(4.5))
+    assert half.noise_scale == pytest.approx(math.sqrt(2 / 4 + 2 + 1 / 32))
+    assert half.statistic.max_sensitivity == joint_sensitivity(0.5, 1.0)
+    # Seen where nothing but noise is left: the estimate of nobody's rewards.
+    totals = []
+    for seed in range(400):
+        policy = LinUCBJDP(
+            1, 2, budget=ZCDP(0.5), horizon=10, reward_weight=0.5, counter="independent", seed=seed
+        )
+        for _ in range(2):
+            policy.pull(np.zeros((1, 2)))
+            policy.update(0.0)
+        public = public_of(policy)
+        totals.append(public.precision @ public.estimate)
+    assert np.std(totals) == pytest.approx(2 * half.noise_scale, rel=0.15)
+
+
+def test_releases_come_when_the_number_of_rounds_has_grown():
+    policy = AdaCOFULJDP(2, 2, budget=ZCDP(0.5), horizon=100, growth=0.5, seed=1)
+    _, _, ends = played(policy, 40)
+    assert ends == [1, 2, 3, 5, 8, 12, 18, 27]
+    assert policy.statistic.counter.horizon == 11  # 41, 62 and 93, too
+    batches = LinUCBJDP(2, 2, budget=ZCDP(0.5), horizon=100, batch=15, seed=1)
+    assert played(batches, 40)[2] == [15, 30]
+    assert batches.statistic.counter.horizon == 6
+
+
+def test_the_published_constants():
+    """Shariff & Sheffet (2018), Section 4.2, for T = 1000, d = 3, L = R = 1: m = 10 levels."""
+    epsilon, delta, alpha, d, levels = 2.0, 1e-3, 0.01, 3, 10
+    policy = LinUCBJDP(
+        4,
+        d,
+        budget=ApproxDP(epsilon, delta),
+        horizon=1000,
+        calibration="paper",
+        failure_probability=alpha,
+    )
+    variance = 16 * levels * 2.0**2 * math.log(4 / delta) ** 2 / epsilon**2
+    assert policy.noise_scale == pytest.approx(math.sqrt(2 * variance))  # of svec, see GOE
+    log = math.log(2 * 1000 / alpha)
+    bound = math.sqrt(variance * 2 * levels) * (4 * math.sqrt(d) + 2 * log)
+    gamma = math.sqrt(variance * levels / bound) * (math.sqrt(d) + math.sqrt(2 * log))
+    radius = 0.5 * math.sqrt(2 * math.log(2 / alpha) + d * math.log(3))
+    radius += math.sqrt(3 * bound) + gamma
+    public = public_of(policy)
+    assert public.facts[0] == pytest.approx(radius)
+    assert public.precision == pytest.approx(2 * bound * np.eye(d))
+    # Far more noise than the budget asks for, which is what the guarantee says.
+    assert policy.guarantee.holds.delta < 1e-20
+    exact = LinUCBJDP(4, d, budget=ApproxDP(epsilon, delta), horizon=1000)
+    assert policy.noise_scale > 9 * exact.noise_scale
+
+
+def test_bad_arguments_are_named():
+    for wrong in ({"batch": 0}, {"reward_weight": 0.0}, {"reward_weight": math.nan}):
+        with pytest.raises(ArgumentError, match=rf"^{next(iter(wrong))} must be"):
+            LinUCBJDP(3, 2, budget=ZCDP(0.5), horizon=100, **wrong)
+    with pytest.raises(ArgumentError, match=r"^growth must be"):
+        AdaCOFULJDP(3, 2, budget=ZCDP(0.5), horizon=100, growth=0.0)
+    with pytest.raises(ArgumentError, match=r"^counter must be 'tree'"):
+        LinUCBJDP(
+            3, 2, budget=ApproxDP(1.0, 0.1), horizon=9, calibration="paper", counter="toeplitz"
+        )
+    with pytest.raises(ArgumentError, match=r"^budget must be"):
+        LinUCBJDP(3, 2, budget=dpb.PureDP(1.0), horizon=100)
