@@ -115,6 +115,7 @@ def test_no_two_releases_share_all_their_noise(name, norm):
 
 # Several records of one user -----------------------------------------------------------------
 
+
 def worst_pattern(encoder, records: int, norm: int) -> float:
     """The longest sum of so many columns, over all choices of them."""
     columns = range(encoder.shape[1])
@@ -199,9 +200,9 @@ def test_ten_consecutive_columns_of_a_square_root():
 
 def test_what_growth_is_not_asked_for():
     for counter, records in ((BinaryTree(8), 9), (Independent(2), 3), (HybridTree(), 0)):
-        with pytest.raises(ArgumentError, match="^records must be"):
+        with pytest.raises(ArgumentError, match=r"^records must be"):
             counter.growth(records)
-    with pytest.raises(ArgumentError, match="^norm must be"):
+    with pytest.raises(ArgumentError, match=r"^norm must be"):
         SqrtToeplitz(8).growth(2, norm=1)
 
 
