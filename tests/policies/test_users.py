@@ -163,6 +163,7 @@ def test_who_enforces_the_number_of_rounds_is_said():
     assert "which the policy enforces" in central
     assert "a person always comes under the same name" in central
     assert "participation is public: that and when a person comes may tell" in central
+    assert central.endswith("for all rounds of a user docs/privacy.md, People who come back.")
     assert "at most 1 round recorded" in str(ada(max_rounds=1).guarantee)
     local = dpb.LDPUCB(2, budget=dpb.PureDP(1.0), reports=True, max_rounds=3).guarantee
     assert (local.trust_model, local.unit) == ("local", "user")

@@ -72,7 +72,7 @@ class Booked(NamedTuple):
     weights: Any
 
 
-@dataclass
+@dataclass(repr=False)  # names end up in logs by way of tracebacks
 class Users:
     """Who has come how often, which is public.
 

@@ -80,8 +80,9 @@ class Session:
     def _counts(self, user: User | None, arm: int) -> bool:
         """Whether a round of the arm is recorded, which then counts against its user."""
         most = self.settings.max_rounds
-        if most is None or user is None:
+        if most is None:
             return True
+        assert user is not None  # or ``pull`` was refused
         part = arm if self.gate.statistic.parts else WHOLE
         return self.rounds.users.count(user, most, None if self.card.learns_at_once else part)
 

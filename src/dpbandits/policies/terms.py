@@ -19,6 +19,8 @@ from ..privacy.noise import NoiseSource, SimulationNoise
 from .options import NARROWEST, WIDEST, Settings
 from .protocol import Card, Statistic
 
+_PROOF_FOR_USERS = "for all rounds of a user docs/privacy.md, People who come back"
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -142,6 +144,7 @@ class Terms:
         policy's own does.
         """
         card, private = self.card, self.budget is not None
+        by_user = self.settings.max_rounds is not None
         # Whoever calls ``update`` with a reward has seen it.
         local = card.trust_model == "local" and (self.reports or simulated)
         central = card.trust_model == "local" and not local
@@ -151,9 +154,9 @@ class Terms:
             trust_model="none" if not private else "central" if central else card.trust_model,
             protects=card.protects,
             view=card.view,
-            unit="round" if self.settings.max_rounds is None else "user",
+            unit="user" if by_user else "round",
             assumptions=tuple(self._assumed(assumptions, local)),
-            source=card.proof or card.source,
+            source=(card.proof or card.source) + by_user * f"; {_PROOF_FOR_USERS}",
             caveats=tuple(self._caveats(simulated)),
             simulated=private and (simulated or not self.noise.secure),
         )
