@@ -115,6 +115,8 @@ class Users:
 
     def cover(self, part: int) -> None:
         """A release has covered the records of a part."""
+        if not self.recorded:
+            return
         # In sets of their own, for what holds the old ones to undo a release.
         self.unreleased = {one for one in self.unreleased if part not in (WHOLE, one[0])}
         self.unannounced = set()
