@@ -26,6 +26,7 @@ from dpbandits.kernel import interpreted
 from dpbandits.policies import Decision, Kernels, Policy, registered
 from dpbandits.privacy import RDP, ZCDP, ApproxDP, Budget, PureDP
 from dpbandits.privacy.ledger import HEAD, WHOLE
+from dpbandits.stores import User
 
 # Constructor arguments that make a small instance release sooner than its example.
 SMALL: dict[str, dict[str, Any]] = {
@@ -192,11 +193,11 @@ def shown(policy: Policy, contexts: np.ndarray) -> np.ndarray:
     return contexts.T if isinstance(policy, AdvicePolicy) else contexts
 
 
-def pull(policy: Policy) -> Decision:
+def pull(policy: Policy, user: User | None = None) -> Decision:
     """``pull`` with the contexts of the round, where the policy takes any."""
     contexts = contexts_of(policy)
     number = policy._session.rounds.pulls % ROUNDS
-    return policy.pull(None if contexts is None else shown(policy, contexts[number]))
+    return policy.pull(None if contexts is None else shown(policy, contexts[number]), user=user)
 
 
 def over(cases: Iterable[Case], *, short: Iterable[str] | None = None) -> pytest.MarkDecorator:

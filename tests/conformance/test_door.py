@@ -67,6 +67,7 @@ BAD_OPTIONS: list[tuple[str, Any]] = [
     *[("calibration", value) for value in ("tight", None, 1)],
     *[("clip", value) for value in (1, 0, None, "yes")],
     *[("choices_public", value) for value in (1, None)],
+    *[("max_rounds", value) for value in (0, -1, 1.5, True, "3", math.inf, 10**7)],
     *[("noise", value) for value in ("none", None, 0)],
     *[("name", value) for value in ("", "  ", "two\nlines", "x" * 61, 3, b"ours", True)],
 ]

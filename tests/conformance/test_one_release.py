@@ -14,8 +14,8 @@ from suite import BY_FAMILY, CASES, Case, frozen, over, play, releases, snapshot
 from dpbandits.kernel import plain
 from dpbandits.policies import Decision, Policy, gate
 from dpbandits.policies.steps import release_by, release_of
-from dpbandits.privacy.ledger import HEAD, SPAN, Line
-from dpbandits.stores import Store
+from dpbandits.privacy.ledger import HEAD, SPAN
+from dpbandits.stores import Announcement, Store
 
 REWARDS = np.random.default_rng(6).random((512, 3))
 # Where contexts are private, reports come without a pull: see test_local_contexts.
@@ -51,8 +51,8 @@ class Watch(Store):
         ends = {(line[SPAN.last], line[SPAN.part]) for line in lines.tolist()}
         self.moments.append(Moment(step, made, ends, drawn, frozen(state.public), value))
 
-    def announce(self, line: Line) -> None:
-        self.look("announce", line)
+    def announce(self, coming: Announcement) -> None:
+        self.look("announce", coming.line)
 
     def confirm(self, values: np.ndarray) -> None:
         assert not self.session.state.wall.statistic.any()
@@ -63,7 +63,7 @@ class Watch(Store):
 
     def write(self, snapshot: bytes, life: Any) -> None: ...
 
-    def announced(self, life: Any) -> list[Line]:
+    def announced(self, life: Any) -> list[Announcement]:
         return []
 
     def claim(self, life: Any) -> Any:

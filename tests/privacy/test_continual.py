@@ -3,6 +3,7 @@ against the factorisations.
 """
 
 import copy
+import itertools
 import json
 import math
 import os
@@ -111,6 +112,101 @@ def test_no_two_releases_share_all_their_noise(name, norm):
     # a release that adds nothing fresh would have an earlier prefix read off exactly
     assert min(apart) > 0.5
 
+
+# Several records of one user -----------------------------------------------------------------
+
+
+def worst_pattern(encoder, records: int, norm: int) -> float:
+    """The longest sum of so many columns, over all choices of them."""
+    columns = range(encoder.shape[1])
+    sums = (encoder[:, chosen].sum(axis=1) for chosen in itertools.combinations(columns, records))
+    return max(float(np.linalg.norm(one, norm)) for one in sums)
+
+
+def exceeded(counter, norm: int) -> list[tuple[int, int]]:
+    """For how many releases and records some pattern moves the rows farther than is counted."""
+    return [
+        (n, records)
+        for n in range(1, 9)
+        for records in range(1, min(n, 4) + 1)
+        if worst_pattern(counter(n).encoder(n, norm), records, norm)
+        > counter(n).growth(records, norm) * counter(n).exact_column_norm(norm) * (1 + 1e-12)
+    ]
+
+
+@over_kinds
+def test_no_pattern_of_returns_moves_the_rows_farther_than_is_counted(name, norm):
+    assert exceeded(MAKERS[name], norm) == []
+    assert all(MAKERS[name](n).growth(1, norm) == 1.0 for n in (1, 2, 7, 300))
+
+
+@pytest.mark.parametrize(
+    ("name", "norm", "records"),
+    [
+        *[("independent", norm, records) for norm in (1, 2) for records in (2, 3, 4)],
+        *[(name, 2, records) for name in ("sqrt", "rounded", "buffered") for records in (2, 3, 4)],
+        *[("honaker", 1, records) for records in (2, 3, 4)],
+        *[("honaker", 2, records) for records in (2, 4)],
+    ],
+)
+def test_some_pattern_moves_them_as_far(name, norm, records):
+    counter = MAKERS[name](8)
+    counted = counter.growth(records, norm) * counter.column_norm(norm)
+    assert worst_pattern(counter.encoder(8, norm), records, norm) == pytest.approx(counted)
+
+
+@pytest.mark.parametrize(
+    ("name", "norm"), [("independent", 1), ("tree", 1), ("tree", 2), ("sqrt", 2), ("buffered", 2)]
+)
+def test_too_little_for_several_records_is_caught(name, norm, monkeypatch):
+    kind = type(MAKERS[name](8))
+    # the root of their number, which is right for independent Gaussian noise alone
+    monkeypatch.setattr(kind, "_growth", lambda _, records, norm: math.sqrt(records))
+    assert exceeded(MAKERS[name], norm)
+
+
+@over_kinds
+@pytest.mark.parametrize("horizon", [8, 40, 64])
+def test_records_in_two_sums_cost_no_more_than_in_one(name, norm, horizon):
+    counter = MAKERS[name](horizon)
+    cost = [0.0, *(counter.growth(n, norm) ** norm for n in range(1, horizon + 1))]
+    assert cost == sorted(cost)
+    for one in range(1, horizon):
+        for other in range(1, horizon - one + 1):
+            assert cost[one] + cost[other] <= cost[one + other] * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 300])
+def test_sums_of_buffered_columns_agree_with_dense_matrices(horizon):
+    counter = BufferedToeplitz(horizon)
+    dense = np.cumsum(counter.encoder(), axis=1)
+    for records in {1, 2, 7, 299, 300} & set(range(1, horizon + 1)):
+        counted = counter.growth(records) * counter.column_norm()
+        assert counted == pytest.approx(np.linalg.norm(dense[:, records - 1]), rel=1e-12)
+
+
+@pytest.mark.parametrize("horizon", [2, 10, 2**9, 2**15, 2**31, 2**48])
+def test_columns_of_buffered_sums_fall_and_are_not_negative(horizon):
+    # which the proof that the first columns are the worst needs
+    both = buffers.planned(horizon)
+    assert (both.weights > 0.0).all()
+    assert ((both.gaps > 0.0) & (both.gaps < 1.0)).all()
+    assert both.weights.sum() <= 1.0
+
+
+def test_ten_consecutive_columns_of_a_square_root():
+    assert round(SqrtToeplitz(2000).growth(10), 2) == 8.65
+
+
+def test_what_growth_is_not_asked_for():
+    for counter, records in ((BinaryTree(8), 9), (Independent(2), 3), (HybridTree(), 0)):
+        with pytest.raises(ArgumentError, match=r"^records must be"):
+            counter.growth(records)
+    with pytest.raises(ArgumentError, match=r"^norm must be"):
+        SqrtToeplitz(8).growth(2, norm=1)
+
+
+# Variances ------------------------------------------------------------------------------------
 
 # (maximum, mean) at rho = 1, as far as the digits go.
 PUBLISHED = {

@@ -17,13 +17,13 @@ import pytest
 import dpbandits as dpb
 from dpbandits.privacy.channels import GAUSSIAN
 from dpbandits.privacy.ledger import WHOLE, Line
-from dpbandits.stores import Life, Store
+from dpbandits.stores import Announcement, Life, Store, User
 
 OLD, NEW = Life("old", 1), Life("new", 1)
 
 
-def line(first: int) -> Line:
-    return Line(first, first + 4, WHOLE, GAUSSIAN, 1.0, 2.0, 3)
+def coming(first: int, *users: tuple[User, int]) -> Announcement:
+    return Announcement(Line(first, first + 4, WHOLE, GAUSSIAN, 1.0, 2.0, 3), list(users))
 
 
 def played_until(policy: dpb.AdaCUCB, releases: int) -> dpb.AdaCUCB:
@@ -61,11 +61,11 @@ class StoreConformance(ABC):
         store = self.open(tmp_path)
         store.save(b"one", OLD)
         assert store.announced(OLD) == []
-        store.announce(line(0))
+        store.announce(coming(0))
         store.confirm(np.array([0.5, -1e300]))
-        store.announce(line(5))  # and a crash before it is confirmed
-        assert self.open(tmp_path).announced(OLD) == store.announced(OLD) == [line(0), line(5)]
-        assert all(isinstance(one, Line) for one in store.announced(OLD))
+        store.announce(coming(5))  # and a crash before it is confirmed
+        assert self.open(tmp_path).announced(OLD) == store.announced(OLD) == [coming(0), coming(5)]
+        assert all(isinstance(one.line, Line) for one in store.announced(OLD))
         assert store.announced(NEW) == []
         store.save(b"two", Life("old", 2))
         assert self.open(tmp_path).announced(Life("old", 2)) == []
@@ -73,13 +73,17 @@ class StoreConformance(ABC):
     def test_an_announcement_that_is_repeated_counts_once(self, tmp_path):
         store = self.open(tmp_path)
         store.save(b"one", OLD)
-        store.announce(line(0))
+        store.announce(coming(0))
         store.confirm(np.zeros(1))
-        for _ in range(3):
-            store.announce(line(5))
+        for number in range(3):
+            store.announce(coming(5, ("ann", number), (7, 1)))
         store.confirm(np.zeros(1))
-        store.announce(line(10))
-        assert self.open(tmp_path).announced(OLD) == [line(0), line(5), line(10)]
+        store.announce(coming(10, ("7", 1)))
+        assert self.open(tmp_path).announced(OLD) == [
+            coming(0),
+            coming(5, ("ann", 2), (7, 1)),  # as it came last
+            coming(10, ("7", 1)),
+        ]
 
     def test_a_claimed_life_neither_announces_nor_saves_and_is_claimed_once(self, tmp_path):
         original, heir = self.open(tmp_path), self.open(tmp_path)
@@ -87,25 +91,25 @@ class StoreConformance(ABC):
         with heir.claim(OLD):
             heir.save(b"two", NEW)
         for refused in (
-            lambda: original.announce(line(0)),
+            lambda: original.announce(coming(0)),
             lambda: original.save(b"three", Life("old", 2)),
             lambda: self.open(tmp_path).claim(OLD).__enter__(),
         ):
             with pytest.raises(dpb.ClaimError):
                 refused()
         assert original.read() == b"two"
-        heir.announce(line(0))
-        assert self.open(tmp_path).announced(NEW) == [line(0)]
+        heir.announce(coming(0))
+        assert self.open(tmp_path).announced(NEW) == [coming(0)]
 
     def test_a_claim_that_saves_nothing_did_not_happen(self, tmp_path):
         original, heir = self.open(tmp_path), self.open(tmp_path)
         original.save(b"one", OLD)
-        original.announce(line(0))
+        original.announce(coming(0))
         with pytest.raises(Crash), heir.claim(OLD):
             raise Crash
         assert original.read() == b"one"
-        original.announce(line(5))  # it goes on
-        assert original.announced(OLD) == [line(0), line(5)]
+        original.announce(coming(5))  # it goes on
+        assert original.announced(OLD) == [coming(0), coming(5)]
         with self.open(tmp_path).claim(OLD):
             original = None
 
@@ -123,9 +127,9 @@ class StoreConformance(ABC):
         older.save(b"one", OLD)
         newer.save(b"two", NEW)
         with pytest.raises(dpb.ClaimError):
-            older.announce(line(0))
-        newer.announce(line(5))
-        assert self.open(tmp_path).announced(NEW) == [line(5)]
+            older.announce(coming(0))
+        newer.announce(coming(5))
+        assert self.open(tmp_path).announced(NEW) == [coming(5)]
 
     def test_of_many_claims_at_once_one_is_granted(self, tmp_path):
         self.open(tmp_path).save(b"one", OLD)

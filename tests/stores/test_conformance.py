@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 from sqlite_store import SQLiteStore
-from store_conformance import NEW, OLD, StoreConformance, line
+from store_conformance import NEW, OLD, StoreConformance, coming
 
 import dpbandits as dpb
 from dpbandits.stores import FileStore
@@ -23,11 +23,11 @@ class TestSQLiteStore(StoreConformance):
         first, second = (SQLiteStore(tmp_path / "policies.db", key) for key in ("one", "two"))
         first.save(b"one", OLD)
         second.save(b"two", NEW)
-        first.announce(line(0))
+        first.announce(coming(0))
         with SQLiteStore(tmp_path / "policies.db", "two").claim(NEW):
             pass
-        first.announce(line(5))
-        assert (first.announced(OLD), second.announced(NEW)) == ([line(0), line(5)], [])
+        first.announce(coming(5))
+        assert (first.announced(OLD), second.announced(NEW)) == ([coming(0), coming(5)], [])
         assert first.read() == b"one"
 
     def test_values_are_in_the_database_before_they_are_used(self, tmp_path):

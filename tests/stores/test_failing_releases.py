@@ -70,10 +70,10 @@ def test_a_full_disk_leaves_policy_and_journal_sound(
 
     decision = fail_in_a_release(policy, monkeypatch, breaking, OSError)
     announced = FileStore(path).announced(Life(policy._session.life.name, 1))
-    assert (announced[-1].last > rounds) == (step == "done" or after)
+    assert (announced[-1].line.last > rounds) == (step == "done" or after)
     if noise == "simulation":  # what was announced counts as spent, made or not
         crashed = dpb.load(path, simulation=True)
-        assert crashed.ledger.frame["last"].max() == announced[-1].last
+        assert crashed.ledger.frame["last"].max() == announced[-1].line.last
     if decision is not None:
         assert policy.update(1.0, decision)
     clinic.waiting.clear()

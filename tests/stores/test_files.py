@@ -14,9 +14,9 @@ from clinic import Clinic, ada, claims, journal, journalled, start, state_of
 import dpbandits as dpb
 from dpbandits.privacy.channels import GAUSSIAN
 from dpbandits.privacy.ledger import WHOLE, Line
-from dpbandits.stores import FileStore, Life, files
+from dpbandits.stores import Announcement, FileStore, Life, files
 
-LINE = Line(0, 4, WHOLE, GAUSSIAN, 1.0, 2.0, 3)
+COMING = Announcement(Line(0, 4, WHOLE, GAUSSIAN, 1.0, 2.0, 3), [("ann", 1)])
 
 
 # Who goes on ---------------------------------------------------------------------------------
@@ -270,12 +270,12 @@ def test_a_journal_that_could_not_be_begun_is_begun_again(after, tmp_path, monke
     with monkeypatch.context() as patch:
         patch.setattr(files._Claims, "note", failing)
         with pytest.raises(OSError, match="no space"):
-            store.announce(LINE)
+            store.announce(COMING)
     assert store.announced(Life("life", 1)) == []  # nothing was drawn
-    store.announce(LINE)
+    store.announce(COMING)
     store.confirm(np.zeros(1))
     assert [next(iter(entry)) for entry in journalled(store.path)] == ["holder", "begin", "done"]
-    assert store.announced(Life("life", 1)) == [LINE]
+    assert store.announced(Life("life", 1)) == [COMING]
 
 
 # The disk ------------------------------------------------------------------------------------

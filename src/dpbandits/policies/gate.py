@@ -18,7 +18,7 @@ from ..privacy.continual import SINGLE, mechanism_from_python, mechanism_of, rel
 from ..privacy.ledger import WHOLE, Ledger, Line, Meter
 from ..privacy.noise import EXACT, NoiseSource
 from ..privacy.secure import SecureNoise, SecureSum, refuse_wide_noise
-from ..stores import Store
+from ..stores import Announcement, Counted, Store
 from .protocol import Kernels, Statistic
 from .state import State, wall_of
 from .steps import Steps, called_from_python, release_by, steps_of
@@ -120,14 +120,15 @@ class Gate:
             or self._is_spent(state)
         )
 
-    def release(self, state: State, rounds: int) -> None:
-        """Release what is due after so many recorded rounds.
+    def release(self, state: State, rounds: int, users: Counted) -> None:
+        """Release what is due after so many recorded rounds, and announce with it how many of each
+        of these users were recorded.
 
         What fails leaves a state behind that has to be restored.
         """
         state.make_room()
         if self.secure or self.store is not None:
-            crossing = self._carefully(state)
+            crossing = self._carefully(state, users)
         else:
             crossing = self.steps.release
         sides = (self.params, state.raw, state.public, state.memo, state.wall)
@@ -144,7 +145,7 @@ class Gate:
         if not self.steps.absorb_and_release(*sides, *answer, rounds, rng):
             raise DPBanditsError(_NO_BOUND)
 
-    def _carefully(self, state: State) -> Callable[..., bool]:
+    def _carefully(self, state: State, users: Counted) -> Callable[..., bool]:
         """The release in plain Python, around a store and a source that no kernel can call."""
 
         def nothing(*_: Any) -> None: ...
@@ -167,7 +168,7 @@ class Gate:
         announce = self.store.announce
 
         def tell(*line: Any) -> None:
-            announce(Line(*(np.array(number).item() for number in line)))
+            announce(Announcement(Line(*(np.array(number).item() for number in line)), users))
 
         return release_by(self.kernels, channel, tell, self.store.confirm)
 

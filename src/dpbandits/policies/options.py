@@ -15,6 +15,7 @@ from ..validation import choice, flag, integer, interval, printable, real
 NARROWEST, WIDEST = 1e-100, 1e100
 _FARTHEST = 1e6  # that a reward range may lie from zero, in units of its width
 _LONGEST_NAME = 60
+_MOST_ROUNDS = 10**6  # of one user
 
 
 class Options(TypedDict, total=False):
@@ -32,6 +33,9 @@ class Options(TypedDict, total=False):
     default_reward: what an answer that never came counts as.  Default: the lower end of the range.
     choices_public: True if it is public when a person did something else than was recommended.
         Default False.
+    max_rounds: the most recorded rounds of one user over the whole run, at most one of them in a
+        release; ``pull`` then has to be told who comes, and all rounds of a user are protected
+        together.  Default None: a person contributes one round.
     name: what figures, tables and results call the policy, in 1 to 60 printable characters; by
         default its class, and what tells it from others of its class.
     """
@@ -45,6 +49,7 @@ class Options(TypedDict, total=False):
     patience: int | None
     default_reward: float | None
     choices_public: bool
+    max_rounds: int | None
     name: str | None
 
 
@@ -65,6 +70,7 @@ class Settings:
     patience: int | None = 0
     default_reward: float | None = None
     choices_public: bool = False
+    max_rounds: int | None = None
     name: str | None = None
 
     def __post_init__(self) -> None:
@@ -86,6 +92,9 @@ class Settings:
         flag("choices_public", self.choices_public)
         if self.patience is not None:
             object.__setattr__(self, "patience", integer("patience", self.patience, 0))
+        if self.max_rounds is not None:
+            most = integer("max_rounds", self.max_rounds, 1, _MOST_ROUNDS)
+            object.__setattr__(self, "max_rounds", most)
         if self.default_reward is not None:
             given = real("default_reward", self.default_reward, lo, hi)
             object.__setattr__(self, "default_reward", given)

@@ -19,9 +19,10 @@ import numpy as np
 from ..errors import ArgumentError, ClaimError, MissingExtra, StateFileError
 from ..kernel import Kernel
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.continual import Counter
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger, Meter
-from ..stores import WHY, FileStore, Life, Store, decode, encode, store_at
+from ..stores import WHY, FileStore, Life, Store, User, decode, encode, store_at
 from ..stores.snapshots import arguments, as_json
 from ..validation import integer, number, real
 from .gate import Gate
@@ -68,7 +69,7 @@ class Policy(ABC):
         self.reward_range = lo, _ = settings.reward_range
         self.calibration, self.clip = settings.calibration, settings.clip
         self.patience, self.choices_public = settings.patience, settings.choices_public
-        self.name = settings.name
+        self.max_rounds, self.name = settings.max_rounds, settings.name
         self._noise = settings.source()
         default = settings.default_reward
         self.default_reward = self._noise.to_grid(lo if default is None else default)
@@ -81,7 +82,8 @@ class Policy(ABC):
                 "choices_public",
             )
         self._terms = Terms(name, self.card, budget, settings, self._takes_reports, self._noise)
-        self.channel = self._terms.channel
+        self.channel = self._terms.channel  # a counter depends on its family
+        self.channel = self._terms.shared_channel(self._counter)
         self.statistic = self._statistic()
         self.params = self._params()
         self._session = self._new_session()
@@ -105,6 +107,11 @@ class Policy(ABC):
         """What is released; by default one sum of rewards."""
         return Statistic.of_rewards(self.reward_range)
 
+    @property
+    def _counter(self) -> Counter | None:
+        """How running sums are released; None for statistics that are released by themselves."""
+        return None
+
     def _assumed(self) -> Sequence[str]:
         """What the guarantee assumes beside what all guarantees do."""
         return ()
@@ -119,25 +126,30 @@ class Policy(ABC):
 
     # What users call --------------------------------------------------------------------------
 
-    def pull(self, contexts: Any = None) -> Decision:
+    def pull(self, contexts: Any = None, *, user: User | None = None) -> Decision:
         """The arm for the next person.
 
         Args:
             contexts: what is known of her before choosing: features of every arm, shape (K, d), for
                 policies that take contexts; the advice of every expert, shape (N, K), a probability
                 for each arm, for policies that take advice.
+            user: who she is, a string or an integer, always the same; for policies with
+                ``max_rounds``.  After so many recorded rounds, or where a record of hers is already
+                in the coming release, her round is not recorded.
 
         Raises:
             ArgumentError: the contexts do not have the policy's shape, or hold a number that is not
-                finite (which counts as 0 where contexts are private); or a release is due whose sum
-                could be too large for exact secure noise.  Later pulls answer from what is public.
+                finite (which counts as 0 where contexts are private); ``user`` is missing, not
+                asked for, or no name; or a release is due whose sum could be too large for exact
+                secure noise.  Later pulls answer from what is public.
             BudgetExhausted: a release is due that the budget does not allow.  Later pulls answer
                 from what is public.
             ClaimError: a release is due under a budget, and this process is a fork, or a save of
                 the policy has been loaded.
         """
+        name = self._checked_user(user)
         with self._lock:
-            return self._session.pull(self._shown(contexts))
+            return self._session.pull(self._shown(contexts), name)
 
     def update(
         self, reward: float, decision: Decision | None = None, *, arm: int | None = None
@@ -224,8 +236,11 @@ class Policy(ABC):
 
     @property
     def ledger(self) -> Ledger:
-        """What has crossed the wall so far, and what it has cost."""
-        return Ledger(lambda: self._session.state.wall.ledger, self.meter)
+        """What has crossed the wall so far, and what it has cost; with ``max_rounds``, whoever had
+        most recorded rounds.
+        """
+        growth = self._terms.growth(self._counter, self._session.rounds.users.most)
+        return Ledger(lambda: self._session.state.wall.ledger, self._terms.meter(growth))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -244,8 +259,10 @@ class Policy(ABC):
 
     @property
     def meter(self) -> Meter | None:
-        """How costs are counted; None without a budget."""
-        return self._terms.meter
+        """How costs are counted, with ``max_rounds`` to a user who has had them all; None without a
+        budget.
+        """
+        return self._terms.meter(self._terms.growth(self._counter, self.max_rounds))
 
     @property
     def noise_scale(self) -> float:
@@ -381,6 +398,26 @@ class Policy(ABC):
         rng = session.state.choice_rng
         session.gate.steps.preprocess_contexts(self.params, contexts, seen, rng)
         return seen
+
+    def _checked_user(self, user: Any) -> User | None:
+        """A name that can be stored; None where a person contributes one round."""
+        if self.max_rounds is None:
+            if user is not None:
+                raise ArgumentError(
+                    "user must not be given unless max_rounds says how many rounds of a user are"
+                    f" recorded at most, as in {type(self).__name__}(..., max_rounds=10)",
+                    "user",
+                )
+            return None
+        if isinstance(user, str):
+            return str.__str__(user)
+        if isinstance(user, int | np.integer) and not isinstance(user, bool):
+            return int(user)
+        raise ArgumentError(
+            "user must be a string or an integer that names the person, because max_rounds is"
+            f" given, got {user!r}",
+            "user",
+        )
 
     def _checked_reward(self, reward: Any) -> float:
         """A number; where nothing is clipped, or reports come, one that is no outlier."""

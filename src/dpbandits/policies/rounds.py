@@ -10,6 +10,7 @@ Nothing here knows of noise.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from ..errors import UpdateError
 from ..privacy.ledger import WHOLE
+from ..stores import User
 
 
 @dataclass(slots=True, eq=False)
@@ -70,6 +72,62 @@ class Booked(NamedTuple):
     weights: Any
 
 
+@dataclass(repr=False)  # names end up in logs by way of tracebacks
+class Users:
+    """Who has come how often, which is public.
+
+    A round counts when it is pulled.  Its record enters a release only after the user's number was
+    announced with it (see ``stores``), so that what a crash makes a policy forget was not released.
+    Nothing lowers a number.
+
+    Attributes:
+        recorded: how many rounds of a user were recorded; never copied, as no step is undone in it.
+        unreleased: users, with the part of their record, whose record no release has covered.
+        unannounced: users whose number has grown since the last release.
+    """
+
+    recorded: dict[User, int] = field(default_factory=dict)
+    unreleased: set[tuple[int, User]] = field(default_factory=set)
+    unannounced: set[User] = field(default_factory=set)
+
+    def count(self, user: User, most: int, part: int | None) -> bool:
+        """Count a round of a user, if it may be recorded: if she has had fewer than ``most``, and
+        no other record in the coming release of the part; None for a release of its own.
+        """
+        number = self.recorded.get(user, 0)
+        if number >= most or (part, user) in self.unreleased:
+            return False
+        self.recorded[user] = number + 1
+        self.unannounced.add(user)
+        if part is not None:
+            self.unreleased.add((part, user))
+        return True
+
+    @property
+    def most(self) -> int | None:
+        """The most rounds that anybody had; None before the first."""
+        return max(self.recorded.values(), default=None)
+
+    @property
+    def announcement(self) -> list[tuple[User, int]]:
+        """The numbers to announce with the coming release."""
+        return [(user, self.recorded[user]) for user in self.unannounced]
+
+    def cover(self, part: int) -> None:
+        """A release has covered the records of a part."""
+        if not self.recorded:
+            return
+        # In sets of their own, for what holds the old ones to undo a release.
+        self.unreleased = {one for one in self.unreleased if part not in (WHOLE, one[0])}
+        self.unannounced = set()
+
+    def restore(self, announced: Iterable[tuple[User, int]]) -> None:
+        """Take in what was announced before a crash, in which all records were lost."""
+        for user, number in announced:
+            self.recorded[user] = max(number, self.recorded.get(user, 0))
+        self.unreleased = set()
+
+
 @dataclass(repr=False)  # in which features wait for their answers
 class Rounds:
     """Who has answered and when (``pending``, ``dropped``) is not public: good answers may come
@@ -90,10 +148,16 @@ class Rounds:
     current_choice: Choice = field(default_factory=lambda: Choice(0, 1.0))
     pending: dict[int, Pending] = field(default_factory=dict)  # by the number of the pull
     unreleased: dict[int, Booked] = field(default_factory=dict)  # by arm
+    users: Users = field(default_factory=Users)
 
     def copied(self) -> Rounds:
         """The same, with dictionaries of its own; arrays in it are never changed in place."""
-        return replace(self, pending=dict(self.pending), unreleased=dict(self.unreleased))
+        return replace(
+            self,
+            pending=dict(self.pending),
+            unreleased=dict(self.unreleased),
+            users=replace(self.users),
+        )
 
     def book(self, arm: int, weights: Any, n: int) -> None:
         """Count n rounds of an arm, or take one back, until a release covers them."""
@@ -105,6 +169,7 @@ class Rounds:
         """A release has covered the rounds of a part."""
         for arm in list(self.unreleased) if part == WHOLE else [part]:
             self.unreleased.pop(arm, None)
+        self.users.cover(part)
         self.closed, self.waited, self.release_due = self.pulls, 0, False
 
     def awaited(self, part: int) -> list[int]:
@@ -154,6 +219,10 @@ class Rounds:
         numbers = {**vars(self), "current_choice": list(self.current_choice)}
         numbers["pending"] = {number: one.arm for number, one in self.pending.items()}
         numbers["unreleased"] = {arm: one.rounds for arm, one in self.unreleased.items()}
+        numbers["users"] = {
+            "recorded": list(self.users.recorded.items()),
+            "unreleased": list(self.users.unreleased),
+        }
         arrays = {
             "rounds.weights": np.array([one.weights for one in self.pending.values()], float),
             "rounds.contexts": np.array([one.contexts for one in self.pending.values()], float),
@@ -172,8 +241,12 @@ class Rounds:
         )
         unreleased = {int(arm): Booked(n, weights) for (arm, n), weights in booked}
         choice = Choice(*numbers["current_choice"])
+        users = Users(
+            recorded=dict(numbers["users"]["recorded"]),
+            unreleased={(part, user) for part, user in numbers["users"]["unreleased"]},
+        )
         given = {**numbers, "current_choice": choice, "pending": pending, "unreleased": unreleased}
-        return cls(**given)
+        return cls(**{**given, "users": users})
 
 
 def _rows(array: np.ndarray) -> list[Any]:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, BudgetExhausted, UpdateError
-from ..privacy.ledger import Line
-from ..stores import Life
+from ..privacy.ledger import WHOLE
+from ..stores import Announcement, Life, User
 from .gate import Gate
 from .options import Settings
 from .protocol import NO_ARM, Card, never
@@ -48,23 +48,28 @@ class Session:
 
     # Pulls ------------------------------------------------------------------------------------
 
-    def pull(self, shown: Any) -> Decision:
-        """The decision for someone of whom ``shown`` is seen: a matrix of its own, or 0."""
+    def pull(self, shown: Any, user: User | None) -> Decision:
+        """The decision for someone of whom ``shown`` is seen: a matrix of its own, or 0; ``user``
+        is None where a person contributes one round.
+        """
         rounds = self.rounds
         if self.card.learns_at_once:
             choice, _ = self._choose(shown)
-            x = _row(shown, choice.arm)
-            return self._decide(choice, None if rounds.exhausted else self._wait(choice, x, shown))
+            if rounds.exhausted or not self._counts(user, choice.arm):
+                return self._decide(choice, None)
+            return self._decide(choice, self._wait(choice, _row(shown, choice.arm), shown))
         if rounds.release_due and not rounds.exhausted:
             if rounds.is_waiting(self.gate.part(self.state), self.settings.patience):
                 return self._decide(self._standing(shown), None)
             self._end_episode()
         if rounds.exhausted:
             return self._decide(self._standing(shown), None)
-        if rounds.left == 0:
-            rounds.current_choice, rounds.left = self._choose(shown)
-        rounds.left -= 1
-        choice = rounds.current_choice
+        choice, left = (
+            self._choose(shown) if rounds.left == 0 else (rounds.current_choice, rounds.left)
+        )
+        if not self._counts(user, choice.arm):
+            return self._decide(choice, None)
+        rounds.current_choice, rounds.left = choice, left - 1
         x = _row(shown, choice.arm)
         rounds.release_due = self._advance(choice.arm, x, 1)
         rounds.recorded += 1
@@ -76,6 +81,15 @@ class Session:
         """An arm for somebody of whom nothing is kept, and its row of what is shown."""
         arm = self._choose(shown)[0].arm
         return arm, _row(shown, arm)
+
+    def _counts(self, user: User | None, arm: int) -> bool:
+        """Whether a round of the arm is recorded, which then counts against its user."""
+        most = self.settings.max_rounds
+        if most is None:
+            return True
+        assert user is not None  # or ``pull`` was refused
+        part = arm if self.gate.statistic.parts else WHOLE
+        return self.rounds.users.count(user, most, None if self.card.learns_at_once else part)
 
     def _choose(self, shown: Any) -> tuple[Choice, int]:
         """A fresh choice, and for how many rounds it stands."""
@@ -128,7 +142,7 @@ class Session:
         except (BudgetExhausted, ArgumentError):
             self.rounds.exhausted = True
             raise
-        self.gate.release(self.state, self.rounds.recorded)
+        self.gate.release(self.state, self.rounds.recorded, self.rounds.users.announcement)
         kernels = self.gate.kernels
         if kernels.stop is not never and kernels.stop(self.gate.params, self.state.public):
             arm = int(kernels.recommend(self.gate.params, self.state.public))
@@ -238,6 +252,7 @@ class Session:
             rounds.recorded += 1
             answer = (*pending[:2], self._entering(value))
             gate.absorb_and_release(state, answer, rounds.recorded)
+            rounds.users.cover(WHOLE)
         return True
 
     def _absorb(self, number: int, pending: Pending, value: float | None) -> None:
@@ -248,6 +263,7 @@ class Session:
         sides, value = (self.gate.params, self.state.raw, self.state.public), self._entering(value)
         if self.gate.steps.absorb(*sides, pending.arm, x, value):
             self._release()
+            self.rounds.users.cover(WHOLE)
 
     def _take_back(self, pending: Pending) -> None:
         """The person publicly did something else: the episode lasts one round longer."""
@@ -287,17 +303,18 @@ class Session:
         for name, stood in header["streams"].items():
             self.state.streams[name].bit_generator.state = stood
 
-    def replay(self, lines: Sequence[Line]) -> None:
+    def replay(self, announced: Sequence[Announcement]) -> None:
         """Charge releases that were announced, and forget every record that they may cover.
 
         Each lost round of an episode that goes on counts as the default reward; where contexts are
         private, as nothing.
         """
-        if not lines:
+        if not announced:
             return
-        for line in lines:
+        for line, users in announced:
             self.state.charge(line)
-        past = max(self.rounds.recorded, 1 + max(line.last for line in lines))
+            self.rounds.users.restore(users)
+        past = max(self.rounds.recorded, 1 + max(line.last for line, _ in announced))
         self.state.lose(self.gate.new_state(simulated=False), past)
         self.gate.forget()
         self.gate.kernels.restart(self.gate.params, self.state.raw, self.state.public)

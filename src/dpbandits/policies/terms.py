@@ -12,11 +12,14 @@ from ..errors import ArgumentError
 from ..privacy import accounting
 from ..privacy.budgets import ApproxDP, Budget
 from ..privacy.channels import LAPLACE, OPEN, PURE, Channel, LaplaceVector, Open
+from ..privacy.continual import Counter, Independent
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Meter
 from ..privacy.noise import NoiseSource, SimulationNoise
 from .options import NARROWEST, WIDEST, Settings
 from .protocol import Card, Statistic
+
+_PROOF_FOR_USERS = "for all rounds of a user docs/privacy.md, People who come back"
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,32 @@ class Terms:
     def _too_extreme(self) -> ArgumentError:
         return ArgumentError(f"budget must be less extreme, got {self.budget!r}", "budget")
 
+    def growth(self, counter: Counter | None, rounds: int | None) -> float:
+        """By how much farther so many rounds of one user, each in a release of its own, move all
+        releases together than one round moves one; 1 where the unit is the round.
+
+        Raises:
+            ArgumentError: more rounds than the counter has releases.
+        """
+        if rounds is None:
+            return 1.0
+        counter = Independent() if counter is None else counter
+        if counter.horizon is not None and rounds > counter.horizon:
+            raise ArgumentError(
+                f"max_rounds must be at most {counter.horizon}, for how many releases the running"
+                f" sum is planned, got {rounds}",
+                "max_rounds",
+            )
+        return counter.growth(rounds, self.channel.norm)
+
+    def shared_channel(self, counter: Counter | None) -> Channel:
+        """The channel such that all releases with a user's rounds together spend the budget."""
+        growth = self.growth(counter, self.settings.max_rounds)
+        shared = replace(self.channel, multiplier=self.channel.multiplier * growth)
+        if self.budget is not None and shared.multiplier > WIDEST:
+            raise self._too_extreme()
+        return shared
+
     @property
     def _obeys_gdp(self) -> bool:
         """Whether the noise keeps a Gaussian-DP curve; discrete and Laplace noise keep a zCDP
@@ -85,9 +114,12 @@ class Terms:
             delta = accounting.zcdp_delta(0.5 / multiplier**2, budget.epsilon)
         return ApproxDP(budget.epsilon, max(delta, math.ulp(0.0))) if delta < 1.0 else None
 
-    @cached_property
-    def meter(self) -> Meter | None:
+    def meter(self, growth: float) -> Meter | None:
         """How costs are counted; None where nothing holds."""
+        return self._meter and replace(self._meter, growth=growth)
+
+    @cached_property
+    def _meter(self) -> Meter | None:
         holds = self.effective_budget
         if holds is None:
             return None
@@ -112,6 +144,7 @@ class Terms:
         policy's own does.
         """
         card, private = self.card, self.budget is not None
+        by_user = self.settings.max_rounds is not None
         # Whoever calls ``update`` with a reward has seen it.
         local = card.trust_model == "local" and (self.reports or simulated)
         central = card.trust_model == "local" and not local
@@ -121,22 +154,23 @@ class Terms:
             trust_model="none" if not private else "central" if central else card.trust_model,
             protects=card.protects,
             view=card.view,
-            unit="round",
-            assumptions=tuple(self._assumed(assumptions)),
-            source=card.proof or card.source,
+            unit="user" if by_user else "round",
+            assumptions=tuple(self._assumed(assumptions, local)),
+            source=(card.proof or card.source) + by_user * f"; {_PROOF_FOR_USERS}",
             caveats=tuple(self._caveats(simulated)),
             simulated=private and (simulated or not self.noise.secure),
         )
 
-    def _assumed(self, own: Sequence[str]) -> Iterator[str]:
+    def _assumed(self, own: Sequence[str], local: bool) -> Iterator[str]:
         if self.budget is None or self.card.refuted_because:
             return
         lo, hi = self.settings.reward_range
         if self.settings.clip:
-            yield (
-                f"a person contributes one round, and rewards lie in [{lo:g}, {hi:g}], which"
-                " clipping enforces"
-            )
+            most = self.settings.max_rounds
+            contributes = "a person contributes one round, and " if most is None else ""
+            yield f"{contributes}rewards lie in [{lo:g}, {hi:g}], which clipping enforces"
+            if most is not None:
+                yield from self._assumed_of_users(most, local)
             yield from own
             # With public choices, when a deviation is reported decides when the episode ends.
             if (
@@ -147,6 +181,22 @@ class Terms:
                 yield "the time at which an answer arrives carries no private information"
         if self.settings.choices_public:
             yield "it is public when a person does something else than was recommended"
+
+    @staticmethod
+    def _assumed_of_users(most: int, local: bool) -> Iterator[str]:
+        rounds = "1 round" if most == 1 else f"{most} rounds"
+        yield "a person always comes under the same name"
+        yield (
+            f"a user reports at most {rounds} over the whole run, which her device has to enforce:"
+            " the policy's own count protects nobody from the party that runs it"
+            if local
+            else f"a user has at most {rounds} recorded over the whole run, and at most one in a"
+            " release, which the policy enforces"
+        )
+        yield (
+            "participation is public: that and when a person comes may tell of her earlier rewards,"
+            " and is not protected"
+        )
 
     def _caveats(self, simulated: bool) -> Iterator[str]:
         if self.budget is None:

@@ -11,6 +11,12 @@ adaptive choice of lines because each currency (see ``budgets``) composes adapti
 part is the argument of Azize & Basu (2024, Lemma 1 and Appendix D): which line a record falls into
 depends only on what was released before that record arrived.
 
+Where a user has M records, no two of them in one release, a meter charges each line what M releases
+like it would cost her (``growth``).  What she has lost in truth is the sum over her records of
+an M-th of that, hence the mean of M totals, hence at most the largest total; of running sums the
+lines together cost her at most one such charge.  So a budget that no total exceeds is exceeded by
+no user.
+
 The arrays live in compiled loops and behind ``pull``/``update`` alike, and ``write`` is the only
 way into them.
 """
@@ -204,11 +210,15 @@ def _worst_within_parts(span: np.ndarray, costs: np.ndarray) -> WorstRecord:
 class Meter:
     """How costs are counted: in which currency, up to which limit, and how a total reads as a
     budget.
+
+    ``growth`` is by how much farther a unit moves all its releases together than a record moves
+    one: sqrt(M) for M records under Gaussian noise, M under Laplace noise (``Counter.growth``).
     """
 
     currency: Currency
     limit: float
     budget: Budget
+    growth: float = 1.0
 
     @classmethod
     def of(cls, budget: Budget, *, gaussian: bool = True) -> Meter:
@@ -226,9 +236,9 @@ class Meter:
         raise TypeError(f"unknown budget {budget!r}")
 
     def cost(self, family: int, multiplier: float) -> float:
-        """The cost of one release."""
+        """The cost of one release, or to a unit with several records of all that they are in."""
         alpha = self.budget.alpha if isinstance(self.budget, RDP) else math.nan
-        return unit_cost(family, multiplier, self.currency, alpha)
+        return unit_cost(family, multiplier / self.growth, self.currency, alpha)
 
     def allows(self, total: float) -> bool:
         """Whether a total is within the limit."""
@@ -350,17 +360,24 @@ class Ledger:
 
     def to_dp_event(self) -> dp_accounting.DpEvent:
         """The releases that touch the worst-placed record, as an event for the accountants of
-        ``dp_accounting``.
+        ``dp_accounting``; of a user's several records, as if all were placed so.
 
         Events of that library know no parallel composition, so that the other lines are left out.
         """
         import dp_accounting
         from scipy import special
 
+        growth = self._meter.growth if self._meter else 1.0
+
+        def laplace(multiplier: float) -> dp_accounting.DpEvent:
+            # No running sum: its lines are of the family PURE, so that growth counts records.
+            one = dp_accounting.LaplaceDpEvent(multiplier * growth)
+            return one if growth == 1.0 else dp_accounting.SelfComposedDpEvent(one, round(growth))
+
         makers: dict[int, Any] = {
             OPEN: lambda _: dp_accounting.NonPrivateDpEvent(),
             GAUSSIAN: dp_accounting.GaussianDpEvent,
-            LAPLACE: dp_accounting.LaplaceDpEvent,
+            LAPLACE: laplace,
             VECTOR: lambda multiplier: dp_accounting.ZCDpEvent(0.5 / multiplier**2),
             # Randomised response on one bit, which dominates every mechanism of its epsilon; its
             # parameter is P(answer is random).
@@ -372,7 +389,7 @@ class Ledger:
         span, noise = self._arrays.span[lines], self._arrays.noise[lines]
         return dp_accounting.ComposedDpEvent(
             [
-                makers[int(s[SPAN.family])](float(n[NOISE.multiplier]))
+                makers[int(s[SPAN.family])](float(n[NOISE.multiplier]) / growth)
                 for s, n in zip(span, noise, strict=True)
             ]
         )

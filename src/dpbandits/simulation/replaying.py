@@ -222,7 +222,8 @@ def replay(
 
     About one person in K counts.  Policies are templates: each run starts from an empty state, and
     the given objects are not changed. In run i all policies meet the people in the same order, and
-    the order does not depend on ``n_jobs``.  Simulated noise is used throughout.
+    the order does not depend on ``n_jobs``.  Simulated noise is used throughout.  Every person is a
+    user of her own, as in ``simulate``.
 
     Args:
         policies: one or more; refused are two that differ in nothing but seed and name, and two

@@ -52,6 +52,8 @@ def simulate(
 
     Policies are templates: each run starts from an empty state, and the given objects are not
     changed.  Simulated noise is used throughout.  The result is the same for any ``n_jobs``.
+    Every round is another user's: of policies with ``max_rounds`` all rounds are recorded, with the
+    noise, and in ``spent`` the cost, of a user who has had that many.
 
     Args:
         policies: one or more; refused are two that differ in nothing but seed and name, and two

@@ -2,6 +2,17 @@
 
 from .files import FileStore, store_at
 from .snapshots import decode, encode
-from .store import WHY, Life, Store
+from .store import WHY, Announcement, Counted, Life, Store, User
 
-__all__ = ["WHY", "FileStore", "Life", "Store", "decode", "encode", "store_at"]
+__all__ = [
+    "WHY",
+    "Announcement",
+    "Counted",
+    "FileStore",
+    "Life",
+    "Store",
+    "User",
+    "decode",
+    "encode",
+    "store_at",
+]

@@ -18,7 +18,7 @@ import platformdirs
 from ..errors import ArgumentError, ClaimError, StateFileError
 from ..privacy.ledger import Line
 from .snapshots import DIGEST
-from .store import WHY, Life, Store
+from .store import WHY, Announcement, Life, Store
 
 try:
     import fcntl
@@ -72,7 +72,7 @@ class FileStore(Store):
             _sync_folder(self.path.parent)
             claims.note(life, announced=False)
 
-    def announce(self, line: Line) -> None:
+    def announce(self, coming: Announcement) -> None:
         life = cast(Life, self.life)
         with _Claims(life.name).locked() as claims:
             if claims.claimed.exists():
@@ -87,10 +87,10 @@ class FileStore(Store):
                 )
             if self._end == 0:
                 self._begin(life, claims)
-            if line != self._last:
-                self._last, self._start = line, self._end
+            if coming.line != self._last:
+                self._last, self._start = coming.line, self._end
             self._end = self._start
-            self._append({"begin": line})
+            self._append({"begin": coming.line, "users": coming.users})
 
     def _begin(self, life: Life, claims: _Claims) -> None:
         self._journal.write_bytes(b"")
@@ -115,7 +115,7 @@ class FileStore(Store):
             os.fsync(file.fileno())
             self._end = file.tell()
 
-    def announced(self, life: Life) -> list[Line]:
+    def announced(self, life: Life) -> list[Announcement]:
         content = self._journal.read_bytes() if self._journal.exists() else b""
         entries: list[dict[str, Any]] = []
         for line in content.split(b"\n")[:-1]:  # a last line without its end was never used
@@ -124,7 +124,11 @@ class FileStore(Store):
                 raise StateFileError(f"{self._journal} is damaged in line {len(entries) + 1}")
             entries.append(json.loads(text))
         if entries and (entries[0].get("holder"), entries[0].get("serial")) == life:
-            return [Line(*entry["begin"]) for entry in entries if "begin" in entry]
+            return [
+                Announcement(Line(*entry["begin"]), [(user, n) for user, n in entry["users"]])
+                for entry in entries
+                if "begin" in entry
+            ]
         if _Claims(life.name).latest() == (life.saves, True):
             raise StateFileError(
                 f"{self._journal} is missing; it tells what was released since {self.path} was"

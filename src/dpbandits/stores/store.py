@@ -10,7 +10,8 @@ save.
 *Written ahead.* From the first ``save`` on, every release under a budget is announced in the store
 with its ledger line before it is made, and its noisy values are confirmed before they are used.
 After a crash all announced lines count as spent, made or not.  Without a store a policy lives in
-memory only.
+memory only.  With the line goes how many rounds of each user were recorded, where that has changed:
+a record is released only after it counts against its user for good.
 """
 
 from __future__ import annotations
@@ -32,6 +33,17 @@ class Life(NamedTuple):
 
     name: str
     saves: int
+
+
+User = str | int
+Counted = list[tuple[User, int]]  # users, and how many of their rounds were recorded
+
+
+class Announcement(NamedTuple):
+    """A coming release."""
+
+    line: Line
+    users: Counted
 
 
 class Store(ABC):
@@ -71,8 +83,9 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def announce(self, line: Line) -> None:
-        """Note a coming release; once, if the first attempt failed and it comes again.
+    def announce(self, coming: Announcement) -> None:
+        """Note a coming release; once, and as it came last, if the first attempt failed and its
+        line comes again.
 
         Raises:
             ClaimError: the life has been claimed, or the snapshot in the store is another's.
@@ -83,7 +96,7 @@ class Store(ABC):
         """Note the noisy values of the release that was announced last."""
 
     @abstractmethod
-    def announced(self, life: Life) -> list[Line]:
+    def announced(self, life: Life) -> list[Announcement]:
         """What was announced since the last snapshot of a life."""
 
     @abstractmethod

@@ -19,6 +19,7 @@ from ...policies.policy import WILDEST
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
 from ...privacy.channels import Gaussian
 from ...privacy.randomiser import VectorRandomiser
+from ...stores import User
 from ...validation import flag, integer
 from ..bases.contextual import within_bound
 from ..bases.counter_choice import MOST_ROUNDS
@@ -118,6 +119,12 @@ class LinUCBLDP(PrivateContextPolicy):
         self._takes_reports = flag("reports", reports)
         if reports:
             self.kernels = _OF_REPORTS
+            if options.get("max_rounds") is not None:
+                raise ArgumentError(
+                    "max_rounds must be None with reports=True: a server of reports sees no users;"
+                    f" let devices divide the budget, got {options.get('max_rounds')!r}",
+                    "max_rounds",
+                )
         self._released(integer("horizon", horizon, 1, MOST_ROUNDS), "independent")
         own = {
             "n_arms": n_arms,
@@ -128,9 +135,13 @@ class LinUCBLDP(PrivateContextPolicy):
         }
         super().__init__(own, budget=budget, **options)
 
-    def pull(self, contexts: Any = None) -> Decision:
-        self._refuse_reports("pull() is what a device does, see device(),")
-        return super().pull(contexts)
+    def pull(self, contexts: Any = None, *, user: User | None = None) -> Decision:
+        if self._takes_reports:
+            raise ArgumentError(
+                "reports must be False: a device chooses, see device(), and not the server",
+                "reports",
+            )
+        return super().pull(contexts, user=user)
 
     def device(self) -> Device:
         """What a person's device runs, with all that has been published by now; it can be pickled.
@@ -166,10 +177,6 @@ class LinUCBLDP(PrivateContextPolicy):
             raise ArgumentError("reports must be True for a policy that receives them", "reports")
         most = self.statistic.max_abs_contribution + WILDEST * self.noise_scale
         return self._received(_checked(report, self.statistic.size, most))
-
-    def _refuse_reports(self, instead: str) -> None:
-        if self._takes_reports:
-            raise ArgumentError(f"reports must be False: {instead} not the server", "reports")
 
     def _assumed(self) -> list[str]:
         if not self._takes_reports:

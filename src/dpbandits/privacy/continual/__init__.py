@@ -28,6 +28,12 @@ needs the same D in every row: where the scale changes over time, rows after s c
 that they were drawn with, and the cost of the record is sum_t (C_ts D_s / scale_t)^2 / 2, which no
 single release bounds.
 
+**What M records of one user cost**, in increments s_1 < ... < s_M: row t moves by at most (C_ts_1 +
+... + C_ts_M) D, so that her records together cost what one does of length |sum of these columns|.
+Which columns these are may depend on earlier releases: on every path the costs of the rows stay
+below that of the worst choice, and each currency has a filter.  ``Counter.growth`` is that worst
+choice, or a bound of it, in units of the longest column.
+
 | mechanism | noise | variance at T = 20,000, rho = 1 | memory |
 |---|---|---|---|
 | ``Independent`` | any | 10,000 | 1 |

@@ -104,9 +104,14 @@ def squares(gaps: np.ndarray, weights: np.ndarray, terms: np.ndarray) -> np.ndar
     return np.sum(weights[:, None] * weights * each, axis=(-2, -1))
 
 
-def column_square(both: Exponentials, horizon: int) -> float:
-    """The square of the L2 norm of the first column of C, which is the longest."""
-    return 1.0 + float(squares(both.gaps, both.weights, np.array(horizon - 1)))
+def columns_square(both: Exponentials, horizon: int, n: int = 1) -> float:
+    """The square of the L2 norm of the sum of the first n columns of C."""
+    # Row t <= n sums the first t numbers of a column, and each later one n neighbours, which the
+    # next has shrunk by one factor for each exponential.
+    sums = np.cumsum(np.exp(np.arange(n)[:, None] * np.log1p(-both.gaps)), axis=0)
+    head = 1.0 + np.concatenate(([0.0], sums[:-1] @ both.weights))
+    tail = squares(both.gaps, both.weights * sums[-1], np.array(horizon - n))
+    return float(head @ head + tail)
 
 
 def row_squares(both: Exponentials, releases: np.ndarray) -> np.ndarray:
@@ -130,7 +135,8 @@ def fit(horizon: int, start: np.ndarray) -> tuple[np.ndarray, float]:
     def log_variance(logs: np.ndarray) -> float:
         order = np.argsort(logs[:BUFFERS])
         both = solve(np.exp(logs[:BUFFERS][order]), np.exp(logs[BUFFERS:][order]))
-        return math.log(column_square(both, horizon) * float(row_squares(both, np.array(horizon))))
+        last = row_squares(both, np.array(horizon))
+        return math.log(columns_square(both, horizon) * float(last))
 
     found = optimize.minimize(
         log_variance,

@@ -56,6 +56,29 @@ class Counter(ABC):
         """
         return self.column_norm(norm)
 
+    def growth(self, records: int, norm: int = 2) -> float:
+        """By how much farther than one record so many of one user, each in an increment of its own,
+        move all rows together: at least max |sum of so many columns of C| / ``exact_column_norm``.
+
+        Where a sum ends and another begins, as after a crash, a user may have records in both.
+        They cost no more than if all were in one: the squares of growths (Laplace noise: growths)
+        of j and of k records add up to at most that of j + k.
+
+        Args:
+            records: at most the horizon.
+            norm: 2 for Gaussian noise, 1 for Laplace noise.
+
+        >>> Independent(10).growth(4), Independent(10).growth(4, norm=1)
+        (2.0, 4.0)
+        """
+        self.column_norm(norm)  # which refuses other norms
+        return self._growth(integer("records", records, 1, self.horizon or LONGEST), norm)
+
+    def _growth(self, records: int, norm: int) -> float:
+        # The triangle inequality; in the L1 norm it is attained, since entries are not negative,
+        # by columns of full length.
+        return float(records)
+
     def widening(self, n: int, norm: int = 2) -> float:
         """The largest coefficient that a noise variable of scale ``column_norm`` has in releases
         1..n.
@@ -178,6 +201,9 @@ class Independent(Counter):
 
     def _column(self, norm: int) -> float:
         return 1.0
+
+    def _growth(self, records: int, norm: int) -> float:
+        return float(records) ** (1 / norm)  # columns have no row in common
 
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:
         return t.astype(np.float64)

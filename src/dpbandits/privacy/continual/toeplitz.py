@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,8 +22,37 @@ _ROOM = 2**24  # numbers in the memory of a square-root sum
 _ROUNDED = 2**16  # rows whose rounded factor is inverted
 
 
+class _Toeplitz(Counter):
+    """The base of Toeplitz factors whose first column f_0, f_1, ... of C falls and is not negative.
+
+    *The first columns are the worst.*  Of the columns s < s', the inner product is the sum of f_k
+    f_{k + s' - s} over k <= horizon - s'; it falls with the distance s' - s, and with s'.  The
+    i-th record of a user is in column i or later, and i-th and j-th are |i - j| apart or more: no
+    inner product exceeds that of columns i and j.
+
+    *Two sums cost no more than one.*  With F(t) = f_0 + ... + f_{t - 1}, row t of the first j
+    columns is S_j(t) = F(t) - F(t - j), and S_{j+k}(t) = S_j(t) + S_k(t - j).  For k <= j, and j +
+    k <= horizon, the squares of S_{j+k} exceed those of S_j and S_k: after row j + k because S_k
+    falls from row k on; up to there, by the sum over s <= k of 2 F(s) S_j(s + j), less the sum over
+    k < t <= j + k of S_k(t)^2.  Both are sums of products f f, and term by term the first has the
+    earlier, hence larger ones.
+    """
+
+    horizon: int
+
+    def _growth(self, records: int, norm: int) -> float:
+        return self._first_columns(records) / self._first_columns(1)
+
+    @abstractmethod
+    def _first_columns(self, n: int) -> float:
+        """The length of the sum of the first n columns of C."""
+
+    def _column(self, norm: int) -> float:
+        return self._first_columns(1)
+
+
 @dataclass(frozen=True)
-class SqrtToeplitz(Counter):
+class SqrtToeplitz(_Toeplitz):
     """The square root of the summing matrix (Bennett 1977; Fichtenberger, Henzinger & Upadhyay
     2023): B = C = sqrt(A).
 
@@ -56,8 +86,11 @@ class SqrtToeplitz(Counter):
         """The first columns of C and of B, shape (horizon,) each; read only."""
         return _square_root(self.horizon, self.bits)
 
-    def _column(self, norm: int) -> float:
+    def _first_columns(self, n: int) -> float:
         c, _ = self.coefficients()
+        if n > 1:
+            c = np.cumsum(c)
+            c[n:] -= c[:-n].copy()
         return math.sqrt(c @ c)
 
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:
@@ -97,7 +130,7 @@ def _square_root(horizon: int, bits: int | None) -> tuple[np.ndarray, np.ndarray
 
 
 @dataclass(frozen=True)
-class BufferedToeplitz(Counter):
+class BufferedToeplitz(_Toeplitz):
     """Four exponentials in place of the square root (BLT: Dvijotham, McMahan, Pillutla, Steinke &
     Thakurta 2024).
 
@@ -119,8 +152,8 @@ class BufferedToeplitz(Counter):
     def __post_init__(self) -> None:
         object.__setattr__(self, "horizon", integer("horizon", self.horizon, 1, LONGEST))
 
-    def _column(self, norm: int) -> float:
-        return math.sqrt(buffers.column_square(buffers.planned(self.horizon), self.horizon))
+    def _first_columns(self, n: int) -> float:
+        return math.sqrt(buffers.columns_square(buffers.planned(self.horizon), self.horizon, n))
 
     def _row_squares(self, t: np.ndarray, norm: int) -> np.ndarray:
         return buffers.row_squares(buffers.planned(self.horizon), t)

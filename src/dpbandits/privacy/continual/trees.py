@@ -4,6 +4,7 @@ noise, and integers.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -32,8 +33,24 @@ class _Dyadic(Counter):
         )
 
 
+class _Planned(_Dyadic):
+    """A single tree, of which every node is noised with the same scale."""
+
+    horizon: int
+
+    def _growth(self, records: int, norm: int) -> float:
+        if norm == 1:
+            return super()._growth(records, norm)
+        # No increment is in two nodes of one level: what the records add to the nodes of level k
+        # is ``records`` in all, and at most min(2^k, records) in one, so that its squares add up
+        # to at most the product.
+        levels = self.horizon.bit_length()
+        most = sum(min(1 << level, records) for level in range(levels))
+        return math.sqrt(records * most / levels)
+
+
 @dataclass(frozen=True)
-class BinaryTree(_Dyadic):
+class BinaryTree(_Planned):
     """The binary tree (Dwork, Naor, Pitassi & Rothblum 2010; Chan, Shi & Song 2011).
 
     Release t draws one noise, for the sum of the increments since the last multiple of t's lowest
@@ -94,7 +111,7 @@ class BinaryTree(_Dyadic):
 
 
 @dataclass(frozen=True)
-class HonakerTree(_Dyadic):
+class HonakerTree(_Planned):
     """The binary tree with every node noised, each averaged with what its halves say about it
     (Honaker 2015, from below).
 
