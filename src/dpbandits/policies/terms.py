@@ -215,8 +215,8 @@ class Terms:
                 "Silence is visible to the party that runs the policy: a device hides it by sending"
                 " a randomised default where it has no reward"
                 if self.reports
-                else "Where nobody is to be trusted, use reports=True, and randomiser() on the"
-                " person's device"
+                else "Where nobody is to be trusted, use reports=True: then the person's device"
+                " randomises"
             )
         if self.settings.clip and self.effective_budget is None:
             yield "The published calibration gives no (epsilon, delta) guarantee with delta below 1"
