@@ -1,5 +1,10 @@
 """The wall: budgets, guarantees, channels, continual sums, the ledger and the sources of noise."""
 
+from .amplification import (
+    Amplification,
+    gaussian_shuffle_amplification,
+    shuffle_amplification,
+)
 from .budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from .channels import Channel, Gaussian, Laplace, LaplaceVector, Open
 from .continual import (
@@ -21,6 +26,7 @@ from .ledger import Ledger
 __all__ = [
     "RDP",
     "ZCDP",
+    "Amplification",
     "ApproxDP",
     "BinaryTree",
     "Budget",
@@ -39,7 +45,9 @@ __all__ = [
     "Open",
     "PureDP",
     "SqrtToeplitz",
+    "gaussian_shuffle_amplification",
     "overshoot",
+    "shuffle_amplification",
     "smat",
     "svec",
 ]
