@@ -39,6 +39,7 @@ from .accounting import gaussian_epsilon, solve_up
 _MOST_REPORTS = 10**7
 _ROWS = 256  # numbers of clones that are told apart
 _TAIL = 1e-4  # of delta: what is left out of an enumeration at each of its ends
+_LEAST_TAIL = 1e-40  # quantiles beyond are not computed reliably, and nothing is proved there
 _ROUNDING = 1e-9  # relative, of an enumerated delta
 _FFT_ERROR = 1e-12  # absolute, of a delta composed by fast Fourier transforms
 
@@ -112,6 +113,7 @@ def shuffle_amplification(
     local_epsilon = real("local_epsilon", local_epsilon, 0.0, 100.0, strict=True)
     delta = real("delta", delta, 0.0, 1.0, strict=True)
     local_delta = real("local_delta", local_delta, 0.0, delta / k)
+    tail = max(_TAIL * delta / k, _LEAST_TAIL)
     method = choice("method", method, ("clones", "closed", "binary"))
     if method == "binary" and local_delta:
         raise ArgumentError(
@@ -122,14 +124,14 @@ def shuffle_amplification(
         epsilon, refusal = _closed(n, local_epsilon, delta, local_delta, k)
         reason = refusal or reason
     elif method == "binary" and k == 1:
-        epsilon = _worst_split(n, local_epsilon, delta)
+        epsilon = _worst_split(n, local_epsilon, delta, tail)
     else:
         floor = math.exp(-local_epsilon)
         distance = k * (1.0 + (n - 1) * floor) * local_delta
         share = 2.0 * float(expit(-local_epsilon)) if method == "binary" else floor
         epsilon = math.inf
-        if 2.0 * distance < delta:
-            losses = _clones(n, local_epsilon, share * (1.0 - local_delta), _TAIL * delta / k)
+        if 2.0 * distance + (_FFT_ERROR if k > 1 else 0.0) < delta:
+            losses = _clones(n, local_epsilon, share * (1.0 - local_delta), tail)
             epsilon = _least_epsilon(_composed(losses, k), delta, k * local_epsilon, distance)
     amplified = n > 1 and epsilon < k * local_epsilon
     return Amplification(epsilon if amplified else k * local_epsilon, delta, amplified, reason)
@@ -163,7 +165,7 @@ def gaussian_shuffle_amplification(
     At delta = 0.1 the published condition fails for any batch of 20:
 
     >>> print(gaussian_shuffle_amplification(20, 1.0, 0.1, method="closed"))  # doctest: +ELLIPSIS
-    no amplification proved, (1.11..., 0.1)-DP as without a shuffler: analytic Gaussian mechanism
+    no amplification proved, (1.16..., 0.1)-DP as without a shuffler: analytic Gaussian mechanism
     """
     n, k = integer("reports", reports, 1, _MOST_REPORTS), integer("batches", batches, 1, 10**4)
     multiplier = real("noise_multiplier", noise_multiplier, 0.0, strict=True)
@@ -223,7 +225,7 @@ def _clones(n: int, local_epsilon: float, share: float, tail: float) -> _Losses:
     return _Losses(losses, masses, 3.0 * tail)
 
 
-def _worst_split(n: int, local_epsilon: float, delta: float) -> float:
+def _worst_split(n: int, local_epsilon: float, delta: float, tail: float) -> float:
     """The epsilon of randomised response: the largest over all splits of the others' bits.
 
     The worst split is not at the ends.  A split and its mirror image have each other's two
@@ -232,9 +234,9 @@ def _worst_split(n: int, local_epsilon: float, delta: float) -> float:
     """
     epsilon = 0.0
     blocks = [(0, n), *((ones, 1) for ones in range(0, n, 1 + n // 16))]  # the last come first
-    while blocks:
+    while blocks and epsilon < local_epsilon:
         ones, size = blocks.pop()
-        losses = _split(ones, n - ones - size, local_epsilon, _TAIL * delta)
+        losses = _split(ones, n - ones - size, local_epsilon, tail)
         if losses.delta(epsilon) <= delta:
             continue
         if size <= 1 + n // 20_000:
@@ -260,8 +262,8 @@ def _split(ones: int, zeros: int, local_epsilon: float, tail: float) -> _Losses:
     others = np.convolve(law(ones, q), law(zeros, rest))
     one, zero = np.append(0.0, others), np.append(others, 0.0)  # what the hidden bit adds
     masses, against = q * one + rest * zero, rest * one + q * zero
-    seen = masses > 0.0
-    return _Losses(np.log(masses[seen] / against[seen]), masses[seen], 4.0 * tail)
+    seen = against > 0.0  # what underflows adds up to less than a tail
+    return _Losses(np.log(masses[seen] / against[seen]), masses[seen], 5.0 * tail)
 
 
 def _composed(losses: _Losses, batches: int) -> Callable[[float], float]:
@@ -289,8 +291,8 @@ def _least_epsilon(
     distance: float = 0.0,
     low: float = 0.0,
 ) -> float:
-    """The least epsilon >= low of which ``profile`` and a distance in total variation cost at most
-    delta; infinite where none is found.
+    """The least epsilon from low to high of which ``profile`` and a distance in total variation
+    cost at most delta; infinite where there is none.
     """
 
     def excess(epsilon: float) -> float:
@@ -301,9 +303,7 @@ def _least_epsilon(
 
         # Convex in e^epsilon: the cost falls, and then grows with what the distance costs.
         high = float(minimize_scalar(lambda e: -excess(e), bounds=(low, high), method="bounded").x)
-        if excess(high) < 0.0:
-            return math.inf
-    return solve_up(excess, low, high)
+    return solve_up(excess, low, high) if excess(high) >= 0.0 else math.inf
 
 
 def _closed(
