@@ -12,7 +12,7 @@ from scipy.stats import binom, norm
 from dpbandits import privacy
 from dpbandits.errors import ArgumentError
 from dpbandits.privacy import gaussian_shuffle_amplification, shuffle_amplification
-from dpbandits.privacy.accounting import gaussian_delta, gaussian_epsilon
+from dpbandits.privacy.accounting import gaussian_epsilon, gaussian_mu
 
 DELTAS = (0.3, 0.05, 1e-2, 1e-3, 1e-5)
 
@@ -330,13 +330,33 @@ def published_noise(epsilon, delta, batch):
 
 
 @pytest.mark.parametrize("method", ["clones", "closed"])
-@pytest.mark.parametrize(("epsilon", "really"), [(0.2, 0.0), (1.0, 0.1430), (10.0, 11.6796)])
-def test_the_published_experiments_have_the_local_level_only(method, epsilon, really):
+@pytest.mark.parametrize(
+    ("epsilon", "sigma", "really", "enough"),
+    [(0.2, 27.29, 0.0, 4.877), (1.0, 5.458, 0.1430, 2.303), (10.0, 0.5458, 11.6796, 0.598)],
+)
+def test_the_published_experiments_have_the_local_level_only(
+    method, epsilon, sigma, really, enough
+):
     multiplier = published_noise(epsilon, 0.1, 20)
+    assert math.sqrt(4.5) * multiplier == pytest.approx(sigma, rel=1e-3)
+    assert math.sqrt(4.5) / gaussian_mu(epsilon, 0.1) == pytest.approx(enough, rel=1e-3)
     found = gaussian_shuffle_amplification(20, multiplier, 0.1, method=method)
     assert not found.amplified
     assert found.epsilon == gaussian_epsilon(1 / multiplier, 0.1)
     assert found.epsilon == pytest.approx(really, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "lemma"), [(0.2, (0.873, 0.491)), (1.0, (2.849, 1.946)), (10.0, (24.92, 6.66e9))]
+)
+def test_the_published_lemma_would_say_little_in_the_published_experiments(epsilon, lemma):
+    batch, delta = 20, 0.1
+    local = epsilon * math.sqrt(batch / math.log(2 / delta))
+    spread = math.exp(local) / batch
+    amplified = 8 * math.sqrt(spread * math.log(4 / (delta / 2))) + 8 * spread
+    amplified = math.log(1 + (math.exp(local) - 1) / (math.exp(local) + 1) * amplified)
+    cost = delta / 2 + (math.exp(amplified) + 1) * (1 + math.exp(-local) / 2) * delta
+    assert (amplified, cost) == pytest.approx(lemma, rel=2e-3)
 
 
 def test_the_published_condition_is_out_of_reach():
@@ -357,15 +377,24 @@ def test_the_published_condition_is_out_of_reach():
 
 @pytest.mark.parametrize("delta", [0.1, 1e-3, 1e-6])
 def test_the_constants_that_the_published_guarantee_hides(delta):
-    ratios = []
+    hidden = []
     for batch in (10**3, 10**5, 10**7):
         for local_epsilon in (0.01, 0.1, 1.0):
             epsilon = local_epsilon * math.sqrt(math.log(2 / delta) / batch)
             found = shuffle_amplification(batch, local_epsilon, delta / 2, method="closed")
             extra = (math.exp(found.epsilon) + 1) * (1 + math.exp(-local_epsilon) / 2)
-            assert 0.5 + extra > 2.86
-            ratios.append(found.epsilon / epsilon)
-    assert min(ratios) > 4.0
+            hidden.append((found.epsilon / epsilon, 0.5 + extra))
+    assert all(4.2 < ratio < 7.4 and share >= 2.865 for ratio, share in hidden)
+
+
+def test_enumeration_proves_what_was_published_for_a_large_batch():
+    multiplier = published_noise(0.1, 1e-6, 1000)
+    closed, clones = (
+        gaussian_shuffle_amplification(1000, multiplier, 1e-6, method=method).epsilon
+        for method in ("closed", "clones")
+    )
+    assert gaussian_epsilon(1 / multiplier, 1e-6) == pytest.approx(0.2584, abs=1e-4)
+    assert (closed, clones) == pytest.approx((0.2061, 0.0494), abs=1e-4)
 
 
 def test_gaussian_messages_are_amplified_in_large_batches():
@@ -455,5 +484,4 @@ def test_the_answer_is_a_value():
     found = shuffle_amplification(100, 1.0, 1e-3)
     assert found == privacy.Amplification(found.epsilon, 1e-3, True, found.reason)
     assert str(found) == f"({found.epsilon!r}, 0.001)-DP by shuffling: {found.reason}"
-    assert gaussian_delta(0.0, 0.05) < 0.1
     assert gaussian_shuffle_amplification(5, 20.0, 0.1).epsilon == 0.0

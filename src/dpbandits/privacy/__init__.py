@@ -1,4 +1,6 @@
-"""The wall: budgets, guarantees, channels, continual sums, the ledger and the sources of noise."""
+"""The wall: budgets, guarantees, channels, continual sums, the ledger and the sources of noise; and
+what shuffling adds to local randomisers.
+"""
 
 from .amplification import (
     Amplification,

@@ -210,17 +210,21 @@ def _clones(n: int, local_epsilon: float, share: float, tail: float) -> _Losses:
 
     # Numbers of clones: few are left out, many are rounded down.
     fewest, most = (int(binom.ppf(level, n - 1, share)) for level in (tail, 1.0 - 1e-9))
-    step = 1 + (most - fewest) // _ROWS
-    clones = np.arange(fewest, most + 1, step)[:, np.newaxis]
-    weights = binom.sf(clones - 1, n - 1, share) - binom.sf(clones + step - 1, n - 1, share)
-    weights[-1] = binom.sf(clones[-1] - 1, n - 1, share)
+    rows = np.arange(0, most - fewest + 1, 1 + (most - fewest) // _ROWS)
+    weights = np.add.reduceat(binom.pmf(np.arange(fewest, most + 1), n - 1, share), rows)
+    weights[-1] += binom.sf(most, n - 1, share)
+    clones = (fewest + rows)[:, np.newaxis]
     low, high = (np.asarray(end(tail, clones, 0.5)) for end in (binom.ppf, binom.isf))
     ours = low + np.arange(int((high - low).max()) + 2)  # of law U, the hidden report among them
     theirs = clones + 1 - ours
     q, rest = float(expit(local_epsilon)), float(expit(-local_epsilon))
     masses = q * binom.pmf(ours - 1, clones, 0.5) + rest * binom.pmf(ours, clones, 0.5)
     possible = theirs >= 0
-    ours, theirs, masses = ours[possible], theirs[possible], (weights * masses)[possible]
+    ours, theirs, masses = (
+        ours[possible],
+        theirs[possible],
+        (weights[:, np.newaxis] * masses)[possible],
+    )
     losses = np.log(q * ours + rest * theirs) - np.log(rest * ours + q * theirs)
     return _Losses(losses, masses, 3.0 * tail)
 
