@@ -234,6 +234,15 @@ def test_a_local_delta_is_paid_for(local_delta):
         assert found.epsilon > free.epsilon or found.epsilon == 0.0
 
 
+def test_a_local_delta_is_paid_for_in_every_batch():
+    local_delta, batches, delta = 1e-3, 8, 0.1
+    found = shuffle_amplification(2, 0.2, delta, local_delta=local_delta, batches=batches)
+    shown = 1 - (1 - local_delta) ** batches  # the record itself, at least once
+    free = shuffle_amplification(2, 0.2, delta - shown, batches=batches)
+    assert found.amplified
+    assert found.epsilon > free.epsilon > 0.1
+
+
 def test_a_large_local_delta_leaves_the_local_level():
     found = shuffle_amplification(1000, 1.0, 1e-6, local_delta=1e-8)
     assert (found.epsilon, found.amplified) == (1.0, False)
