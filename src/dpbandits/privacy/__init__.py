@@ -1,5 +1,12 @@
-"""The wall: budgets, guarantees, channels, continual sums, the ledger and the sources of noise."""
+"""The wall: budgets, guarantees, channels, continual sums, the ledger and the sources of noise; and
+what shuffling adds to local randomisers.
+"""
 
+from .amplification import (
+    Amplification,
+    gaussian_shuffle_amplification,
+    shuffle_amplification,
+)
 from .budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from .channels import Channel, Gaussian, Laplace, LaplaceVector, Open
 from .continual import (
@@ -21,6 +28,7 @@ from .ledger import Ledger
 __all__ = [
     "RDP",
     "ZCDP",
+    "Amplification",
     "ApproxDP",
     "BinaryTree",
     "Budget",
@@ -39,7 +47,9 @@ __all__ = [
     "Open",
     "PureDP",
     "SqrtToeplitz",
+    "gaussian_shuffle_amplification",
     "overshoot",
+    "shuffle_amplification",
     "smat",
     "svec",
 ]

@@ -79,14 +79,14 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return 0.0
     if delta <= 0.0 or mu > _LARGE:
         return math.inf
-    return _solve_up(lambda epsilon: delta - gaussian_delta(epsilon, mu), 0.0, mu * mu / 2 + 1.0)
+    return solve_up(lambda epsilon: delta - gaussian_delta(epsilon, mu), 0.0, mu * mu / 2 + 1.0)
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """The largest mu for which a Gaussian release is (epsilon, delta)-DP: the analytic Gaussian
     mechanism.
     """
-    inverse = _solve_up(lambda inverse: delta - gaussian_delta(epsilon, 1.0 / inverse), 1e-9, 1.0)
+    inverse = solve_up(lambda inverse: delta - gaussian_delta(epsilon, 1.0 / inverse), 1e-9, 1.0)
     return math.nextafter(1.0 / inverse, 0.0)
 
 
@@ -123,12 +123,12 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         return 0.0
     if delta <= 0.0 or math.isinf(rho):
         return math.inf
-    return _solve_up(lambda epsilon: delta - zcdp_delta(rho, epsilon), 0.0, rho + 1.0)
+    return solve_up(lambda epsilon: delta - zcdp_delta(rho, epsilon), 0.0, rho + 1.0)
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
     """The largest rho whose zCDP is known to give (epsilon, delta)-DP."""
-    inverse = _solve_up(lambda inverse: delta - zcdp_delta(1.0 / inverse, epsilon), 1e-12, 1.0)
+    inverse = solve_up(lambda inverse: delta - zcdp_delta(1.0 / inverse, epsilon), 1e-12, 1.0)
     return math.nextafter(1.0 / inverse, 0.0)
 
 
@@ -177,7 +177,7 @@ def pure_mu(epsilon: float) -> float:
     return math.nextafter(mu * (1.0 + 32 * _ULP), math.inf)
 
 
-def _solve_up(excess: Callable[[float], float], low: float, high: float) -> float:
+def solve_up(excess: Callable[[float], float], low: float, high: float) -> float:
     """The least x >= low at which the increasing ``excess`` is not negative, rounded up."""
     if excess(low) >= 0.0:
         return low
