@@ -36,8 +36,8 @@ from .model import (
     accumulate,
     choose_optimistic,
     choose_sampled,
-    draw_parameter,
     init,
+    prepare_sample,
     publish,
     record_pull,
     release_due,
@@ -284,7 +284,7 @@ class LinearThompsonJDP(_Joint):
         view="joint",
         randomised=True,
     )
-    kernels = _kernels(choose_sampled, draw_parameter)
+    kernels = _kernels(choose_sampled, prepare_sample)
     _options = MODEL  # there is no radius
 
     def __init__(

@@ -311,7 +311,7 @@ def choose_optimistic(
 
 
 @kernel
-def draw_parameter(params: Params, public: Public, contexts: Row, rng: Generator) -> None:
+def prepare_sample(params: Params, public: Public, contexts: Row, rng: Generator) -> None:
     """``prepare``: theta from N(estimate, s^2 V^-1 + v^2 V^-2), before anything is seen."""
     sample, noise = public.sample[0], public.sample[1]
     for i in range(sample.size):
