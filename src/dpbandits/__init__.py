@@ -53,6 +53,7 @@ from .errors import (
     DPBanditsError,
     MissingExtra,
     StateFileError,
+    SubmissionError,
     UpdateError,
 )
 from .policies import Decision, Policy, load
@@ -118,6 +119,7 @@ __all__ = [
     "ReplayResult",
     "Result",
     "StateFileError",
+    "SubmissionError",
     "ThompsonSampling",
     "TsallisINF",
     "UpdateError",
