@@ -107,17 +107,22 @@ class Protocol(ABC):
         >>> BitSum.calibrated(budget, batch=20, dimension=20, bound=1.0, levels=9).noise
         170
         """
-        if not isinstance(budget, ApproxDP):
-            raise ArgumentError(f"budget must be ApproxDP for integer noise, got {budget!r}")
+        if not (isinstance(budget, ApproxDP) and budget.epsilon <= 40.0):
+            raise ArgumentError(
+                f"budget must be ApproxDP with epsilon at most 40 for integer noise, got {budget!r}"
+            )
+        bare = cls(levels=levels or 1, noise=1, **shape)
         if levels is None:
-            bare = cls(levels=1, noise=1, **shape)
             ratio = math.sqrt(bare.dimension) * bare.largest / bare.sensitivity
             levels = min(2**20, math.ceil(cls.fineness * ratio))
+            bare = cls(levels=levels, noise=1, **shape)
 
         def keeps(noise: int) -> bool:
             return cls(levels=levels, noise=noise, **shape).delta_at(budget.epsilon) <= budget.delta
 
-        return cls(levels=levels, noise=_smallest(keeps), **shape)
+        # Normal noise would need that much: where to begin to look.
+        normal = min(math.ceil(bare._noise_of_std(bare.shift / budget.mu)), 2**40)
+        return cls(levels=levels, noise=_smallest(keeps, normal), **shape)
 
     @property
     def step(self) -> float:
@@ -187,6 +192,10 @@ class Protocol(ABC):
         """Of the noise of one person, in squared steps."""
 
     @abstractmethod
+    def _noise_of_std(self, std: float) -> float:
+        """The ``noise`` with which what hides one person has that standard deviation, in steps."""
+
+    @abstractmethod
     def _tails(self) -> Tails:
         """Of the noise that hides one person."""
 
@@ -230,6 +239,9 @@ class _Coins(Protocol):
     def _variance(self) -> float:
         return self.noise * self.heads * (1.0 - self.heads)
 
+    def _noise_of_std(self, std: float) -> float:
+        return std**2 / ((self.batch - self.dropout) * self.heads * (1.0 - self.heads))
+
     def _tails(self) -> Tails:
         return Tails.of_binomial((self.batch - self.dropout) * self.noise, self.heads)
 
@@ -254,7 +266,7 @@ class BitSum(_Coins):
         >>> shuffler = Shuffler(protocol, noise="simulation", seed=2)
         >>> mixed = shuffler.shuffle([randomizer.encode([0.6, -0.8]) for person in range(50)])
         >>> Analyzer(protocol).aggregate(mixed).round(1).tolist()
-        [31.0, -38.5]
+        [24.8, -41.8]
     """
 
     fineness: ClassVar[int] = 4
@@ -308,7 +320,7 @@ class ModularSum(_Coins):
     Example:
         >>> protocol = ModularSum.calibrated(ApproxDP(1.0, 1e-3), batch=50, dimension=2, bound=1.0)
         >>> protocol.levels, round(protocol.noise_std, 2)
-        (23, 5.28)
+        (23, 5.31)
     """
 
     fineness: ClassVar[int] = 32
@@ -347,7 +359,7 @@ class GaussianReports(Protocol):
         >>> budget = ApproxDP(1.0, 1e-3)
         >>> protocol = GaussianReports.calibrated(budget, batch=50, dimension=2, bound=1.0)
         >>> round(protocol.noise_std, 1)  # sqrt(50) times what a curator's Gaussian noise would be
-        34.9
+        36.6
     """
 
     fineness: ClassVar[int] = 256
@@ -369,6 +381,9 @@ class GaussianReports(Protocol):
     @property
     def _variance(self) -> float:
         return float(self.noise) ** 2
+
+    def _noise_of_std(self, std: float) -> float:
+        return std
 
     def _tails(self) -> Tails:
         return Tails.of_discrete_gaussian(self.noise)
@@ -404,11 +419,11 @@ def _regression(batch: int, features: int) -> dict[str, Any]:
     return {"batch": integer("batch", batch, 1), "dimension": size, **norms}
 
 
-def _smallest(keeps: Callable[[int], bool]) -> int:
-    """The least noise that keeps the budget, to one part in a thousand."""
-    low, high = 0, 1
+def _smallest(keeps: Callable[[int], bool], start: int) -> int:
+    """The least noise from ``start`` on that keeps the budget, to one part in a thousand."""
+    low, high, more = start - 1, start, 1 + start // 512
     while not keeps(high):
-        low, high = high, 2 * high
+        low, high, more = high, high + more, 2 * more
     while high - low > 1 + high // 1024:
         middle = (low + high) // 2
         low, high = (low, middle) if keeps(middle) else (middle, high)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from ..kernel import Vector, kernel
+from ..kernel import Matrix, Vector, kernel
 from ..privacy import Gaussian
 from ..privacy.noise import SimulationNoise
 from ..privacy.secure import SecureNoise
@@ -91,22 +91,25 @@ class Source:
         n, ones = bits.shape[1], bits.sum(axis=1, dtype=np.int64)
         rare = (2 * ones <= n).astype(np.uint8)  # the bit that is placed
         permuted = np.repeat(1 - rare[:, None], n, axis=1)
-        for row, bit, left in zip(permuted, rare, np.minimum(ones, n - ones), strict=True):
-            while left:
-                left = _place(row, bit, self.words((int(1.5 * left) + 16,)), left)
+        left = np.minimum(ones, n - ones)
+        while left.any():
+            words = (len(left), int(1.5 * left.max()) + 16)
+            _place(permuted, rare, self.words(words, np.uint16 if n <= 2**14 else np.uint32), left)
         return permuted
 
 
 @kernel
-def _place(row: Vector, bit: int, words: Vector, left: int) -> int:
-    """Write ``bit`` to the places that the words name until none is left; how many still are."""
-    n = row.size
-    even = (2**32 // n) * n  # words below name all places equally often
-    for word in words:
-        if left == 0:
-            break
-        place = word % n
-        if word < even and row[place] != bit:
-            row[place] = bit
-            left -= 1
-    return left
+def _place(table: Matrix, bits: Vector, words: Matrix, left: Vector) -> None:
+    """Write ``left`` bits to each row, at free places that its words name; ``left`` becomes how
+    many found none.
+    """
+    n = table.shape[1]
+    even = (2 ** (8 * words.itemsize) // n) * n  # words below name all places equally often
+    for i in range(left.size):
+        for word in words[i]:
+            if left[i] == 0:
+                break
+            place = int(word) % n
+            if word < even and table[i, place] != bits[i]:
+                table[i, place] = bits[i]
+                left[i] -= 1

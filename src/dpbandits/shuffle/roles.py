@@ -47,7 +47,7 @@ class Randomizer:
         >>> from dpbandits.shuffle import ModularSum
         >>> protocol = ModularSum(batch=3, dimension=2, bound=1.0, levels=8, noise=16)
         >>> Randomizer(protocol, noise="simulation", seed=1).encode([0.6, -0.8])
-        Messages(values=array([[19, 11]]), version=0)
+        Messages(values=array([[18,  8]]), version=0)
     """
 
     def __init__(
