@@ -118,6 +118,14 @@ def test_devices_that_lie_are_refused_and_the_others_lose_nothing(protocol):
     assert told[: len(lies)] == told[len(lies) :]
 
 
+@every
+def test_no_device_decides_the_type_of_a_batch(protocol):
+    randomizer, shuffler = parties(protocol)
+    shuffler.submit(randomizer.encode(), 1)
+    shuffler.submit(Messages(np.zeros((1, *protocol.record[0]), np.uint64), 0), 2)
+    assert Analyzer(protocol).aggregate(shuffler.close()).shape == (2,)
+
+
 def test_a_liar_moves_a_sum_of_bits_by_what_one_record_can_hold():
     protocol = PROTOCOLS[0]
     randomizer, shuffler = parties(protocol)

@@ -168,7 +168,10 @@ class Shuffler:
         if missing and self.short == "discard":
             return None
         padding = self._randomizer.encode_many(np.zeros((missing, self.protocol.dimension)))
-        values = np.concatenate([*(messages.values for messages in batch), padding.values])
+        # A device chooses its type of integers, which must not become everybody's.
+        kind = padding.values.dtype
+        records = [messages.values.astype(kind) for messages in batch]
+        values = np.concatenate([*records, padding.values])
         return Messages(self.protocol.mixed(values, self._source), self.version)
 
     def _refuse_strange(self, messages: Messages) -> None:
