@@ -54,6 +54,7 @@ from .errors import (
     DPBanditsError,
     MissingExtra,
     StateFileError,
+    SubmissionError,
     UpdateError,
 )
 from .policies import Chooser, Decision, Policy, load
@@ -121,6 +122,7 @@ __all__ = [
     "ReplayResult",
     "Result",
     "StateFileError",
+    "SubmissionError",
     "ThompsonSampling",
     "TsallisINF",
     "UpdateError",

@@ -26,6 +26,12 @@ class UpdateError(DPBanditsError, ValueError):
     """
 
 
+class SubmissionError(DPBanditsError, ValueError):
+    """A shuffler refuses what was submitted: another version, values that no device makes, a second
+    record of one sender, a full batch.  Nothing has changed.
+    """
+
+
 class BudgetExhausted(DPBanditsError):
     """The next release would spend more than the budget.  It was not made; the policy serves on
     from what is public.

@@ -1,0 +1,95 @@
+"""What integer noise on a vector of integers is proved to hide.
+
+One person moves the vector by integers s with |s|_2 <= r.  Independent noise of one law is added to
+every coordinate, of a law that is log-concave, as binomials and discrete Gaussians are.  Let F be
+its distribution function, and z(t) = Phi^-1(F(t)).
+
+*One coordinate.*  Suppose that z(t) - z(t - 1) <= c for all integers t.  Because the law is
+log-concave, noise X and X + s are told apart best by thresholds: to say "X + s" of values above t
+errs with probability a = 1 - F(t) on X, and b = F(t - s) on X + s.  Hence
+
+    Phi^-1(1 - a) - Phi^-1(b) = z(t) - z(t - s) <= c s,
+
+and for the errors of a Gaussian release with mu = c s the left side is mu.  The trade-off curve of
+X and X + s joins such points by straight lines and the Gaussian one is convex, so that the former
+is never lower: the coordinate is (c s)-GDP (Dong, Roth & Su 2022), for both signs of s.
+
+*All coordinates.*  GDP composes by the root of the sum of squares: the vector is (c |s|_2)-GDP for
+every direction of s, and (c r)-GDP at worst.
+
+*Tails.*  Bounded noise has no such c, since z is infinite where it ends.  Let Y have the law of X
+but for geometric tails: F(lo - j) = F(lo) q^j with q = F(lo - 1) / F(lo), and as much from hi on.
+F(lo) / F(lo - 1) is at least the ratio of the weights of lo + 1 and lo, since F is log-concave and
+F(t + 1) / F(t) a mean of ratios of weights up to t; so Y is log-concave, too.  Below lo - 1 steps
+of z get smaller and smaller, for log F falls by equal amounts, and Mills' ratio dz / dlog F falls
+with z: the c of the steps from lo - 1 to hi is one for all t.  X and Y differ by at most t = P(X <
+lo) + P(X > hi) in total variation, D coordinates by D t.  Passing from X to Y and back, what is
+(epsilon, delta)-DP with Y is (epsilon, delta + (1 + e^epsilon) D t)-DP with X.  All lo and hi give
+valid bounds, of which the best of a few is taken.
+
+No normal approximation enters.  F is the exact distribution function, and c is raised by more than
+it is rounded.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import betainc, ndtri
+
+from ..errors import ArgumentError
+from ..privacy import accounting
+
+_CUTS = np.arange(3.0, 14.1, 0.25)  # where tails may begin, in standard deviations
+_REACH = 16.0
+_WIDEST = 2.0**17  # all its points are gone through
+_UP = 1.0 + 1e-5  # steps of z are off by 1e-6 at most, where noise is widest
+
+
+class Tails:
+    """P(X <= t) and P(X > t) at consecutive integers t, where both are positive."""
+
+    def __init__(self, below: np.ndarray, above: np.ndarray) -> None:
+        inside = (below > 0.0) & (above > 0.0)
+        self.below, self.above = below[inside], above[inside]
+
+    @classmethod
+    def of_binomial(cls, n: int, p: float) -> Tails:
+        """Of n coins with success probability p."""
+        mean, reach = n * p, _REACH * _checked(math.sqrt(n * p * (1.0 - p)))
+        t = np.arange(max(0.0, math.floor(mean - reach)), min(n - 1.0, mean + reach) + 1.0)
+        return cls(betainc(n - t, t + 1.0, 1.0 - p), betainc(t + 1.0, n - t, p))
+
+    @classmethod
+    def of_discrete_gaussian(cls, std: int) -> Tails:
+        """Of the discrete Gaussian law with that parameter."""
+        t = np.arange(-_REACH * _checked(std), _REACH * std + 1.0)
+        weight = np.exp(-0.5 * (t / std) ** 2)
+        below = np.cumsum(weight)
+        return cls(below[:-1] / below[-1], (below / below[-1])[-2::-1])
+
+    def delta(self, epsilon: float, shift: float, dimension: int) -> float:
+        """The least delta of this module for which the vector is (epsilon, delta)-DP, where one
+        person moves it by integers of L2 norm at most ``shift``.
+        """
+        z = np.where(self.below < 0.5, ndtri(self.below), -ndtri(self.above))
+        steps, least = np.diff(z), 1.0
+        lows, highs = np.searchsorted(z, -_CUTS), np.searchsorted(z, _CUTS) - 1
+        for low, high in zip(lows, highs, strict=True):
+            if high > low:
+                mu = steps[low:high].max() * shift * _UP
+                tail = self.below[low] + self.above[high]
+                lost = (1.0 + math.exp(min(epsilon, 700.0))) * dimension * tail
+                least = min(least, accounting.gaussian_delta(epsilon, mu) + lost)
+        return float(least)
+
+
+def _checked(std: float) -> float:
+    if std > _WIDEST:
+        raise ArgumentError(
+            f"levels must be fewer, or the budget another: no noise of at most {_WIDEST:g} steps"
+            " is known to keep it",
+            "levels",
+        )
+    return std

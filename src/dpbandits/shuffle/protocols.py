@@ -1,0 +1,430 @@
+"""Three protocols that sum vectors of a batch of people: who adds which noise, and what the server
+sees.
+
+A vector is shortened to the L2 norm ``bound``, clipped to ``largest`` in every coordinate, and put
+on a grid of ``levels`` steps from 0 to ``largest`` by unbiased random rounding.  To these integers
+devices add integer noise.
+
+* ``BitSum`` (P_Vec of Chowdhury & Zhou 2022, after Cheu, Joseph, Mao & Peng 2021): a person sends
+  bits, labelled by coordinate; of 2 ``levels`` bits as many are 1 as her integer says, and
+  ``noise`` more are 1 with probability 1/4.  What leaves the shuffler are all bits of a coordinate
+  in random order, which say no more than how many are 1.
+* ``ModularSum`` (secure aggregation with binomial shares; Agarwal et al. 2018): a person sends her
+  integers plus the heads of ``noise`` fair coins, modulo m.  What leaves is the sum modulo m.
+* ``GaussianReports`` (P_Amp): a person sends her integers plus discrete Gaussian noise with
+  parameter ``noise``.  What leaves are all reports in random order.  ``delta_at`` is what a report
+  has by itself: amplification by shuffling is not counted.
+
+*Noise of the sum.*  B people with b coins each make one binomial with exactly B b coins.
+``dropout`` people may be absent, leave out their noise, or tell the server what it was: the bound
+counts on the coins of the others, and what these people send is a constant.
+
+*Shift of the sum.*  One person's vector changes from x to x', in steps of the grid, by |x - x'|_2
+<= S.  Coordinates are rounded to floor(x + U), U uniform.  Couple both worlds by the same U: a
+bound that holds for every U holds for the mixture, since (epsilon, delta)-DP is jointly convex.
+floor(x + U) and floor(x' + U) differ by at most ceil(|x - x'|) < |x - x'| + 1, so that integers
+move by at most S + sqrt(D).  (Without the coupling x and x' are each rounded by up to 1, which
+costs 2 sqrt(D).)  In code U has 32 bits, and x is rounded to as many, which adds at most 2^-32 to
+|x - x'|; but the ceiling of a multiple of 2^-32 adds at most 1 - 2^-32.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..privacy import ApproxDP, Budget
+from ..validation import integer, real
+from .certificates import Tails
+from .randomness import Source
+
+_UP = 1.0 + 2.0**-30  # outweighs the rounding of floats on the way to the grid
+_UNIT = 2**32  # parts of a step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol(ABC):
+    """What all three have in common; ``calibrated`` makes one for a budget.
+
+    Attributes:
+        batch: people in a batch, B.
+        dimension: coordinates of a vector, D.
+        bound: of the L2 norm of a vector.
+        levels: steps of the grid from 0 to ``largest``.
+        noise: bits or coins per person and coordinate; of ``GaussianReports`` the parameter of the
+            noise, in steps.
+        sensitivity: the most by which two possible vectors of one person differ in the L2 norm;
+            at most, and unless given, 2 ``bound``.  Who makes the vectors has to answer for it.
+        largest: of a coordinate in absolute value; at most, and unless given, ``bound``.
+        dropout: people of a batch whose noise may be missing or known.
+
+    Raises:
+        ArgumentError: a number is out of its range.
+    """
+
+    batch: int
+    dimension: int
+    bound: float
+    levels: int
+    noise: int
+    sensitivity: float = math.nan
+    largest: float = math.nan
+    dropout: int = 0
+
+    fineness: ClassVar[int]  # steps of a sensitivity in proportion to sqrt(D), what rounding adds
+
+    def __post_init__(self) -> None:
+        integer("batch", self.batch, 1)
+        integer("dimension", self.dimension, 1)
+        integer("levels", self.levels, 1, 2**20)
+        integer("noise", self.noise, 1, 2**40)
+        integer("dropout", self.dropout, 0, self.batch - 1)
+        real("bound", self.bound, 0.0, strict=True)
+        for name, most in (("sensitivity", 2.0 * self.bound), ("largest", self.bound)):
+            value = getattr(self, name)
+            given = most if value != value else real(name, value, most * 1e-6, most)
+            object.__setattr__(self, name, given)
+
+    @classmethod
+    def calibrated(cls, budget: Budget, *, levels: int | None = None, **shape: Any) -> Self:
+        """The least noise that is proved to keep the budget of one batch, which is ``ApproxDP``.
+
+        Args:
+            budget: of one batch.
+            levels: more of them make rounding cheaper, and messages longer.
+            **shape: the other attributes, without ``noise``.
+
+        Raises:
+            ArgumentError: a number is out of its range, or no noise is known to be enough.
+
+        >>> budget = ApproxDP(1.0, 0.1)
+        >>> BitSum.calibrated(budget, batch=20, dimension=20, bound=1.0, levels=9).noise
+        170
+        """
+        if not (isinstance(budget, ApproxDP) and budget.epsilon <= 40.0):
+            raise ArgumentError(
+                f"budget must be ApproxDP with epsilon at most 40 for integer noise, got {budget!r}"
+            )
+        bare = cls(levels=levels or 1, noise=1, **shape)
+        if levels is None:
+            ratio = math.sqrt(bare.dimension) * bare.largest / bare.sensitivity
+            levels = min(2**20, math.ceil(cls.fineness * ratio))
+            bare = cls(levels=levels, noise=1, **shape)
+
+        def keeps(noise: int) -> bool:
+            return cls(levels=levels, noise=noise, **shape).delta_at(budget.epsilon) <= budget.delta
+
+        # Normal noise would need that much: where to begin to look.
+        normal = min(math.ceil(bare._noise_of_std(bare.shift / budget.mu)), 2**40)
+        return cls(levels=levels, noise=_smallest(keeps, normal), **shape)
+
+    @property
+    def step(self) -> float:
+        """What a step of the grid is worth."""
+        return self.largest / self.levels
+
+    @property
+    def shift(self) -> float:
+        """The most by which one person moves the sum of integers, in the L2 norm."""
+        return self.sensitivity / self.step * _UP + math.sqrt(self.dimension)
+
+    @property
+    def noise_std(self) -> float:
+        """The standard deviation of the noise on a coordinate of the sum; rounding adds at most
+        ``batch step^2 / 4`` to its square.
+        """
+        return self.step * math.sqrt(self.batch * self._variance)
+
+    def delta_at(self, epsilon: float) -> float:
+        """A proved delta for which what leaves the shuffler is (epsilon, delta)-DP."""
+        return self._tails().delta(real("epsilon", epsilon, 0.0), self.shift, self.dimension)
+
+    def simulate_sums(self, vectors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Noisy sums in the law of ``Analyzer.aggregate``, without messages; for simulations.
+
+        Args:
+            vectors: of shape (..., n, D) with n at most ``batch``; missing people add noise alone.
+            rng: whoever knows its state can take off the noise.
+
+        Returns:
+            An array of shape (..., D).
+        """
+        table = self.table(vectors)
+        words = rng.integers(0, _UNIT, table.shape, np.uint32)
+        sums = self.rounded(table, words).sum(axis=-2)
+        return self.step * (sums + self._noise_of_sums(sums.shape, rng))
+
+    def table(self, vectors: Any) -> np.ndarray:
+        """Vectors as an array of shape (..., n, D); ``ArgumentError`` where it is another."""
+        table = np.asarray(vectors, np.float64)
+        if table.ndim > 1 and table.shape[-1] == self.dimension and table.shape[-2] <= self.batch:
+            return table
+        raise ArgumentError(
+            f"vectors must have shape (n, {self.dimension}) with n at most {self.batch}, got"
+            f" {table.shape}",
+            "vectors",
+        )
+
+    def rounded(self, vectors: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """Integers in [-levels, levels] whose means are the vectors in steps of the grid.
+
+        What is no finite number counts as 0: an exception would tell of it.
+        """
+        x = np.where(np.isfinite(vectors), vectors, 0.0)
+        for order in (np.inf, 2):  # squares of what was shortened do not overflow
+            length = np.linalg.norm(x, order, axis=-1, keepdims=True)
+            x = x * (self.bound / np.maximum(length, self.bound))
+        x = np.clip(x, -self.largest, self.largest)
+        fine = np.rint(x * (self.levels / self.largest * _UNIT)).astype(np.int64)
+        return (fine + words) >> 32
+
+    # What a protocol has of its own ---------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def _variance(self) -> float:
+        """Of the noise of one person, in squared steps."""
+
+    @abstractmethod
+    def _noise_of_std(self, std: float) -> float:
+        """The ``noise`` with which what hides one person has that standard deviation, in steps."""
+
+    @abstractmethod
+    def _tails(self) -> Tails:
+        """Of the noise that hides one person."""
+
+    @abstractmethod
+    def _noise_of_sums(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """The noise of whole batches, in steps, with mean 0."""
+
+    @abstractmethod
+    def messages(self, integers: np.ndarray, source: Source) -> np.ndarray:
+        """What devices send for integers of shape (n, D), a record a row."""
+
+    @property
+    @abstractmethod
+    def record(self) -> tuple[tuple[int, ...], int, int]:
+        """The shape of a record, its least and its largest value."""
+
+    @abstractmethod
+    def mixed(self, values: np.ndarray, source: Source) -> np.ndarray:
+        """What leaves the shuffler, for the records of a full batch."""
+
+    @property
+    @abstractmethod
+    def mixed_shape(self) -> tuple[int, ...]:
+        """The shape of what leaves the shuffler."""
+
+    @abstractmethod
+    def total(self, mixed: np.ndarray) -> np.ndarray:
+        """The noisy sum in steps, shape (D,), of what left the shuffler."""
+
+
+class _Coins(Protocol):
+    """To her integer, which is raised to [0, 2 levels], a person adds the heads of her coins."""
+
+    heads: ClassVar[float]  # probability
+
+    @property
+    def _most(self) -> int:
+        return 2 * self.levels + self.noise
+
+    @property
+    def _variance(self) -> float:
+        return self.noise * self.heads * (1.0 - self.heads)
+
+    def _noise_of_std(self, std: float) -> float:
+        return std**2 / ((self.batch - self.dropout) * self.heads * (1.0 - self.heads))
+
+    def _tails(self) -> Tails:
+        return Tails.of_binomial((self.batch - self.dropout) * self.noise, self.heads)
+
+    def _noise_of_sums(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        coins = self.batch * self.noise
+        return rng.binomial(coins, self.heads, shape) - coins * self.heads
+
+    def _centred(self, counts: np.ndarray) -> np.ndarray:
+        return counts - self.batch * (self.levels + self.noise * self.heads)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BitSum(_Coins):
+    """Labelled bits, in random order: the protocol P_Vec; see this module and ``Protocol``.
+
+    When to choose: where all that the shuffler can do is to mix.
+
+    Example:
+        >>> from dpbandits.shuffle import Analyzer, Randomizer, Shuffler
+        >>> protocol = BitSum.calibrated(ApproxDP(5.0, 1e-3), batch=50, dimension=2, bound=1.0)
+        >>> randomizer = Randomizer(protocol, noise="simulation", seed=1)
+        >>> shuffler = Shuffler(protocol, noise="simulation", seed=2)
+        >>> mixed = shuffler.shuffle([randomizer.encode([0.6, -0.8]) for person in range(50)])
+        >>> Analyzer(protocol).aggregate(mixed).round(1).tolist()
+        [24.8, -41.8]
+    """
+
+    fineness: ClassVar[int] = 4
+    heads: ClassVar[float] = 0.25
+
+    @classmethod
+    def published(cls, budget: ApproxDP, *, batch: int, features: int) -> Self:
+        """Chowdhury & Zhou (2022), Theorem C.1, for what linear bandits learn from x and y with
+        ``features`` numbers in x, |x| <= 1 and |y| <= 1: the vector x y, and the upper triangle of
+        x x', of joint sensitivity sqrt(4.5).
+
+        g is rounded up to an integer.  The paper sends g + b bits, but shifts coordinates to
+        [0, 2], for which 2 g + b are needed.
+        """
+        if not (isinstance(budget, ApproxDP) and budget.epsilon <= 15 and budget.delta < 0.5):
+            raise ArgumentError(
+                f"budget must be ApproxDP with epsilon <= 15 and delta < 1/2, got {budget!r}"
+            )
+        levels = math.ceil(max(2.0 * math.sqrt(batch), features, 4))
+        log = math.log(4.0 * (features**2 + 1) / budget.delta)
+        noise = math.ceil(24e4 * (levels * log / budget.epsilon) ** 2 / batch)
+        return cls(levels=levels, noise=noise, **_regression(batch, features))
+
+    def messages(self, integers: np.ndarray, source: Source) -> np.ndarray:
+        ones = (integers + self.levels)[..., None] > np.arange(2 * self.levels)
+        return np.concatenate([ones, source.quarters((*integers.shape, self.noise))], axis=-1)
+
+    @property
+    def record(self) -> tuple[tuple[int, ...], int, int]:
+        return (self.dimension, self._most), 0, 1
+
+    def mixed(self, values: np.ndarray, source: Source) -> np.ndarray:
+        return source.permuted_bits(values.swapaxes(0, 1).reshape(self.mixed_shape))
+
+    @property
+    def mixed_shape(self) -> tuple[int, ...]:
+        return self.dimension, self.batch * self._most
+
+    def total(self, mixed: np.ndarray) -> np.ndarray:
+        return self._centred(mixed.sum(axis=1, dtype=np.int64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModularSum(_Coins):
+    """Shares of noise under secure aggregation; see this module and ``Protocol``.
+
+    When to choose: where the shuffler can add up; messages are short, so that the grid may be fine.
+    ``Shuffler`` adds up in the clear.  A cryptographic protocol by which devices compute the same
+    sum modulo ``modulus`` may stand in its place.
+
+    Example:
+        >>> protocol = ModularSum.calibrated(ApproxDP(1.0, 1e-3), batch=50, dimension=2, bound=1.0)
+        >>> protocol.levels, round(protocol.noise_std, 2)
+        (23, 5.31)
+    """
+
+    fineness: ClassVar[int] = 32
+    heads: ClassVar[float] = 0.5
+
+    @property
+    def modulus(self) -> int:
+        """Larger than any sum of a batch, so that nothing wraps around."""
+        return self.batch * self._most + 1
+
+    def messages(self, integers: np.ndarray, source: Source) -> np.ndarray:
+        return integers + self.levels + source.heads(integers.shape, self.noise)
+
+    @property
+    def record(self) -> tuple[tuple[int, ...], int, int]:
+        return (self.dimension,), 0, self.modulus - 1
+
+    def mixed(self, values: np.ndarray, source: Source) -> np.ndarray:
+        return values.sum(axis=0) % self.modulus
+
+    @property
+    def mixed_shape(self) -> tuple[int, ...]:
+        return (self.dimension,)
+
+    def total(self, mixed: np.ndarray) -> np.ndarray:
+        return self._centred(mixed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianReports(Protocol):
+    """Reports with Gaussian noise of their own: the protocol P_Amp; see this module.
+
+    When to choose: where people do not trust the others of their batch to add noise.
+
+    Example:
+        >>> budget = ApproxDP(1.0, 1e-3)
+        >>> protocol = GaussianReports.calibrated(budget, batch=50, dimension=2, bound=1.0)
+        >>> round(protocol.noise_std, 1)  # sqrt(50) times what a curator's Gaussian noise would be
+        36.6
+    """
+
+    fineness: ClassVar[int] = 256
+
+    @classmethod
+    def published(cls, budget: ApproxDP, *, batch: int, features: int) -> Self:
+        """Chowdhury & Zhou (2022), Theorem 3.2, for the same vectors as ``BitSum.published``.
+
+        It covers epsilon <= sqrt(log(2 / delta) / batch) only, and promises an unnamed multiple of
+        (epsilon, delta); ``delta_at`` says what a report really has.
+        """
+        if not isinstance(budget, ApproxDP):
+            raise ArgumentError(f"budget must be ApproxDP, got {budget!r}")
+        logs = math.log(2.5 * batch / budget.delta) * math.log(2.0 / budget.delta)
+        std = 4.0 * math.sqrt(2.0 * logs / batch) / budget.epsilon
+        levels = math.ceil(1000.0 / std)
+        return cls(levels=levels, noise=math.ceil(std * levels), **_regression(batch, features))
+
+    @property
+    def _variance(self) -> float:
+        return float(self.noise) ** 2
+
+    def _noise_of_std(self, std: float) -> float:
+        return std
+
+    def _tails(self) -> Tails:
+        return Tails.of_discrete_gaussian(self.noise)
+
+    def _noise_of_sums(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        everybody = (*shape[:-1], self.batch, shape[-1])
+        return np.rint(rng.normal(0.0, self.noise, everybody)).sum(axis=-2)
+
+    def messages(self, integers: np.ndarray, source: Source) -> np.ndarray:
+        return integers + source.gaussians(self.noise, integers.shape)
+
+    @property
+    def record(self) -> tuple[tuple[int, ...], int, int]:
+        most = self.levels + 64 * self.noise  # honest noise is never that large
+        return (self.dimension,), -most, most
+
+    def mixed(self, values: np.ndarray, source: Source) -> np.ndarray:
+        return values[source.order(self.batch)]
+
+    @property
+    def mixed_shape(self) -> tuple[int, ...]:
+        return self.batch, self.dimension
+
+    def total(self, mixed: np.ndarray) -> np.ndarray:
+        return mixed.sum(axis=0)
+
+
+def _regression(batch: int, features: int) -> dict[str, Any]:
+    """The shape of x y with the upper triangle of x x', for norms at most 1."""
+    d = integer("features", features, 1)
+    size, bound = d + d * (d + 1) // 2, math.sqrt(2.0)
+    norms = {"bound": bound, "largest": 1.0, "sensitivity": math.sqrt(4.5)}
+    return {"batch": integer("batch", batch, 1), "dimension": size, **norms}
+
+
+def _smallest(keeps: Callable[[int], bool], start: int) -> int:
+    """The least noise from ``start`` on that keeps the budget, to one part in a thousand."""
+    low, high, more = start - 1, start, 1 + start // 512
+    while not keeps(high):
+        low, high, more = high, high + more, 2 * more
+    while high - low > 1 + high // 1024:
+        middle = (low + high) // 2
+        low, high = (low, middle) if keeps(middle) else (middle, high)
+    return high

@@ -1,0 +1,115 @@
+"""Randomness of devices and shufflers: integers made of random bytes, by exact methods.
+
+The same code draws for people and for experiments; only where the bytes come from differs.  Under
+``noise="secure"`` they are the operating system's.  Under ``noise="simulation"`` a seeded generator
+gives them: whoever knows its state can undo everything, so that it protects nobody.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..kernel import Matrix, Vector, kernel
+from ..privacy import Gaussian
+from ..privacy.noise import SimulationNoise
+from ..privacy.secure import SecureNoise
+from ..validation import choice, integer
+
+
+class Source:
+    """Random bits, integers and orders.
+
+    Args:
+        noise: "secure", or "simulation", which protects nobody.
+        seed: of a simulation.
+    """
+
+    def __init__(self, noise: str, seed: int | None) -> None:
+        self.secure = choice("noise", noise, ("simulation", "secure")) == "secure"
+        if self.secure and seed is not None:
+            raise ArgumentError(f"seed must be None with noise='secure', got {seed!r}", "seed")
+        seed = seed if seed is None else integer("seed", seed, 0)
+        self._rng = None if self.secure else SimulationNoise(seed).generator("reports")
+        self.caveats = () if self.secure else SimulationNoise.caveats
+
+    def words(self, shape: tuple[int, ...], kind: Any = np.uint32) -> np.ndarray:
+        """Uniform unsigned integers."""
+        size = int(np.prod(shape)) * np.dtype(kind).itemsize
+        raw = os.urandom(size) if self._rng is None else self._rng.bytes(size)
+        return np.frombuffer(raw, kind).reshape(shape)
+
+    def quarters(self, shape: tuple[int, int, int]) -> np.ndarray:
+        """Bits that are 1 with probability 1/4: each is the "and" of two random ones."""
+        count = int(np.prod(shape))
+        fair = self.words((2, -(-count // 8)), np.uint8)
+        return np.unpackbits(fair[0] & fair[1], count=count).reshape(shape)
+
+    def heads(self, shape: tuple[int, int], tosses: int) -> np.ndarray:
+        """How many of so many fair coins show heads, for each entry."""
+        fair = self.words((*shape, -(-tosses // 8)), np.uint8)
+        spare = 8 * fair.shape[-1] - tosses
+        last = np.bitwise_count(fair[..., -1] >> np.uint8(spare))
+        return np.bitwise_count(fair[..., :-1]).sum(axis=-1, dtype=np.int64) + last
+
+    def gaussians(self, std: int, shape: tuple[int, int]) -> np.ndarray:
+        """Integers of the discrete Gaussian law of that parameter, or in simulations rounded
+        normals, which differ from it by less than anybody can measure.
+
+        Raises:
+            MissingExtra: the noise is secure, and OpenDP is not installed.
+        """
+        noise = np.zeros(int(np.prod(shape)))
+        if self._rng is None:
+            self._exact.add_noise(Gaussian(1.0), std, noise.copy(), noise)
+        else:
+            noise = np.rint(self._rng.normal(0.0, std, noise.size))
+        return noise.astype(np.int64).reshape(shape)
+
+    @functools.cached_property
+    def _exact(self) -> SecureNoise:
+        return SecureNoise(1.0, (0.0, 1.0))
+
+    def order(self, n: int) -> np.ndarray:
+        """A uniform permutation of 0..n-1: the order of n random keys that all differ."""
+        while True:
+            keys = self.words((n,), np.uint64)
+            order = np.argsort(keys)
+            if not np.any(np.diff(keys[order]) == 0):
+                return order
+
+    def permuted_bits(self, bits: np.ndarray) -> np.ndarray:
+        """A copy of a table of bits, each row in a uniformly random order of its own.
+
+        An order of bits is a choice of the places of the ones, or of the zeros where those are
+        fewer: places are drawn uniformly, those that are taken already are passed over.
+        """
+        n, ones = bits.shape[1], bits.sum(axis=1, dtype=np.int64)
+        rare = (2 * ones <= n).astype(np.uint8)  # the bit that is placed
+        permuted = np.repeat(1 - rare[:, None], n, axis=1)
+        left = np.minimum(ones, n - ones)
+        while left.any():
+            words = (len(left), int(1.5 * left.max()) + 16)
+            _place(permuted, rare, self.words(words, np.uint16 if n <= 2**14 else np.uint32), left)
+        return permuted
+
+
+@kernel
+def _place(table: Matrix, bits: Vector, words: Matrix, left: Vector) -> None:
+    """Write ``left`` bits to each row, at free places that its words name; ``left`` becomes how
+    many found none.
+    """
+    n = table.shape[1]
+    even = (2 ** (8 * words.itemsize) // n) * n  # words below name all places equally often
+    for i in range(left.size):
+        for word in words[i]:
+            if left[i] == 0:
+                break
+            place = int(word) % n
+            if word < even and table[i, place] != bits[i]:
+                table[i, place] = bits[i]
+                left[i] -= 1

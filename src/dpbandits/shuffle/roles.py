@@ -1,0 +1,220 @@
+"""The three parties: devices, the shuffler, and the server, which sees what leaves the shuffler."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError, SubmissionError
+from ..validation import choice
+from .protocols import Protocol
+from .randomness import Source
+
+Version = int | str
+
+
+@dataclass(frozen=True)
+class Messages:
+    """What travels: integers and the label of a version, and nothing about who sent them.
+
+    Attributes:
+        values: before the shuffler, one record a row; after it, what the protocol lets through.
+        version: of whatever the people of a batch must agree on, such as the chooser they used.
+    """
+
+    values: np.ndarray
+    version: Version
+
+
+class Randomizer:
+    """What runs on a person's device: makes messages of her vector, with her part of the noise.
+
+    It can be pickled, keeps nothing of a vector, and raises no error that depends on its numbers.
+
+    Args:
+        protocol: what the three parties agreed on.
+        version: the label of its messages.
+        noise: "secure", or "simulation", which protects nobody.
+        seed: of simulated noise.
+
+    Attributes:
+        caveats: what has to be said of the noise.
+
+    Example:
+        >>> from dpbandits.shuffle import ModularSum
+        >>> protocol = ModularSum(batch=3, dimension=2, bound=1.0, levels=8, noise=16)
+        >>> Randomizer(protocol, noise="simulation", seed=1).encode([0.6, -0.8])
+        Messages(values=array([[18,  8]]), version=0)
+    """
+
+    def __init__(
+        self,
+        protocol: Protocol,
+        *,
+        version: Version = 0,
+        noise: str = "secure",
+        seed: int | None = None,
+    ) -> None:
+        self.protocol, self.version = protocol, _version(version)
+        self._source = Source(noise, seed)
+        self.caveats = self._source.caveats
+
+    def encode(self, vector: Any = None) -> Messages:
+        """The messages of one person; without a vector, of one who has nothing to tell: noise.
+
+        A device always sends: silence would say that there was nothing.
+
+        Raises:
+            ArgumentError: the vector does not have shape (D,).
+        """
+        return self.encode_many([np.zeros(self.protocol.dimension) if vector is None else vector])
+
+    def encode_many(self, vectors: Any) -> Messages:
+        """The messages of several people, a record a row, for experiments; shape (n, D)."""
+        table = self.protocol.table(vectors)
+        if table.ndim != 2:
+            raise ArgumentError(f"vectors must have two axes, got shape {table.shape}", "vectors")
+        integers = self.protocol.rounded(table, self._source.words(table.shape))
+        return Messages(self.protocol.messages(integers, self._source), self.version)
+
+
+class Shuffler:
+    """Takes in the messages of a batch, and lets out what the protocol says, without order or
+    identity.
+
+    It is trusted to take these away, and not to talk to the server; who trusts it need not trust
+    the server.  What it lets out has the same shape however many people came.
+
+    Args:
+        protocol: what the three parties agreed on.
+        version: of the messages of the first batch; other ones are refused.
+        short: what becomes of a batch of fewer people than the noise was calibrated for: "pad" adds
+            records of people with nothing to tell, "discard" lets nothing out, which says that
+            there were fewer.
+        noise: "secure", or "simulation", which protects nobody.
+        seed: of a simulation.
+
+    Attributes:
+        caveats: what has to be said of its randomness.
+
+    Example:
+        >>> from dpbandits.shuffle import ModularSum
+        >>> protocol = ModularSum(batch=3, dimension=2, bound=1.0, levels=8, noise=16)
+        >>> shuffler = Shuffler(protocol, noise="simulation", seed=1)
+        >>> shuffler.submit(Randomizer(protocol, noise="simulation").encode([0.6, 0.8]), "Ann")
+        >>> shuffler.close().values.shape
+        (2,)
+    """
+
+    def __init__(
+        self,
+        protocol: Protocol,
+        *,
+        version: Version = 0,
+        short: str = "pad",
+        noise: str = "secure",
+        seed: int | None = None,
+    ) -> None:
+        self.protocol, self.version = protocol, _version(version)
+        self.short = choice("short", short, ("pad", "discard"))
+        self._randomizer = Randomizer(protocol, noise=noise, seed=seed)
+        self._source, self.caveats = self._randomizer._source, self._randomizer.caveats
+        self._open: dict[Hashable, Messages] = {}
+
+    def submit(self, messages: Messages, sender: Hashable) -> None:
+        """Take in the record of one sender, who is forgotten when the batch closes.
+
+        Raises:
+            SubmissionError: the version is not that of the batch, the values are not those of one
+                record, the sender is in the batch already, or the batch is full.  Only this
+                submission is refused, and whatever others sent has no part in it.
+        """
+        self._refuse_strange(messages)
+        if len(messages.values) != 1:
+            raise SubmissionError(f"a sender has one record, not {len(messages.values)}")
+        if sender in self._open:
+            raise SubmissionError("the sender has submitted to this batch already")
+        if len(self._open) == self.protocol.batch:
+            raise SubmissionError(f"the batch is full with {self.protocol.batch} records")
+        self._open[sender] = messages
+
+    def close(self, next_version: Version | None = None) -> Messages | None:
+        """Let out what was submitted, and begin a batch of the next version, by default the same.
+
+        When to call it must owe nothing to what was submitted; a clock may say when.
+
+        Returns:
+            None where the batch was short and is discarded.
+        """
+        version = self.version if next_version is None else _version(next_version)
+        mixed = self.shuffle(list(self._open.values()))
+        self._open, self.version = {}, version
+        return mixed
+
+    def shuffle(self, batch: Sequence[Messages]) -> Messages | None:
+        """Let out a batch that was collected elsewhere, by someone who looked at its senders.
+
+        Raises:
+            SubmissionError: as for ``submit``.
+        """
+        for messages in batch:
+            self._refuse_strange(messages)
+        missing = self.protocol.batch - sum(len(messages.values) for messages in batch)
+        if missing < 0:
+            raise SubmissionError(f"the batch has {-missing} records too many")
+        if missing and self.short == "discard":
+            return None
+        padding = self._randomizer.encode_many(np.zeros((missing, self.protocol.dimension)))
+        # A device chooses its type of integers, which must not become everybody's.
+        kind = padding.values.dtype
+        records = [messages.values.astype(kind) for messages in batch]
+        values = np.concatenate([*records, padding.values])
+        return Messages(self.protocol.mixed(values, self._source), self.version)
+
+    def _refuse_strange(self, messages: Messages) -> None:
+        if messages.version != self.version or type(messages.version) is not type(self.version):
+            raise SubmissionError(
+                f"the batch takes messages of version {self.version!r}, not {messages.version!r}"
+            )
+        shape, low, high = self.protocol.record
+        values = messages.values
+        if not _integers(values) or values.shape[1:] != shape:
+            raise SubmissionError(f"a record must be integers of shape {shape}")
+        if values.size and (values.min() < low or values.max() > high):
+            raise SubmissionError(f"the values of a record must be between {low} and {high}")
+
+
+class Analyzer:
+    """What runs on the server: makes the noisy sum of what left the shuffler.
+
+    Args:
+        protocol: what the three parties agreed on.
+    """
+
+    def __init__(self, protocol: Protocol) -> None:
+        self.protocol = protocol
+
+    def aggregate(self, messages: Messages) -> np.ndarray:
+        """The sum of the vectors of a batch, shape (D,), unbiased, with noise of standard deviation
+        ``protocol.noise_std`` and that of rounding.
+
+        Raises:
+            ArgumentError: this did not leave a shuffler of the protocol.
+        """
+        values, shape = messages.values, self.protocol.mixed_shape
+        if not _integers(values) or values.shape != shape:
+            raise ArgumentError(f"messages must hold integers of shape {shape}", "messages")
+        return self.protocol.total(values) * self.protocol.step
+
+
+def _integers(values: Any) -> bool:
+    return isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.ndim > 0
+
+
+def _version(version: Any) -> Version:
+    if isinstance(version, int | str) and not isinstance(version, bool):
+        return version
+    raise ArgumentError(f"version must be an integer or a text, got {version!r}", "version")

@@ -1,0 +1,164 @@
+"""What integer noise is proved to hide, against exact laws and the accountant of dp_accounting."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+from scipy import stats
+
+from dpbandits import ApproxDP, ArgumentError
+from dpbandits.privacy.accounting import gaussian_delta, gaussian_mu
+from dpbandits.shuffle import BitSum, GaussianReports, ModularSum
+from dpbandits.shuffle.certificates import Tails
+
+
+def coins(n, heads):
+    t = np.arange(n + 1)
+    return {int(x): float(p) for x, p in zip(t, stats.binom(n, heads).logpmf(t), strict=True)}
+
+
+def exact_delta(noise, shift, epsilon):
+    """Of a vector whose coordinates move by the given integers: composition over coordinates.
+
+    ``noise`` has the logarithm of the probability of every integer.
+    """
+    noise = {x: p for x, p in noise.items() if p > -80}
+    losses = [
+        pld.from_two_probability_mass_functions(
+            {x + s: p for x, p in noise.items()}, noise, value_discretization_interval=1e-3
+        )
+        for s in shift
+    ]
+    total = losses[0]
+    for loss in losses[1:]:
+        total = total.compose(loss)
+    return total.get_delta_for_epsilon(epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("heads", [0.25, 0.5])
+def test_the_bound_covers_the_exact_loss_in_every_direction(epsilon, heads):
+    """All integer shifts of norm at most 6 in three coordinates; the worst comes close to it."""
+    bound = Tails.of_binomial(400, heads).delta(epsilon, 6.0, 3)
+    shifts = [(6, 0, 0), (-6, 0, 0), (4, 4, 2), (-4, -4, -2), (4, -4, 2), (5, 3, -1), (3, 3, 4)]
+    exact = [exact_delta(coins(400, heads), shift, epsilon) for shift in shifts]
+    assert max(exact) <= bound
+    nearly = Tails.of_binomial(400, heads).delta(epsilon, 5.0, 3)  # a bound for a smaller shift
+    assert max(exact) > nearly
+
+
+def test_the_bound_covers_discrete_gaussians():
+    t = np.arange(-120, 121)
+    weight = np.exp(-0.5 * (t / 12) ** 2)
+    law = {int(x): float(p) for x, p in zip(t, np.log(weight / weight.sum()), strict=True)}
+    bound = Tails.of_discrete_gaussian(12).delta(1.0, 5.0, 2)
+    exact = [outright(law, shift, 1.0) for shift in [(5, 0), (3, 4), (-4, 3)]]
+    assert 0.99 * bound < max(exact) <= bound
+
+
+def outright(law, shift, epsilon):
+    """The same for two coordinates, by adding up all outcomes."""
+    t = np.arange(min(law) - 9, max(law) + 10)
+    plain = np.array([np.exp(law.get(x, -np.inf)) for x in t])
+    moved = [np.array([np.exp(law.get(x - s, -np.inf)) for x in t]) for s in shift]
+    return np.maximum(np.outer(*moved) - np.exp(epsilon) * np.outer(plain, plain), 0.0).sum()
+
+
+@pytest.mark.parametrize("p", [Fraction(1, 4), Fraction(1, 2)])
+def test_distribution_functions_are_those_of_exact_arithmetic(p):
+    n, below, rows = 300, Fraction(0), []
+    for t in range(n):
+        below += math.comb(n, t) * p**t * (1 - p) ** (n - t)
+        rows.append((float(below), float(1 - below)))
+    exact = np.array([row for row in rows if min(row) > 0.0])
+    tails = Tails.of_binomial(n, float(p))
+    middle = [np.argmin(np.abs(below - 0.5)) for below in (exact[:, 0], tails.below)]
+    for side, ours in enumerate((tails.below, tails.above)):
+        theirs = exact[middle[0] - 60 : middle[0] + 60, side]
+        assert ours[middle[1] - 60 : middle[1] + 60] == pytest.approx(theirs, rel=1e-12)
+
+
+@pytest.mark.parametrize("p", [0.25, 0.5])
+def test_the_proof_of_the_tails(p):
+    """The law with geometric tails is log-concave, and the steps of z shrink beyond them."""
+    law = stats.binom(200, p)
+    for low in range(int(200 * p) - 40, int(200 * p) - 20):
+        ratio = law.cdf(low - 1) / law.cdf(low)
+        assert law.pmf(low + 1) / law.pmf(low) <= 1 / ratio
+        z = stats.norm.ppf(law.cdf(low) * ratio ** np.arange(30))
+        assert np.all(np.diff(-np.diff(z)) < 0)
+
+
+@pytest.mark.parametrize("cls", [BitSum, ModularSum, GaussianReports])
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 10.0])
+def test_calibration_spends_the_budget_and_no_more(cls, epsilon):
+    budget = ApproxDP(epsilon, 0.1)
+    shape = {"batch": 20, "dimension": 20, "bound": 1.0}
+    protocol = cls.calibrated(budget, **shape)
+    assert 0.075 < protocol.delta_at(epsilon) <= 0.1
+    people = 1 if cls is GaussianReports else 20
+    ideal = protocol.step * protocol.shift / gaussian_mu(epsilon, 0.1)
+    assert ideal <= protocol.noise_std * (people / 20) ** 0.5 < 1.3 * ideal
+
+
+def test_worst_shifts_of_a_calibrated_protocol_stay_within_the_budget():
+    protocol = BitSum.calibrated(ApproxDP(1.0, 0.1), batch=5, dimension=4, bound=1.0, levels=2)
+    law = coins(5 * protocol.noise, 0.25)
+    r = protocol.shift  # 4 + 2
+    assert r == pytest.approx(6.0)
+    for shift in [(6, 0, 0, 0), (-6, 0, 0, 0), (3, 3, 3, 3), (-3, -3, -3, -3), (5, 3, 1, -1)]:
+        assert exact_delta(law, shift, 1.0) <= 0.1
+
+
+@pytest.mark.parametrize("cls", [BitSum, ModularSum])
+def test_noise_is_calibrated_for_the_largest_dropout(cls):
+    shape = {"batch": 20, "dimension": 3, "bound": 1.0, "levels": 8}
+    everybody = cls.calibrated(ApproxDP(1.0, 1e-3), **shape)
+    some = cls.calibrated(ApproxDP(1.0, 1e-3), dropout=10, **shape)
+    assert some.noise == pytest.approx(2 * everybody.noise, rel=0.01)
+
+
+def test_published_parameters():
+    """Levels and bits of the theorem at d = 5, B = 20, delta = 0.1."""
+    bits = [
+        BitSum.published(ApproxDP(epsilon, 0.1), batch=20, features=5) for epsilon in (0.2, 1, 10)
+    ]
+    assert [p.levels for p in bits] == [9, 9, 9]
+    assert [p.noise for p in bits] == pytest.approx([1.17e9, 4.69e7, 4.69e5], rel=3e-3)
+    assert [p.noise_std for p in bits] == pytest.approx([7368, 1474, 147.4], rel=1e-3)
+    reports = [
+        GaussianReports.published(ApproxDP(epsilon, 0.1), batch=20, features=5)
+        for epsilon in (0.2, 1, 10)
+    ]
+    each = [p.noise_std / 20**0.5 for p in reports]
+    assert each == pytest.approx([27.29, 5.458, 0.5458], rel=1e-3)
+    really = gaussian_delta(10.0, 4.5**0.5 / each[2])  # of a report: twice what was asked for
+    assert 0.19 < really < reports[2].delta_at(10.0) < really * 1.02
+    assert bits[1].delta_at(1.0) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"batch": 0}, "batch must be"),
+        ({"dimension": 0}, "dimension must be"),
+        ({"bound": 0.0}, "bound must be"),
+        ({"sensitivity": 2.1}, "sensitivity must be"),
+        ({"largest": 1.1}, "largest must be"),
+        ({"dropout": 20}, "dropout must be"),
+        ({"levels": 2**21}, "levels must be"),
+    ],
+)
+def test_bad_shapes(change, message):
+    shape = {"batch": 20, "dimension": 2, "bound": 1.0, **change}
+    with pytest.raises(ArgumentError, match=message):
+        BitSum.calibrated(ApproxDP(1.0, 1e-3), **shape)
+
+
+def test_budgets_that_nothing_keeps():
+    with pytest.raises(ArgumentError, match="no noise of at most"):
+        BitSum.calibrated(ApproxDP(1e-6, 1e-12), batch=20, dimension=2, bound=1.0)
+    with pytest.raises(ArgumentError, match="epsilon at most 40"):
+        BitSum.calibrated(ApproxDP(41.0, 0.1), batch=20, dimension=2, bound=1.0)
