@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbandits import AdaCUCB, AdaPUCB, PureDP
+from dpbandits.algorithms.bases.local import LocalPolicy
 from dpbandits.policies import Policy, registered
 from dpbandits.simulation.simulating import what_is_taken
 
@@ -67,12 +68,14 @@ def _simulated(rounds: int) -> Iterator[Row]:
 
 
 def _arguments(cls: type[Policy], rounds: int) -> dict[str, Any]:
-    """Those of the small instance, for so many rounds; where the wall is local, people report."""
+    """Those of the small instance, for so many rounds; where devices randomise rewards, people
+    report.
+    """
     budget = (*cls.example_budgets(), None)[0]
     given: dict[str, Any] = {**cls.example, "budget": budget, "seed": 1}
     if "horizon" in given:
         given["horizon"] = max(given["horizon"], rounds)
-    if cls.card.trust_model == "local":
+    if issubclass(cls, LocalPolicy):
         given["reports"] = True
     return given
 
@@ -107,7 +110,7 @@ def _people(policy: Any, count: int) -> list[Person]:
     """People as the policy meets them: with features, advice, or a device that randomises."""
     rng = np.random.default_rng(1)
     answers = rng.random(count).round().tolist()
-    if policy.card.trust_model == "local":
+    if isinstance(policy, LocalPolicy):
         answers = list(map(policy.randomiser(), answers))
     taken = what_is_taken(type(policy))
     if taken == "no contexts":

@@ -208,6 +208,8 @@ def joint(
     gram, total, arms, made = np.zeros((d, d)), np.zeros(d), [], 0
     matrix_norm, vector_norm = noise.matrix_norm, noise.vector_norm
     shift = shift_of(gram, matrix_norm)
+    if noise.adds_up:  # the bound grows, and each size of it takes a share of the failures
+        failure /= len(schedule)
     v, estimate = gram + shift * np.eye(d), np.zeros(d)
     for t, x in enumerate(world.contexts):
         inverse = np.linalg.inv(v)
@@ -244,7 +246,7 @@ def shift_of(noisy: np.ndarray, norm: float) -> float:
     least, wanted = np.linalg.eigvalsh(noisy)[0], max(norm, 0.5)
     if least + 1 > wanted:
         return 1.0
-    more = 2 * norm
+    more = max(2 * norm, 1.0)
     while least + 1 + more <= wanted:
         more *= 2
     shift = 1 + more

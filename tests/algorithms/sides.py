@@ -13,6 +13,7 @@ from dpbandits.policies.state import State
 from dpbandits.privacy.ledger import WHOLE, Line
 from dpbandits.simulation.seeding import identity, stream
 from dpbandits.simulation.simulating import play
+from dpbandits.stores import Announcement
 
 
 def public_of(policy: Policy) -> Any:
@@ -47,7 +48,8 @@ def crossed(policy: Policy, state: State, rounds: int, rng: np.random.Generator)
 
 def lose_raw_side(policy: Policy) -> None:
     """What a crash does to a policy that had announced a release of its first round."""
-    policy._session.replay([Line(0, 0, WHOLE, policy.channel.family, 1.0, 1.0, 1)])
+    line = Line(0, 0, WHOLE, policy.channel.family, 1.0, 1.0, 1)
+    policy._session.replay([Announcement(line, [])])
 
 
 def in_the_loop(policy: Policy, world: Any) -> list[int]:

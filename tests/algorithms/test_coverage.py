@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from sides import public_of
 
-from dpbandits import ZCDP, AdaCOFUL, LinUCBJDP, PrivateLinUCB, PureDP
+from dpbandits import ZCDP, AdaCOFUL, LinUCBJDP, LinUCBLDP, PrivateLinUCB, PureDP
 from dpbandits.algorithms import linucb, oful
 from dpbandits.algorithms.private_contexts import model
 
@@ -42,8 +42,9 @@ def distances(policy, facts, rng):
         pytest.param(PrivateLinUCB, PureDP(5.0), linucb.FACTS, marks=pytest.mark.long),
         pytest.param(AdaCOFUL, ZCDP(0.5), oful.FACTS, marks=pytest.mark.long),
         pytest.param(LinUCBJDP, ZCDP(0.5), model.FACTS, marks=pytest.mark.long),
+        pytest.param(LinUCBLDP, ZCDP(0.5), model.FACTS, marks=pytest.mark.long),
     ],
-    ids=["linucb", "laplace", "oful", "joint"],
+    ids=["linucb", "laplace", "oful", "joint", "local"],
 )
 def test_the_safe_radius_covers_the_parameter_in_all_rounds(cls, budget, facts):
     """At most a share of 0.1 of the runs may ever miss theta; a radius without its noise misses in

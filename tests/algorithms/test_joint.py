@@ -99,12 +99,42 @@ def test_the_published_constants():
     assert policy.noise_scale > 9 * exact.noise_scale
 
 
+@pytest.mark.parametrize("ridge", [1.0, 1e-13])
+def test_rounding_of_features_that_are_alike_ends_the_search_for_a_shift(ridge: float):
+    policy = LinUCBJDP(1, 2, budget=None, horizon=3000, ridge=ridge)
+    for _ in range(3000):
+        policy.pull([[0.6, 0.8]])
+        policy.update(1.0)
+    long = LinUCBJDP(1, 2, budget=None, horizon=100, clip=False)
+    for x in ([3e9, 1e9], [1e60, 1e60], [3e9, 1e9], [1.0, 0.0]):
+        long.pull([x])
+        long.update(1.0)
+    assert np.isfinite(policy.estimate).all()
+
+
+@pytest.mark.parametrize("entry", [None, "x", 10**400, 2**70, 1j, [1, 2]])
+def test_no_entry_of_private_contexts_raises_or_is_shown(entry):
+    policy = LinUCBJDP(2, 2, budget=ZCDP(0.5), horizon=100, seed=1)
+    row = [0.123456, entry]
+    if isinstance(entry, list):  # another shape, which is public
+        with pytest.raises(ArgumentError, match=r"^contexts must") as caught:
+            policy.pull([row, [0.0, 1.0]])
+        assert "0.123456" not in str(caught.value)
+    else:
+        assert policy.pull([row, [0.0, 1.0]]).recorded
+        assert policy.blanked == (entry != 2**70)
+
+
 def test_bad_arguments_are_named():
     for wrong in ({"batch": 0}, {"reward_weight": 0.0}, {"reward_weight": math.nan}):
         with pytest.raises(ArgumentError, match=rf"^{next(iter(wrong))} must be"):
             LinUCBJDP(3, 2, budget=ZCDP(0.5), horizon=100, **wrong)
     with pytest.raises(ArgumentError, match=r"^growth must be"):
         AdaCOFULJDP(3, 2, budget=ZCDP(0.5), horizon=100, growth=0.0)
+    with pytest.raises(ArgumentError, match=r"^reward_weight must be 1"):
+        LinUCBJDP(
+            3, 2, budget=ApproxDP(1.0, 0.1), horizon=9, calibration="paper", reward_weight=7.0
+        )
     with pytest.raises(ArgumentError, match=r"^counter must be 'tree'"):
         LinUCBJDP(
             3, 2, budget=ApproxDP(1.0, 0.1), horizon=9, calibration="paper", counter="toeplitz"

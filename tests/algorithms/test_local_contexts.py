@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 
 import numpy as np
@@ -39,6 +40,47 @@ def test_reports_are_the_record_with_noise_of_its_own():
     assert np.abs(np.corrcoef(noise.T)[np.triu_indices(5, 1)]).max() < 0.06
 
 
+def of_nothing(device) -> np.ndarray:
+    return np.mean([device.report(1.0) for _ in range(2000)], axis=0)
+
+
+def test_a_report_of_no_choice_is_noise_alone():
+    assert np.abs(of_nothing(server().device())).max() < 5 * np.sqrt(4.5 / 2000)
+
+
+def test_every_device_has_noise_of_its_own():
+    one = server()
+    first, second = one.device(), one.device()
+    assert not np.array_equal(first.report(1.0), second.report(1.0))
+    assert np.array_equal(first.report(1.0), server().device().report(1.0)) is False
+    again = server().device()
+    again.report(1.0)
+    assert np.array_equal(server().device().report(1.0), server().device().report(1.0))
+
+
+def test_a_device_enforces_its_own_bound_whatever_chooser_it_is_sent():
+    one = server()
+    device = one.device()
+    data = json.loads(one.chooser().to_json())
+    data["arguments"]["context_bound"] = 1e6
+    with pytest.raises(ArgumentError, match=r"^chooser must be of the policy"):
+        device.use(json.dumps(data))
+    with pytest.raises(ArgumentError, match=r"^chooser must be of the policy"):
+        device.use(server(budget=ZCDP(5.0)).chooser())
+    # Even if that were not noticed: what is reported is as long as the device's own noise expects.
+    device.chooser = dpb.Chooser.from_json(json.dumps(data))
+    found = []
+    for _ in range(2000):
+        device.choose(np.array([[500.0, 0.0], [0.0, 0.0]]))
+        found.append(device.report(1.0))
+    assert np.abs(np.mean(found, axis=0)).max() < 1.0 + 5 * np.sqrt(4.5 / 2000)
+
+
+def test_a_grid_on_which_reports_are_not_exact_is_refused_at_once():
+    with pytest.raises(ArgumentError, match=r"^grid must be"):
+        server(noise="secure", seed=None, context_bound=1e5, grid=2.0**-40)
+
+
 def test_what_the_server_knows_is_the_sum_of_reports():
     one, rng = server(batch=3), np.random.default_rng(2)
     reports = [rng.normal(size=5) for _ in range(7)]
@@ -73,7 +115,7 @@ def test_devices_and_the_simulated_policy_play_the_same_game():
         policy = LinUCBLDP(4, 2, budget=ZCDP(50.0), horizon=60, reports=True, seed=seed)
         device, total = policy.device(), 0.0
         for x, r in zip(contexts, rewards, strict=True):
-            device.chooser = policy.chooser()  # the same noise goes on
+            device.use(policy.chooser().to_json())
             arm = device.choose(x)
             policy.receive(device.report(r[arm]))
             total += r[arm]
@@ -86,21 +128,36 @@ def test_devices_and_the_simulated_policy_play_the_same_game():
 def test_a_device_forgets_and_always_has_something_to_send():
     one = server(default_reward=0.25)
     device = pickle.loads(pickle.dumps(one.device()))
-    with pytest.raises(UpdateError, match="a choice before it"):
-        device.report(1.0)
+    assert one.receive(device.report())  # before any choice
     device.choose(X)
     with pytest.raises(ArgumentError, match=r"^reward must be"):
         device.report("much")
     assert device.report().shape == (5,)
-    with pytest.raises(UpdateError, match="a choice before it"):
-        device.report(1.0)
+    assert device._features is None
     device.choose(np.full((2, 2), np.nan))  # counts as 0, and is not told
     assert one.receive(device.report(np.inf))
+    device.choose(X)
+    with pytest.raises(ArgumentError, match=r"^contexts must"):
+        device.choose(X[0])
+    assert device._features is None  # or an old choice would be reported with a new reward
     assert "0.6" not in repr(device)
 
 
 @pytest.mark.parametrize(
-    "report", [None, 1.0, [1.0] * 4, [1.0] * 6, [np.nan] * 5, [np.inf] * 5, [1e9] * 5, "report"]
+    "report",
+    [
+        None,
+        1.0,
+        [1.0] * 4,
+        [1.0] * 6,
+        [np.nan] * 5,
+        [np.inf] * 5,
+        [1e9] * 5,
+        "report",
+        [10**400] * 5,
+        [1j] * 5,
+        ["1"] * 5,
+    ],
 )
 def test_what_no_device_sends_is_refused(report):
     one = server()
@@ -127,6 +184,7 @@ def test_planned_reports_end():
         assert one.receive([0.0] * 5)
     with pytest.raises(BudgetExhausted):
         one.receive([0.0] * 5)
+    assert one._session.rounds.pending == {}
     assert one.receive([0.0] * 5) is False
     assert one.device().choose(X) in (0, 1)
 

@@ -171,6 +171,7 @@ RELEASED = 3
 class Watched(NamedTuple):
     public: list[bytes]  # after every round
     ends: list[bool]  # whether a release was due then
+    draws: str  # where the generator of all choices stands
 
 
 def watch(case: Case, contexts: np.ndarray, reward: float) -> Watched:
@@ -194,7 +195,7 @@ def watch(case: Case, contexts: np.ndarray, reward: float) -> Watched:
             release = 10.0 * noisy.standard_normal(policy.statistic.size)
             walk._call("publish", walk.params, walk.public, walk.memo, release)
         public.append(frozen(walk.public))
-    return Watched(public, ends)
+    return Watched(public, ends, str(walk.rng.bit_generator.state))
 
 
 @over(HIDDEN)

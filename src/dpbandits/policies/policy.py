@@ -186,7 +186,9 @@ class Policy(ABC):
             return self._session.take(None, self._session.own(decision), None)
 
     def chooser(self) -> Chooser:
-        """What chooses with all that has been released by now, and may be handed to anyone."""
+        """What chooses with all that has been released by now; where the guarantee holds, it may be
+        handed to anyone.
+        """
         with self._lock:
             given = {**self._config, "seed": None}
             public = {name: array.copy() for name, array in self._session.state.published.items()}
@@ -503,7 +505,7 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
 
 class Chooser:
     """The public half of a policy: it chooses for one person by what was released, and knows of
-    nobody's records.
+    nobody's records beyond that.  Where the guarantee does not hold, that is all there is to know.
 
     ``Policy.chooser()`` makes it.  It runs on a person's device, on the replicas of a service, or
     in an audit; it can be pickled, and written as JSON.  Where choices are random, so are its own,
@@ -524,6 +526,11 @@ class Chooser:
         self._public, self.release = self._policy._session.state.published, release
         for name, array in self._public.items():
             array[...] = np.reshape(public[name], array.shape)  # an empty list has lost its shape
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of the policy, as it was configured."""
+        return {**self._policy._config, "class": type(self._policy).__name__}
 
     def choose(self, contexts: Any = None) -> int:
         """The arm for a person, with contexts as ``Policy.pull`` takes them.

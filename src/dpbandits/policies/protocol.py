@@ -179,6 +179,11 @@ def _record_blind(params: Any, public: Any, arm: int, x: Row, n: int) -> None:
     told(params, public, NO_ARM, 0, n)
 
 
+@kernel
+def _weigh_blind(params: Any, public: Any, arm: int, x: Row) -> None:
+    told(params, 0, arm, x)
+
+
 @cache
 def blind(kernels: Kernels) -> Kernels:
     """The kernels of an algorithm with private contexts, as drivers run them.
@@ -192,6 +197,7 @@ def blind(kernels: Kernels) -> Kernels:
         prepare=bind(_prepare_blind, told=kernels.prepare),
         hold_rounds=bind(_hold_blind, told=kernels.hold_rounds),
         record_pull=bind(_record_blind, told=kernels.record_pull),
+        weigh=bind(_weigh_blind, told=kernels.weigh),
     )
 
 

@@ -177,7 +177,9 @@ class Session:
             decision.life == self.life.name or decision.number < self.former.get(decision.life, 0)
         ):
             return decision
-        raise UpdateError(f"decision must come from this policy's pull(), got {decision!r}")
+        # Not its arm, which may be private.
+        got = f"number {decision.number}" if isinstance(decision, Decision) else repr(decision)
+        raise UpdateError(f"decision must come from this policy's pull(), got {got}")
 
     def take(self, value: float | None, decision: Decision, done: int | None) -> bool:
         """Take in an answer, None for one that will not come; ``done`` is what the person did, None
@@ -208,7 +210,10 @@ class Session:
         self.rounds.pulls += 1
         pending = Pending(NO_ARM, report)
         self.rounds.pending[number] = pending
-        return self._learn(number, pending, 0.0)
+        try:
+            return self._learn(number, pending, 0.0)
+        finally:
+            self.rounds.pending.pop(number, None)  # which a refused one would stay in
 
     def _entering(self, value: float | None) -> float:
         """An answer as it enters the private side; the operator may know what was done to it."""

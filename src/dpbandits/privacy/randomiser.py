@@ -8,6 +8,7 @@ import numpy as np
 
 from ..validation import interval, number, real
 from .channels import Channel
+from .secure import refuse_wide_noise
 from .sources import noise_source
 
 
@@ -78,11 +79,15 @@ class VectorRandomiser:
         channel: the mechanism; calibrated so that one vector may spend the whole budget.
         sensitivity: by how much two vectors may differ, in the channel's norm; with secure noise
             they hold multiples of the grid.
+        largest: what no coordinate exceeds in size.
         noise, grid, seed: as in ``Randomiser``.
+
+    Raises:
+        ArgumentError: an argument is outside its range, or the grid too fine for exact noise.
 
     Example:
         >>> from dpbandits.privacy import Gaussian
-        >>> randomise = VectorRandomiser(Gaussian(1.0), 2.0, noise="simulation", seed=1)
+        >>> randomise = VectorRandomiser(Gaussian(1.0), 2.0, 1.0, noise="simulation", seed=1)
         >>> randomise(np.zeros(3)).shape
         (3,)
     """
@@ -91,17 +96,21 @@ class VectorRandomiser:
         self,
         channel: Channel,
         sensitivity: float,
+        largest: float,
         *,
         noise: str = "secure",
         grid: float = 2.0**-20,
         seed: int | None = None,
     ) -> None:
-        self._channel, self._sensitivity = channel, real("sensitivity", sensitivity, 0.0)
-        self._noise = noise_source(noise, seed, grid=grid, reward_range=(0.0, 1.0))
+        self._channel, self._scale = channel, channel.scale(real("sensitivity", sensitivity, 0.0))
+        ends = max(grid, math.ceil(largest / grid) * grid)  # multiples of the grid
+        self._noise = noise_source(noise, seed, grid=grid, reward_range=(-ends, ends))
+        if self._noise.secure:
+            refuse_wide_noise(self._scale, grid)
         self._rng = self._noise.generator("privacy")
 
     def __call__(self, vector: np.ndarray) -> np.ndarray:
         """The vector with noise, in its shape."""
-        report, scale = np.empty(vector.size), self._channel.scale(self._sensitivity)
-        self._noise.add_noise(self._channel, scale, vector, report, self._rng)
+        report = np.empty(vector.size)
+        self._noise.add_noise(self._channel, self._scale, vector, report, self._rng)
         return report

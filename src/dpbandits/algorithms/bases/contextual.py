@@ -16,7 +16,7 @@ from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, entry, kernel
 from ...policies import Policy
 from ...privacy.budgets import Budget
-from ...validation import integer, real
+from ...validation import integer, number, real
 
 MOST_FEATURES = 2048
 # Bounds on features: their squares have to be numbers, and to leave room for a regulariser.
@@ -72,21 +72,32 @@ class SideInformationPolicy(Policy):
             array = np.asarray(given)
         except ValueError:  # rows of different lengths
             array = np.array(None)
+        hidden = self.card.hides_contexts
+        if hidden and array.shape == shape and array.dtype.kind not in "biuf":
+            array = np.array([[_number_or_nan(entry) for entry in row] for row in array])
         # NumPy would read words as numbers, and drop imaginary parts.
         if array.dtype.kind not in "biuf":
+            got = "something else" if hidden else repr(given)
             raise ArgumentError(
-                f"{name} must be an array of real numbers of shape {shape}, got {given!r}", name
+                f"{name} must be an array of real numbers of shape {shape}, got {got}", name
             )
         entries = np.array(array, dtype=np.float64, order="C")
         if entries.shape != shape:
             raise ArgumentError(f"{name} must have shape {shape}, got {entries.shape}", name)
         if blank_bad_numbers(entries):
-            if self.card.hides_contexts:
+            if hidden:
                 # An error would shift the schedule for reasons that are private.
                 self._session.rounds.blanked += 1
                 return entries
             raise ArgumentError(f"{name} must hold finite numbers below 1e100", name)
         return entries
+
+
+def _number_or_nan(entry: Any) -> float:
+    try:
+        return math.nan if np.iscomplexobj(entry) else number("entry", entry)
+    except ArgumentError:
+        return math.nan
 
 
 class ContextualPolicy(SideInformationPolicy):

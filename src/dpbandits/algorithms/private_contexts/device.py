@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import UpdateError
+from ...errors import ArgumentError
 from ...policies import Chooser
 from ...privacy.randomiser import VectorRandomiser
 from ...validation import number
+from ..bases.contextual import within_bound
 from .model import Params, contribution
 
 
@@ -45,26 +46,40 @@ class Device:
     def __repr__(self) -> str:
         return f"<Device with release {self.chooser.release}, contents not shown>"
 
+    def use(self, chooser: Chooser | str) -> None:
+        """Choose with this chooser, or its JSON, from now on.
+
+        Raises:
+            ArgumentError: it is that of another policy, or no chooser.
+        """
+        chooser = Chooser.from_json(chooser) if isinstance(chooser, str) else chooser
+        if chooser.arguments != self.chooser.arguments:
+            raise ArgumentError("chooser must be of the policy that made the device", "chooser")
+        self.chooser = chooser
+
     def choose(self, contexts: Any) -> int:
         """The arm for features of every arm, shape (K, d).
 
         Raises:
             ArgumentError: the contexts have another shape.
         """
-        arm, self._features = self.chooser.decide(contexts)
+        self._features = None
+        arm, x = self.chooser.decide(contexts)
+        # By the device's own bound, on which its noise rests.
+        self._features = np.empty((1, x.size))
+        within_bound(self._params, x[np.newaxis], self._features, None)
         return arm
 
     def report(self, reward: float | None = None) -> np.ndarray:
-        """The report of what was chosen and came of it, shape (d + d (d + 1) / 2,).
+        """The report of what was chosen and came of it, shape (d + d (d + 1) / 2,); of nobody if
+        nothing was chosen since the last report, so that there always is something to send.
 
         Raises:
-            UpdateError: nothing was chosen since the last report.
-            ArgumentError: the reward is no number.
+            ArgumentError: the reward is no number; the choice still waits for its report.
         """
         value = math.nan if reward is None else number("reward", reward)
-        if self._features is None:
-            raise UpdateError("report needs a choice before it")
         lo, hi = self._reward_range
         value = self._default_reward if math.isnan(value) else min(max(value, lo), hi)
         features, self._features = self._features, None
-        return self._randomise(contribution(self._params, features, value))
+        x = np.zeros(self._params.dimension) if features is None else features[0]
+        return self._randomise(contribution(self._params, x, value))

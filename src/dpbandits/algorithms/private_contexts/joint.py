@@ -166,7 +166,8 @@ class LinUCBJDP(_Joint):
         self._weight = real("reward_weight", reward_weight, 1e-6, 1e6)
         self._published = options.get("calibration") == "paper" and isinstance(budget, ApproxDP)
         if self._published:
-            counter, self._weight = self._as_published(counter), math.sqrt(2.0)
+            counter = self._as_published(counter, self._weight)
+            self._weight = math.sqrt(2.0)
         own = {
             "n_arms": n_arms,
             "dimension": dimension,
@@ -176,7 +177,11 @@ class LinUCBJDP(_Joint):
         super().__init__(own, budget=budget, horizon=horizon, counter=counter, **options)
 
     @staticmethod
-    def _as_published(counter: str | None) -> str:
+    def _as_published(counter: str | None, weight: float) -> str:
+        if weight != 1.0:
+            raise ArgumentError(
+                f"reward_weight must be 1 with calibration='paper', got {weight!r}", "reward_weight"
+            )
         if counter not in (None, "tree"):
             raise ArgumentError(
                 f"counter must be 'tree' or None with calibration='paper', got {counter!r}",

@@ -133,7 +133,10 @@ class LinUCBLDP(PrivateContextPolicy):
             "batch": self._batch,
             "reports": reports,
         }
+        self._devices = 0
         super().__init__(own, budget=budget, **options)
+        if reports and budget is not None:
+            self._randomiser(0)  # which may refuse the grid
 
     def pull(self, contexts: Any = None, *, user: User | None = None) -> Decision:
         if self._takes_reports:
@@ -144,22 +147,37 @@ class LinUCBLDP(PrivateContextPolicy):
         return super().pull(contexts, user=user)
 
     def device(self) -> Device:
-        """What a person's device runs, with all that has been published by now; it can be pickled.
+        """What a person's device runs, with all that has been published by now.
+
+        For a device that does not trust the server, make it of a policy of the device's own, with
+        the same arguments, and let it ``use`` the choosers that the server sends as JSON.
 
         Raises:
             ArgumentError: the policy has no budget.
         """
         if self.budget is None:
             raise ArgumentError("budget must not be None for a device", "budget")
-        randomise = VectorRandomiser(
+        self._devices += 1
+        return Device(
+            self.chooser(),
+            self.params,
+            self._randomiser(self._devices),
+            self.reward_range,
+            self.default_reward,
+        )
+
+    def _randomiser(self, number: int) -> VectorRandomiser:
+        """With simulated noise that no other device of this policy has."""
+        seed = self._config["seed"]
+        if seed is not None:
+            seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+        return VectorRandomiser(
             self.channel,
             self.statistic.max_sensitivity,
+            self.statistic.max_abs_contribution,
             noise=self._config["noise"],
             grid=self._config["grid"],
-            seed=self._config["seed"],
-        )
-        return Device(
-            self.chooser(), self.params, randomise, self.reward_range, self.default_reward
+            seed=seed,
         )
 
     def receive(self, report: Any) -> bool:
@@ -190,9 +208,10 @@ class LinUCBLDP(PrivateContextPolicy):
 
 def _checked(report: Any, size: int, most: float) -> np.ndarray:
     try:
-        given = np.array(report, np.float64)
-    except (TypeError, ValueError):
+        given = np.asarray(report)
+    except ValueError:  # rows of different lengths
         given = np.zeros(0)
+    given = given.astype(np.float64) if given.dtype.kind in "biuf" else np.zeros(0)
     if given.shape != (size,) or not (np.abs(given) <= most).all():
         raise ArgumentError(
             f"report must hold {size} numbers between {-most:.6g} and {most:.6g}, as devices send",

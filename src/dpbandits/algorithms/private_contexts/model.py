@@ -33,9 +33,12 @@ max(c + S - shift, 0) / e, G + c I <= V + (S + c - shift) I <= (1 + g) V, so tha
                             + (|n - N theta| + shift |theta|) / sqrt(e) :
 
 the first term by Abbasi-Yadkori, Pal & Szepesvari (2011), Theorem 1, for the matrix G + c I,
-whatever noise the choices follow.  In the second, each coordinate of N theta has a variance of at
+whatever noise the choices follow; where noise adds up, c grows with every release, and p is shared
+among them.  In the second, each coordinate of N theta has a variance of at
 most v^2 |theta|^2, so that n - N theta is a normal vector of standard deviation v sqrt(1 / w^2 +
-|theta|^2) at most, and what V depends on does not matter.  Shariff & Sheffet (2018) keep the shift
+|theta|^2) at most, and what V depends on does not matter.  Two things are left out: the rounding of
+records under secure noise, half a step in every coordinate, and the noise of sums that a crash has
+cut off.  Shariff & Sheffet (2018) keep the shift
 at 2 S for ever: its bias then never falls.
 """
 
@@ -58,6 +61,7 @@ from ..maths.ridge import dot, inverse_norm_bound, most_optimistic_at_once, mult
 
 _ROOT = math.sqrt(2.0)
 _ULP = 2.0**-52
+_SMALLEST = 1e-200  # squares of numbers that are not zero yet
 _HALVINGS = 8  # of the search for the shift
 
 
@@ -70,13 +74,15 @@ class Params(NamedTuple):
     grid: float  # to which records are rounded; 0 for none
     weight: float  # w
     published: bool  # whether shift and radius are those of Shariff & Sheffet (2018)
-    matrix_norm: float  # S, or that of the first release if noise adds up
-    vector_norm: float  # bound on |n - N theta|, the same
+    # S, and the bound on |n - N theta|; if noise adds up both are those of the first release, and
+    # sqrt(k) times as large at the k-th
+    matrix_norm: float
+    vector_norm: float
     adds_up: bool  # whether the noise of a release is that of all increments so far
     log_odds: float  # 2 ln(1/p)
     parameter_bound: float  # on |theta|
     radius_scale: float
-    spread: float  # standard deviation of the noise on V theta, in one direction; the same
+    spread: float  # standard deviation of n - N theta in one direction, of the first release too
     batch: int  # rounds of the first release, and of the shortest batch
     growth: float  # by which the number of rounds grows between releases, at least
     movement: float  # the most that a record moves the statistic
@@ -207,7 +213,7 @@ def _invert(params: Params, public: Public, release: Vector, matrix_norm: float)
         for j in range(i + 1, d):
             precision[i, j] = precision[j, i] = release[k] / _ROOT
             k += 1
-    shift, more = params.ridge, 2.0 * matrix_norm
+    shift, more = params.ridge, max(2.0 * matrix_norm, params.ridge)
     wanted = max(matrix_norm, 0.5 * params.ridge)
     if params.published:
         shift = 2.0 * matrix_norm
@@ -251,7 +257,8 @@ def _regress(params: Params, public: Public, release: Vector, noises: float) -> 
     for i in range(d):
         squares += dot(public.inverse[i], public.inverse[i])
         log_det += 2.0 * np.log(public.factor[i, i])
-    eigenvalue = 1.0 / np.sqrt(squares)  # at most the least one of V, at least that over sqrt(d)
+    # At most the least one of V, and at least that over sqrt(d).
+    eigenvalue = 1.0 / np.sqrt(max(squares, _SMALLEST))
     facts[FACTS.longest] = inverse_norm_bound(public.precision, eigenvalue)
     facts[FACTS.spread] = larger * params.spread
     if params.published:
@@ -268,6 +275,7 @@ def _regress(params: Params, public: Public, release: Vector, noises: float) -> 
 @kernel
 def publish(params: Params, public: Public, memo: Vector, release: Vector) -> None:
     clock = public.clock
+    # From where it was planned, which is the number of rounds: what waits is not recorded.
     clock[CLOCK.next] = next_release(clock[CLOCK.next], params.batch, params.growth)
     clock[CLOCK.releases] += 1
     _regress(params, public, release, float(clock[CLOCK.releases]) if params.adds_up else 1.0)
@@ -361,6 +369,8 @@ class PrivateContextPolicy(LinearPolicy):
             f"feature vectors are at most {self.context_bound:g} long, which scaling enforces",
             "a decision goes to its person alone: the arm, how probable it was, and counts of arms"
             " are functions of private features",
+            "the contexts and rewards of others owe nothing to her record and to her decision but"
+            " by way of releases",
         ]
 
     @property
@@ -415,7 +425,7 @@ class PrivateContextPolicy(LinearPolicy):
             matrix_norm=symmetric_norm(self.dimension, std, releases, each),
             vector_norm=gaussian_norm(self.dimension, std * self._noises, releases, each),
             adds_up=adds_up,
-            log_odds=2.0 * math.log(1.0 / each),
+            log_odds=2.0 * math.log((releases if adds_up and private else 1) / each),
             parameter_bound=self._parameter_bound,
             radius_scale=self._radius_scale,
             spread=std * self._noises,
