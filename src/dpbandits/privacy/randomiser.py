@@ -81,6 +81,7 @@ class VectorRandomiser:
             they hold multiples of the grid.
         largest: what no coordinate exceeds in size.
         noise, grid, seed: as in ``Randomiser``.
+        number: of the device; each has simulated noise of its own.
 
     Raises:
         ArgumentError: an argument is outside its range, or the grid too fine for exact noise.
@@ -101,7 +102,10 @@ class VectorRandomiser:
         noise: str = "secure",
         grid: float = 2.0**-20,
         seed: int | None = None,
+        number: int = 0,
     ) -> None:
+        if seed is not None:
+            seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
         self._channel, self._scale = channel, channel.scale(real("sensitivity", sensitivity, 0.0))
         ends = max(grid, math.ceil(largest / grid) * grid)  # multiples of the grid
         self._noise = noise_source(noise, seed, grid=grid, reward_range=(-ends, ends))

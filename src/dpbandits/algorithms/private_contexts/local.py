@@ -168,16 +168,14 @@ class LinUCBLDP(PrivateContextPolicy):
 
     def _randomiser(self, number: int) -> VectorRandomiser:
         """With simulated noise that no other device of this policy has."""
-        seed = self._config["seed"]
-        if seed is not None:
-            seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
         return VectorRandomiser(
             self.channel,
             self.statistic.max_sensitivity,
             self.statistic.max_abs_contribution,
             noise=self._config["noise"],
             grid=self._config["grid"],
-            seed=seed,
+            seed=self._config["seed"],
+            number=number,
         )
 
     def receive(self, report: Any) -> bool:
