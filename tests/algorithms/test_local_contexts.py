@@ -96,6 +96,7 @@ def test_what_the_server_knows_is_the_sum_of_reports():
     assert one.rounds == 7
 
 
+@pytest.mark.long
 def test_devices_and_the_simulated_policy_play_the_same_game():
     """The same people, once seen by the policy, once by devices: equal regret."""
     rng = np.random.default_rng(5)

@@ -434,6 +434,7 @@ def test_signs_of_shuffled_messages_show_no_more_than_the_claim(n, multiplier):
 # The door, and the edges ----------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["clones", "closed", "binary"])
 @pytest.mark.parametrize("batches", [1, 4])
 def test_more_reports_and_less_asked_mean_less_loss(method, batches):
@@ -446,6 +447,7 @@ def test_more_reports_and_less_asked_mean_less_loss(method, batches):
     assert epsilon() < epsilon(batches=batches + 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["clones", "closed", "binary"])
 @pytest.mark.parametrize("n", [1, 2, 20, 3000])
 @pytest.mark.parametrize("local_epsilon", [1e-9, 1.0, 99.9])

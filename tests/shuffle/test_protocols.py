@@ -49,6 +49,7 @@ def rounding_variance(protocol, x):
     return protocol.step**2 * (part * (1 - part)).sum(axis=0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
 @pytest.mark.parametrize("people", [4, 1])
 def test_sums_of_messages_are_unbiased_and_have_the_variance_that_is_stated(protocol, people):
@@ -67,6 +68,7 @@ def test_sums_of_messages_are_unbiased_and_have_the_variance_that_is_stated(prot
         assert 4.5 * np.sqrt(variance.max() / RUNS) < 4 * protocol.step
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
 def test_messages_and_sums_have_the_same_law(protocol):
     """KS at alpha 1e-4; noise with a fifth more in its standard deviation would fail."""
