@@ -49,7 +49,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernel import Generator, Matrix, Vector, inlined, kernel
+from ...kernel import Generator, Matrix, Vector, inlined, kernel, outlined
 from ...policies import Statistic
 from ...policies.protocol import Row
 from ...privacy.continual import Independent
@@ -166,7 +166,7 @@ def _on_grid(value: float, grid: float) -> float:
     return np.rint(value / grid) * grid if grid > 0.0 else value
 
 
-@kernel
+@outlined
 def accumulate(params: Params, raw: Raw, arm: int, x: Vector, reward: float, n: int) -> None:
     total, d, grid = raw.total, x.size, params.grid
     k = 2 * d
@@ -244,7 +244,7 @@ def _published_radius(params: Params, public: Public) -> float:
     return sampling + params.parameter_bound * np.sqrt(3.0 * floor) + params.vector_norm
 
 
-@kernel
+@outlined
 def _regress(params: Params, public: Public, release: Vector, noises: float) -> None:
     """Everything that follows from a release with the noise of so many."""
     d, facts, larger = params.dimension, public.facts, np.sqrt(noises)
