@@ -206,38 +206,36 @@ def joint(
     """Optimism, or with a generator the best arm for a draw, on noisy sums as of the last release."""
     d = world.contexts.shape[2]
     gram, total, arms, made = np.zeros((d, d)), np.zeros(d), [], 0
-    matrix_norm, vector_norm = noise.matrix_norm, noise.vector_norm
-    shift = shift_of(gram, matrix_norm)
     if noise.adds_up:  # the bound grows, and each size of it takes a share of the failures
         failure /= len(schedule)
-    v, estimate = gram + shift * np.eye(d), np.zeros(d)
+    noisy, estimate, grown = gram, np.zeros(d), 1.0
     for t, x in enumerate(world.contexts):
-        inverse = np.linalg.inv(v)
-        if sampling is None:
+        if t == 0 or (made and t == schedule[made - 1]):  # something was released
+            matrix_norm, vector_norm = grown * noise.matrix_norm, grown * noise.vector_norm
+            shift = shift_of(noisy, matrix_norm)
+            v = noisy + shift * np.eye(d)
+            inverse, root = np.linalg.inv(v), np.linalg.cholesky(v)
+            estimate = inverse @ (total + noise.vectors[made - 1]) if made else np.zeros(d)
             eigenvalue, base = 1 / np.linalg.norm(inverse), 1 + matrix_norm
             gap = max(base + matrix_norm - shift, 0) / eigenvalue
             log_det = np.linalg.slogdet((1 + gap) * v / base)[1]
             radius = 0.5 * math.sqrt((1 + gap) * (2 * math.log(1 / failure) + max(log_det, 0)))
             # The vector and the matrix times theta: together sqrt(2) times the noise of one.
             radius += (math.sqrt(2) * vector_norm + shift) / math.sqrt(eigenvalue)
-            index = x @ estimate + radius * np.sqrt(np.einsum("ki,ij,kj->k", x, inverse, x))
+        if sampling is None:
+            index = x @ estimate + radius * np.sqrt(((x @ inverse) * x).sum(axis=1))
         else:
             scatter, spread = sampling.standard_normal((d, 2)).T
-            root = np.linalg.cholesky(v)
             draw = estimate + np.linalg.solve(root.T, 0.5 * scatter)
             index = x @ (draw + inverse @ (noise.std * math.sqrt(2) * spread))
         arm = int(np.argmax(index))
         arms.append(arm)
-        gram += np.outer(x[arm], x[arm])
-        total += x[arm] * world.rewards[t, arm]
+        gram = gram + np.outer(x[arm], x[arm])
+        total = total + x[arm] * world.rewards[t, arm]
         if made < len(schedule) and t + 1 == schedule[made]:
             noisy = gram + noise.matrices[made]
-            grown = math.sqrt(made + 1) if noise.adds_up else 1.0
-            matrix_norm, vector_norm = grown * noise.matrix_norm, grown * noise.vector_norm
-            shift = shift_of(noisy, matrix_norm)
-            v = noisy + shift * np.eye(d)
-            estimate = np.linalg.solve(v, total + noise.vectors[made])
             made += 1
+            grown = math.sqrt(made) if noise.adds_up else 1.0
     return np.array(arms)
 
 

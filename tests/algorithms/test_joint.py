@@ -135,6 +135,8 @@ def test_bad_arguments_are_named():
         LinUCBJDP(
             3, 2, budget=ApproxDP(1.0, 0.1), horizon=9, calibration="paper", reward_weight=7.0
         )
+    with pytest.raises(ArgumentError, match=r"^clip must be True"):
+        LinUCBJDP(3, 2, budget=ApproxDP(1.0, 0.1), horizon=9, calibration="paper", clip=False)
     with pytest.raises(ArgumentError, match=r"^counter must be 'tree'"):
         LinUCBJDP(
             3, 2, budget=ApproxDP(1.0, 0.1), horizon=9, calibration="paper", counter="toeplitz"

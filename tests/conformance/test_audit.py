@@ -49,7 +49,9 @@ PLANNED: dict[str, dict[str, Any]] = {  # arguments for few releases
     "DPTS": {"horizon": 16, "counter": None},
     "LinearThompson": {"horizon": 16},
     "PrivateLinUCB": {"horizon": 16},
+    "AdaCOFULJDP": {"horizon": 16, "growth": 0.5},
     "LinUCBJDP": {"horizon": 16, "batch": 1},
+    "LinearThompsonJDP": {"horizon": 16, "batch": 1},
     "LinUCBLDP": {"horizon": 16},
     # Noise is that of the farthest possible movement, which the first person's record makes: play
     # follows the experts, who agree on an arm; and where noise is for the worst case, there is one
@@ -311,13 +313,7 @@ def how_many(policy: Policy) -> int:
 
 # Budgets of one family of noise differ in their calibration alone, which `tests/privacy` tests: all
 # of them are attacked in one class.
-# Two release the statistic of LinUCBJDP by its kernels and counter, and choose otherwise.
-ALIKE = ("AdaCOFULJDP", "LinearThompsonJDP")
-ATTACKED = [
-    case
-    for case in PRIVATE
-    if (case in PRIVATE_BY_FAMILY or case.name == "AdaCUCB") and case.name not in ALIKE
-]
+ATTACKED = [case for case in PRIVATE if case in PRIVATE_BY_FAMILY or case.name == "AdaCUCB"]
 
 
 @over(ATTACKED, short=SHORT)

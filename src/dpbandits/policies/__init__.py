@@ -1,8 +1,10 @@
 """Policies: algorithms bound to a budget and to their state."""
 
+from .chooser import Chooser
 from .options import Options
-from .policy import Chooser, Policy, load, register, registered
+from .policy import Policy, load
 from .protocol import Card, Kernels, Statistic
+from .registry import register, registered
 from .rounds import Decision
 
 __all__ = [

@@ -6,13 +6,12 @@ gate of that session; here is what users call, and what authors of algorithms pr
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,18 +22,17 @@ from ..privacy.continual import Counter
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger, Meter
 from ..stores import WHY, FileStore, Life, Store, User, decode, encode, store_at
-from ..stores.snapshots import arguments, as_json
+from ..stores.snapshots import arguments
 from ..validation import integer, number, real
+from .chooser import Chooser
 from .gate import Gate
-from .options import DEFAULTS, WIDEST, checked
+from .options import DEFAULTS, WIDEST, WILDEST, checked
 from .protocol import NO_ARM, Card, Kernels, Statistic, blind
-from .rounds import Decision
+from .registry import registered
+from .rounds import Decision, checked_user
 from .session import Session
 from .state import State
 from .terms import Terms
-
-# Scales of noise: what lies farther has a probability that no float can tell from zero.
-WILDEST = 1000.0
 
 
 class Policy(ABC):
@@ -147,7 +145,7 @@ class Policy(ABC):
             ClaimError: a release is due under a budget, and this process is a fork, or a save of
                 the policy has been loaded.
         """
-        name = self._checked_user(user)
+        name = checked_user(user, self.max_rounds)
         with self._lock:
             return self._session.pull(self._shown(contexts), name)
 
@@ -191,8 +189,19 @@ class Policy(ABC):
         """
         with self._lock:
             given = {**self._config, "seed": None}
-            public = {name: array.copy() for name, array in self._session.state.published.items()}
+            _, public = self.public_half()
             return Chooser(type(self).__name__, given, public, self.ledger.releases)
+
+    def public_half(self) -> tuple[Callable[[Any], tuple[int, Any]], dict[str, np.ndarray]]:
+        """How the policy chooses an arm for contexts, with the features of that arm as the
+        algorithm takes them; and the arrays of the public side by which it does, as they are.
+        """
+
+        def decide(contexts: Any) -> tuple[int, Any]:
+            with self._lock:
+                return self._session.choose(self._shown(contexts))
+
+        return decide, self._session.state.published
 
     @property
     def dropped(self) -> int:
@@ -401,26 +410,6 @@ class Policy(ABC):
         session.gate.steps.preprocess_contexts(self.params, contexts, seen, rng)
         return seen
 
-    def _checked_user(self, user: Any) -> User | None:
-        """A name that can be stored; None where a person contributes one round."""
-        if self.max_rounds is None:
-            if user is not None:
-                raise ArgumentError(
-                    "user must not be given unless max_rounds says how many rounds of a user are"
-                    f" recorded at most, as in {type(self).__name__}(..., max_rounds=10)",
-                    "user",
-                )
-            return None
-        if isinstance(user, str):
-            return str.__str__(user)
-        if isinstance(user, int | np.integer) and not isinstance(user, bool):
-            return int(user)
-        raise ArgumentError(
-            "user must be a string or an integer that names the person, because max_rounds is"
-            f" given, got {user!r}",
-            "user",
-        )
-
     def _checked_reward(self, reward: Any) -> float:
         """A number; where nothing is clipped, or reports come, one that is no outlier."""
         value, (lo, hi) = number("reward", reward), self.reward_range
@@ -501,105 +490,3 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
         policy.save(store)
         policy._let_go = weakref.finalize(policy, store.hold())
     return policy
-
-
-class Chooser:
-    """The public half of a policy: it chooses for one person by what was released, and knows of
-    nobody's records beyond that.  Where the guarantee does not hold, that is all there is to know.
-
-    ``Policy.chooser()`` makes it.  It runs on a person's device, on the replicas of a service, or
-    in an audit; it can be pickled, and written as JSON.  Where choices are random, so are its own,
-    from the operating system.
-
-    Attributes:
-        release: of how many releases it knows.
-
-    Example:
-        >>> from dpbandits import AdaCUCB, ZCDP
-        >>> chooser = AdaCUCB(3, budget=ZCDP(1.0)).chooser()
-        >>> Chooser.from_json(chooser.to_json()).choose()
-        0
-    """
-
-    def __init__(self, policy: str, given: dict[str, Any], public: dict[str, Any], release: int):
-        self._policy = registered()[policy](**given)
-        self._public, self.release = self._policy._session.state.published, release
-        for name, array in self._public.items():
-            array[...] = np.reshape(public[name], array.shape)  # an empty list has lost its shape
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of the policy, as it was configured."""
-        return {**self._policy._config, "class": type(self._policy).__name__}
-
-    def choose(self, contexts: Any = None) -> int:
-        """The arm for a person, with contexts as ``Policy.pull`` takes them.
-
-        Raises:
-            ArgumentError: the contexts do not have the policy's shape, or hold a number that is not
-                finite (which counts as 0 where contexts are private).
-        """
-        return self.decide(contexts)[0]
-
-    def decide(self, contexts: Any = None) -> tuple[int, Any]:
-        """The arm, and its features as the algorithm takes them; 0 without contexts."""
-        with self._policy._lock:
-            return self._policy._session.choose(self._policy._shown(contexts))
-
-    def to_json(self) -> str:
-        """As JSON: the class and its arguments, and the public arrays by name, as nested lists."""
-        return json.dumps(
-            {
-                "class": type(self._policy).__name__,
-                "arguments": self._policy._config,
-                "release": self.release,
-                "public": self._public,
-            },
-            default=as_json,
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> Chooser:
-        """What ``to_json`` wrote.
-
-        Raises:
-            ArgumentError: the text is something else, or of another version.
-        """
-        try:
-            read = json.loads(text)
-            given = arguments(read["arguments"])
-            return cls(read["class"], given, read["public"], int(read["release"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise ArgumentError(
-                f"text must be a chooser's JSON, and is not: {error!r}", "text"
-            ) from error
-
-    def __reduce__(self) -> Any:
-        return Chooser.from_json, (self.to_json(),)
-
-    def __repr__(self) -> str:
-        return f"<Chooser of {self._policy!r} with {self.release} releases>"
-
-
-_REGISTRY: dict[str, type[Policy]] = {}
-P = TypeVar("P", bound="type[Policy]")
-
-
-def register(**example: Any) -> Callable[[P], P]:
-    """Make a policy class known to ``dpbandits list``, to study files and to the conformance suite.
-
-    ``example`` are constructor arguments, apart from the budget, of a small instance with three
-    arms that the suite can run.
-    """
-
-    def enter(policy: P) -> P:
-        policy.example = example
-        _REGISTRY[policy.__name__] = policy
-        return policy
-
-    return enter
-
-
-def registered() -> dict[str, type[Policy]]:
-    """Every policy class by name, in alphabetical order."""
-    return dict(sorted(_REGISTRY.items()))

@@ -191,6 +191,7 @@ def blind(kernels: Kernels) -> Kernels:
     A private arm is a function of private features.  So what may write to the public side, or says
     how long a choice stands, is told that there was a round and nothing more: no arm (-1), and 0
     for features and contexts, which code that looked into them would not even compile with.
+    ``weigh``, which works on the record itself, is told everything but the public side.
     """
     return replace(
         kernels,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import UpdateError
+from ..errors import ArgumentError, UpdateError
 from ..privacy.ledger import WHOLE
 from ..stores import User
 
@@ -42,6 +42,31 @@ class Decision:
 
     def __index__(self) -> int:
         return self.arm
+
+
+def checked_user(user: Any, max_rounds: int | None) -> User | None:
+    """A name that can be stored; None where a person contributes one round.
+
+    Raises:
+        ArgumentError: it is missing, not asked for, or no name.
+    """
+    if max_rounds is None:
+        if user is not None:
+            raise ArgumentError(
+                "user must not be given unless max_rounds says how many rounds of a user are"
+                " recorded at most, as in a policy made with max_rounds=10",
+                "user",
+            )
+        return None
+    if isinstance(user, str):
+        return str.__str__(user)
+    if isinstance(user, int | np.integer) and not isinstance(user, bool):
+        return int(user)
+    raise ArgumentError(
+        "user must be a string or an integer that names the person, because max_rounds is given,"
+        f" got {user!r}",
+        "user",
+    )
 
 
 class Choice(NamedTuple):

@@ -156,7 +156,7 @@ class Terms:
             view=card.view,
             unit="user" if by_user else "round",
             assumptions=tuple(self._assumed(assumptions, local)),
-            source=(card.proof or card.source) + by_user * f"; {_PROOF_FOR_USERS}",
+            source="; ".join([card.proof or card.source, *([_PROOF_FOR_USERS] if by_user else [])]),
             caveats=tuple(self._caveats(simulated)),
             simulated=private and (simulated or not self.noise.secure),
         )

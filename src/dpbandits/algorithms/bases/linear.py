@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...errors import ArgumentError
-from ...kernel import Vector, kernel
+from ...kernel import Vector, inlined, kernel
 from ...policies import Options, Statistic
 from ...privacy.budgets import Budget
 from ...validation import real
@@ -62,14 +62,17 @@ class LinearOptions(ModelOptions, total=False):
     radius_scale: float
 
 
+@inlined
+def on_grid(value: float, grid: float) -> float:
+    """A record's number, rounded to the grid where secure noise needs exact sums; 0 for no grid."""
+    return np.rint(value / grid) * grid if grid > 0.0 else value
+
+
 @kernel
 def accumulate(params: Any, raw: Any, arm: int, x: Vector, reward: float, n: int) -> None:
     """Add x * reward, rounded to ``params.grid`` where secure noise needs exact sums."""
     for i in range(x.size):
-        moved = x[i] * reward
-        if params.grid > 0.0:
-            moved = np.rint(moved / params.grid) * params.grid
-        raw.total[i] += moved
+        raw.total[i] += on_grid(x[i] * reward, params.grid)
 
 
 @kernel

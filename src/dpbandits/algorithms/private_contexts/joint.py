@@ -17,32 +17,17 @@ depend on earlier releases in any way.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Unpack
 
 from ...errors import ArgumentError
-from ...kernel import Kernel
-from ...policies import Card, Kernels, register
-from ...policies.protocol import nothing_to_prepare
+from ...policies import Card, register
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
 from ...privacy.channels import Calibration, Gaussian
 from ...validation import integer, real
-from ..bases.contextual import within_bound
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.linear import MODEL, LinearOptions, ModelOptions, estimate
-from ..bases.sums import summarise
-from .model import (
-    Params,
-    PrivateContextPolicy,
-    accumulate,
-    choose_optimistic,
-    choose_sampled,
-    init,
-    prepare_sample,
-    publish,
-    record_pull,
-    release_due,
-    sensitivity,
-)
+from ..bases.linear import MODEL, LinearOptions, ModelOptions
+from .model import OPTIMISTIC, Params, PrivateContextPolicy, choose_sampled, prepare_sample
 
 _SOURCE = (
     "Shariff & Sheffet (2018), Differentially Private Contextual Linear Bandits; continual sums:"
@@ -67,25 +52,6 @@ class _MatrixGaussian(Gaussian):
 
 
 _CHANNELS: dict[type[Budget], Any] = {ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian}
-
-
-def _kernels(choose: Kernel, prepare: Kernel = nothing_to_prepare) -> Kernels:
-    return Kernels(
-        init=init,
-        preprocess_contexts=within_bound,
-        prepare=prepare,
-        choose=choose,
-        record_pull=record_pull,
-        accumulate=accumulate,
-        release_due=release_due,
-        sensitivity=sensitivity,
-        summarise=summarise,
-        publish=publish,
-        estimate=estimate,
-    )
-
-
-_OPTIMISTIC = _kernels(choose_optimistic)
 
 
 class _Joint(PrivateContextPolicy):
@@ -122,8 +88,8 @@ class LinUCBJDP(_Joint):
         budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
             learned.  None with the hybrid counter.
-        batch: rounds between two releases.  Batches of about sqrt(horizon) cost hardly any regret,
-            and make everything faster.
+        batch: rounds between two releases.  Batches of up to sqrt(horizon) do not change the order
+            of regret bounds (Chowdhury & Zhou 2022, Remark F.4), and there is less noise.
         reward_weight: how much more of the precision falls on sums of x r than on those of x x^T.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
         **options: see ``LinearOptions``.  With ``calibration="paper"`` and an ``ApproxDP`` budget
@@ -148,7 +114,7 @@ class LinUCBJDP(_Joint):
         protects="contexts and rewards",
         view="joint",
     )
-    kernels = _OPTIMISTIC
+    kernels = OPTIMISTIC
 
     def __init__(
         self,
@@ -166,7 +132,13 @@ class LinUCBJDP(_Joint):
         self._weight = real("reward_weight", reward_weight, 1e-6, 1e6)
         self._published = options.get("calibration") == "paper" and isinstance(budget, ApproxDP)
         if self._published:
-            counter = self._as_published(counter, self._weight)
+            counter = self._published_counter(counter, self._weight)
+            if options.get("clip") is False:
+                raise ArgumentError(
+                    "clip must be True with calibration='paper', whose radius needs a bound on"
+                    " features, got False",
+                    "clip",
+                )
             self._weight = math.sqrt(2.0)
         own = {
             "n_arms": n_arms,
@@ -177,7 +149,7 @@ class LinUCBJDP(_Joint):
         super().__init__(own, budget=budget, horizon=horizon, counter=counter, **options)
 
     @staticmethod
-    def _as_published(counter: str | None, weight: float) -> str:
+    def _published_counter(counter: str | None, weight: float) -> str:
         if weight != 1.0:
             raise ArgumentError(
                 f"reward_weight must be 1 with calibration='paper', got {weight!r}", "reward_weight"
@@ -228,7 +200,7 @@ class AdaCOFULJDP(_Joint):
         protects="contexts and rewards",
         view="joint",
     )
-    kernels = _OPTIMISTIC
+    kernels = OPTIMISTIC
     _batch = 1
 
     def __init__(
@@ -289,7 +261,7 @@ class LinearThompsonJDP(_Joint):
         view="joint",
         randomised=True,
     )
-    kernels = _kernels(choose_sampled, prepare_sample)
+    kernels = replace(OPTIMISTIC, prepare=prepare_sample, choose=choose_sampled)
     _options = MODEL  # there is no radius
 
     def __init__(

@@ -14,42 +14,25 @@ from typing import Any, Unpack
 import numpy as np
 
 from ...errors import ArgumentError
-from ...policies import Card, Decision, Kernels, register
-from ...policies.policy import WILDEST
+from ...policies import Card, Decision, register
+from ...policies.options import WILDEST
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
 from ...privacy.channels import Gaussian
 from ...privacy.randomiser import VectorRandomiser
 from ...stores import User
 from ...validation import flag, integer
-from ..bases.contextual import within_bound
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.linear import LinearOptions, estimate
-from ..bases.sums import summarise
+from ..bases.linear import LinearOptions
 from .device import Device
 from .model import (
+    OPTIMISTIC,
     PrivateContextPolicy,
-    accumulate,
     accumulate_report,
-    choose_optimistic,
-    init,
     publish_reports,
-    record_pull,
     report_due,
-    sensitivity,
 )
 
-_KERNELS = Kernels(
-    init=init,
-    preprocess_contexts=within_bound,
-    choose=choose_optimistic,
-    record_pull=record_pull,
-    accumulate=accumulate,
-    release_due=report_due,
-    sensitivity=sensitivity,
-    summarise=summarise,
-    publish=publish_reports,
-    estimate=estimate,
-)
+_KERNELS = replace(OPTIMISTIC, release_due=report_due, publish=publish_reports)
 _OF_REPORTS = replace(_KERNELS, accumulate=accumulate_report)
 
 
@@ -63,7 +46,7 @@ class LinUCBLDP(PrivateContextPolicy):
     calls ``pull`` and ``update`` sees features and rewards, and is trusted with them.
 
     Against the published mechanism: one noise for the vector and the matrix, at the exact joint
-    sensitivity and budget (theirs is 6 times as large at the same (epsilon, delta), and more).
+    sensitivity and budget.
 
     Args:
         n_arms: number of arms in every round.
@@ -71,8 +54,8 @@ class LinUCBLDP(PrivateContextPolicy):
         budget: ``ZCDP``, ``ApproxDP`` or ``RDP``, for each report; None for the non-private
             counterpart.
         horizon: an upper bound on the number of rounds; generous is fine.
-        batch: reports between two estimates.  Batches of up to horizon^(3/4) cost no regret in
-            order.
+        batch: reports between two estimates.  Batches of up to horizon^(3/4) do not change the
+            order of regret bounds (Chowdhury & Zhou 2022, Remark F.2).
         reports: whether this is the server of devices.
         **options: see ``LinearOptions``.
 
@@ -200,6 +183,8 @@ class LinUCBLDP(PrivateContextPolicy):
         return [
             f"feature vectors are at most {self.context_bound:g} long, which the device enforces",
             "the arm is carried out on the person's device, and nobody else sees it",
+            "the contexts and rewards of others owe nothing to her record and to her decision but"
+            " by way of reports",
             "a device sends one report in all, at a time that owes nothing to what it reports",
         ]
 

@@ -34,12 +34,11 @@ max(c + S - shift, 0) / e, G + c I <= V + (S + c - shift) I <= (1 + g) V, so tha
 
 the first term by Abbasi-Yadkori, Pal & Szepesvari (2011), Theorem 1, for the matrix G + c I,
 whatever noise the choices follow; where noise adds up, c grows with every release, and p is shared
-among them.  In the second, each coordinate of N theta has a variance of at
-most v^2 |theta|^2, so that n - N theta is a normal vector of standard deviation v sqrt(1 / w^2 +
-|theta|^2) at most, and what V depends on does not matter.  Two things are left out: the rounding of
-records under secure noise, half a step in every coordinate, and the noise of sums that a crash has
-cut off.  Shariff & Sheffet (2018) keep the shift
-at 2 S for ever: its bias then never falls.
+among them.  In the second, each coordinate of N theta has a variance of at most v^2 |theta|^2, so
+that n - N theta is a normal vector of standard deviation v sqrt(1 / w^2 + |theta|^2) at most, and
+what V depends on does not matter.  Two things are left out: the rounding of records under secure
+noise, half a step in every coordinate, and the noise of sums that a crash has cut off.  Shariff &
+Sheffet (2018) keep the shift at 2 S for ever: its bias then never falls.
 """
 
 from __future__ import annotations
@@ -49,12 +48,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernel import Generator, Matrix, Vector, inlined, kernel, outlined
-from ...policies import Statistic
+from ...kernel import Generator, Matrix, Vector, kernel, outlined
+from ...policies import Kernels, Statistic
 from ...policies.protocol import Row
 from ...privacy.continual import Independent
+from ..bases.contextual import within_bound
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.linear import LinearPolicy
+from ..bases.linear import LinearPolicy, estimate, on_grid, sensitivity
+from ..bases.sums import summarise
 from ..maths.confidence import gaussian_norm, symmetric_norm
 from ..maths.dense import factorise, invert, solve_upper
 from ..maths.ridge import dot, inverse_norm_bound, most_optimistic_at_once, multiply
@@ -74,15 +75,14 @@ class Params(NamedTuple):
     grid: float  # to which records are rounded; 0 for none
     weight: float  # w
     published: bool  # whether shift and radius are those of Shariff & Sheffet (2018)
-    # S, and the bound on |n - N theta|; if noise adds up both are those of the first release, and
-    # sqrt(k) times as large at the k-th
-    matrix_norm: float
-    vector_norm: float
     adds_up: bool  # whether the noise of a release is that of all increments so far
+    # Of the noise of one release; if it adds up, sqrt(k) times as much at the k-th.
+    matrix_norm: float  # S
+    vector_norm: float  # bound on |n - N theta|
+    spread: float  # standard deviation of n - N theta in one direction
     log_odds: float  # 2 ln(1/p)
     parameter_bound: float  # on |theta|
     radius_scale: float
-    spread: float  # standard deviation of n - N theta in one direction, of the first release too
     batch: int  # rounds of the first release, and of the shortest batch
     growth: float  # by which the number of rounds grows between releases, at least
     movement: float  # the most that a record moves the statistic
@@ -161,26 +161,16 @@ def init(params: Params) -> tuple[Raw, Public]:
     return Raw(np.zeros(size)), public
 
 
-@inlined
-def _on_grid(value: float, grid: float) -> float:
-    return np.rint(value / grid) * grid if grid > 0.0 else value
-
-
 @outlined
 def accumulate(params: Params, raw: Raw, arm: int, x: Vector, reward: float, n: int) -> None:
     total, d, grid = raw.total, x.size, params.grid
     k = 2 * d
     for i in range(d):
-        total[i] += _on_grid(params.weight * x[i] * reward, grid)
-        total[d + i] += _on_grid(x[i] * x[i], grid)
+        total[i] += on_grid(params.weight * x[i] * reward, grid)
+        total[d + i] += on_grid(x[i] * x[i], grid)
         for j in range(i + 1, d):
-            total[k] += _on_grid(_ROOT * x[i] * x[j], grid)
+            total[k] += on_grid(_ROOT * x[i] * x[j], grid)
             k += 1
-
-
-@kernel
-def sensitivity(params: Params, public: Public, norm: int) -> float:
-    return params.movement
 
 
 @kernel
@@ -342,6 +332,20 @@ def choose_sampled(
     return arm, np.nan
 
 
+OPTIMISTIC = Kernels(
+    init=init,
+    preprocess_contexts=within_bound,
+    choose=choose_optimistic,
+    record_pull=record_pull,
+    accumulate=accumulate,
+    release_due=release_due,
+    sensitivity=sensitivity,
+    summarise=summarise,
+    publish=publish,
+    estimate=estimate,
+)
+
+
 def contribution(params: Params, x: np.ndarray, reward: float) -> np.ndarray:
     """What one record adds to the statistic, shape (d + d (d + 1) / 2,)."""
     raw = Raw(np.zeros(statistic_size(params.dimension)))
@@ -416,47 +420,35 @@ class PrivateContextPolicy(LinearPolicy):
         std = 0.0
         if private:
             std = self.noise_scale if adds_up else self._noise_std
-        if self._published:
-            return self._published_params()
-        return Params(
+        params = Params(
             **self._model(),
             weight=self._weight,
-            published=False,
+            published=self._published,
+            adds_up=adds_up,
             matrix_norm=symmetric_norm(self.dimension, std, releases, each),
             vector_norm=gaussian_norm(self.dimension, std * self._noises, releases, each),
-            adds_up=adds_up,
+            spread=std * self._noises,
             log_odds=2.0 * math.log((releases if adds_up and private else 1) / each),
             parameter_bound=self._parameter_bound,
             radius_scale=self._radius_scale,
-            spread=std * self._noises,
             batch=self._batch,
             growth=self._growth,
             movement=self.statistic.max_sensitivity,
         )
+        return self._with_published_bounds(params, releases) if self._published else params
 
     @property
     def _noises(self) -> float:
         """The standard deviation of n - N theta in one direction, in units of that of N."""
         return math.hypot(1.0 / self._weight, self._parameter_bound)
 
-    def _published_params(self) -> Params:
-        """The constants of Shariff & Sheffet (2018), Section 4.2, for symmetric Gaussian noise."""
-        d, log = self.dimension, math.log(2.0 * (self._releases or MOST_ROUNDS) / self._failure)
-        std = self.noise_scale / _ROOT  # of Z', for noise (Z' + Z'^T) / sqrt(2)
-        levels = self._counter.column_norm() ** 2
-        bound = std * math.sqrt(2.0 * levels) * (4.0 * math.sqrt(d) + 2.0 * log)
-        return Params(
-            **self._model(),
-            weight=self._weight,
-            published=True,
-            matrix_norm=bound,
-            vector_norm=std * math.sqrt(levels / bound) * (math.sqrt(d) + math.sqrt(2.0 * log)),
-            adds_up=False,
-            log_odds=2.0 * math.log(2.0 / self._failure),
-            parameter_bound=self._parameter_bound,
-            radius_scale=self._radius_scale,
-            spread=0.0,
-            batch=self._batch,
-            growth=self._growth,
-            movement=self.statistic.max_sensitivity,
-        )
+    def _with_published_bounds(self, params: Params, releases: int) -> Params:
+        """With the constants of Shariff & Sheffet (2018), Section 4.2, for symmetric Gaussian
+        noise (Z' + Z'^T) / sqrt(2) in m levels of a tree.
+        """
+        d, log = self.dimension, math.log(2.0 * releases / self._failure)
+        std, levels = self.noise_scale / _ROOT, self._counter.column_norm() ** 2  # of Z', and m
+        bound = std * math.sqrt(2.0 * levels) * (4.0 * math.sqrt(d) + 2.0 * log)  # Upsilon
+        gamma = std * math.sqrt(levels / bound) * (math.sqrt(d) + math.sqrt(2.0 * log))
+        log_odds = 2.0 * math.log(2.0 / self._failure)
+        return params._replace(matrix_norm=bound, vector_norm=gamma, log_odds=log_odds)

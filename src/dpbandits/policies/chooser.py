@@ -1,0 +1,80 @@
+"""The public half of a policy, which may leave the process that holds the private one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..stores.snapshots import arguments, as_json
+from .registry import registered
+
+
+class Chooser:
+    """The public half of a policy: it chooses for one person by what was released, and knows of
+    nobody's records beyond that.  Where the guarantee does not hold, that is all there is to know.
+
+    ``Policy.chooser()`` makes it.  It runs on a person's device, on the replicas of a service, or
+    in an audit; it can be pickled, and written as JSON.  Where choices are random, so are its own,
+    from the operating system.
+
+    Attributes:
+        arguments: of the policy, and its ``class``.
+        release: of how many releases it knows.
+
+    Example:
+        >>> from dpbandits import AdaCUCB, ZCDP
+        >>> chooser = AdaCUCB(3, budget=ZCDP(1.0)).chooser()
+        >>> Chooser.from_json(chooser.to_json()).choose()
+        0
+    """
+
+    def __init__(
+        self, policy: str, given: dict[str, Any], public: dict[str, Any], release: int
+    ) -> None:
+        self.arguments, self.release = {**given, "class": policy}, release
+        self._decide, self._public = registered()[policy](**given).public_half()
+        for name, array in self._public.items():
+            array[...] = np.reshape(public[name], array.shape)  # an empty list has lost its shape
+
+    def choose(self, contexts: Any = None) -> int:
+        """The arm for a person, with contexts as ``Policy.pull`` takes them.
+
+        Raises:
+            ArgumentError: the contexts do not have the policy's shape, or hold a number that is not
+                finite (which counts as 0 where contexts are private).
+        """
+        return self.decide(contexts)[0]
+
+    def decide(self, contexts: Any = None) -> tuple[int, Any]:
+        """The arm, and its features as the algorithm takes them; 0 without contexts."""
+        return self._decide(contexts)
+
+    def to_json(self) -> str:
+        """As JSON: the class and its arguments, and the public arrays by name, as nested lists."""
+        whole = {"arguments": self.arguments, "release": self.release, "public": self._public}
+        return json.dumps(whole, default=as_json)
+
+    @classmethod
+    def from_json(cls, text: str) -> Chooser:
+        """What ``to_json`` wrote.
+
+        Raises:
+            ArgumentError: the text is something else, or of another version.
+        """
+        try:
+            read = json.loads(text)
+            given = arguments(read["arguments"])
+            return cls(given.pop("class"), given, read["public"], int(read["release"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"text must be a chooser's JSON, and is not: {error!r}", "text"
+            ) from error
+
+    def __reduce__(self) -> Any:
+        return Chooser.from_json, (self.to_json(),)
+
+    def __repr__(self) -> str:
+        return f"<Chooser of {self.arguments['class']} with {self.release} releases>"

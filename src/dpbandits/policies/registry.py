@@ -1,0 +1,31 @@
+"""Which policies there are: classes by their names, by which study files, saved policies and
+choosers call them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+_REGISTRY: dict[str, Any] = {}
+P = TypeVar("P", bound=type)
+
+
+def register(**example: Any) -> Callable[[P], P]:
+    """Make a policy class known to ``dpbandits list``, to study files and to the conformance suite.
+
+    ``example`` are constructor arguments, apart from the budget, of a small instance with three
+    arms that the suite can run.
+    """
+
+    def enter(policy: P) -> P:
+        policy.example = example  # type: ignore[attr-defined]
+        _REGISTRY[policy.__name__] = policy
+        return policy
+
+    return enter
+
+
+def registered() -> dict[str, Any]:
+    """Every policy class by name, in alphabetical order."""
+    return dict(sorted(_REGISTRY.items()))
