@@ -20,7 +20,8 @@ from dpbandits import (
     PureDP,
     simulate,
 )
-from dpbandits.algorithms.dgs.dgs import first_positive_round, lemma_eigenvalue
+from dpbandits.algorithms.dgs.dgs import first_positive_round
+from dpbandits.algorithms.dgs.kernels import lemma_eigenvalue
 from dpbandits.environments import ContextTable
 from dpbandits.privacy.noise import SimulationNoise
 

@@ -239,6 +239,8 @@ def test_a_void_claim_is_told_as_such() -> None:
     rows = {row["policy"]: row for row in json.loads(call("list", "--json").stdout)}
     assert rows["LinUCBDGS"]["protects"] is None
     assert rows["PrivateLinUCB"]["protects"] == "rewards"
+    assert rows["LinUCBJDP"]["protects"] == "contexts and rewards"
+    assert rows["LinUCBJDP"]["view"] == "joint"
     told = call("explain", "LinUCBDGS")
     assert told.exit_code == 0
     assert "no privacy guarantee" in told.stdout

@@ -17,8 +17,8 @@ import dpbandits
 from dpbandits import environments, privacy, shuffle
 from dpbandits.algorithms.adversarial import any_learner
 from dpbandits.cli import app
-from dpbandits.policies import policy as policies
 from dpbandits.policies import registered
+from dpbandits.policies import registry as policies
 from dpbandits.studies import load_study, run_study
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ import dpbandits.report
 from dpbandits import environments, replay
 from dpbandits.errors import ArgumentError, BudgetWarning, StudyError
 from dpbandits.policies import Policy
-from dpbandits.policies import policy as policies
+from dpbandits.policies import registry as policies
 from dpbandits.privacy import RDP, ZCDP, ApproxDP, Budget, PureDP
 from dpbandits.report import write
 from dpbandits.simulation import Result

@@ -8,7 +8,6 @@ import contextlib
 import json
 import re
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -23,14 +22,12 @@ import typer
 from .. import __version__
 from ..errors import ArgumentError, BudgetWarning, DPBanditsError
 from ..policies import Policy, registered
+from .first_run import announce_compilation
+from .tables import new_console, print_claims, print_results
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from rich.console import Console
-
     from ..privacy import Budget
     from ..report.record import StudyRecord
-    from ..simulation.settings import SettingsByKey
     from ..studies import Study
     from ..studies.cells import Cell
     from ..studies.plans import Plan, Size
@@ -39,8 +36,6 @@ WRONG_INPUT, INTERRUPTED = 2, 130
 _KEPT = (
     "Interrupted: what is finished has been kept beside the output, and the same command continues."
 )
-_ROWS = 40
-_PIPED_WIDTH = 240
 
 
 class Noise(StrEnum):
@@ -132,10 +127,13 @@ def list_policies(
             row["policy"],
             ", ".join(row["budgets"]) or "-",
             row["trust_model"],
-            row["protects"] or "nothing",
+            # All that a person contributes: the full words would wrap every line.
+            {None: "nothing", "contexts and rewards": "records"}.get(
+                row["protects"], row["protects"]
+            ),
             _authors(row["source"]),
         )
-    _console().print(table)
+    new_console().print(table)
 
 
 @app.command()
@@ -168,11 +166,11 @@ def explain(
             if find_spec("opendp") and not cls.card.refuted_because
             else Noise.simulation
         )
-        _announce_compilation()
+        announce_compilation()
         policies = [cls(**cls.example, budget=one, noise=chosen.value) for one in budgets]
         if found := cautions(budgets):
             warnings.warn(" ".join(found), BudgetWarning, stacklevel=1)
-    console = _console()
+    console = new_console()
     console.print(f"[bold]{policy}[/bold]: {cls.card.title}", highlight=False)
     console.print(f"Source: {cls.card.source}", highlight=False, markup=False, soft_wrap=True)
     if noise is None and chosen is Noise.simulation and not cls.card.refuted_because:
@@ -233,7 +231,7 @@ def choose_policy(
     )
     for row in chosen.bounds.itertuples():
         table.add_row(str(row.policy), f"{row.bound:,.0f}", f"{row.share:.3g}", f"{row.batch:,}")
-    console = _console()
+    console = new_console()
     console.print(table)
     console.print(
         f"\nThe first of them: {chosen.policy!r}", soft_wrap=True, highlight=False, markup=False
@@ -256,7 +254,7 @@ def check(study_file: StudyFile) -> None:
     from ..studies import load_study
 
     with _clear_errors():
-        study = load_study(study_file, before_policies=_announce_compilation)
+        study = load_study(study_file, before_policies=announce_compilation)
     typer.echo(f"{study_file} is in order: {_size(study)}.")
 
 
@@ -279,7 +277,7 @@ def run(
     from ..studies import load_study
 
     with _clear_errors(_KEPT):
-        study = load_study(study_file, before_policies=_announce_compilation)
+        study = load_study(study_file, before_policies=announce_compilation)
         if quick:
             study = study.quick()
         changes = {
@@ -299,7 +297,7 @@ def demo(output: Output = None, jobs: Jobs = -1, force: Force = False) -> None:
     from ..studies import DEMO, load_study
 
     with _clear_errors(_KEPT):
-        study = load_study(DEMO, before_policies=_announce_compilation)
+        study = load_study(DEMO, before_policies=announce_compilation)
         _run(study, output or _dated("dpbandits-demo"), jobs, force)
 
 
@@ -346,7 +344,7 @@ def reproduce(
     from ..studies.plans import Size
 
     with _clear_errors(_KEPT):
-        _announce_compilation()
+        announce_compilation()
         typer.echo("Preparing the experiments.", err=True)
         size = Size(quick=quick, full=full, runs=runs, horizon=horizon, seed=seed, data=data)
         _reproduce(PAPERS[paper](size), size, output or _dated(paper), jobs, force)
@@ -357,7 +355,7 @@ def _reproduce(plan: Plan, size: Size, target: Path, jobs: int, force: bool) -> 
 
     heading = f"{plan.title}: {len(plan.cells)} simulations."
     record = _carried_out(heading, plan.cells, partial(measure, plan, size), target, jobs, force)
-    _print_claims(record)
+    print_claims(record)
     typer.echo(f"Report: {target / 'report.html'}")
 
 
@@ -367,7 +365,7 @@ def _run(study: Study, target: Path, jobs: int, force: bool) -> None:
 
     heading = f"{study.title}: {_size(study)}."
     record = _carried_out(heading, cells_of(study), partial(run_study, study), target, jobs, force)
-    _print_results(record, final_table(record))
+    print_results(record, final_table(record))
     typer.echo(f"Report: {target / 'report.html'}")
 
 
@@ -384,7 +382,7 @@ def _carried_out(
     from ..studies.output import result_folder, write_results
     from .progress import StudyProgress
 
-    started, talk = datetime.now(UTC), _console(stderr=True)
+    started, talk = datetime.now(UTC), new_console(stderr=True)
     with kept(cells, target), result_folder(target, force=force) as folder:
         talk.print(heading, markup=False, highlight=False)
         with StudyProgress(talk, stages(cells)) as progress:
@@ -394,82 +392,6 @@ def _carried_out(
             folder, record, started=started, n_jobs=jobs, command=["dpbandits", *sys.argv[1:]]
         )
     return record
-
-
-def _print_claims(record: StudyRecord) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from ..report.claims import tally
-
-    console = _console()
-    for reading in dict.fromkeys(claim.reading for claim in record.claims):
-        shown = Table(
-            title=reading, title_justify="left", box=None, pad_edge=False, header_style="bold"
-        )
-        shown.add_column("claim")
-        for head in ("measured", "expected"):
-            shown.add_column(head, justify="right")
-        shown.add_column("verdict", no_wrap=True)
-        for claim in record.claims:
-            if claim.reading == reading:
-                measured = f"{claim.shown(claim.measured.mean)} {claim.range}"
-                shown.add_row(
-                    *map(escape, (claim.statement, measured, claim.wanted, claim.verdict))
-                )
-        console.print(shown)
-        console.print()
-    for note in record.notes:
-        console.print(note, markup=False, highlight=False)
-    typer.echo(tally(record.claims))
-
-
-def _print_results(record: StudyRecord, table: pd.DataFrame) -> None:
-    from ..plotting.numbers import percent, reward_amount
-
-    result, replay = record.result, record.replay
-    for environment, rows in table.groupby("environment", sort=False):
-        title = (
-            f"{result.titles[str(environment)]}: mean regret after {rows['rounds'].iloc[0]:,}"
-            f" rounds, {rows['runs'].iloc[0]} runs"
-        )
-        means = rows.rename(columns={"regret": "mean"})
-        _print_means(title, means, result.settings, "regret", reward_amount)
-    if replay is not None:
-        for environment, rows in replay.summary().groupby("environment", sort=False):
-            title = (
-                f"{replay.titles[str(environment)]}: mean success rate in the replay,"
-                f" {rows['runs'].iloc[0]} runs"
-            )
-            _print_means(title, rows, replay.settings, "rate", partial(percent, places=1))
-
-
-def _print_means(
-    title: str, rows: pd.DataFrame, settings: SettingsByKey, what: str, show: Callable[[float], str]
-) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from ..plotting.labels import promise
-    from ..simulation.settings import policy_styles
-
-    console, styles = _console(), policy_styles(settings)
-    console.print(title, style="italic", markup=False, highlight=False)
-    shown = Table("policy", "budget", box=None, pad_edge=False, header_style="bold")
-    shown.add_column(what, justify="right")
-    shown.add_column("95 % band", justify="right")
-    for row in rows.head(_ROWS).itertuples():
-        setting = settings[row.policy, row.budget]
-        shown.add_row(
-            escape(styles[row.policy].label),
-            str(promise(setting.budget, setting.holds)),
-            show(row.mean),
-            f"{show(row.low)} to {show(row.high)}",
-        )
-    console.print(shown)
-    if len(rows) > _ROWS:
-        console.print(f"... and {len(rows) - _ROWS} more in the folder")
-    console.print()
 
 
 # Small things --------------------------------------------------------------------------------
@@ -490,15 +412,6 @@ def _clear_errors(interrupted: str = "Interrupted: nothing was written.") -> Ite
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _console(*, stderr: bool = False) -> Console:
-    from rich.console import Console
-
-    console = Console(stderr=stderr)
-    if not console.is_terminal:
-        console.width = _PIPED_WIDTH  # a file has no edge to wrap at
-    return console
-
-
 def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
     from ..privacy.budgets import NOTIONS
 
@@ -509,7 +422,7 @@ def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
         "title": card.title,
         "budgets": [notion for notion, kind in NOTIONS.items() if kind in card.channels],
         "trust_model": "void" if card.refuted_because else card.trust_model,
-        "protects": "rewards" if private else None,
+        "protects": card.protects if private else None,
         "view": card.view if private else None,
         "source": card.source,
     }
@@ -567,30 +480,3 @@ def _plural(word: str) -> str:
 
 def _dated(name: str) -> Path:
     return Path(f"{name}-{datetime.now():%Y%m%d-%H%M%S}")
-
-
-def _announce_compilation() -> None:
-    """Where nothing is cached yet: even a policy that is only built has parts of it compiled."""
-    from ..kernel import cache_folder
-
-    folder = cache_folder()
-    if folder.is_dir() and any(folder.iterdir()):
-        return
-    takes = "compiles the algorithms, which takes half a minute or so"
-    if _can_write(folder):
-        typer.echo(f"The first run {takes}; later runs start at once.", err=True)
-    else:
-        typer.echo(
-            f"Every run {takes}: the cache folder {folder} cannot be written, $DPBANDITS_CACHE_DIR"
-            " may name another.",
-            err=True,
-        )
-
-
-def _can_write(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError:
-        return False
-    return True
