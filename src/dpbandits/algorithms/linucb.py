@@ -18,7 +18,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import Generator, Kernel, Matrix, Vector, kernel
+from ..kernel import Generator, Kernel, Matrix, Vector, kernel, unbound
 from ..policies import Card, Kernels, register
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
@@ -39,7 +39,6 @@ from .maths.ridge import (
     add_observation,
     dot,
     inverse_norm_bound,
-    most_optimistic,
     multiply,
     smallest_eigenvalue,
     update_factor,
@@ -94,6 +93,8 @@ class Clock(NamedTuple):
 
 
 FACTS, CLOCK = Facts(), Clock()
+
+most_optimistic = unbound  # of few or of many features
 
 
 @kernel
@@ -225,6 +226,8 @@ def _kernels(choose: Kernel, record_pull: Kernel) -> Kernels:
 
 class _Optimistic(LinearPolicy):
     """The policies that play the highest upper confidence bound."""
+
+    _searches = True
 
     def _params(self) -> LinUCBParams:
         private = self.budget is not None

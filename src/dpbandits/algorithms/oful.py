@@ -25,7 +25,7 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from ..errors import ArgumentError
-from ..kernel import Generator, Matrix, Vector, kernel
+from ..kernel import Generator, Matrix, Vector, kernel, unbound
 from ..policies import Card, Kernels, register
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
@@ -37,7 +37,6 @@ from .maths.dense import factorise, invert
 from .maths.ridge import (
     add_observation,
     inverse_norm_bound,
-    most_optimistic,
     multiply,
     smallest_eigenvalue,
 )
@@ -97,6 +96,8 @@ class Clock(NamedTuple):
 
 
 FACTS, CLOCK = Facts(), Clock()
+
+most_optimistic = unbound  # of few or of many features
 
 
 @kernel
@@ -201,6 +202,7 @@ class _RarelySwitching(LinearPolicy):
     """What both policies of this file share."""
 
     kernels = _KERNELS
+    _searches = True
     _growth: float
     _variant = "tight"
     _eigenvalue: float | None = None

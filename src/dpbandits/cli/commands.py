@@ -22,7 +22,7 @@ import typer
 from .. import __version__
 from ..errors import ArgumentError, BudgetWarning, DPBanditsError
 from ..policies import Policy, registered
-from .first_run import announce_compilation
+from .first_run import announce_compilation, compiling_ahead
 from .tables import new_console, print_claims, print_results
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..report.record import StudyRecord
     from ..studies import Study
     from ..studies.cells import Cell
-    from ..studies.plans import Plan, Size
+    from ..studies.plans import Size
 
 WRONG_INPUT, INTERRUPTED = 2, 130
 _KEPT = (
@@ -283,12 +283,8 @@ def run(
         changes = {
             name: value for name, value in (("seed", seed), ("runs", runs)) if value is not None
         }
-        _run(
-            study.altered(**changes) if changes else study,
-            output or _dated(study_file.stem),
-            jobs,
-            force,
-        )
+        altered = study.altered(**changes) if changes else study
+        _run(altered, study_file, output or _dated(study_file.stem), jobs, force)
 
 
 @app.command()
@@ -298,7 +294,7 @@ def demo(output: Output = None, jobs: Jobs = -1, force: Force = False) -> None:
 
     with _clear_errors(_KEPT):
         study = load_study(DEMO, before_policies=announce_compilation)
-        _run(study, output or _dated("dpbandits-demo"), jobs, force)
+        _run(study, DEMO, output or _dated("dpbandits-demo"), jobs, force)
 
 
 @app.command()
@@ -340,44 +336,64 @@ def reproduce(
 
     What is finished survives an interrupt: the same command continues.
     """
-    from ..studies.papers import PAPERS
     from ..studies.plans import Size
 
     with _clear_errors(_KEPT):
         announce_compilation()
         typer.echo("Preparing the experiments.", err=True)
         size = Size(quick=quick, full=full, runs=runs, horizon=horizon, seed=seed, data=data)
-        _reproduce(PAPERS[paper](size), size, output or _dated(paper), jobs, force)
+        _reproduce(paper, size, output or _dated(paper), jobs, force)
 
 
-def _reproduce(plan: Plan, size: Size, target: Path, jobs: int, force: bool) -> None:
+def _reproduce(paper: str, size: Size, target: Path, jobs: int, force: bool) -> None:
+    from ..studies.papers import PAPERS
     from ..studies.reproduce import reproduce as measure
 
-    heading = f"{plan.title}: {len(plan.cells)} simulations."
-    record = _carried_out(heading, plan.cells, partial(measure, plan, size), target, jobs, force)
+    plan = PAPERS[paper](size)
+    heading, again = f"{plan.title}: {len(plan.cells)} simulations.", partial(_planned, paper, size)
+    measured = partial(measure, plan, size)
+    record = _carried_out(heading, plan.cells, again, measured, target, jobs, force)
     print_claims(record)
     typer.echo(f"Report: {target / 'report.html'}")
 
 
-def _run(study: Study, target: Path, jobs: int, force: bool) -> None:
+def _run(study: Study, file: Path, target: Path, jobs: int, force: bool) -> None:
     from ..studies.output import final_table
     from ..studies.run import cells_of, run_study
 
-    heading = f"{study.title}: {_size(study)}."
-    record = _carried_out(heading, cells_of(study), partial(run_study, study), target, jobs, force)
+    heading, again = f"{study.title}: {_size(study)}.", partial(_read, file)
+    measured = partial(run_study, study)
+    record = _carried_out(heading, cells_of(study), again, measured, target, jobs, force)
     print_results(record, final_table(record))
     typer.echo(f"Report: {target / 'report.html'}")
+
+
+def _planned(paper: str, size: Size) -> Sequence[Cell]:
+    from ..studies.papers import PAPERS
+
+    return PAPERS[paper](size).cells
+
+
+def _read(study_file: Path) -> Sequence[Cell]:
+    from ..studies import load_study
+    from ..studies.run import cells_of
+
+    return cells_of(load_study(study_file))
 
 
 def _carried_out(
     heading: str,
     cells: Sequence[Cell],
+    again: Callable[[], Sequence[Cell]],
     measure: Callable[..., StudyRecord],
     target: Path,
     jobs: int,
     force: bool,
 ) -> StudyRecord:
-    """Compute the cells, continuing where an earlier run was cut short, and write the folder."""
+    """Compute the cells, continuing where an earlier run was cut short, and write the folder.
+
+    ``again`` makes the cells once more, in another process.
+    """
     from ..studies.cells import kept, stages
     from ..studies.output import result_folder, write_results
     from .progress import StudyProgress
@@ -385,7 +401,7 @@ def _carried_out(
     started, talk = datetime.now(UTC), new_console(stderr=True)
     with kept(cells, target), result_folder(target, force=force) as folder:
         talk.print(heading, markup=False, highlight=False)
-        with StudyProgress(talk, stages(cells)) as progress:
+        with compiling_ahead(again, jobs), StudyProgress(talk, stages(cells)) as progress:
             record = measure(beside=target, n_jobs=jobs, progress=progress)
         talk.print("Writing the report.")
         write_results(

@@ -1,11 +1,21 @@
-"""What a first run tells of itself."""
+"""A first run: what it tells of itself, and how it compiles on two cores."""
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
 import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+from numba.core import event
+
+if TYPE_CHECKING:
+    from ..studies.cells import Cell
 
 
 def announce_compilation() -> None:
@@ -24,6 +34,47 @@ def announce_compilation() -> None:
             " may name another.",
             err=True,
         )
+
+
+@contextlib.contextmanager
+def compiling_ahead(cells: Callable[[], Sequence[Cell]], jobs: int) -> Iterator[None]:
+    """While the block computes the cells from the first to the last and finds that it has to
+    compile, another process, which makes the same cells, compiles what they need from the last to
+    the first.
+
+    Threads of one process compile one after the other; processes share what they have compiled.
+    """
+    helper = multiprocessing.get_context("spawn").Process(
+        target=_compile_backwards, args=(cells,), daemon=True
+    )
+    if jobs == 1:
+        yield
+        return
+    with event.install_listener("numba:compile", _AtFirst(helper.start)):
+        yield
+    if helper.pid is not None:
+        helper.kill()
+        helper.join()
+
+
+class _AtFirst(event.Listener):
+    def __init__(self, act: Callable[[], None]) -> None:
+        self._act: Callable[[], None] | None = act
+
+    def on_start(self, event: event.Event) -> None:
+        if self._act is not None:
+            act, self._act = self._act, None
+            act()
+
+    def on_end(self, event: event.Event) -> None: ...
+
+
+def _compile_backwards(cells: Callable[[], Sequence[Cell]]) -> None:
+    # What is to be said, the other process says.
+    with warnings.catch_warnings(action="ignore"), contextlib.suppress(Exception):
+        for cell in reversed(cells()):
+            horizon = None if cell.horizon is None else 1
+            replace(cell, horizon=horizon, runs=1, record=()).compute(1, lambda done, total: None)
 
 
 def _can_write(folder: Path) -> bool:

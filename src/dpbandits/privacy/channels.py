@@ -41,29 +41,16 @@ PURE = 3
 
 
 @outlined
-def _draw_gaussian(scale: float, noise: Vector, rng: Generator) -> None:
-    for i in range(noise.size):
-        noise[i] = scale * rng.standard_normal()
-
-
-@outlined
-def _draw_laplace(scale: float, noise: Vector, rng: Generator) -> None:
-    for i in range(noise.size):
-        noise[i] = scale * rng.laplace(0.0, 1.0)
-
-
-@kernel
 def draw_noise(family: int, scale: float, noise: Vector, rng: Generator) -> None:
     """Fill ``noise`` with independent variables of a family.  Simulation only: ``rng`` can be
     predicted.
     """
-    if family == GAUSSIAN:
-        _draw_gaussian(scale, noise, rng)
-    elif family in (LAPLACE, VECTOR):
-        _draw_laplace(scale, noise, rng)
-    else:
-        for i in range(noise.size):
-            # Never the statistic itself, for want of noise.
+    for i in range(noise.size):
+        if family == GAUSSIAN:
+            noise[i] = scale * rng.standard_normal()
+        elif family in (LAPLACE, VECTOR):
+            noise[i] = scale * rng.laplace(0.0, 1.0)
+        else:  # never the statistic itself, for want of noise
             noise[i] = 0.0 if family == OPEN else np.nan
 
 

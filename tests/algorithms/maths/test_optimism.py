@@ -8,7 +8,7 @@ from dpbandits.algorithms.maths.ridge import (
     add_observation,
     combine,
     inverse_norm_bound,
-    most_optimistic,
+    most_optimistic_for,
     multiply,
     smallest_eigenvalue,
 )
@@ -78,7 +78,7 @@ def test_pruning_never_changes_the_arm(n_arms, d, spread):
     """Against no pruning at all (``longest`` infinite), ties and zero features included; and
     against NumPy up to rounding.
     """
-    rng = np.random.default_rng(n_arms)
+    rng, most_optimistic = np.random.default_rng(n_arms), most_optimistic_for(d)
     _, inverse, longest = ridge_after(300, d, 1.0, rng)
     work, pruned = np.full((3, max(n_arms, d)), np.nan), 0
     for k in range(300):

@@ -98,7 +98,8 @@ def test_the_smallest_eigenvalue_is_bounded_from_below_and_tightly(d, condition,
         assert found == pytest.approx(true, rel=1e-5)
 
 
-def test_the_most_optimistic_arm_is_that_of_the_formula():
+@pytest.mark.parametrize("search", [ridge.most_optimistic_of_few, ridge.most_optimistic_of_many])
+def test_the_most_optimistic_arm_is_that_of_the_formula(search):
     rng = np.random.default_rng(3)
     for longest in np.repeat([np.inf, 1e3], 100):
         inverse, contexts, estimate = (
@@ -115,17 +116,10 @@ def test_the_most_optimistic_arm_is_that_of_the_formula():
                 + side * np.linalg.norm(contexts @ inverse, axis=1)
             )
             assert (
-                ridge.most_optimistic(
-                    contexts, estimate, inverse, longest, radius, side, np.full((3, 6), np.nan)
-                )
+                search(contexts, estimate, inverse, longest, radius, side, np.full((3, 6), np.nan))
                 == index.argmax()
             )
-    assert (
-        ridge.most_optimistic(
-            np.ones((4, 3)), np.ones(3), np.eye(3), 1.0, 1.0, 0.0, np.zeros((3, 4))
-        )
-        == 0
-    )
+    assert search(np.ones((4, 3)), np.ones(3), np.eye(3), 1.0, 1.0, 0.0, np.zeros((3, 4))) == 0
 
 
 @pytest.mark.parametrize("make", ["LinUCB", "RSOFUL", "LinearThompson"])

@@ -9,16 +9,19 @@ features that are scaled to that bound.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ...errors import ArgumentError
-from ...kernel import Vector, inlined, kernel
-from ...policies import Options, Statistic
+from ...kernel import Kernel, Vector, bind, inlined, kernel
+from ...policies import Kernels, Options, Statistic
 from ...privacy.budgets import Budget
 from ...validation import real
 from ..maths.confidence import coordinate_quantile, noise_norm
+from ..maths.ridge import most_optimistic_for
 from .contextual import ContextualPolicy
 from .counter_choice import MOST_ROUNDS, RunningSumPolicy
 
@@ -85,10 +88,16 @@ def estimate(params: Any, public: Any, i: int) -> float:
     return public.estimate[i]
 
 
+@cache
+def _searching(kernels: Kernels, search: Kernel) -> Kernels:
+    return replace(kernels, choose=bind(kernels.choose, most_optimistic=search))
+
+
 class LinearPolicy(ContextualPolicy, RunningSumPolicy):
     """The base of policies that release the running sum of x * reward with a counter."""
 
     _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS}  # with their defaults
+    _searches: ClassVar[bool] = False  # whether ``choose`` has a place for ``most_optimistic``
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
         own = {name: options.pop(name, default) for name, default in self._options.items()}
@@ -108,6 +117,12 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
                 f" got {self._ridge!r}",
                 "ridge",
             )
+
+    @property
+    def driven(self) -> Kernels:
+        """The kernels, with the search for the best of few or of many features."""
+        kernels, search = super().driven, most_optimistic_for(self.dimension)
+        return _searching(kernels, search) if self._searches else kernels
 
     def _model(self) -> dict[str, Any]:
         """What the parameters of all kernels have in common."""

@@ -147,6 +147,7 @@ class LinUCBDGS(LinearPolicy):
         estimate=estimate,
         restart=restart,
     )
+    _searches = True
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernel import Matrix, Vector, inlined, kernel, outlined
+from ...kernel import Kernel, Matrix, Vector, inlined, kernel, outlined
 from .dense import factorise
 
 _WIDE = 8  # from this dimension on, vector instructions pay
@@ -166,11 +166,17 @@ def _index(
 
 
 @inlined
-def _most_optimistic_of_few(
-    contexts: Matrix, estimate: Vector, inverse: Matrix, radius: float, spread: float
+def most_optimistic_of_few(
+    contexts: Matrix,
+    estimate: Vector,
+    inverse: Matrix,
+    longest: float,
+    radius: float,
+    spread: float,
+    work: Matrix,
 ) -> int:
-    """``most_optimistic`` in few dimensions, where every index costs less than to find out which
-    ones matter.
+    """``most_optimistic_of_many`` in few dimensions, where every index costs less than to find out
+    which ones matter.
     """
     n_arms, d = contexts.shape
     arm, best = 0, -np.inf
@@ -192,36 +198,7 @@ def _most_optimistic_of_few(
 
 
 @outlined
-def _most_optimistic_of_many(
-    contexts: Matrix,
-    estimate: Vector,
-    inverse: Matrix,
-    longest: float,
-    radius: float,
-    spread: float,
-    work: Matrix,
-) -> int:
-    n_arms, row, means, ceilings = contexts.shape[0], work[0], work[1], work[2]
-    _scan(contexts, estimate, means, ceilings)
-    reach = (radius + spread * longest) * longest
-    for a in range(n_arms):
-        ceilings[a] = means[a] + reach * np.sqrt(ceilings[a])
-    arm = 0
-    for a in range(1, n_arms):
-        if ceilings[a] > ceilings[arm]:
-            arm = a
-    first = arm  # with luck it is above all other ceilings
-    best = _index(contexts[first], means[first], inverse, radius, spread, row)
-    for a in range(n_arms):
-        if a != first and not ceilings[a] < best:
-            index = _index(contexts[a], means[a], inverse, radius, spread, row)
-            if index > best or (index == best and a < arm):
-                best, arm = index, a
-    return arm
-
-
-@inlined
-def most_optimistic(
+def most_optimistic_of_many(
     contexts: Matrix,
     estimate: Vector,
     inverse: Matrix,
@@ -238,9 +215,29 @@ def most_optimistic(
     below the best one, see ``inverse_norm_bound``; most do not.  ``work`` has three rows, with room
     for every arm and every feature.
     """
-    if contexts.shape[1] < _WIDE:
-        return _most_optimistic_of_few(contexts, estimate, inverse, radius, spread)
-    return _most_optimistic_of_many(contexts, estimate, inverse, longest, radius, spread, work)
+    n_arms, row, means, ceilings = contexts.shape[0], work[0], work[1], work[2]
+    _scan(contexts, estimate, means, ceilings)
+    reach = (radius + spread * longest) * longest
+    for a in range(n_arms):
+        ceilings[a] = means[a] + reach * np.sqrt(ceilings[a])
+    first = 0
+    for a in range(1, n_arms):
+        if ceilings[a] > ceilings[first]:
+            first = a
+    arm, best = first, -np.inf
+    for place in range(-1, n_arms):  # with luck, the first is above all other ceilings
+        a = first if place < 0 else place
+        if place == first or ceilings[a] < best:
+            continue
+        index = _index(contexts[a], means[a], inverse, radius, spread, row)
+        if index > best or (index == best and a < arm):
+            best, arm = index, a
+    return arm
+
+
+def most_optimistic_for(dimension: int) -> Kernel:
+    """The faster of both, so that only that one is compiled."""
+    return most_optimistic_of_few if dimension < _WIDE else most_optimistic_of_many
 
 
 @outlined
