@@ -10,6 +10,7 @@ from dpbandits.shuffle import (
     Analyzer,
     BitSum,
     GaussianReports,
+    LaplaceShares,
     ModularSum,
     Protocol,
     Randomizer,
@@ -22,6 +23,7 @@ PROTOCOLS = [
     BitSum(noise=13, **SMALL),
     ModularSum(noise=13, **SMALL),
     GaussianReports(noise=3, **SMALL),
+    LaplaceShares(noise=3, **SMALL),
     BitSum(noise=13, **{**SMALL, "dimension": 1}),
     ModularSum(noise=16, largest=0.5, sensitivity=0.7, **{**SMALL, "dimension": 1}),
 ]

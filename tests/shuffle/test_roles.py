@@ -6,11 +6,12 @@ import pickle
 import numpy as np
 import pytest
 
-from dpbandits import ArgumentError, PureDP, SubmissionError
+from dpbandits import ArgumentError, ZCDP, SubmissionError
 from dpbandits.shuffle import (
     Analyzer,
     BitSum,
     GaussianReports,
+    LaplaceShares,
     Messages,
     ModularSum,
     Randomizer,
@@ -18,7 +19,7 @@ from dpbandits.shuffle import (
 )
 
 SHAPE = {"batch": 3, "dimension": 2, "bound": 1.0, "levels": 4, "noise": 6}
-PROTOCOLS = [BitSum(**SHAPE), ModularSum(**SHAPE), GaussianReports(**SHAPE)]
+PROTOCOLS = [kind(**SHAPE) for kind in (BitSum, ModularSum, GaussianReports, LaplaceShares)]
 every = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: type(p).__name__)
 
 
@@ -191,5 +192,5 @@ def test_bad_input(protocol):
         Shuffler(protocol, short="wait")
     with pytest.raises(ArgumentError, match="messages must hold integers of shape"):
         Analyzer(protocol).aggregate(randomizer.encode())
-    with pytest.raises(ArgumentError, match="budget must be ApproxDP"):
-        type(protocol).calibrated(PureDP(1.0), batch=3, dimension=2, bound=1.0)
+    with pytest.raises(ArgumentError, match="budget must be"):
+        type(protocol).calibrated(ZCDP(1.0), batch=3, dimension=2, bound=1.0)

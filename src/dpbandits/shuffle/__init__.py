@@ -4,6 +4,7 @@
 server, ``Analyzer`` on the server; a ``Protocol`` says what they send each other.
 """
 
+from .laplace import LaplaceShares
 from .protocols import BitSum, GaussianReports, ModularSum, Protocol
 from .roles import Analyzer, Messages, Randomizer, Shuffler
 
@@ -11,6 +12,7 @@ __all__ = [
     "Analyzer",
     "BitSum",
     "GaussianReports",
+    "LaplaceShares",
     "Messages",
     "ModularSum",
     "Protocol",

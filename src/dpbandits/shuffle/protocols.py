@@ -1,5 +1,4 @@
-"""Three protocols that sum vectors of a batch of people: who adds which noise, and what the server
-sees.
+"""Protocols that sum vectors of a batch of people: who adds which noise, and what the server sees.
 
 A vector is shortened to the L2 norm ``bound``, clipped to ``largest`` in every coordinate, and put
 on a grid of ``levels`` steps from 0 to ``largest`` by unbiased random rounding.  To these integers
@@ -14,6 +13,7 @@ devices add integer noise.
 * ``GaussianReports`` (P_Amp): a person sends her integers plus discrete Gaussian noise with
   parameter ``noise``.  What leaves are all reports in random order.  ``delta_at`` is what a report
   has by itself: amplification by shuffling is not counted.
+* ``LaplaceShares``, for pure DP, is in ``laplace``.
 
 *Noise of the sum.*  B people with b coins each make one binomial with exactly B b coins.
 ``dropout`` people may be absent, leave out their noise, or tell the server what it was: the bound
@@ -25,7 +25,8 @@ bound that holds for every U holds for the mixture, since (epsilon, delta)-DP is
 floor(x + U) and floor(x' + U) differ by at most ceil(|x - x'|) < |x - x'| + 1, so that integers
 move by at most S + sqrt(D).  (Without the coupling x and x' are each rounded by up to 1, which
 costs 2 sqrt(D).)  In code U has 32 bits, and x is rounded to as many, which adds at most 2^-32 to
-|x - x'|; but the ceiling of a multiple of 2^-32 adds at most 1 - 2^-32.
+|x - x'|; but the ceiling of a multiple of 2^-32 adds at most 1 - 2^-32.  And no integer leaves
+[-levels, levels], whatever a person's vector is.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -46,19 +47,20 @@ from .randomness import Source
 
 _UP = 1.0 + 2.0**-30  # outweighs the rounding of floats on the way to the grid
 _UNIT = 2**32  # parts of a step
+_LARGEST = 40.0  # epsilon
 
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol(ABC):
-    """What all three have in common; ``calibrated`` makes one for a budget.
+    """What all of them have in common; ``calibrated`` makes one for a budget.
 
     Attributes:
         batch: people in a batch, B.
         dimension: coordinates of a vector, D.
         bound: of the L2 norm of a vector.
         levels: steps of the grid from 0 to ``largest``.
-        noise: bits or coins per person and coordinate; of ``GaussianReports`` the parameter of the
-            noise, in steps.
+        noise: bits or coins per person and coordinate; of ``GaussianReports`` the parameter, and of
+            ``LaplaceShares`` the scale of the noise, in steps.
         sensitivity: the most by which two possible vectors of one person differ in the L2 norm;
             at most, and unless given, 2 ``bound``.  Who makes the vectors has to answer for it.
         largest: of a coordinate in absolute value; at most, and unless given, ``bound``.
@@ -93,7 +95,8 @@ class Protocol(ABC):
 
     @classmethod
     def calibrated(cls, budget: Budget, *, levels: int | None = None, **shape: Any) -> Self:
-        """The least noise that is proved to keep the budget of one batch, which is ``ApproxDP``.
+        """The least noise that is proved to keep the budget of one batch: ``PureDP`` for
+        ``LaplaceShares``, and ``ApproxDP`` for all others.
 
         Args:
             budget: of one batch.
@@ -107,22 +110,11 @@ class Protocol(ABC):
         >>> BitSum.calibrated(budget, batch=20, dimension=20, bound=1.0, levels=9).noise
         170
         """
-        if not (isinstance(budget, ApproxDP) and budget.epsilon <= 40.0):
-            raise ArgumentError(
-                f"budget must be ApproxDP with epsilon at most 40 for integer noise, got {budget!r}"
-            )
         bare = cls(levels=levels or 1, noise=1, **shape)
         if levels is None:
             ratio = math.sqrt(bare.dimension) * bare.largest / bare.sensitivity
-            levels = min(2**20, math.ceil(cls.fineness * ratio))
-            bare = cls(levels=levels, noise=1, **shape)
-
-        def keeps(noise: int) -> bool:
-            return cls(levels=levels, noise=noise, **shape).delta_at(budget.epsilon) <= budget.delta
-
-        # Normal noise would need that much: where to begin to look.
-        normal = min(math.ceil(bare._noise_of_std(bare.shift / budget.mu)), 2**40)
-        return cls(levels=levels, noise=_smallest(keeps, normal), **shape)
+            bare = replace(bare, levels=min(2**20, math.ceil(cls.fineness * ratio)))
+        return replace(bare, noise=bare._least_noise(budget))
 
     @property
     def step(self) -> float:
@@ -132,7 +124,8 @@ class Protocol(ABC):
     @property
     def shift(self) -> float:
         """The most by which one person moves the sum of integers, in the L2 norm."""
-        return self.sensitivity / self.step * _UP + math.sqrt(self.dimension)
+        root = math.sqrt(self.dimension)
+        return min(self.sensitivity / self.step * _UP + root, 2.0 * self.levels * root)
 
     @property
     def noise_std(self) -> float:
@@ -140,10 +133,6 @@ class Protocol(ABC):
         ``batch step^2 / 4`` to its square.
         """
         return self.step * math.sqrt(self.batch * self._variance)
-
-    def delta_at(self, epsilon: float) -> float:
-        """A proved delta for which what leaves the shuffler is (epsilon, delta)-DP."""
-        return self._tails().delta(real("epsilon", epsilon, 0.0), self.shift, self.dimension)
 
     def simulate_sums(self, vectors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Noisy sums in the law of ``Analyzer.aggregate``, without messages; for simulations.
@@ -186,18 +175,18 @@ class Protocol(ABC):
 
     # What a protocol has of its own ---------------------------------------------------------------
 
+    @abstractmethod
+    def delta_at(self, epsilon: float) -> float:
+        """A proved delta for which what leaves the shuffler is (epsilon, delta)-DP."""
+
+    @abstractmethod
+    def _least_noise(self, budget: Budget) -> int:
+        """See ``calibrated``."""
+
     @property
     @abstractmethod
     def _variance(self) -> float:
         """Of the noise of one person, in squared steps."""
-
-    @abstractmethod
-    def _noise_of_std(self, std: float) -> float:
-        """The ``noise`` with which what hides one person has that standard deviation, in steps."""
-
-    @abstractmethod
-    def _tails(self) -> Tails:
-        """Of the noise that hides one person."""
 
     @abstractmethod
     def _noise_of_sums(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -226,7 +215,61 @@ class Protocol(ABC):
         """The noisy sum in steps, shape (D,), of what left the shuffler."""
 
 
-class _Coins(Protocol):
+class _Certified(Protocol):
+    """Whose noise ``certificates`` knows."""
+
+    def delta_at(self, epsilon: float) -> float:
+        return self._tails().delta(real("epsilon", epsilon, 0.0), self.shift, self.dimension)
+
+    def _least_noise(self, budget: Budget) -> int:
+        if not (isinstance(budget, ApproxDP) and budget.epsilon <= _LARGEST):
+            name = type(self).__name__
+            raise ArgumentError(
+                f"budget must be ApproxDP with epsilon at most {_LARGEST:g} for {name},"
+                f" got {budget!r}"
+            )
+
+        def keeps(noise: int) -> bool:
+            return replace(self, noise=noise).delta_at(budget.epsilon) <= budget.delta
+
+        # Normal noise would need that much: where to begin to look.
+        normal = min(math.ceil(self._noise_of_std(self.shift / budget.mu)), 2**40)
+        return _smallest(keeps, normal)
+
+    @abstractmethod
+    def _noise_of_std(self, std: float) -> float:
+        """The ``noise`` with which what hides one person has that standard deviation, in steps."""
+
+    @abstractmethod
+    def _tails(self) -> Tails:
+        """Of the noise that hides one person."""
+
+
+class Shares(Protocol):
+    """Of which the sum modulo ``modulus`` leaves the shuffler.
+
+    ``Shuffler`` adds up in the clear.  A cryptographic protocol by which devices compute the same
+    sum may stand in its place.
+    """
+
+    @property
+    @abstractmethod
+    def modulus(self) -> int:
+        """Larger than any sum of a batch, so that nothing wraps around."""
+
+    @property
+    def record(self) -> tuple[tuple[int, ...], int, int]:
+        return (self.dimension,), 0, self.modulus - 1
+
+    def mixed(self, values: np.ndarray, source: Source) -> np.ndarray:
+        return values.sum(axis=0) % self.modulus
+
+    @property
+    def mixed_shape(self) -> tuple[int, ...]:
+        return (self.dimension,)
+
+
+class _Coins(_Certified):
     """To her integer, which is raised to [0, 2 levels], a person adds the heads of her coins."""
 
     heads: ClassVar[float]  # probability
@@ -310,12 +353,10 @@ class BitSum(_Coins):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModularSum(_Coins):
-    """Shares of noise under secure aggregation; see this module and ``Protocol``.
+class ModularSum(Shares, _Coins):
+    """Shares of noise under secure aggregation; see this module, ``Shares`` and ``Protocol``.
 
     When to choose: where the shuffler can add up; messages are short, so that the grid may be fine.
-    ``Shuffler`` adds up in the clear.  A cryptographic protocol by which devices compute the same
-    sum modulo ``modulus`` may stand in its place.
 
     Example:
         >>> protocol = ModularSum.calibrated(ApproxDP(1.0, 1e-3), batch=50, dimension=2, bound=1.0)
@@ -328,29 +369,17 @@ class ModularSum(_Coins):
 
     @property
     def modulus(self) -> int:
-        """Larger than any sum of a batch, so that nothing wraps around."""
         return self.batch * self._most + 1
 
     def messages(self, integers: np.ndarray, source: Source) -> np.ndarray:
         return integers + self.levels + source.heads(integers.shape, self.noise)
-
-    @property
-    def record(self) -> tuple[tuple[int, ...], int, int]:
-        return (self.dimension,), 0, self.modulus - 1
-
-    def mixed(self, values: np.ndarray, source: Source) -> np.ndarray:
-        return values.sum(axis=0) % self.modulus
-
-    @property
-    def mixed_shape(self) -> tuple[int, ...]:
-        return (self.dimension,)
 
     def total(self, mixed: np.ndarray) -> np.ndarray:
         return self._centred(mixed)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianReports(Protocol):
+class GaussianReports(_Certified):
     """Reports with Gaussian noise of their own: the protocol P_Amp; see this module.
 
     When to choose: where people do not trust the others of their batch to add noise.

@@ -20,6 +20,8 @@ from ..privacy.noise import SimulationNoise
 from ..privacy.secure import SecureNoise
 from ..validation import choice, integer
 
+_WORD = 2**64 - 1
+
 
 class Source:
     """Random bits, integers and orders.
@@ -69,6 +71,54 @@ class Source:
         else:
             noise = np.rint(self._rng.normal(0.0, std, noise.size))
         return noise.astype(np.int64).reshape(shape)
+
+    def below(self, ends: np.ndarray) -> np.ndarray:
+        """Uniform integers from 0 to just below each of these positive ends."""
+        ends = ends.astype(np.uint64)
+        even = (np.uint64(_WORD) // ends) * ends  # words below name all integers equally often
+        drawn = self.words(ends.shape, np.uint64)
+        while (again := drawn >= even).any():
+            drawn = np.where(again, self.words(ends.shape, np.uint64), drawn)
+        return (drawn % ends).astype(np.int64)
+
+    def polyas(self, scale: int, people: int, shape: tuple[int, ...]) -> np.ndarray:
+        """Integers such that those of so many people add up to geometric variables with weights
+        exp(-k / scale), exactly; each has the Polya law with parameter 1 / people.
+
+        Each is a geometric variable that is broken up into the cycles of a random permutation, of
+        which every one is kept with probability 1 / people: the numbers of cycles of all lengths
+        are independent Poisson variables (Shepp & Lloyd 1966), in whatever way they are divided.
+        The cycle of the first of k elements has each length from 1 to k equally often.
+        """
+        left = self._geometrics(scale, int(np.prod(shape)))
+        kept = np.zeros_like(left)
+        while (rest := np.flatnonzero(left)).size:
+            cycle = 1 + self.below(left[rest])
+            left[rest] -= cycle
+            kept[rest] += cycle * (self.below(np.full(rest.size, people)) == 0)
+        return kept.reshape(shape)
+
+    def _geometrics(self, scale: int, size: int) -> np.ndarray:
+        """Integers k >= 0 with weights exp(-k / scale): Canonne, Kamath & Steinke (2020)."""
+        fine, rest = np.zeros(size, np.int64), np.arange(size)
+        while rest.size:
+            fine[rest] = self.below(np.full(rest.size, scale))
+            rest = rest[~self._survive(fine[rest], scale)]
+        coarse, rest = np.zeros(size, np.int64), np.arange(size)
+        while rest.size:
+            rest = rest[self._survive(np.full(rest.size, scale), scale)]
+            coarse[rest] += 1
+        return fine + scale * coarse
+
+    def _survive(self, ages: np.ndarray, scale: int) -> np.ndarray:
+        """Heads with probability exp(-age / scale) for each age of at most the scale: the number of
+        factors of age^k / (scale^k k!) that coins accept one after the other is even.
+        """
+        factors, rest = np.zeros(ages.size, np.int64), np.arange(ages.size)
+        while rest.size:
+            rest = rest[self.below(scale * (factors[rest] + 1)) < ages[rest]]
+            factors[rest] += 1
+        return factors % 2 == 0
 
     @functools.cached_property
     def _exact(self) -> SecureNoise:
