@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from dpbandits import ArgumentError, ZCDP, SubmissionError
+from dpbandits import ZCDP, ArgumentError, SubmissionError
 from dpbandits.shuffle import (
     Analyzer,
     BitSum,
