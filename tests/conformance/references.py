@@ -564,6 +564,8 @@ REFERENCES: dict[str, Reference] = {
     "AdaCUCB": adac_ucb,
     "AdaPUCB": adap_ucb,
     "AdaPKLUCB": adap_klucb,
+    "AdaPUCBSDP": adap_ucb,
+    "AdaPKLUCBSDP": adap_klucb,
     "DPSE": dp_se,
     "UCB1": ucb1,
     "KLUCB": kl_ucb,

@@ -12,7 +12,7 @@ from .adversarial import (
     register_learner,
 )
 from .dgs import ExactLoss, LinUCBDGS
-from .doubling import AdaCUCB, AdaPKLUCB, AdaPUCB
+from .doubling import AdaCUCB, AdaPKLUCB, AdaPKLUCBSDP, AdaPUCB, AdaPUCBSDP
 from .elimination import DPSE
 from .exp4 import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
 from .fixed_linucb import FixedLinUCB
@@ -43,7 +43,9 @@ __all__ = [
     "AdaCOFULJDP",
     "AdaCUCB",
     "AdaPKLUCB",
+    "AdaPKLUCBSDP",
     "AdaPUCB",
+    "AdaPUCBSDP",
     "AdaRGOPEVar",
     "BatchConversion",
     "BatchedEXP4",

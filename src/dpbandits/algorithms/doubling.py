@@ -8,10 +8,14 @@ What crosses the wall: when an episode ends, the sum of its rewards.  One person
 reward to one episode, so a record moves one sum by at most ``hi - lo``, and episodes are disjoint
 sets of records: each sum may spend the whole budget.  Which episode a record falls into, and how
 long it is, depends on sums released before it only (Azize & Basu 2024, Theorem 12).
+
+An episode is a batch of people who all play one arm, so that its sum may come from a shuffler, with
+the noise that their devices have added: AdaP-UCB and AdaP-KLUCB have a form for that.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple, Unpack
 
 import numpy as np
@@ -22,6 +26,7 @@ from ..policies.protocol import Contexts, Row
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import flag, real
+from .bases.shuffled import ShuffledPolicy
 from .bases.sums import accumulate, sensitivity, summarise
 from .maths.divergences import kl_upper_bound
 
@@ -349,3 +354,93 @@ class AdaPKLUCB(_AdaP):
         channels={PureDP: Laplace},
     )
     kernels = _kernels(choose_kl)
+
+
+class _AdaPSDP(_Doubling, ShuffledPolicy):
+    """The same where the people of an episode add the noise."""
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        budget: Budget | None,
+        alpha: float = 3.1,
+        messages: bool = False,
+        dropout: float = 0.0,
+        **options: Unpack[Options],
+    ) -> None:
+        self._optimism = real("alpha", alpha, 0.0, strict=True)
+        own = {"n_arms": n_arms, "alpha": self._optimism}
+        own |= self._shuffled(messages, dropout, options)
+        super().__init__(own, budget=budget, **options)
+
+
+def _shuffled_card(of: Card) -> Card:
+    return replace(
+        of,
+        title=of.title.replace("(pure DP)", "from a shuffler (pure DP)"),
+        proof="dpbandits.shuffle.laplace; parallel composition as in Azize & Basu (2024)",
+        trust_model="shuffle",
+        view="shuffle",
+    )
+
+
+@register(n_arms=3)
+class AdaPUCBSDP(_AdaPSDP):
+    """AdaP-UCB on sums that a shuffler has added up, with the Laplace noise of the central model
+    (Azize & Basu 2022; shares of noise as in Chowdhury & Zhou 2023).
+
+    With ``messages=True`` this is the server: all people of a batch play ``encoder().arm``, their
+    devices encode what came of it, and what left the ``shuffler()`` goes to ``receive``.  The
+    server sees no reward; secure aggregation may stand in the shuffler's place.  Without, whoever
+    calls ``pull`` and ``update`` sees rewards, and is trusted with them.
+
+    Args:
+        n_arms: number of arms.
+        budget: ``PureDP``; None for the non-private counterpart.
+        alpha: optimism.  The regret theorem needs more than 3.
+        messages: whether this is the server of a shuffler.
+        dropout: of each batch this share of the people, at most, may leave out their noise, or
+            tell the server what it was.  If nobody does, there is more noise than indices know of.
+        **options: see ``Options``.
+
+    When to choose: nobody is to be trusted with rewards, and central regret is wanted all the same.
+
+    Example:
+        >>> server = AdaPUCBSDP(2, budget=PureDP(1.0), messages=True, seed=1)
+        >>> for rewards in ([1.0], [0.0], [0.0], [1.0], [1.0, 0.0]):
+        ...     encoder, shuffler = server.encoder(), server.shuffler()
+        ...     for person, reward in enumerate(rewards[: server.protocol.batch]):
+        ...         shuffler.submit(encoder.encode(reward), sender=person)
+        ...     learned = server.receive(shuffler.close())
+        >>> server.ledger.releases
+        5
+    """
+
+    card = _shuffled_card(AdaPUCB.card)
+    kernels = AdaPUCB.kernels
+
+
+@register(n_arms=3)
+class AdaPKLUCBSDP(_AdaPSDP):
+    """AdaP-KLUCB on sums that a shuffler has added up: as ``AdaPUCBSDP``, with the index of
+    ``AdaPKLUCB``.
+
+    Args:
+        n_arms: number of arms.
+        budget: ``PureDP``; None for the non-private counterpart.
+        alpha: optimism.  The regret theorem needs more than 3.
+        messages: whether this is the server of a shuffler.
+        dropout: see ``AdaPUCBSDP``.
+        **options: see ``Options``.
+
+    When to choose: the same, for rewards 0 or 1 or nearly so.
+
+    Example:
+        >>> server = AdaPKLUCBSDP(3, budget=PureDP(1.0), messages=True, seed=1)
+        >>> server.encoder().arm, server.protocol.batch
+        (0, 1)
+    """
+
+    card = _shuffled_card(AdaPKLUCB.card)
+    kernels = AdaPKLUCB.kernels

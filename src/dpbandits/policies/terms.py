@@ -146,14 +146,15 @@ class Terms:
         card, private = self.card, self.budget is not None
         by_user = self.settings.max_rounds is not None
         # Whoever calls ``update`` with a reward has seen it.
-        local = card.trust_model == "local" and (self.reports or simulated)
-        central = card.trust_model == "local" and not local
+        elsewhere = card.trust_model in ("local", "shuffle")
+        central = elsewhere and not (self.reports or simulated)
+        local = card.trust_model == "local" and not central
         return Guarantee(
             holds=self.effective_budget if private else None,
             asked=self.budget,
             trust_model="none" if not private else "central" if central else card.trust_model,
             protects=card.protects,
-            view=card.view,
+            view="interactive" if central and card.view == "shuffle" else card.view,
             unit="user" if by_user else "round",
             assumptions=tuple(self._assumed(assumptions, local)),
             source="; ".join([card.proof or card.source, *([_PROOF_FOR_USERS] if by_user else [])]),
@@ -217,6 +218,11 @@ class Terms:
                 if self.reports
                 else "Where nobody is to be trusted, use reports=True: then the person's device"
                 " randomises"
+            )
+        if self.card.trust_model == "shuffle" and not (simulated or self.reports):
+            yield (
+                "Where the party that runs the policy is not to be trusted, use messages=True: then"
+                " devices add the noise, and a shuffler adds up"
             )
         if self.settings.clip and self.effective_budget is None:
             yield "The published calibration gives no (epsilon, delta) guarantee with delta below 1"

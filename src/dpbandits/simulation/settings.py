@@ -113,13 +113,14 @@ def with_budget_labels(table: pd.DataFrame, settings: SettingsByKey) -> pd.DataF
 
 
 def _remark(settings: list[PolicySetting]) -> str:
-    """What legends say of a policy: that nothing it promises holds, or that it trusts nobody with
-    raw rewards.
+    """What legends say of a policy: that nothing it promises holds, or whom it trusts where that is
+    not who runs it.
     """
     private = [one for one in settings if one.budget is not None]
     if private and all(one.holds is None for one in private):
         return NO_GUARANTEE
-    return "local" if any(one.guarantee.trust_model == "local" for one in settings) else ""
+    trusted = {one.guarantee.trust_model for one in settings} & {"local", "shuffle"}
+    return ", ".join(sorted(trusted))
 
 
 def _with_tuples(value: Any) -> Any:

@@ -1,0 +1,194 @@
+"""Shuffle trust: the wall stands around the people of a batch, who add its noise together.
+
+An episode of an arm is one batch.  The arm and the number of people are public, and follow from
+what was released; each person's device encodes her reward, a shuffler adds up, and the server
+learns the noisy sum, which it releases as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ...policies import Decision, Policy
+from ...shuffle import Analyzer, LaplaceShares, Messages, Randomizer, Shuffler
+from ...stores import User
+from ...validation import flag, number, real
+
+
+class RewardEncoder:
+    """What runs on the device of a person in a batch: makes messages of her reward.
+
+    ``ShuffledPolicy.encoder()`` makes it, the same for everybody in the batch; it can be pickled,
+    and forgets every reward.  A device always sends, ``encode()`` where no reward came: silence
+    would tell.
+
+    Args:
+        arm: that the people of the batch play.
+        randomizer: whose messages it sends.
+        reward_range: rewards outside are clipped to it.
+        default_reward: what is sent where no reward came, or one that is not a number.
+
+    Attributes:
+        arm: that the people of the batch play.
+    """
+
+    def __init__(
+        self,
+        arm: int,
+        randomizer: Randomizer,
+        reward_range: tuple[float, float],
+        default_reward: float,
+    ) -> None:
+        self.arm, self._randomizer = arm, randomizer
+        self._reward_range, self._default = reward_range, default_reward
+
+    def __repr__(self) -> str:
+        return f"<RewardEncoder for a batch of arm {self.arm}>"
+
+    def encode(self, reward: float | None = None) -> Messages:
+        """The messages of one person.
+
+        Raises:
+            ArgumentError: the reward is no number.
+        """
+        return self.encode_many([math.nan if reward is None else number("reward", reward)])
+
+    def encode_many(self, rewards: Any) -> Messages:
+        """The messages of several people, for experiments; ``rewards`` of shape (n,)."""
+        lo, hi = self._reward_range
+        values = np.asarray(rewards, np.float64)
+        values = np.clip(np.where(np.isnan(values), self._default, values), lo, hi)
+        return self._randomizer.encode_many((values - _middle(lo, hi))[:, None])
+
+
+class ShuffledPolicy(Policy):
+    """The base of policies that learn one sum of rewards from each episode of an arm, and choose
+    without drawing.
+
+    With ``messages=True`` this is the server: it has no ``pull`` and no ``update``, but
+    ``protocol``, ``encoder``, ``shuffler`` and ``receive``.  Without, whoever calls ``update`` sees
+    rewards.
+    """
+
+    _dropout: float
+    _parties = 0
+
+    def _shuffled(self, messages: bool, dropout: float, options: Any) -> dict[str, Any]:
+        """Check and keep what says who adds noise."""
+        self._takes_reports = flag("messages", messages)
+        self._dropout = real("dropout", dropout, 0.0, 0.99)
+        for name, only in (("max_rounds", None), ("clip", True), ("choices_public", False)):
+            if messages and options.get(name, only) != only:
+                raise ArgumentError(
+                    f"{name} must be {only} with messages=True: the server sees no people, whose"
+                    f" devices clip, got {options[name]!r}",
+                    name,
+                )
+        return {"messages": messages, "dropout": self._dropout}
+
+    def pull(self, contexts: Any = None, *, user: User | None = None) -> Decision:
+        if self._takes_reports:
+            raise ArgumentError(
+                "messages must be False for pull: a whole batch plays encoder().arm, and what its"
+                " shuffler lets out goes to receive()",
+                "messages",
+            )
+        return super().pull(contexts, user=user)
+
+    @property
+    def protocol(self) -> LaplaceShares:
+        """What devices send in the coming batch; its ``batch`` says how many people there are.
+
+        Raises:
+            ArgumentError: the policy has no budget.
+        """
+        if self.budget is None:
+            raise ArgumentError("budget must not be None for a batch that is shuffled", "budget")
+        with self._lock:
+            people = self._session.coming()[1]
+        lo, hi = self.reward_range
+        return _protocol(self.budget, people, 0.5 * (hi - lo), math.floor(self._dropout * people))
+
+    def encoder(self) -> RewardEncoder:
+        """What runs on the devices of the coming batch.
+
+        Raises:
+            ArgumentError: the policy has no budget.
+        """
+        protocol = self.protocol
+        with self._lock:
+            arm = self._session.coming()[0].arm
+            randomizer = Randomizer(protocol, version=self.ledger.releases, **self._source())
+        return RewardEncoder(arm, randomizer, self.reward_range, self.default_reward)
+
+    def shuffler(self, *, short: str = "pad") -> Shuffler:
+        """What stands between the people of the coming batch and the server.
+
+        Args:
+            short: see ``Shuffler``.  With "pad", people who do not come count as the middle of the
+                reward range; of a batch that is discarded nothing is learned, and it comes again.
+
+        Raises:
+            ArgumentError: the policy has no budget, or ``short`` is another word.
+        """
+        protocol, version = self.protocol, self.ledger.releases
+        return Shuffler(protocol, version=version, short=short, **self._source())
+
+    def receive(self, mixed: Messages) -> bool:
+        """Take in what left the shuffler of the coming batch, and release it.
+
+        Returns:
+            Whether the policy learns from it.
+
+        Raises:
+            ArgumentError: this policy takes no messages, these are of another batch, or they did
+                not leave a shuffler.
+            ClaimError: as in ``update`` of other policies.
+        """
+        if not self._takes_reports:
+            raise ArgumentError("messages must be True for a policy that receives", "messages")
+        with self._lock:
+            version = self.ledger.releases
+            if mixed.version != version:
+                raise ArgumentError(
+                    f"mixed must be of version {version!r}, the coming batch, got"
+                    f" {mixed.version!r}",
+                    "mixed",
+                )
+            protocol = self.protocol
+            total = float(Analyzer(protocol).aggregate(mixed)[0])
+            return self._session.receive_sum(total + protocol.batch * _middle(*self.reward_range))
+
+    def _source(self) -> dict[str, Any]:
+        """Randomness that no other party of this policy has."""
+        self._parties += 1
+        seed = self._config["seed"]
+        if seed is not None:
+            words = [seed, self.ledger.releases, self._parties]
+            seed = int(np.random.SeedSequence(words).generate_state(1)[0])
+        return {"noise": self._config["noise"], "seed": seed}
+
+    def _assumed(self) -> list[str]:
+        if not self._takes_reports:
+            return []
+        share = f"all but {100.0 * self._dropout:.3g} % of" if self._dropout else "all"
+        return [
+            f"{share} the people of a batch add their noise, and keep it to themselves",
+            "a person is in one batch in all, in which the shuffler takes one record of hers",
+            "when a batch is closed owes nothing to the rewards in it",
+        ]
+
+
+@cache
+def _protocol(budget: Any, people: int, bound: float, dropout: int) -> LaplaceShares:
+    return LaplaceShares.calibrated(budget, batch=people, dimension=1, bound=bound, dropout=dropout)
+
+
+def _middle(lo: float, hi: float) -> float:
+    """What messages count as zero."""
+    return lo + 0.5 * (hi - lo)

@@ -1,0 +1,234 @@
+"""AdaP-UCB and AdaP-KLUCB on sums from a shuffler: servers, devices, and what they promise."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpbandits as dpb
+from dpbandits.environments import Bernoulli
+from dpbandits.privacy.ledger import SPAN
+from dpbandits.shuffle import Messages
+
+MEANS = np.array([0.8, 0.5, 0.2])
+CLASSES = {dpb.AdaPUCBSDP: dpb.AdaPUCB, dpb.AdaPKLUCBSDP: dpb.AdaPKLUCB}
+
+
+def server(cls=dpb.AdaPUCBSDP, **options):
+    given = {"budget": dpb.PureDP(1.0), "messages": True, "seed": 1} | options
+    return cls(3, **given)
+
+
+def play_batch(policy, reward, people=None, **shuffling):
+    """One batch; the arm, and whether the policy has learned."""
+    encoder, shuffler = policy.encoder(), policy.shuffler(**shuffling)
+    for person in range(policy.protocol.batch if people is None else people):
+        shuffler.submit(encoder.encode(reward(encoder.arm)), sender=person)
+    mixed = shuffler.close()
+    return encoder.arm, mixed is not None and policy.receive(mixed)
+
+
+def released(policy):
+    return policy._session.state.wall.release[0]
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_without_messages_it_is_the_central_policy(cls):
+    """The same arms, draw for draw."""
+    budget, rng = dpb.PureDP(0.5), np.random.default_rng(1)
+    ours, central = (kind(3, budget=budget, seed=7) for kind in (cls, CLASSES[cls]))
+    for row in rng.random((2000, 3)) < MEANS:
+        assert ours.pull().arm == central.pull().arm
+        ours.update(float(row[ours._session.last.arm]))
+        central.update(float(row[central._session.last.arm]))
+    assert ours.ledger.frame.equals(central.ledger.frame)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_batches_are_episodes_of_the_central_policy(cls):
+    """With a budget so loose that noise decides nothing: arms, lengths, and the ledger."""
+    ours, central = server(cls, budget=dpb.PureDP(40.0)), CLASSES[cls](3, budget=dpb.PureDP(40.0))
+    played = []
+    for _ in range(25):
+        n = ours.protocol.batch
+        arm, learned = play_batch(ours, lambda arm: [0.9, 0.1, 0.2][arm])
+        assert learned
+        played += n * [arm]
+    for arm in played:
+        assert central.pull().arm == arm
+        central.update([0.9, 0.1, 0.2][arm])
+    central.pull()
+    assert ours.rounds == len(played)
+    assert ours.ledger.frame.equals(central.ledger.frame)
+    assert ours.ledger.spent() == dpb.PureDP(40.0)
+    estimates = [one._session.state.public.estimate for one in (ours, central)]
+    assert np.abs(estimates[0] - estimates[1]).max() < 0.1
+
+
+@pytest.mark.parametrize("reward_range", [(0.0, 1.0), (-3.0, 1.0)])
+def test_what_is_released_has_the_law_of_laplace_noise_once(reward_range):
+    """The first batch, of one person.  KS at alpha 1e-4; noise half as much again fails, as noise
+    added twice would.
+    """
+    lo, hi = reward_range
+    reward, width, found = lo + 0.7 * (hi - lo), hi - lo, []
+    for seed in range(800):
+        policy = server(reward_range=reward_range, seed=seed)
+        play_batch(policy, lambda arm: reward)
+        found.append(released(policy))
+    law = stats.laplace(reward, width)
+    assert stats.kstest(found, law.cdf).pvalue > 1e-4
+    assert stats.kstest(found, stats.laplace(reward, 1.5 * width).cdf).pvalue < 1e-4
+    assert stats.kstest(found, stats.laplace(reward, width / 1.5).cdf).pvalue < 1e-4
+
+
+def test_noise_does_not_grow_with_the_batch():
+    """The scale of the noise on the sum of 64 people is that on one person's."""
+    policy = server()
+    while policy.protocol.batch < 64:
+        play_batch(policy, lambda arm: 0.5)
+    protocol = policy.protocol
+    assert protocol.noise_std == pytest.approx(math.sqrt(2.0), rel=1e-3)
+    assert protocol.epsilon <= 1.0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cls", CLASSES)
+def test_regret_is_that_of_the_central_policy(cls):
+    """Messages against the compiled loop of the central policy, to four standard errors, which are
+    less than a third of what half the budget would cost.
+    """
+    horizon, runs, budget = 1200, 60, dpb.PureDP(0.5)
+    rng = np.random.default_rng(4)
+
+    def regret(seed):
+        policy, total = server(cls, budget=budget, seed=seed), 0.0
+        while policy.rounds < horizon:
+            n = min(policy.protocol.batch, horizon - policy.rounds)
+            encoder, shuffler = policy.encoder(), policy.shuffler()
+            rewards = rng.random(policy.protocol.batch) < MEANS[encoder.arm]
+            policy.receive(shuffler.shuffle([encoder.encode_many(rewards)]))
+            total += n * (MEANS.max() - MEANS[encoder.arm])
+        return total
+
+    ours = np.array([regret(seed) for seed in range(runs)])
+    central = dpb.simulate(
+        [CLASSES[cls](3, budget=one) for one in (budget, dpb.PureDP(0.2))],
+        Bernoulli(MEANS),
+        horizon=horizon,
+        runs=1000,
+        seed=1,
+    ).runs.groupby("budget", sort=False)["regret"]
+    (mean, stricter), spread = central.mean(), central.std().iloc[0]
+    error = math.hypot(ours.std() / math.sqrt(runs), spread / math.sqrt(1000))
+    assert abs(ours.mean() - mean) < 4 * error
+    assert stricter - mean > 4 * error
+
+
+def test_guarantees_say_who_is_trusted():
+    ours = server(dropout=0.25).guarantee
+    assert (ours.trust_model, ours.view, ours.holds) == ("shuffle", "shuffle", dpb.PureDP(1.0))
+    assert any("all but 25 % of the people of a batch" in one for one in ours.assumptions)
+    trusting = server(messages=False).guarantee
+    assert (trusting.trust_model, trusting.view) == ("central", "interactive")
+    assert any("messages=True" in one for one in trusting.caveats)
+    simulated = server(messages=False).guarantee_in_simulations
+    assert (simulated.trust_model, simulated.view) == ("shuffle", "shuffle")
+    assert server(budget=None, messages=False).guarantee.trust_model == "none"
+
+
+def test_without_those_who_drop_out_the_noise_is_still_enough():
+    policy = server(dropout=0.3)
+    while policy.protocol.batch < 8:
+        assert policy.protocol.dropout == math.floor(0.3 * policy.protocol.batch)
+        play_batch(policy, lambda arm: 0.5)
+    assert policy.protocol.dropout == 2
+
+
+def test_batches_that_are_short():
+    """Filled up with the middle of the range; or discarded, and played again."""
+    policy = server(budget=dpb.PureDP(40.0))
+    while policy.protocol.batch < 8:
+        play_batch(policy, lambda arm: 1.0)
+    rounds, arm = policy.rounds, policy.encoder().arm
+    assert play_batch(policy, lambda arm: 1.0, people=2, short="discard") == (arm, False)
+    assert (policy.rounds, policy.encoder().arm) == (rounds, arm)
+    assert play_batch(policy, lambda arm: 1.0, people=2) == (arm, True)
+    assert policy.rounds == rounds + 8
+    assert released(policy) == pytest.approx(2 * 1.0 + 6 * 0.5, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("reward", "counts"), [(None, 0.25), (math.nan, 0.25), (7.0, 1.0), (-math.inf, 0.0), (0.6, 0.6)]
+)
+def test_what_devices_make_of_a_reward(reward, counts):
+    found = []
+    for seed in range(40):
+        policy = server(budget=dpb.PureDP(40.0), default_reward=0.25, seed=seed)
+        play_batch(policy, lambda arm: reward)
+        found.append(released(policy))
+    assert np.mean(found) == pytest.approx(counts, abs=4 * math.sqrt(2 / 40) / 40)
+
+
+def test_encoders_travel_and_have_noise_of_their_own():
+    policy = server()
+    encoder = pickle.loads(pickle.dumps(policy.encoder()))
+    assert repr(encoder) == "<RewardEncoder for a batch of arm 0>"
+    sent = {int(policy.encoder().encode(1.0).values[0, 0]) for _ in range(20)}
+    assert len(sent) > 10
+    with pytest.raises(dpb.ArgumentError, match="reward"):
+        encoder.encode("good")
+
+
+def test_secure_noise_of_devices():
+    policy = server(noise="secure", seed=None)
+    assert policy.encoder()._randomizer.caveats == ()
+    assert play_batch(policy, lambda arm: 1.0) == (0, True)
+    assert not policy.guarantee.simulated
+
+
+def test_messages_of_another_batch_are_refused():
+    policy = server()
+    mixed = policy.shuffler().close()
+    assert policy.receive(mixed)
+    before = policy.rounds, policy.ledger.releases
+    for wrong in (mixed, Messages(np.zeros(2, np.int64), 1), Messages(np.zeros(1), 1)):
+        with pytest.raises(dpb.ArgumentError):
+            policy.receive(wrong)
+    assert (policy.rounds, policy.ledger.releases) == before
+
+
+def test_a_saved_server_goes_on(tmp_path):
+    """With its release in the journal, one that was lost is charged, and its batch is over."""
+    policy = server()
+    for _ in range(4):
+        play_batch(policy, lambda arm: 0.5)
+    path = policy.save(tmp_path / "server.dpb")
+    assert play_batch(policy, lambda arm: 0.5)[1]
+    lost = policy.ledger.releases
+    del policy
+    again = dpb.load(path)
+    assert again.ledger.releases == lost
+    assert play_batch(again, lambda arm: 0.5)[1]
+    span = again._session.state.wall.ledger.span[: len(again.ledger)]
+    assert np.all(span[1:, SPAN.first] > span[:-1, SPAN.last])
+    assert again.ledger.spent() == dpb.PureDP(1.0)
+
+
+def test_what_is_refused():
+    with pytest.raises(dpb.ArgumentError, match="messages must be False for pull"):
+        server().pull()
+    with pytest.raises(dpb.UpdateError):
+        server().update(1.0)
+    with pytest.raises(dpb.ArgumentError, match="messages must be True"):
+        server(messages=False).receive(server().shuffler().close())
+    for options in ({"max_rounds": 3}, {"clip": False}, {"choices_public": True}):
+        with pytest.raises(dpb.ArgumentError, match=rf"^{next(iter(options))} must be"):
+            server(**options)
+        server(messages=False, **options)
+    with pytest.raises(dpb.ArgumentError, match="budget must not be None"):
+        server(budget=None).encoder()
+    with pytest.raises(dpb.ArgumentError, match="dropout"):
+        server(dropout=1.0)
