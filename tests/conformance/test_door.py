@@ -73,6 +73,7 @@ BAD_OPTIONS: list[tuple[str, Any]] = [
 ]
 MAY_BE_ZERO = {
     "c",
+    "dropout",
     "inflation",
     "mixing",
     "parameter_bound",

@@ -24,6 +24,7 @@ from dpbandits.environments import (
     LoggedTrial,
     PoolContexts,
     Recommendations,
+    ReturningUsers,
 )
 from dpbandits.environments.arrays import settled
 
@@ -89,6 +90,7 @@ def test_what_was_computed_is_not_part_of_a_stream_key():
         lambda: AnchoredContexts.random(4, 3, seed=5),
         lambda: GaussianContexts.on_sphere(4, 3, seed=5),
         lambda: PoolContexts.uniform(20, 3, per_round=4, seed=5),
+        lambda: ReturningUsers(2, 3, users=10, seed=5),
         lambda: Advised.constant(Bernoulli([0.6, 0.4]), 5, horizon=50, seed=5),
     ):
         world = make()

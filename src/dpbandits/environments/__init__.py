@@ -19,6 +19,7 @@ from .simulated.anchored import AnchoredContexts
 from .simulated.linear_rewards import GaussianContexts, LinearArms
 from .simulated.nonstationary import LateTurn, Piecewise, SineDrift, SwitchingBest
 from .simulated.pools import PoolContexts, Recommendations
+from .simulated.returning import ReturningUsers
 from .simulated.stochastic import Bernoulli, Beta, BoundedGaussian, Gaussian
 from .tabulated import AdviceTable, ContextTable, RewardFile, RewardTable
 
@@ -50,6 +51,7 @@ __all__ = [
     "Piecewise",
     "PoolContexts",
     "Recommendations",
+    "ReturningUsers",
     "RewardFile",
     "RewardTable",
     "SineDrift",

@@ -169,6 +169,8 @@ class ContextEnvironment(Environment):
         state: what the kernels see.
         context_bound: no feature vector is longer; infinite where they are not bounded.
         parameter: theta, shape (d,), where mean rewards are linear in the features; otherwise None.
+        attendance: which user comes in which round, shape (horizon,), where users come back; None
+            where every round is another person's.
     """
 
     kernels: ClassVar[ContextKernels]
@@ -176,6 +178,7 @@ class ContextEnvironment(Environment):
     dimension: int
     context_bound: float
     parameter: np.ndarray | None = None
+    attendance: np.ndarray | None = None
 
     @property
     def title(self) -> str:

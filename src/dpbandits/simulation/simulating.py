@@ -52,8 +52,10 @@ def simulate(
 
     Policies are templates: each run starts from an empty state, and the given objects are not
     changed.  Simulated noise is used throughout.  The result is the same for any ``n_jobs``.
-    Every round is another user's: of policies with ``max_rounds`` all rounds are recorded, with the
-    noise, and in ``spent`` the cost, of a user who has had that many.
+    All rounds are recorded: of policies with ``max_rounds`` with the noise, and in ``spent`` the
+    cost, of a user who has had that many.  So every round is another user's; or in environments
+    where users come back, no user may come more often, or twice in one release, or the policy is
+    refused.
 
     Args:
         policies: one or more; refused are two that differ in nothing but seed and name, and two
@@ -160,6 +162,32 @@ def _check_fit(
         raise ArgumentError(
             f"horizon must be at most {policy.planned_rounds}, for which {policy!r} was planned,"
             f" got {horizon}"
+        )
+    if isinstance(environment, ContextEnvironment) and environment.attendance is not None:
+        _check_users(policy, environment.attendance[:horizon])
+
+
+def _check_users(policy: Policy, attendance: np.ndarray) -> None:
+    """Refuse users whom the policy would not record in every round; loops know of no users."""
+    if policy.max_rounds is None:
+        return
+    most = int(np.bincount(attendance).max())
+    if most > policy.max_rounds:
+        raise ArgumentError(
+            f"max_rounds of {policy!r} must be at least {most}, as often as a user comes here",
+            "max_rounds",
+        )
+    covered = policy.statistic.max_records or len(attendance)
+    longest = 1 if policy.card.learns_at_once else min(covered, len(attendance))
+    order = np.argsort(attendance, kind="stable")
+    again = attendance[order][1:] == attendance[order][:-1]
+    soonest = int(np.diff(order)[again].min(initial=len(attendance)))
+    if soonest < longest:
+        raise ArgumentError(
+            f"users must come at most once in a release of {policy!r}, which may cover {longest}"
+            f" rounds, and some user comes again after {soonest}: make the environment's gap"
+            " larger, or batches shorter",
+            "policies",
         )
 
 
