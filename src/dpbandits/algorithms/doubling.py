@@ -379,6 +379,7 @@ def _shuffled_card(of: Card) -> Card:
     return replace(
         of,
         title=of.title.replace("(pure DP)", "from a shuffler (pure DP)"),
+        source=f"{of.source}; shares of noise as in Chowdhury & Zhou (2023)",
         proof="dpbandits.shuffle.laplace; parallel composition as in Azize & Basu (2024)",
         trust_model="shuffle",
         view="shuffle",
@@ -401,7 +402,8 @@ class AdaPUCBSDP(_AdaPSDP):
         alpha: optimism.  The regret theorem needs more than 3.
         messages: whether this is the server of a shuffler.
         dropout: of each batch this share of the people, at most, may leave out their noise, or
-            tell the server what it was.  If nobody does, there is more noise than indices know of.
+            tell the server what it was.  If nobody does, there is more noise than indices know of,
+            and than simulations draw.
         **options: see ``Options``.
 
     When to choose: nobody is to be trusted with rewards, and central regret is wanted all the same.

@@ -178,6 +178,7 @@ class ShuffledPolicy(Policy):
             return []
         share = f"all but {100.0 * self._dropout:.3g} % of" if self._dropout else "all"
         return [
+            "a batch has as many people as its devices are told, which the shuffler sees to",
             f"{share} the people of a batch add their noise, and keep it to themselves",
             "a person is in one batch in all, in which the shuffler takes one record of hers",
             "when a batch is closed owes nothing to the rewards in it",
