@@ -11,6 +11,8 @@ from scipy import stats
 import dpbandits as dpb
 from dpbandits import ArgumentError
 from dpbandits.environments import ReturningUsers
+from dpbandits.errors import StudyError
+from dpbandits.studies import load_study
 
 ALPHA = 1e-4
 
@@ -174,3 +176,35 @@ def test_within_the_horizon_they_may_fit():
     """In twelve rounds everybody is new; and without ``max_rounds`` every round is a person's."""
     for policy in (joint(max_rounds=1), joint(max_rounds=None, batch=50)):
         assert dpb.simulate(policy, WORLD, horizon=12).runs["regret"].iloc[0] >= 0.0
+
+
+def test_study_files_say_at_once_who_would_not_be_recorded(tmp_path):
+    path = tmp_path / "study.toml"
+    entry = 'kind = "LinUCBJDP"\nreward_range = [-1, 1]\n'
+    text = f"""
+title = "Users"
+horizon = 200
+runs = 1
+budgets = {{zcdp = [0.5]}}
+[[environments]]
+kind = "ReturningUsers"
+n_arms = 2
+n_features = 2
+users = 60
+visits = 5
+gap = 12
+[[policies]]
+{entry}max_rounds = 5
+batch = 12
+[[policies]]
+{entry}batch = 50
+"""
+    path.write_text(text)
+    assert len(load_study(path).policies) == 2
+    for old, new, message in (
+        ("max_rounds = 5", "max_rounds = 3", r"policies\[0\]: max_rounds of"),
+        ("batch = 12", "batch = 20", r"policies\[0\]: users must come at most once in a release"),
+    ):
+        path.write_text(text.replace(old, new))
+        with pytest.raises(StudyError, match=message):
+            load_study(path)

@@ -163,14 +163,22 @@ def _check_fit(
             f"horizon must be at most {policy.planned_rounds}, for which {policy!r} was planned,"
             f" got {horizon}"
         )
-    if isinstance(environment, ContextEnvironment) and environment.attendance is not None:
-        _check_users(policy, environment.attendance[:horizon])
+    check_users(policy, environment, horizon)
 
 
-def _check_users(policy: Policy, attendance: np.ndarray) -> None:
-    """Refuse users whom the policy would not record in every round; loops know of no users."""
-    if policy.max_rounds is None:
+def check_users(
+    policy: Policy, environment: ArmsEnvironment | ContextEnvironment, horizon: int
+) -> None:
+    """Refuse users who come back where the policy would not record all their rounds, of which loops
+    know nothing.
+
+    Raises:
+        ArgumentError: a user comes more than ``max_rounds`` times, or twice in one release.
+    """
+    coming = getattr(environment, "attendance", None)
+    if policy.max_rounds is None or coming is None:
         return
+    attendance = coming[:horizon]
     most = int(np.bincount(attendance).max())
     if most > policy.max_rounds:
         raise ArgumentError(

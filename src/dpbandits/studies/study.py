@@ -289,6 +289,9 @@ def _policies(
             if wrong := worlds.wrong_arms(policy):
                 problems.add(f"{place}.arms", wrong)
                 break
+            if horizon is not None and (wrong := worlds.wrong_users(policy, horizon)):
+                problems.add(place, wrong)
+                break
             if policy.stream_key in seen:
                 problems.add(place, f"is the same as {seen[policy.stream_key]}: {policy!r}")
             seen[policy.stream_key] = place

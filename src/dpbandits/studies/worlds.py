@@ -33,7 +33,7 @@ from ..environments import (
 )
 from ..errors import ArgumentError
 from ..policies import Policy
-from ..simulation.simulating import what_is_shown, what_is_taken
+from ..simulation.simulating import check_users, what_is_shown, what_is_taken
 from .building import Problems, build
 from .schema import Entry, close_name
 
@@ -117,6 +117,15 @@ class Worlds:
                 f"must hold {self.n_arms} arms, as many as the environments have, got"
                 f" {policy.n_arms}"
             )
+        return None
+
+    def wrong_users(self, policy: Policy, horizon: int) -> str | None:
+        """Why the users who come back here are none for the policy; None where nothing is wrong."""
+        try:
+            for world in self.simulated:
+                check_users(policy, world, horizon)
+        except ArgumentError as error:
+            return str(error)
         return None
 
 
