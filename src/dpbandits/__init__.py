@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .algorithms import (
     DPDPE,
     DPSE,
+    DPSESDP,
     DPTS,
     EXP3,
     EXP3IX,
@@ -71,6 +72,7 @@ __version__ = "0.1.0"
 __all__ = [
     "DPDPE",
     "DPSE",
+    "DPSESDP",
     "DPTS",
     "EXP3",
     "EXP3IX",

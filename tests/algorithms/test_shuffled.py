@@ -1,4 +1,4 @@
-"""AdaP-UCB and AdaP-KLUCB on sums from a shuffler: servers, devices, and what they promise."""
+"""Bandits with finitely many arms on sums from a shuffler: servers, devices, and what they promise."""
 
 import math
 import pickle
@@ -30,6 +30,36 @@ def play_batch(policy, reward, people=None, **shuffling):
     return encoder.arm, mixed is not None and policy.receive(mixed)
 
 
+def test_elimination_has_a_batch_for_each_arm_of_an_epoch(tmp_path):
+    """Three epochs, under a budget so loose that noise decides nothing; saved in the middle of one."""
+    means, own = [0.9, 0.88, 0.1], {"horizon": 10_000, "failure_probability": 0.9}
+    budget = dpb.PureDP(40.0)
+    ours = dpb.DPSESDP(3, budget=budget, messages=True, seed=1, **own)
+    central = dpb.DPSE(3, budget=budget, seed=2, **own)
+    played, batches = [], []
+    for number in range(7):
+        encoder, shuffler = ours.encoder(), ours.shuffler()
+        n = ours.protocol.batch
+        mixed = shuffler.shuffle([encoder.encode_many(n * [means[encoder.arm]])])
+        assert ours.receive(mixed)
+        with pytest.raises(dpb.ArgumentError, match="version"):
+            ours.receive(mixed)
+        batches.append((encoder.arm, ours.ledger.releases))
+        played += n * [encoder.arm]
+        if number == 3:
+            ours = dpb.load(ours.save(tmp_path / "server.dpb"))
+    assert batches == [(0, 0), (1, 0), (2, 1), (0, 1), (1, 2), (0, 2), (1, 3)]
+    for arm in played:
+        assert central.pull().arm == arm
+        central.update(means[arm])
+    central.pull()
+    assert ours.ledger.frame.equals(central.ledger.frame)
+    one = dpb.DPSESDP(1, budget=budget, messages=True, **own)
+    with pytest.raises(dpb.ArgumentError, match="no batch is coming: one arm is left"):
+        one.encoder()
+    assert one.chooser().choose() == 0
+
+
 def released(policy):
     return policy._session.state.wall.release[0]
 
@@ -49,16 +79,16 @@ def test_without_messages_it_is_the_central_policy(cls):
 @pytest.mark.parametrize("cls", CLASSES)
 def test_batches_are_episodes_of_the_central_policy(cls):
     """With a budget so loose that noise decides nothing: arms, lengths, and the ledger."""
-    ours, central = server(cls, budget=dpb.PureDP(40.0)), CLASSES[cls](3, budget=dpb.PureDP(40.0))
-    played = []
+    budget, means, played = dpb.PureDP(40.0), [0.9, 0.1, 0.5], []
+    ours, central = server(cls, budget=budget), CLASSES[cls](3, budget=budget, seed=2)
     for _ in range(25):
         n = ours.protocol.batch
-        arm, learned = play_batch(ours, lambda arm: [0.9, 0.1, 0.2][arm])
+        arm, learned = play_batch(ours, lambda arm: means[arm])
         assert learned
         played += n * [arm]
     for arm in played:
         assert central.pull().arm == arm
-        central.update([0.9, 0.1, 0.2][arm])
+        central.update(means[arm])
     central.pull()
     assert ours.rounds == len(played)
     assert ours.ledger.frame.equals(central.ledger.frame)

@@ -567,6 +567,7 @@ REFERENCES: dict[str, Reference] = {
     "AdaPUCBSDP": adap_ucb,
     "AdaPKLUCBSDP": adap_klucb,
     "DPSE": dp_se,
+    "DPSESDP": dp_se,
     "UCB1": ucb1,
     "KLUCB": kl_ucb,
     "ThompsonSampling": thompson,

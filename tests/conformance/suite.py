@@ -31,7 +31,16 @@ from dpbandits.stores import User
 # Constructor arguments that make a small instance release sooner than its example.
 SMALL: dict[str, dict[str, Any]] = {
     name: {"failure_probability": 0.9}
-    for name in ("DPSE", "GOPE", "AdaCGOPE", "AdaRGOPEVar", "OutputGOPE", "HannaGOPE", "DPDPE")
+    for name in (
+        "DPSE",
+        "DPSESDP",
+        "GOPE",
+        "AdaCGOPE",
+        "AdaRGOPEVar",
+        "OutputGOPE",
+        "HannaGOPE",
+        "DPDPE",
+    )
 } | {name: {"batch": 4} for name in ("EXP4", "BatchedEXP4", "FrozenEXP4")}
 
 # Arguments of further cases, in the suite as ``Class/value``.

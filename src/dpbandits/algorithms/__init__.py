@@ -13,7 +13,7 @@ from .adversarial import (
 )
 from .dgs import ExactLoss, LinUCBDGS
 from .doubling import AdaCUCB, AdaPKLUCB, AdaPKLUCBSDP, AdaPUCB, AdaPUCBSDP
-from .elimination import DPSE
+from .elimination import DPSE, DPSESDP
 from .exp4 import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
 from .fixed_linucb import FixedLinUCB
 from .lazy_thompson import LazyDPTS
@@ -27,6 +27,7 @@ from .thompson import DPTS
 __all__ = [
     "DPDPE",
     "DPSE",
+    "DPSESDP",
     "DPTS",
     "EXP3",
     "EXP3IX",

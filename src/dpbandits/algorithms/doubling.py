@@ -15,7 +15,6 @@ the noise that their devices have added: AdaP-UCB and AdaP-KLUCB have a form for
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple, Unpack
 
 import numpy as np
@@ -26,7 +25,7 @@ from ..policies.protocol import Contexts, Row
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import flag, real
-from .bases.shuffled import ShuffledPolicy
+from .bases.shuffled import ShuffledPolicy, shuffled_card
 from .bases.sums import accumulate, sensitivity, summarise
 from .maths.divergences import kl_upper_bound
 
@@ -375,17 +374,6 @@ class _AdaPSDP(_Doubling, ShuffledPolicy):
         super().__init__(own, budget=budget, **options)
 
 
-def _shuffled_card(of: Card) -> Card:
-    return replace(
-        of,
-        title=of.title.replace("(pure DP)", "from a shuffler (pure DP)"),
-        source=f"{of.source}; shares of noise as in Chowdhury & Zhou (2023)",
-        proof="dpbandits.shuffle.laplace; parallel composition as in Azize & Basu (2024)",
-        trust_model="shuffle",
-        view="shuffle",
-    )
-
-
 @register(n_arms=3)
 class AdaPUCBSDP(_AdaPSDP):
     """AdaP-UCB on sums that a shuffler has added up, with the Laplace noise of the central model
@@ -419,7 +407,7 @@ class AdaPUCBSDP(_AdaPSDP):
         5
     """
 
-    card = _shuffled_card(AdaPUCB.card)
+    card = shuffled_card(AdaPUCB.card)
     kernels = AdaPUCB.kernels
 
 
@@ -444,5 +432,5 @@ class AdaPKLUCBSDP(_AdaPSDP):
         (0, 1)
     """
 
-    card = _shuffled_card(AdaPKLUCB.card)
+    card = shuffled_card(AdaPKLUCB.card)
     kernels = AdaPKLUCB.kernels

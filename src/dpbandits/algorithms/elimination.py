@@ -9,6 +9,10 @@ comparison and protects nothing.)  One person contributes one reward to one coor
 epoch's vector, so a record moves it by at most ``hi - lo`` in the L1 norm, and epochs are disjoint
 sets of records. The length of an epoch depends on which arms survived, hence on earlier releases
 only.
+
+The rounds of an arm in an epoch are a batch of people who all play it, so that its sum may come
+from a shuffler, with the noise that their devices have added (Chowdhury & Zhou 2023, Distributed
+Differential Privacy in Multi-Armed Bandits).
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from ..privacy.budgets import Budget, PureDP
 from ..privacy.channels import Laplace
 from ..validation import integer, real
 from .bases.quotas import CLOCK, FOREVER, choose, hold_rounds, record_pull, release_due
+from .bases.shuffled import ShuffledPolicy, shuffled_card
 from .bases.sums import accumulate_by_arm, sensitivity, summarise
 
 
@@ -106,8 +111,30 @@ def publish(
     _plan_epoch(params, public)
 
 
+class _Elimination(Policy):
+    """What both trust models share."""
+
+    def _planned(self, horizon: int, failure_probability: float | None) -> dict[str, Any]:
+        """Check and keep how often the best arm may be dropped."""
+        config: dict[str, Any] = {"horizon": integer("horizon", horizon, 2)}
+        self._failure_probability = 1.0 / config["horizon"]
+        if failure_probability is not None:
+            self._failure_probability = real(
+                "failure_probability", failure_probability, 0.0, 1.0, strict=True
+            )
+            config["failure_probability"] = self._failure_probability
+        return config
+
+    def _params(self) -> EliminationParams:
+        lo, hi = self.reward_range
+        return EliminationParams(self.n_arms, self._failure_probability, hi - lo, self.noise_scale)
+
+    def _statistic(self) -> Statistic:
+        return Statistic.of_rewards(self.reward_range, size=self.n_arms)
+
+
 @register(n_arms=3, horizon=10_000)
-class DPSE(Policy):
+class DPSE(_Elimination):
     """Successive elimination with Laplace noise on each arm's sum (Sajed & Sheffet 2019).
 
     Args:
@@ -155,18 +182,49 @@ class DPSE(Policy):
         failure_probability: float | None = None,
         **options: Unpack[Options],
     ) -> None:
-        config: dict[str, Any] = {"n_arms": n_arms, "horizon": integer("horizon", horizon, 2)}
-        self._failure_probability = 1.0 / config["horizon"]
-        if failure_probability is not None:
-            self._failure_probability = real(
-                "failure_probability", failure_probability, 0.0, 1.0, strict=True
-            )
-            config["failure_probability"] = self._failure_probability
-        super().__init__(config, budget=budget, **options)
+        own = {"n_arms": n_arms, **self._planned(horizon, failure_probability)}
+        super().__init__(own, budget=budget, **options)
 
-    def _params(self) -> EliminationParams:
-        lo, hi = self.reward_range
-        return EliminationParams(self.n_arms, self._failure_probability, hi - lo, self.noise_scale)
 
-    def _statistic(self) -> Statistic:
-        return Statistic.of_rewards(self.reward_range, size=self.n_arms)
+@register(n_arms=3, horizon=10_000)
+class DPSESDP(_Elimination, ShuffledPolicy):
+    """Successive elimination on sums that a shuffler has added up (Chowdhury & Zhou 2023), with the
+    epochs and widths of ``DPSE``.
+
+    With ``messages=True`` this is the server, as ``AdaPUCBSDP`` is; a batch is all that an arm is
+    played in an epoch, and nothing comes after one arm is left.
+
+    Args:
+        n_arms: number of arms.
+        horizon: see ``DPSE``.
+        budget: ``PureDP``; None for the non-private counterpart.
+        failure_probability: see ``DPSE``.
+        messages: whether this is the server of a shuffler.
+        dropout: see ``AdaPUCBSDP``.
+        **options: see ``Options``.
+
+    When to choose: nobody is to be trusted with rewards, and batches should be few and large.
+
+    Example:
+        >>> server = DPSESDP(3, horizon=10_000, budget=PureDP(1.0), messages=True, seed=1)
+        >>> server.encoder().arm, server.protocol.batch
+        (0, 1560)
+    """
+
+    card = shuffled_card(DPSE.card)
+    kernels = DPSE.kernels
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        horizon: int,
+        budget: Budget | None,
+        failure_probability: float | None = None,
+        messages: bool = False,
+        dropout: float = 0.0,
+        **options: Unpack[Options],
+    ) -> None:
+        own = {"n_arms": n_arms, **self._planned(horizon, failure_probability)}
+        own |= self._shuffled(messages, dropout, options)
+        super().__init__(own, budget=budget, **options)

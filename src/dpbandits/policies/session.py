@@ -216,24 +216,24 @@ class Session:
             self.rounds.pending.pop(number, None)  # which a refused one would stay in
 
     def coming(self) -> tuple[Choice, int]:
-        """The choice for a coming episode that nothing is seen of, and for how many rounds it
-        stands.
-        """
+        """The coming choice, of which nothing is seen, and for how many rounds it stands."""
         return self._choose(0)
 
     def receive_sum(self, total: float) -> bool:
-        """Take in the noisy sum of the whole coming episode, and release it; whether it is learned
-        from.
+        """Take in the noisy sum of all rounds of the coming choice, and release what is due then;
+        whether it is learned from.
         """
         self.gate.refuse_fork()
         if self.rounds.exhausted:
             return False
         with self._all_or_nothing():
             choice, n = self.coming()
-            self._advance(choice.arm, 0, n)
+            due = self._advance(choice.arm, 0, n)
             self.rounds.recorded += n
+            self.rounds.book(choice.arm, 0, n)
             self._answer(Pending(choice.arm), total, n)
-            self._end_episode()
+            if due:
+                self._end_episode()
         return True
 
     def _entering(self, value: float | None) -> float:

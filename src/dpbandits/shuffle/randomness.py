@@ -148,6 +148,11 @@ class Source:
         return permuted
 
 
+def seed_of(*words: int) -> int:
+    """One seed of a simulation, of several numbers."""
+    return int(np.random.SeedSequence(words).generate_state(1)[0])
+
+
 @kernel
 def _place(table: Matrix, bits: Vector, words: Matrix, left: Vector) -> None:
     """Write ``left`` bits to each row, at free places that its words name; ``left`` becomes how

@@ -1,23 +1,27 @@
 """Shuffle trust: the wall stands around the people of a batch, who add its noise together.
 
-An episode of an arm is one batch.  The arm and the number of people are public, and follow from
-what was released; each person's device encodes her reward, a shuffler adds up, and the server
-learns the noisy sum, which it releases as it is.
+The rounds for which a choice of an arm stands are one batch.  The arm and the number of people are
+public, and follow from what was released; each person's device encodes her reward, a shuffler adds
+up, and the server learns the noisy sum, which it releases as it is.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ...errors import ArgumentError
-from ...policies import Decision, Policy
+from ...policies import Card, Decision, Policy
 from ...shuffle import Analyzer, LaplaceShares, Messages, Randomizer, Shuffler
+from ...shuffle.randomness import seed_of
 from ...stores import User
 from ...validation import flag, number, real
+
+_MOST = 2**40  # people of a batch
 
 
 class RewardEncoder:
@@ -67,8 +71,7 @@ class RewardEncoder:
 
 
 class ShuffledPolicy(Policy):
-    """The base of policies that learn one sum of rewards from each episode of an arm, and choose
-    without drawing.
+    """The base of policies that learn sums of rewards of an arm, and choose without drawing.
 
     With ``messages=True`` this is the server: it has no ``pull`` and no ``update``, but
     ``protocol``, ``encoder``, ``shuffler`` and ``receive``.  Without, whoever calls ``update`` sees
@@ -105,12 +108,14 @@ class ShuffledPolicy(Policy):
         """What devices send in the coming batch; its ``batch`` says how many people there are.
 
         Raises:
-            ArgumentError: the policy has no budget.
+            ArgumentError: the policy has no budget, or only one arm is left.
         """
         if self.budget is None:
             raise ArgumentError("budget must not be None for a batch that is shuffled", "budget")
         with self._lock:
             people = self._session.coming()[1]
+        if people > _MOST:
+            raise ArgumentError("no batch is coming: one arm is left, and no more is learned of it")
         lo, hi = self.reward_range
         return _protocol(self.budget, people, 0.5 * (hi - lo), math.floor(self._dropout * people))
 
@@ -123,7 +128,7 @@ class ShuffledPolicy(Policy):
         protocol = self.protocol
         with self._lock:
             arm = self._session.coming()[0].arm
-            randomizer = Randomizer(protocol, version=self.ledger.releases, **self._source())
+            randomizer = Randomizer(protocol, version=self.rounds, **self._source())
         return RewardEncoder(arm, randomizer, self.reward_range, self.default_reward)
 
     def shuffler(self, *, short: str = "pad") -> Shuffler:
@@ -136,7 +141,7 @@ class ShuffledPolicy(Policy):
         Raises:
             ArgumentError: the policy has no budget, or ``short`` is another word.
         """
-        protocol, version = self.protocol, self.ledger.releases
+        protocol, version = self.protocol, self.rounds
         return Shuffler(protocol, version=version, short=short, **self._source())
 
     def receive(self, mixed: Messages) -> bool:
@@ -153,7 +158,7 @@ class ShuffledPolicy(Policy):
         if not self._takes_reports:
             raise ArgumentError("messages must be True for a policy that receives", "messages")
         with self._lock:
-            version = self.ledger.releases
+            version = self.rounds
             if mixed.version != version:
                 raise ArgumentError(
                     f"mixed must be of version {version!r}, the coming batch, got"
@@ -168,9 +173,7 @@ class ShuffledPolicy(Policy):
         """Randomness that no other party of this policy has."""
         self._parties += 1
         seed = self._config["seed"]
-        if seed is not None:
-            words = [seed, self.ledger.releases, self._parties]
-            seed = int(np.random.SeedSequence(words).generate_state(1)[0])
+        seed = seed if seed is None else seed_of(seed, self.rounds, self._parties)
         return {"noise": self._config["noise"], "seed": seed}
 
     def _assumed(self) -> list[str]:
@@ -193,3 +196,15 @@ def _protocol(budget: Any, people: int, bound: float, dropout: int) -> LaplaceSh
 def _middle(lo: float, hi: float) -> float:
     """What messages count as zero."""
     return lo + 0.5 * (hi - lo)
+
+
+def shuffled_card(of: Card) -> Card:
+    """Of the shuffled form of a policy."""
+    return replace(
+        of,
+        title=of.title.replace("sums", "sums from a shuffler"),
+        source=f"{of.source}; shares of noise as in Chowdhury & Zhou (2023)",
+        proof="dpbandits.shuffle.laplace; parallel composition as in Azize & Basu (2024)",
+        trust_model="shuffle",
+        view="shuffle",
+    )
