@@ -43,7 +43,7 @@ class Policy(ABC):
     registers itself with ``@register(...)``, which also sets ``example``.
     """
 
-    card: ClassVar[Card]
+    card: Card
     kernels: Kernels
     example: ClassVar[dict[str, Any]] = {}
 
