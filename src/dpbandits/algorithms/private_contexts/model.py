@@ -86,7 +86,6 @@ class Params(NamedTuple):
     batch: int  # rounds of the first release, and of the shortest batch
     growth: float  # by which the number of rounds grows between releases, at least
     movement: float  # the most that a record moves the statistic
-    step: float = 0.0  # of the grid of a shuffler's protocol
 
 
 class Raw(NamedTuple):

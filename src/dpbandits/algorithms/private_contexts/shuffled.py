@@ -13,10 +13,9 @@ messages before the shuffler, or learns the noise of all others, faces her own n
 (``Protocol.local_epsilon``).  A user in M batches: M adaptive releases, for which the noise is
 calibrated together (``certificates``, *Batches*).
 
-**In loops** rewards and features are at hand, and the sum of a batch is drawn by its law: records
-are put on the grid one by one, and a batch gets the coins of all its people in one draw.  Rounding
-takes pseudo-random numbers of its own, the same in all runs: the proof holds for every fixed
-rounding (``dpbandits.shuffle.protocols``).
+**In loops** rewards and features are at hand, and the noise of a batch is drawn at once, with its
+law: the coins of all its people.  What rounding to the grid adds is drawn as normal noise of the
+largest variance that it can have, a quarter of a squared step for every person.
 
 **The radius** takes the noise of a sum, some hundred coins and more, for normal.
 """
@@ -26,12 +25,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from ...errors import ArgumentError
-from ...kernel import Vector, kernel, outlined
 from ...policies import Card, Decision, register
 from ...privacy.accounting import gaussian_mu
 from ...privacy.budgets import ApproxDP, Budget
@@ -56,10 +54,7 @@ from .model import (
     OPTIMISTIC,
     Params,
     PrivateContextPolicy,
-    Public,
     accumulate_report,
-    add_record,
-    init,
     publish_reports,
     report_due,
     statistic_size,
@@ -70,44 +65,7 @@ _PROTOCOLS: dict[str, type[Protocol]] = {
     "modular": ModularSum,
     "reports": GaussianReports,
 }
-_MASK = 2**32 - 1
 
-
-class ShuffledRaw(NamedTuple):
-    total: np.ndarray  # (d + d (d + 1) / 2,) of the running batch
-    record: np.ndarray  # the same of one record; working memory
-    dither: np.ndarray  # (1,) int64 state of the generator that rounds
-
-
-def _init(params: Params) -> tuple[ShuffledRaw, Public]:
-    raw, public = init(params)
-    return ShuffledRaw(raw.total, np.zeros_like(raw.total), np.array([2463534242])), public
-
-
-@kernel
-def uniform(state: Vector) -> float:
-    """The next number of Marsaglia's xorshift (2003) for 32 bits, in [0, 1)."""
-    x = state[0]
-    x ^= (x << 13) & _MASK
-    x ^= x >> 17
-    x ^= (x << 5) & _MASK
-    state[0] = x
-    return x / 4294967296.0
-
-
-@outlined
-def accumulate_on_grid(
-    params: Params, raw: ShuffledRaw, arm: int, x: Vector, reward: float, n: int
-) -> None:
-    """A record, put on the grid of the protocol by unbiased rounding."""
-    raw.record[:] = 0.0
-    add_record(params, raw.record, x, reward)
-    for i in range(raw.total.size):
-        steps = raw.record[i] / params.step
-        raw.total[i] += params.step * np.floor(steps + uniform(raw.dither))
-
-
-_IN_LOOPS = replace(OPTIMISTIC, init=_init, accumulate=accumulate_on_grid)
 _OF_BATCHES = replace(
     OPTIMISTIC,
     accumulate=accumulate_report,
@@ -131,7 +89,7 @@ class _AsPublished:
         return Certified(1.0 / gaussian_mu(budget.epsilon, min(max(delta, 1e-300), 0.999)))
 
 
-@register(n_arms=3, dimension=2, horizon=30_000, batch=50)
+@register(n_arms=3, dimension=2, horizon=30_000, batch=4)
 class LinUCBSDP(PrivateContextPolicy):
     """LinUCB on sums of batches of people, which leave a shuffler with the noise of all of them
     (Chowdhury & Zhou 2022, Algorithm 1; here with exact noise).
@@ -186,7 +144,7 @@ class LinUCBSDP(PrivateContextPolicy):
         protects="contexts and rewards",
         view="shuffle",
     )
-    kernels = _IN_LOOPS
+    kernels = OPTIMISTIC
 
     def __init__(
         self,
@@ -217,6 +175,12 @@ class LinUCBSDP(PrivateContextPolicy):
         }
         self._devices = 0
         if options.get("calibration") == "paper" and isinstance(budget, ApproxDP):
+            if protocol == "modular":
+                raise ArgumentError(
+                    "protocol must be 'bits' or 'reports' with calibration='paper', got"
+                    f" {protocol!r}",
+                    "protocol",
+                )
             published: Any = _AsPublished(self)
             self.card = replace(self.card, channels={ApproxDP: published})
         if messages:
@@ -228,6 +192,13 @@ class LinUCBSDP(PrivateContextPolicy):
                 "noise",
             )
         super().__init__(own, budget=budget, **options)
+        beyond = self.context_bound > 1.0 or self._largest > 1.0 or dropout > 0
+        if beyond and self.calibration == "paper":
+            raise ArgumentError(
+                "calibration must be 'exact' unless features and rewards are at most 1 and nobody"
+                " drops out, as the paper has it, got 'paper'",
+                "calibration",
+            )
 
     # The protocol ---------------------------------------------------------------------------------
 
@@ -240,7 +211,11 @@ class LinUCBSDP(PrivateContextPolicy):
         assert isinstance(self.budget, ApproxDP)
         kind, batches = _PROTOCOLS[config["protocol"]], self.max_rounds or 1
         if self.calibration == "paper":
-            return self._published_protocol(kind, self.budget, batches)
+            assert issubclass(kind, BitSum | GaussianReports)
+            features = self.dimension
+            return kind.published(
+                self.budget, batch=self._batch, features=features, batches=batches
+            )
         return kind.calibrated(
             self.budget,
             levels=config["levels"],
@@ -252,21 +227,6 @@ class LinUCBSDP(PrivateContextPolicy):
             largest=bound * max(self._largest, bound),
             dropout=config["dropout"],
         )
-
-    def _published_protocol(self, kind: type[Protocol], budget: ApproxDP, batches: int) -> Protocol:
-        if not issubclass(kind, BitSum | GaussianReports):
-            raise ArgumentError(
-                "protocol must be 'bits' or 'reports' with calibration='paper', got"
-                f" {self._config['protocol']!r}",
-                "protocol",
-            )
-        if self.context_bound > 1.0 or self._largest > 1.0 or self._config["dropout"]:
-            raise ArgumentError(
-                "calibration must be 'exact' unless features and rewards are at most 1 and nobody"
-                " drops out, as the paper has it, got 'paper'",
-                "calibration",
-            )
-        return kind.published(budget, batch=self._batch, features=self.dimension, batches=batches)
 
     @property
     def noise_scale(self) -> float:
@@ -285,7 +245,8 @@ class LinUCBSDP(PrivateContextPolicy):
         if self.protocol is None:
             return Independent(self._releases)
         amount, heads = self.protocol.noise_law
-        return IndependentIntegers(self._releases, amount, heads, self.protocol.step)
+        rounding = 0.5 * math.sqrt(self._batch)
+        return IndependentIntegers(self._releases, amount, heads, self.protocol.step, rounding)
 
     @property
     def _releases(self) -> int | None:
@@ -293,8 +254,7 @@ class LinUCBSDP(PrivateContextPolicy):
         return max(1, self._horizon // self._batch)
 
     def _params(self) -> Params:
-        step = 0.0 if self.protocol is None else self.protocol.step
-        params = super()._params()._replace(step=step)
+        params = super()._params()
         return params._replace(batch=1) if self._takes_reports else params
 
     # The three parties ------------------------------------------------------------------------

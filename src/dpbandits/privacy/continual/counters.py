@@ -227,12 +227,14 @@ class IndependentIntegers(Independent):
         amount: how many coins, or the standard deviation of normals, in steps.
         heads: the probability with which a coin shows heads; 0 for normals.
         step: of the grid.
+        rounding: the standard deviation of what rounding to it adds, in steps.
     """
 
     amount: float = 0.0
     heads: float = 0.0
     step: float = 1.0
+    rounding: float = 0.0
     kind: ClassVar[int] = INTEGERS
 
     def _storage(self, n: int, norm: int) -> tuple[np.ndarray, int]:
-        return np.array([[self.amount, self.heads, self.step]]), 1
+        return np.array([[self.amount, self.heads, self.step, self.rounding]]), 1

@@ -198,12 +198,13 @@ def _integers(
     """What people have added to a sum of their own, in steps of a grid; ``family`` and ``width``
     say what that costs, and not what it is.
     """
-    amount, heads, step = table[0, 0], table[0, 1], table[0, 2]
+    amount, heads, step, rounding = table[0, 0], table[0, 1], table[0, 2], table[0, 3]
     for i in range(noise.size):
+        drawn = rounding * rng.standard_normal()
         if heads > 0.0:
-            drawn = rng.binomial(int(amount), heads) - amount * heads
+            drawn += rng.binomial(int(amount), heads) - amount * heads
         else:
-            drawn = np.rint(amount * rng.standard_normal())
+            drawn += np.rint(amount * rng.standard_normal())
         memory[0, i] += step * drawn
         noise[i] = memory[0, i]
 
