@@ -23,11 +23,11 @@ def server(cls=dpb.AdaPUCBSDP, **options):
 
 def play_batch(policy, reward, people=None, **shuffling):
     """One batch; the arm, and whether the policy has learned."""
-    encoder, shuffler = policy.encoder(), policy.shuffler(**shuffling)
+    device, shuffler = policy.device(), policy.shuffler(**shuffling)
     for person in range(policy.protocol.batch if people is None else people):
-        shuffler.submit(encoder.encode(reward(encoder.arm)), sender=person)
+        shuffler.submit(device.report(reward(device.arm)), sender=person)
     mixed = shuffler.close()
-    return encoder.arm, mixed is not None and policy.receive(mixed)
+    return device.arm, policy.receive(mixed)
 
 
 def test_elimination_has_a_batch_for_each_arm_of_an_epoch(tmp_path):
@@ -38,14 +38,14 @@ def test_elimination_has_a_batch_for_each_arm_of_an_epoch(tmp_path):
     central = dpb.DPSE(3, budget=budget, seed=2, **own)
     played, batches = [], []
     for number in range(7):
-        encoder, shuffler = ours.encoder(), ours.shuffler()
+        device, shuffler = ours.device(), ours.shuffler()
         n = ours.protocol.batch
-        mixed = shuffler.shuffle([encoder.encode_many(n * [means[encoder.arm]])])
+        mixed = shuffler.shuffle([device.report_many(n * [means[device.arm]])])
         assert ours.receive(mixed)
         with pytest.raises(dpb.ArgumentError, match="version"):
             ours.receive(mixed)
-        batches.append((encoder.arm, ours.ledger.releases))
-        played += n * [encoder.arm]
+        batches.append((device.arm, ours.ledger.releases))
+        played += n * [device.arm]
         if number == 3:
             ours = dpb.load(ours.save(tmp_path / "server.dpb"))
     assert batches == [(0, 0), (1, 0), (2, 1), (0, 1), (1, 2), (0, 2), (1, 3)]
@@ -56,7 +56,7 @@ def test_elimination_has_a_batch_for_each_arm_of_an_epoch(tmp_path):
     assert ours.ledger.frame.equals(central.ledger.frame)
     one = dpb.DPSESDP(1, budget=budget, messages=True, **own)
     with pytest.raises(dpb.ArgumentError, match="no batch is coming: one arm is left"):
-        one.encoder()
+        one.device()
     assert one.chooser().choose() == 0
 
 
@@ -137,10 +137,10 @@ def test_regret_is_that_of_the_central_policy(cls):
         policy, total = server(cls, budget=budget, seed=seed), 0.0
         while policy.rounds < horizon:
             n = min(policy.protocol.batch, horizon - policy.rounds)
-            encoder, shuffler = policy.encoder(), policy.shuffler()
-            rewards = rng.random(policy.protocol.batch) < MEANS[encoder.arm]
-            policy.receive(shuffler.shuffle([encoder.encode_many(rewards)]))
-            total += n * (MEANS.max() - MEANS[encoder.arm])
+            device, shuffler = policy.device(), policy.shuffler()
+            rewards = rng.random(policy.protocol.batch) < MEANS[device.arm]
+            policy.receive(shuffler.shuffle([device.report_many(rewards)]))
+            total += n * (MEANS.max() - MEANS[device.arm])
         return total
 
     ours = np.array([regret(seed) for seed in range(runs)])
@@ -182,9 +182,9 @@ def test_batches_that_are_short():
     policy = server(budget=dpb.PureDP(40.0))
     while policy.protocol.batch < 8:
         play_batch(policy, lambda arm: 1.0)
-    rounds, arm = policy.rounds, policy.encoder().arm
+    rounds, arm = policy.rounds, policy.device().arm
     assert play_batch(policy, lambda arm: 1.0, people=2, short="discard") == (arm, False)
-    assert (policy.rounds, policy.encoder().arm) == (rounds, arm)
+    assert (policy.rounds, policy.device().arm) == (rounds, arm)
     assert play_batch(policy, lambda arm: 1.0, people=2) == (arm, True)
     assert policy.rounds == rounds + 8
     assert released(policy) == pytest.approx(2 * 1.0 + 6 * 0.5, abs=0.5)
@@ -202,19 +202,19 @@ def test_what_devices_make_of_a_reward(reward, counts):
     assert np.mean(found) == pytest.approx(counts, abs=4 * math.sqrt(2 / 40) / 40)
 
 
-def test_encoders_travel_and_have_noise_of_their_own():
+def test_devices_travel_and_have_noise_of_their_own():
     policy = server()
-    encoder = pickle.loads(pickle.dumps(policy.encoder()))
-    assert repr(encoder) == "<RewardEncoder for a batch of arm 0>"
-    sent = {int(policy.encoder().encode(1.0).values[0, 0]) for _ in range(20)}
+    device = pickle.loads(pickle.dumps(policy.device()))
+    assert repr(device) == "<RewardDevice for a batch of arm 0>"
+    sent = {int(policy.device().report(1.0).values[0, 0]) for _ in range(20)}
     assert len(sent) > 10
     with pytest.raises(dpb.ArgumentError, match="reward"):
-        encoder.encode("good")
+        device.report("good")
 
 
 def test_secure_noise_of_devices():
     policy = server(noise="secure", seed=None)
-    assert policy.encoder()._randomizer.caveats == ()
+    assert policy.device()._randomizer.caveats == ()
     assert play_batch(policy, lambda arm: 1.0) == (0, True)
     assert not policy.guarantee.simulated
 
@@ -259,6 +259,6 @@ def test_what_is_refused():
             server(**options)
         server(messages=False, **options)
     with pytest.raises(dpb.ArgumentError, match="budget must not be None"):
-        server(budget=None).encoder()
+        server(budget=None).device()
     with pytest.raises(dpb.ArgumentError, match="dropout"):
         server(dropout=1.0)

@@ -129,6 +129,8 @@ TABLES: dict[str, Table] = {
     "LinUCBLDP": Table(
         unplanned, joint(list(range(1, HORIZON + 1)), noise=walks.independent_joint_noise)
     ),
+    # Only without a budget, where both walks are the same.
+    "LinUCBSDP": Table(unplanned, joint(EVERY_FOURTH, noise=walks.independent_joint_noise)),
     "LinearThompson": Table(planned, thompson),
     "LinearThompsonJDP": Table(planned, joint(EVERY_FOURTH, sampling=True)),
     "PrivateLinUCB": Table(planned, linucb),

@@ -379,8 +379,8 @@ class AdaPUCBSDP(_AdaPSDP):
     """AdaP-UCB on sums that a shuffler has added up, with the Laplace noise of the central model
     (Azize & Basu 2022; shares of noise as in Chowdhury & Zhou 2023).
 
-    With ``messages=True`` this is the server: all people of a batch play ``encoder().arm``, their
-    devices encode what came of it, and what left the ``shuffler()`` goes to ``receive``.  The
+    With ``messages=True`` this is the server: all people of a batch play ``device().arm``, their
+    devices report what came of it, and what left the ``shuffler()`` goes to ``receive``.  The
     server sees no reward; secure aggregation may stand in the shuffler's place.  Without, whoever
     calls ``pull`` and ``update`` sees rewards, and is trusted with them.
 
@@ -399,9 +399,9 @@ class AdaPUCBSDP(_AdaPSDP):
     Example:
         >>> server = AdaPUCBSDP(2, budget=PureDP(1.0), messages=True, seed=1)
         >>> for rewards in ([1.0], [0.0], [0.0], [1.0], [1.0, 0.0]):
-        ...     encoder, shuffler = server.encoder(), server.shuffler()
+        ...     device, shuffler = server.device(), server.shuffler()
         ...     for person, reward in enumerate(rewards[: server.protocol.batch]):
-        ...         shuffler.submit(encoder.encode(reward), sender=person)
+        ...         shuffler.submit(device.report(reward), sender=person)
         ...     learned = server.receive(shuffler.close())
         >>> server.ledger.releases
         5
@@ -428,7 +428,7 @@ class AdaPKLUCBSDP(_AdaPSDP):
 
     Example:
         >>> server = AdaPKLUCBSDP(3, budget=PureDP(1.0), messages=True, seed=1)
-        >>> server.encoder().arm, server.protocol.batch
+        >>> server.device().arm, server.protocol.batch
         (0, 1)
     """
 

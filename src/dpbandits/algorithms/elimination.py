@@ -207,7 +207,7 @@ class DPSESDP(_Elimination, ShuffledPolicy):
 
     Example:
         >>> server = DPSESDP(3, horizon=10_000, budget=PureDP(1.0), messages=True, seed=1)
-        >>> server.encoder().arm, server.protocol.batch
+        >>> server.device().arm, server.protocol.batch
         (0, 1560)
     """
 

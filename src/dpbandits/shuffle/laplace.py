@@ -71,12 +71,13 @@ class LaplaceShares(Shares):
 
     @property
     def epsilon(self) -> float:
-        """Of what leaves the shuffler, in pure DP."""
+        """Of what leaves the shuffler, in pure DP, for a person in one batch."""
         return self.shift / self.noise
 
-    def delta_at(self, epsilon: float) -> float:
-        over = self.epsilon - real("epsilon", epsilon, 0.0)  # randomised response is the worst case
-        return max(0.0, -math.expm1(-over) / (1.0 + math.exp(-self.epsilon)))
+    def delta_at(self, epsilon: float, batches: int = 1) -> float:
+        total = self.epsilon * batches
+        over = total - real("epsilon", epsilon, 0.0)  # randomised response is the worst case
+        return max(0.0, -math.expm1(-over) / (1.0 + math.exp(-total)))
 
     @property
     def modulus(self) -> int:
@@ -87,14 +88,15 @@ class LaplaceShares(Shares):
     def _enough(self) -> int:
         return self.batch - self.dropout
 
-    def _least_noise(self, budget: Budget) -> int:
+    def _least_noise(self, budget: Budget, batches: int) -> int:
         if not (isinstance(budget, PureDP) and budget.epsilon <= _LARGEST):
             raise ArgumentError(
                 f"budget must be PureDP with epsilon at most {_LARGEST:g} for LaplaceShares,"
                 f" got {budget!r}"
             )
-        noise = math.ceil(self.shift / budget.epsilon)
-        return noise if self.shift / noise <= budget.epsilon else noise + 1
+        shift = self.shift * batches
+        noise = math.ceil(shift / budget.epsilon)
+        return noise if shift / noise <= budget.epsilon else noise + 1
 
     @property
     def _variance(self) -> float:

@@ -1,7 +1,7 @@
 """Shuffle trust: the wall stands around the people of a batch, who add its noise together.
 
 The rounds for which a choice of an arm stands are one batch.  The arm and the number of people are
-public, and follow from what was released; each person's device encodes her reward, a shuffler adds
+public, and follow from what was released; each person's device reports her reward, a shuffler adds
 up, and the server learns the noisy sum, which it releases as it is.
 """
 
@@ -24,11 +24,11 @@ from ...validation import flag, number, real
 _MOST = 2**40  # people of a batch
 
 
-class RewardEncoder:
+class RewardDevice:
     """What runs on the device of a person in a batch: makes messages of her reward.
 
-    ``ShuffledPolicy.encoder()`` makes it, the same for everybody in the batch; it can be pickled,
-    and forgets every reward.  A device always sends, ``encode()`` where no reward came: silence
+    ``ShuffledPolicy.device()`` makes it, the same for everybody in the batch; it can be pickled,
+    and forgets every reward.  A device always sends, ``report()`` where no reward came: silence
     would tell.
 
     Args:
@@ -52,17 +52,17 @@ class RewardEncoder:
         self._reward_range, self._default = reward_range, default_reward
 
     def __repr__(self) -> str:
-        return f"<RewardEncoder for a batch of arm {self.arm}>"
+        return f"<RewardDevice for a batch of arm {self.arm}>"
 
-    def encode(self, reward: float | None = None) -> Messages:
+    def report(self, reward: float | None = None) -> Messages:
         """The messages of one person.
 
         Raises:
             ArgumentError: the reward is no number.
         """
-        return self.encode_many([math.nan if reward is None else number("reward", reward)])
+        return self.report_many([math.nan if reward is None else number("reward", reward)])
 
-    def encode_many(self, rewards: Any) -> Messages:
+    def report_many(self, rewards: Any) -> Messages:
         """The messages of several people, for experiments; ``rewards`` of shape (n,)."""
         lo, hi = self._reward_range
         values = np.asarray(rewards, np.float64)
@@ -74,7 +74,7 @@ class ShuffledPolicy(Policy):
     """The base of policies that learn sums of rewards of an arm, and choose without drawing.
 
     With ``messages=True`` this is the server: it has no ``pull`` and no ``update``, but
-    ``protocol``, ``encoder``, ``shuffler`` and ``receive``.  Without, whoever calls ``update`` sees
+    ``protocol``, ``device``, ``shuffler`` and ``receive``.  Without, whoever calls ``update`` sees
     rewards.
     """
 
@@ -97,7 +97,7 @@ class ShuffledPolicy(Policy):
     def pull(self, contexts: Any = None, *, user: User | None = None) -> Decision:
         if self._takes_reports:
             raise ArgumentError(
-                "messages must be False for pull: a whole batch plays encoder().arm, and what its"
+                "messages must be False for pull: a whole batch plays device().arm, and what its"
                 " shuffler lets out goes to receive()",
                 "messages",
             )
@@ -119,7 +119,7 @@ class ShuffledPolicy(Policy):
         lo, hi = self.reward_range
         return _protocol(self.budget, people, 0.5 * (hi - lo), math.floor(self._dropout * people))
 
-    def encoder(self) -> RewardEncoder:
+    def device(self) -> RewardDevice:
         """What runs on the devices of the coming batch.
 
         Raises:
@@ -129,7 +129,7 @@ class ShuffledPolicy(Policy):
         with self._lock:
             arm = self._session.coming()[0].arm
             randomizer = Randomizer(protocol, version=self.rounds, **self._source())
-        return RewardEncoder(arm, randomizer, self.reward_range, self.default_reward)
+        return RewardDevice(arm, randomizer, self.reward_range, self.default_reward)
 
     def shuffler(self, *, short: str = "pad") -> Shuffler:
         """What stands between the people of the coming batch and the server.
@@ -144,8 +144,9 @@ class ShuffledPolicy(Policy):
         protocol, version = self.protocol, self.rounds
         return Shuffler(protocol, version=version, short=short, **self._source())
 
-    def receive(self, mixed: Messages) -> bool:
-        """Take in what left the shuffler of the coming batch, and release it.
+    def receive(self, messages: Messages | None) -> bool:
+        """Take in what left the shuffler of the coming batch; None, of a batch that was discarded,
+        teaches nothing.
 
         Returns:
             Whether the policy learns from it.
@@ -157,16 +158,17 @@ class ShuffledPolicy(Policy):
         """
         if not self._takes_reports:
             raise ArgumentError("messages must be True for a policy that receives", "messages")
+        if messages is None:
+            return False
         with self._lock:
-            version = self.rounds
-            if mixed.version != version:
+            if messages.version != self.rounds:
                 raise ArgumentError(
-                    f"mixed must be of version {version!r}, the coming batch, got"
-                    f" {mixed.version!r}",
-                    "mixed",
+                    f"messages must be of version {self.rounds}, that of the coming batch, got"
+                    f" {messages.version!r}",
+                    "messages",
                 )
             protocol = self.protocol
-            total = float(Analyzer(protocol).aggregate(mixed)[0])
+            total = float(Analyzer(protocol).aggregate(messages)[0])
             return self._session.receive_sum(total + protocol.batch * _middle(*self.reward_range))
 
     def _source(self) -> dict[str, Any]:

@@ -161,9 +161,10 @@ def init(params: Params) -> tuple[Raw, Public]:
     return Raw(np.zeros(size)), public
 
 
-@outlined
-def accumulate(params: Params, raw: Raw, arm: int, x: Vector, reward: float, n: int) -> None:
-    total, d, grid = raw.total, x.size, params.grid
+@kernel
+def add_record(params: Params, total: Vector, x: Vector, reward: float) -> None:
+    """Add [w x r ; svec(x x^T)] of one record."""
+    d, grid = x.size, params.grid
     k = 2 * d
     for i in range(d):
         total[i] += on_grid(params.weight * x[i] * reward, grid)
@@ -171,6 +172,11 @@ def accumulate(params: Params, raw: Raw, arm: int, x: Vector, reward: float, n: 
         for j in range(i + 1, d):
             total[k] += on_grid(_ROOT * x[i] * x[j], grid)
             k += 1
+
+
+@outlined
+def accumulate(params: Params, raw: Raw, arm: int, x: Vector, reward: float, n: int) -> None:
+    add_record(params, raw.total, x, reward)
 
 
 @kernel
@@ -348,9 +354,9 @@ OPTIMISTIC = Kernels(
 
 def contribution(params: Params, x: np.ndarray, reward: float) -> np.ndarray:
     """What one record adds to the statistic, shape (d + d (d + 1) / 2,)."""
-    raw = Raw(np.zeros(statistic_size(params.dimension)))
-    accumulate(params, raw, 0, x, reward, 1)
-    return raw.total
+    record = np.zeros(statistic_size(params.dimension))
+    add_record(params, record, x, reward)
+    return record
 
 
 # Policies ------------------------------------------------------------------------------------
@@ -390,9 +396,10 @@ class PrivateContextPolicy(LinearPolicy):
             rounds = next_release(rounds, self._batch, self._growth)
         return max(1, releases)
 
-    def _statistic(self) -> Statistic:
-        size, bound = statistic_size(self.dimension), self.context_bound
-        reward = self._weight * max(map(abs, self.reward_range))
+    @property
+    def _moved(self) -> float:
+        """The most that a record moves the statistic."""
+        size, bound, reward = statistic_size(self.dimension), self.context_bound, self._largest
         moved = joint_sensitivity(reward, bound)
         if self._published:  # of (x, r) (x, r)^T, of which r^2 is not used; w = sqrt(2)
             moved = _ROOT * (bound * bound + 0.5 * reward * reward)
@@ -401,13 +408,22 @@ class PrivateContextPolicy(LinearPolicy):
             # floats move each by less than some parts in 2**52.
             moved += math.sqrt(size) * self.grid
             moved += 8.0 * _ULP * self.dimension * bound * (reward + bound)
+        return moved
+
+    @property
+    def _largest(self) -> float:
+        """A bound on w |r|."""
+        return self._weight * max(map(abs, self.reward_range))
+
+    def _statistic(self) -> Statistic:
+        bound = self.context_bound
         longest = self._horizon if self._growth > 0.0 else self._batch
         if self.card.learns_at_once:
             longest = 1
         return Statistic(
-            size=size,
-            max_sensitivity=moved,
-            max_abs_contribution=bound * max(reward, bound),
+            size=statistic_size(self.dimension),
+            max_sensitivity=self._moved,
+            max_abs_contribution=bound * max(self._largest, bound),
             max_records=longest or 0,
             counter=self._counter,
         )
