@@ -294,6 +294,27 @@ def joint(
     return np.array(arms)
 
 
+def published_local(
+    world: Problem, epsilon: float, delta: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Zheng et al. (2020): LinUCB on reports with normal noise on x r and the triangle of x x^T."""
+    (horizon, _, d), std = world.contexts.shape, 6 * math.sqrt(2 * math.log(2.5 / delta)) / epsilon
+    v, u, arms = np.zeros((d, d)), np.zeros(d), []
+    for t, x in enumerate(world.contexts):
+        bound = std * math.sqrt(max(t, 1)) * (4 * math.sqrt(d) + 2 * math.log(2 * horizon / DELTA))
+        shifted = v + 2 * bound * np.eye(d)
+        radius = 2 * 0.5 * math.sqrt(d * math.log(horizon))
+        errors = math.sqrt(3 * bound) + std * math.sqrt(d * max(t, 1) / bound)
+        radius += errors * d * math.log(horizon)
+        widths = np.sqrt(np.einsum("ki,ij,kj->k", x, np.linalg.inv(shifted), x))
+        arm = int(np.argmax(x @ np.linalg.solve(shifted, u) + radius * widths))
+        arms.append(arm)
+        noise = np.triu(std * rng.standard_normal((d, d)))
+        v += np.outer(x[arm], x[arm]) + noise + np.triu(noise, 1).T
+        u += x[arm] * world.rewards[t, arm] + std * rng.standard_normal(d)
+    return np.array(arms)
+
+
 def shift_of(noisy: np.ndarray, norm: float) -> float:
     """Lambda where that leaves no eigenvalue below half the bound on the noise, else by bisection."""
     least, wanted = np.linalg.eigvalsh(noisy)[0], max(norm, 1) / 2

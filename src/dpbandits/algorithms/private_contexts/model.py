@@ -56,13 +56,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, Vector, kernel, outlined
 from ...policies import Kernels, Statistic
 from ...policies.protocol import Row
 from ...privacy.continual import Independent
 from ..bases.contextual import within_bound
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.linear import LinearPolicy, estimate, on_grid, sensitivity
+from ..bases.linear import LinearOptions, LinearPolicy, estimate, on_grid, sensitivity
 from ..bases.sums import summarise
 from ..maths.confidence import Walk, gaussian_norm, planned_walk, symmetric_norm, walk_norm
 from ..maths.dense import factorise, invert, solve_upper
@@ -84,7 +85,8 @@ class Params(NamedTuple):
     subgaussian: float  # s: how far rewards scatter around their mean
     grid: float  # to which records are rounded; 0 for none
     weight: float  # w
-    published: bool  # whether shift and radius are those of Shariff & Sheffet (2018)
+    diagonal: float  # weight of squared features; 1 but where a published recipe has another
+    published: bool  # whether shift and radius are the published ones
     adds_up: bool  # whether the noise of a release is that of all increments so far
     # Of the noise of one release; if it adds up, sqrt(k) times as much at the k-th.
     matrix_norm: float  # S
@@ -181,7 +183,7 @@ def accumulate(params: Params, raw: Raw, arm: int, x: Vector, reward: float, n: 
     k = 2 * d
     for i in range(d):
         total[i] += on_grid(params.weight * x[i] * reward, grid)
-        total[d + i] += on_grid(x[i] * x[i], grid)
+        total[d + i] += on_grid(params.diagonal * x[i] * x[i], grid)
         for j in range(i + 1, d):
             total[k] += on_grid(_ROOT * x[i] * x[j], grid)
             k += 1
@@ -213,7 +215,7 @@ def _invert(params: Params, public: Public, release: Vector, matrix_norm: float)
     d, precision = params.dimension, public.precision
     k = 2 * d
     for i in range(d):
-        precision[i, i] = release[d + i]
+        precision[i, i] = release[d + i] / params.diagonal
         for j in range(i + 1, d):
             precision[i, j] = precision[j, i] = release[k] / _ROOT
             k += 1
@@ -239,13 +241,18 @@ def _invert(params: Params, public: Public, release: Vector, matrix_norm: float)
 
 
 @kernel
-def _published_radius(params: Params, public: Public) -> float:
-    """Shariff & Sheffet (2018), Proposition 4 with the constants of their Section 4.2."""
-    d, floor = params.dimension, params.matrix_norm
+def _published_radius(params: Params, public: Public, noises: float) -> float:
+    """Shariff & Sheffet (2018), Proposition 4 with the constants of their Section 4.2; or, where
+    noise adds up, Zheng et al. (2020).
+    """
+    d, floor = params.dimension, np.sqrt(noises) * params.matrix_norm
+    bias = params.parameter_bound * np.sqrt(3.0 * floor) + noises**0.25 * params.vector_norm
+    if params.adds_up:
+        growth = 0.5 * params.log_odds * d  # d ln T
+        return 2.0 * params.subgaussian * np.sqrt(growth) + bias * growth
     length = params.context_bound * params.context_bound
     growth = d * np.log(3.0 + public.clock[CLOCK.rounds] * length / (d * floor))
-    sampling = params.subgaussian * np.sqrt(params.log_odds + growth)
-    return sampling + params.parameter_bound * np.sqrt(3.0 * floor) + params.vector_norm
+    return params.subgaussian * np.sqrt(params.log_odds + growth) + bias
 
 
 @outlined
@@ -266,7 +273,7 @@ def _regress(params: Params, public: Public, release: Vector, noises: float) -> 
     facts[FACTS.longest] = inverse_norm_bound(public.precision, eigenvalue)
     facts[FACTS.spread] = larger * params.spread
     if params.published:
-        facts[FACTS.radius] = params.radius_scale * _published_radius(params, public)
+        facts[FACTS.radius] = params.radius_scale * _published_radius(params, public, noises)
         return
     gap = max(params.base + matrix_norm - shift, 0.0)
     growth = log_det + d * (np.log1p(gap / eigenvalue) - np.log(params.base))
@@ -375,6 +382,16 @@ def contribution(params: Params, x: np.ndarray, reward: float) -> np.ndarray:
 # Policies ------------------------------------------------------------------------------------
 
 
+def refuse_unclipped(options: LinearOptions) -> None:
+    """Raise ArgumentError for options without clipping, of which no published radius knows."""
+    if options.get("clip") is False:
+        raise ArgumentError(
+            "clip must be True with calibration='paper', whose radius needs a bound on"
+            " features, got False",
+            "clip",
+        )
+
+
 class PrivateContextPolicy(LinearPolicy):
     """The base of policies with a linear model whose features are behind the wall.
 
@@ -385,6 +402,7 @@ class PrivateContextPolicy(LinearPolicy):
     _batch: int
     _growth: float = 0.0
     _weight: float = 1.0
+    _diagonal: float = 1.0
     _published: bool = False
 
     def _assumed(self) -> list[str]:
@@ -412,9 +430,7 @@ class PrivateContextPolicy(LinearPolicy):
     def _statistic(self) -> Statistic:
         size, bound = statistic_size(self.dimension), self.context_bound
         reward = self._weight * max(map(abs, self.reward_range))
-        moved = joint_sensitivity(reward, bound)
-        if self._published:  # of (x, r) (x, r)^T, of which r^2 is not used; w = sqrt(2)
-            moved = _ROOT * (bound * bound + 0.5 * reward * reward)
+        moved = self._moved(reward, bound)
         if self.grid > 0.0:
             # Rounding to the grid moves a coordinate of each record by half a step; before it,
             # floats move each by less than some parts in 2**52.
@@ -426,7 +442,7 @@ class PrivateContextPolicy(LinearPolicy):
         return Statistic(
             size=size,
             max_sensitivity=moved,
-            max_abs_contribution=bound * max(reward, bound),
+            max_abs_contribution=bound * max(reward, self._diagonal * bound),
             max_records=longest or 0,
             counter=self._counter,
         )
@@ -449,6 +465,7 @@ class PrivateContextPolicy(LinearPolicy):
         params = Params(
             **self._model(),
             weight=self._weight,
+            diagonal=self._diagonal,
             published=self._published,
             adds_up=adds_up,
             matrix_norm=matrix_norm,
@@ -463,15 +480,11 @@ class PrivateContextPolicy(LinearPolicy):
             growth=self._growth,
             movement=self.statistic.max_sensitivity,
         )
-        return self._with_published_bounds(params, releases) if self._published else params
+        return self._with_published_bounds(params) if self._published else params
 
-    def _with_published_bounds(self, params: Params, releases: int) -> Params:
-        """With the constants of Shariff & Sheffet (2018), Section 4.2, for symmetric Gaussian
-        noise (Z' + Z'^T) / sqrt(2) in m levels of a tree.
-        """
-        d, log = self.dimension, math.log(2.0 * releases / self._failure)
-        std, levels = self.noise_scale / _ROOT, self._counter.column_norm() ** 2  # of Z', and m
-        bound = std * math.sqrt(2.0 * levels) * (4.0 * math.sqrt(d) + 2.0 * log)  # Upsilon
-        gamma = std * math.sqrt(levels / bound) * (math.sqrt(d) + math.sqrt(2.0 * log))
-        log_odds = 2.0 * math.log(2.0 / self._failure)
-        return params._replace(matrix_norm=bound, vector_norm=gamma, log_odds=log_odds)
+    def _moved(self, reward: float, length: float) -> float:
+        """By how much a record moves the statistic, for bounds on weighted rewards and features."""
+        return joint_sensitivity(reward, length)
+
+    def _with_published_bounds(self, params: Params) -> Params:
+        return params
