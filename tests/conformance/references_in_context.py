@@ -114,7 +114,7 @@ def joint(
         if budget is not None:
             assert isinstance(budget, ZCDP)
             added = noise(n, DIMENSION, budget.rho, rng)
-        each = walks.DELTA if budget is None else walks.DELTA / 3
+        each = walks.DELTA if budget is None else 0.1 * walks.DELTA
         return WORLD.regret(walks.joint(WORLD, added, schedule, each, rng if sampling else None))
 
     return play

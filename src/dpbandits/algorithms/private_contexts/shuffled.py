@@ -223,7 +223,7 @@ class LinUCBSDP(PrivateContextPolicy):
             batch=self._batch,
             dimension=statistic_size(self.dimension),
             bound=bound * math.hypot(self._largest, bound),
-            sensitivity=self._moved,
+            sensitivity=self._most_moved,
             largest=bound * max(self._largest, bound),
             dropout=config["dropout"],
         )
