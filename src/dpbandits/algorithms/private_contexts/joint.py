@@ -2,8 +2,9 @@
 together, and whoever runs the policy is trusted with both.
 
 What crosses the wall: at rounds that are fixed in advance, the running sum of [x r ; svec(x x^T)]
-of all that was played, as a continual sum.  One person contributes one record to one increment;
-``model`` says how far it moves that.  Estimate, radius and V are post-processing.
+of all that was played, with a block for each model, as a continual sum.  One person contributes one
+record to one increment; ``model`` says how far it moves that.  Estimate, radius and V are
+post-processing.
 
 **Why this is joint privacy.**  A person's arm is a function of her own features, of what was
 released before her, and of random numbers that are independent of everything (the billboard lemma:
@@ -64,9 +65,10 @@ class _Joint(PrivateContextPolicy):
         budget: Budget | None,
         horizon: int | None,
         counter: str | None,
+        models: str,
         **options: Any,
     ) -> None:
-        own = {**config, **self._released(horizon, counter)}
+        own = {**config, **self._released(horizon, counter), **self._modelled(models)}
         super().__init__(own, budget=budget, **options)
 
 
@@ -92,6 +94,7 @@ class LinUCBJDP(_Joint):
             of regret bounds (Chowdhury & Zhou 2022, Remark F.4), and there is less noise.
         reward_weight: how much more of the precision falls on sums of x r than on those of x x^T.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
+        models: as in ``LinUCB``.
         **options: see ``LinearOptions``.  With ``calibration="paper"`` and an ``ApproxDP`` budget
             noise, shift and radius are the published ones, for a binary tree of Gaussian matrices.
 
@@ -126,6 +129,7 @@ class LinUCBJDP(_Joint):
         batch: int = 1,
         reward_weight: float = 1.0,
         counter: str | None = None,
+        models: str = "shared",
         **options: Unpack[LinearOptions],
     ) -> None:
         self._batch = integer("batch", batch, 1, MOST_ROUNDS)
@@ -146,7 +150,9 @@ class LinUCBJDP(_Joint):
             "batch": self._batch,
             "reward_weight": reward_weight,
         }
-        super().__init__(own, budget=budget, horizon=horizon, counter=counter, **options)
+        super().__init__(
+            own, budget=budget, horizon=horizon, counter=counter, models=models, **options
+        )
 
     @staticmethod
     def _published_counter(counter: str | None, weight: float) -> str:
@@ -177,6 +183,7 @@ class AdaCOFULJDP(_Joint):
         horizon: an upper bound on the number of rounds; generous is fine.
         growth: C.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
+        models: as in ``LinUCB``.
         **options: see ``LinearOptions``.
 
     When to choose: as ``LinUCBJDP``, for a large number of rounds: the fewer releases, the less
@@ -212,11 +219,14 @@ class AdaCOFULJDP(_Joint):
         horizon: int,
         growth: float = 0.1,
         counter: str | None = None,
+        models: str = "shared",
         **options: Unpack[LinearOptions],
     ) -> None:
         self._growth = real("growth", growth, 0.01, 1e6)
         own = {"n_arms": n_arms, "dimension": dimension, "growth": self._growth}
-        super().__init__(own, budget=budget, horizon=horizon, counter=counter, **options)
+        super().__init__(
+            own, budget=budget, horizon=horizon, counter=counter, models=models, **options
+        )
 
 
 @register(n_arms=3, dimension=2, horizon=30_000, batch=4)
@@ -237,6 +247,7 @@ class LinearThompsonJDP(_Joint):
         batch: rounds between two releases.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
         inflation: multiplies the spread of the draw.
+        models: as in ``LinUCB``.
         **options: see ``ModelOptions``.
 
     When to choose: as ``LinUCBJDP``, when randomised choices are wanted; mostly lower regret,
@@ -274,6 +285,7 @@ class LinearThompsonJDP(_Joint):
         batch: int = 1,
         counter: str | None = None,
         inflation: float = 1.0,
+        models: str = "shared",
         **options: Unpack[ModelOptions],
     ) -> None:
         self._batch = integer("batch", batch, 1, MOST_ROUNDS)
@@ -284,7 +296,9 @@ class LinearThompsonJDP(_Joint):
             "batch": self._batch,
             "inflation": self._inflation,
         }
-        super().__init__(own, budget=budget, horizon=horizon, counter=counter, **options)
+        super().__init__(
+            own, budget=budget, horizon=horizon, counter=counter, models=models, **options
+        )
 
     def _params(self) -> Params:
         return super()._params()._replace(radius_scale=self._inflation)

@@ -1,7 +1,8 @@
 """LinUCB under local differential privacy: features, arm and reward stay on a person's device.
 
-What crosses the wall, which stands around each person: one report, [x r ; svec(x x^T)] with normal
-noise of its own, whose size two records of hers differ by at most as ``model`` says.  The server
+What crosses the wall, which stands around each person: one report, [x r ; svec(x x^T)] in the block
+of its model, all with normal noise of its own; two records of hers differ by at most as ``model``
+says.  The server
 adds reports up, and looks at the sum once in a batch.  The device chooses with what the server has
 published, so that the arm does not leave it either: a server that delivered the arm would learn it.
 """
@@ -57,6 +58,7 @@ class LinUCBLDP(PrivateContextPolicy):
         batch: reports between two estimates.  Batches of up to horizon^(3/4) do not change the
             order of regret bounds (Chowdhury & Zhou 2022, Remark F.2).
         reports: whether this is the server of devices.
+        models: as in ``LinUCB``.
         **options: see ``LinearOptions``.
 
     When to choose: nobody may be trusted with features.  Regret is far above that of the central
@@ -96,6 +98,7 @@ class LinUCBLDP(PrivateContextPolicy):
         horizon: int,
         batch: int = 1,
         reports: bool = False,
+        models: str = "shared",
         **options: Unpack[LinearOptions],
     ) -> None:
         self._batch = integer("batch", batch, 1, MOST_ROUNDS)
@@ -115,6 +118,7 @@ class LinUCBLDP(PrivateContextPolicy):
             "horizon": self._horizon,
             "batch": self._batch,
             "reports": reports,
+            **self._modelled(models),
         }
         self._devices = 0
         super().__init__(own, budget=budget, **options)
@@ -162,7 +166,8 @@ class LinUCBLDP(PrivateContextPolicy):
         )
 
     def receive(self, report: Any) -> bool:
-        """Take in a device's report, shape (d + d (d + 1) / 2,).
+        """Take in a device's report, shape (d + d (d + 1) / 2,), or with one model per arm K times
+        as long.
 
         Returns:
             Whether the policy learns from it: False once ``horizon`` reports were taken.

@@ -21,6 +21,16 @@ L^2) + a^4 + L^4 + R^4 / 2, which grows with a, and at c = -1 (a + L)^2 (R^2 + (
 the same bounds.  That her features may lead to another arm changes nothing: only one arm's features
 enter.
 
+With one model per arm (``models="disjoint"``) the vector has a block for each, in which the records
+of its rounds add up.  Her arm is private, and all blocks cross the wall in one release.  Where
+another record of hers stays with its arm, it moves one block, by D.  Where it goes to another, one
+block loses (x, r) and another gains (x', r'), which are orthogonal:
+
+    D^2 = r^2 |x|^2 + |x|^4 + r'^2 |x'|^2 + |x'|^4  <=  2 R^2 L^2 + 2 L^4 ,
+
+less than the bound above, by R^4 / 2 or, where R^2 > 2 L^2, by 2 L^2 (R^2 - L^2).  So the bound is
+the same for any number of models.
+
 **Post-processing.**  With G = sum x x^T and noise N on it, V = G + N + shift I, where the shift is
 lambda as soon as that leaves no eigenvalue of V below S, a bound on the operator norm of N in all
 releases at once, and as much more as that takes before.
@@ -34,12 +44,14 @@ max(c + S - shift, 0) / e, G + c I <= V + (S + c - shift) I <= (1 + g) V, so tha
 
 the first term by Abbasi-Yadkori, Pal & Szepesvari (2011), Theorem 1, for the matrix G + c I,
 whatever noise the choices follow; where noise adds up, c grows with every release, and p is shared
-among them.  In the second, each coordinate of N theta has a variance of at most v^2 |theta|^2, so
-that n - N theta is a normal vector of standard deviation v sqrt(1 / w^2 + |theta|^2) at most, and
-what V depends on does not matter.  Two things are left out: the rounding of records under secure
-noise, half a step in every coordinate, and the noise of sums that a crash has cut off.  Shariff &
-Sheffet (2018) keep the shift at 2 S for ever: its bias then never falls.
-"""
+among them.  With several models all of this is said of each, of the rounds and of the noise of its
+own block: which rounds these are, follows from the past, as that theorem wants it.  The failure
+probability is shared out equally among models, and S and the bound on |n - N theta| hold in all
+blocks at once.  In the second, each coordinate of N theta has a variance of at most v^2 |theta|^2,
+so that n - N theta is a normal vector of standard deviation v sqrt(1 / w^2 + |theta|^2) at most,
+and what V depends on does not matter.  Two things are left out: the rounding of records under
+secure noise, half a step in every coordinate, and the noise of sums that a crash has cut off.
+Shariff & Sheffet (2018) keep the shift at 2 S for ever: its bias then never falls."""
 
 from __future__ import annotations
 
@@ -54,11 +66,17 @@ from ...policies.protocol import Row
 from ...privacy.continual import Independent
 from ..bases.contextual import within_bound
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.linear import LinearPolicy, estimate, on_grid, sensitivity
+from ..bases.linear import LinearPolicy, block_of, estimate, model_of, on_grid, sensitivity
 from ..bases.sums import summarise
 from ..maths.confidence import gaussian_norm, symmetric_norm
-from ..maths.dense import factorise, invert, solve_upper
-from ..maths.ridge import dot, inverse_norm_bound, most_optimistic_at_once, multiply
+from ..maths.dense import factorise, invert
+from ..maths.ridge import (
+    dot,
+    draw_parameter,
+    inverse_norm_bound,
+    most_optimistic_at_once,
+    multiply,
+)
 
 _ROOT = math.sqrt(2.0)
 _ULP = 2.0**-52
@@ -68,6 +86,7 @@ _HALVINGS = 8  # of the search for the shift
 
 class Params(NamedTuple):
     n_arms: int
+    n_models: int  # M: K with one for each arm, else 1
     dimension: int
     context_bound: float
     ridge: float  # lambda
@@ -89,17 +108,17 @@ class Params(NamedTuple):
 
 
 class Raw(NamedTuple):
-    total: np.ndarray  # (d + d (d + 1) / 2,) of the running batch
+    total: np.ndarray  # (M (d + d (d + 1) / 2),) of the running batch
 
 
 class Public(NamedTuple):
-    precision: np.ndarray  # (d, d) V
-    factor: np.ndarray  # (d, d) of V
-    inverse: np.ndarray  # (d, d)
-    estimate: np.ndarray  # (d,)
-    facts: np.ndarray  # (3,)
+    precision: np.ndarray  # (M, d, d) V
+    factor: np.ndarray  # (M, d, d) of V
+    inverse: np.ndarray  # (M, d, d)
+    estimate: np.ndarray  # (M d,)
+    facts: np.ndarray  # (3, M)
     clock: np.ndarray  # (3,)
-    sample: np.ndarray  # (2, d) a draw of theta, and working memory; for sampling
+    sample: np.ndarray  # (M + 1, d) draws of theta, and working memory; for sampling
 
 
 class Facts(NamedTuple):
@@ -122,7 +141,7 @@ FACTS, CLOCK = Facts(), Clock()
 
 
 def statistic_size(dimension: int) -> int:
-    """How many numbers are released."""
+    """How many numbers are released of one model."""
     return dimension + dimension * (dimension + 1) // 2
 
 
@@ -146,24 +165,26 @@ def joint_sensitivity(reward: float, length: float) -> float:
 
 
 def init(params: Params) -> tuple[Raw, Public]:
-    d = params.dimension
+    models, d = params.n_models, params.dimension
     public = Public(
-        precision=np.zeros((d, d)),
-        factor=np.zeros((d, d)),
-        inverse=np.zeros((d, d)),
-        estimate=np.zeros(d),
-        facts=np.zeros(3),
+        precision=np.zeros((models, d, d)),
+        factor=np.zeros((models, d, d)),
+        inverse=np.zeros((models, d, d)),
+        estimate=np.zeros(models * d),
+        facts=np.zeros((len(FACTS), models)),
         clock=np.array([0, params.batch, 0]),
-        sample=np.zeros((2, d)),
+        sample=np.zeros((models + 1, d)),
     )
     size = statistic_size(d)
-    _regress(params, public, np.zeros(size), 1.0)
-    return Raw(np.zeros(size)), public
+    for m in range(models):
+        _regress(params, public, m, np.zeros(size), 1.0)
+    return Raw(np.zeros(models * size)), public
 
 
 @outlined
 def accumulate(params: Params, raw: Raw, arm: int, x: Vector, reward: float, n: int) -> None:
-    total, d, grid = raw.total, x.size, params.grid
+    size = raw.total.size // params.n_models
+    total, d, grid = raw.total[block_of(model_of(params, arm), size)], x.size, params.grid
     k = 2 * d
     for i in range(d):
         total[i] += on_grid(params.weight * x[i] * reward, grid)
@@ -190,13 +211,13 @@ def next_release(rounds: int, batch: int, growth: float) -> int:
 
 
 @kernel
-def _invert(params: Params, public: Public, release: Vector, matrix_norm: float) -> float:
+def _invert(params: Params, public: Public, m: int, release: Vector, matrix_norm: float) -> float:
     """V, its factor and its inverse; returns the shift.
 
     It is lambda where the least eigenvalue of V is S by itself, and else as much more as that
     takes, found by bisection: anything is allowed with what has been released.
     """
-    d, precision = params.dimension, public.precision
+    d, precision, factor = params.dimension, public.precision[m], public.factor[m]
     k = 2 * d
     for i in range(d):
         precision[i, i] = release[d + i]
@@ -207,20 +228,20 @@ def _invert(params: Params, public: Public, release: Vector, matrix_norm: float)
     wanted = max(matrix_norm, 0.5 * params.ridge)
     if params.published:
         shift = 2.0 * matrix_norm
-        while not factorise(precision, -shift, public.factor, d):  # improbable
+        while not factorise(precision, -shift, factor, d):  # improbable
             shift *= 2.0
-    elif not factorise(precision, wanted - shift, public.factor, d):
-        while not factorise(precision, wanted - shift - more, public.factor, d):
+    elif not factorise(precision, wanted - shift, factor, d):
+        while not factorise(precision, wanted - shift - more, factor, d):
             more *= 2.0
         shift += more
         for _ in range(_HALVINGS):
             more *= 0.5
-            if factorise(precision, wanted - shift + more, public.factor, d):
+            if factorise(precision, wanted - shift + more, factor, d):
                 shift -= more
     for i in range(d):
         precision[i, i] += shift
-    factorise(precision, 0.0, public.factor, d)
-    invert(public.factor, public.inverse, d)
+    factorise(precision, 0.0, factor, d)
+    invert(factor, public.inverse[m], d)
     return shift
 
 
@@ -235,21 +256,22 @@ def _published_radius(params: Params, public: Public) -> float:
 
 
 @outlined
-def _regress(params: Params, public: Public, release: Vector, noises: float) -> None:
-    """Everything that follows from a release with the noise of so many."""
-    d, facts, larger = params.dimension, public.facts, np.sqrt(noises)
+def _regress(params: Params, public: Public, m: int, release: Vector, noises: float) -> None:
+    """All that follows for a model from its block of a release, with the noise of so many."""
+    d, facts, larger = params.dimension, public.facts[:, m], np.sqrt(noises)
     matrix_norm, vector_norm = larger * params.matrix_norm, larger * params.vector_norm
-    shift = _invert(params, public, release, matrix_norm)
-    multiply(public.inverse, release[:d], public.estimate)
+    shift = _invert(params, public, m, release, matrix_norm)
+    inverse, believed = public.inverse[m], public.estimate[block_of(m, d)]
+    multiply(inverse, release[:d], believed)
     for i in range(d):
-        public.estimate[i] /= params.weight
+        believed[i] /= params.weight
     squares = log_det = 0.0
     for i in range(d):
-        squares += dot(public.inverse[i], public.inverse[i])
-        log_det += 2.0 * np.log(public.factor[i, i])
+        squares += dot(inverse[i], inverse[i])
+        log_det += 2.0 * np.log(public.factor[m, i, i])
     # At most the least one of V, and at least that over sqrt(d).
     eigenvalue = 1.0 / np.sqrt(max(squares, _SMALLEST))
-    facts[FACTS.longest] = inverse_norm_bound(public.precision, eigenvalue)
+    facts[FACTS.longest] = inverse_norm_bound(public.precision[m], eigenvalue)
     facts[FACTS.spread] = larger * params.spread
     if params.published:
         facts[FACTS.radius] = params.radius_scale * _published_radius(params, public)
@@ -263,12 +285,20 @@ def _regress(params: Params, public: Public, release: Vector, noises: float) -> 
 
 
 @kernel
+def _regress_all(params: Params, public: Public, release: Vector, noises: float) -> None:
+    size = release.size // params.n_models
+    for m in range(params.n_models):
+        _regress(params, public, m, release[block_of(m, size)], noises)
+
+
+@kernel
 def publish(params: Params, public: Public, memo: Vector, release: Vector) -> None:
     clock = public.clock
     # From where it was planned, which is the number of rounds: what waits is not recorded.
     clock[CLOCK.next] = next_release(clock[CLOCK.next], params.batch, params.growth)
     clock[CLOCK.releases] += 1
-    _regress(params, public, release, float(clock[CLOCK.releases]) if params.adds_up else 1.0)
+    noises = float(clock[CLOCK.releases]) if params.adds_up else 1.0
+    _regress_all(params, public, release, noises)
 
 
 @kernel
@@ -284,7 +314,7 @@ def publish_reports(params: Params, public: Public, memo: Vector, release: Vecto
     clock[CLOCK.releases] += 1
     if clock[CLOCK.rounds] >= clock[CLOCK.next]:
         clock[CLOCK.next] = next_release(clock[CLOCK.next], params.batch, params.growth)
-        _regress(params, public, release, float(clock[CLOCK.releases]))
+        _regress_all(params, public, release, float(clock[CLOCK.releases]))
 
 
 @kernel
@@ -303,21 +333,25 @@ def choose_optimistic(
     """
     facts = public.facts
     arm = most_optimistic_at_once(
-        contexts, public.estimate, public.inverse, facts[FACTS.longest], facts[FACTS.radius]
+        contexts, public.estimate, public.inverse, facts[FACTS.longest], facts[FACTS.radius], 0.0
     )
     return arm, 1.0
 
 
 @kernel
 def prepare_sample(params: Params, public: Public, contexts: Row, rng: Generator) -> None:
-    """``prepare``: theta from N(estimate, s^2 V^-1 + v^2 V^-2), before anything is seen."""
-    sample, noise = public.sample[0], public.sample[1]
-    for i in range(sample.size):
-        sample[i] = params.radius_scale * params.subgaussian * rng.standard_normal()
-        noise[i] = params.radius_scale * public.facts[FACTS.spread] * rng.standard_normal()
-    solve_upper(public.factor, sample, params.dimension)
-    for i in range(sample.size):
-        sample[i] += public.estimate[i] + dot(public.inverse[i], noise)
+    """``prepare``: every theta from N(estimate, s^2 V^-1 + v^2 V^-2), before anything is seen."""
+    for m in range(params.n_models):
+        draw_parameter(
+            public.estimate[block_of(m, params.dimension)],
+            public.factor[m],
+            public.inverse[m],
+            params.radius_scale * params.subgaussian,
+            params.radius_scale * public.facts[FACTS.spread, m],
+            public.sample[m],
+            public.sample[params.n_models],
+            rng,
+        )
 
 
 @kernel
@@ -326,7 +360,7 @@ def choose_sampled(
 ) -> tuple[int, float]:
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
-        index = dot(contexts[a], public.sample[0])
+        index = dot(contexts[a], public.sample[model_of(params, a)])
         if index > best:
             best, arm = index, a
     return arm, np.nan
@@ -346,10 +380,10 @@ OPTIMISTIC = Kernels(
 )
 
 
-def contribution(params: Params, x: np.ndarray, reward: float) -> np.ndarray:
-    """What one record adds to the statistic, shape (d + d (d + 1) / 2,)."""
-    raw = Raw(np.zeros(statistic_size(params.dimension)))
-    accumulate(params, raw, 0, x, reward, 1)
+def contribution(params: Params, arm: int, x: np.ndarray, reward: float) -> np.ndarray:
+    """What one record adds to the statistic, shape (M (d + d (d + 1) / 2),)."""
+    raw = Raw(np.zeros(params.n_models * statistic_size(params.dimension)))
+    accumulate(params, raw, arm, x, reward, 1)
     return raw.total
 
 
@@ -398,14 +432,15 @@ class PrivateContextPolicy(LinearPolicy):
             moved = _ROOT * (bound * bound + 0.5 * reward * reward)
         if self.grid > 0.0:
             # Rounding to the grid moves a coordinate of each record by half a step; before it,
-            # floats move each by less than some parts in 2**52.
+            # floats move each by less than some parts in 2**52.  (In two blocks, each of two
+            # records moves by half as much.)
             moved += math.sqrt(size) * self.grid
             moved += 8.0 * _ULP * self.dimension * bound * (reward + bound)
         longest = self._horizon if self._growth > 0.0 else self._batch
         if self.card.learns_at_once:
             longest = 1
         return Statistic(
-            size=size,
+            size=self.n_models * size,
             max_sensitivity=moved,
             max_abs_contribution=bound * max(reward, bound),
             max_records=longest or 0,
@@ -414,7 +449,7 @@ class PrivateContextPolicy(LinearPolicy):
 
     def _params(self) -> Params:
         private = self.budget is not None
-        each = self._failure / 3 if private else self._failure  # of sampling, and of two noises
+        each = self._each_failure / (3 if private else 1)  # of sampling, and of two noises
         releases = self._releases or MOST_ROUNDS
         adds_up = isinstance(self._counter, Independent)
         std = 0.0
@@ -422,6 +457,7 @@ class PrivateContextPolicy(LinearPolicy):
             std = self.noise_scale if adds_up else self._noise_std
         params = Params(
             **self._model(),
+            n_models=self.n_models,
             weight=self._weight,
             published=self._published,
             adds_up=adds_up,
@@ -446,9 +482,9 @@ class PrivateContextPolicy(LinearPolicy):
         """With the constants of Shariff & Sheffet (2018), Section 4.2, for symmetric Gaussian
         noise (Z' + Z'^T) / sqrt(2) in m levels of a tree.
         """
-        d, log = self.dimension, math.log(2.0 * releases / self._failure)
+        d, log = self.dimension, math.log(2.0 * releases / self._each_failure)
         std, levels = self.noise_scale / _ROOT, self._counter.column_norm() ** 2  # of Z', and m
         bound = std * math.sqrt(2.0 * levels) * (4.0 * math.sqrt(d) + 2.0 * log)  # Upsilon
         gamma = std * math.sqrt(levels / bound) * (math.sqrt(d) + math.sqrt(2.0 * log))
-        log_odds = 2.0 * math.log(2.0 / self._failure)
+        log_odds = 2.0 * math.log(2.0 / self._each_failure)
         return params._replace(matrix_norm=bound, vector_norm=gamma, log_odds=log_odds)
