@@ -85,8 +85,7 @@ class LinUCBPublic(NamedTuple):
     factor: np.ndarray  # (M, d, d) of V; kept by Thompson sampling only
     estimate: np.ndarray  # (M d,) V^-1 times the released sum
     facts: np.ndarray  # (4, M)
-    clock: np.ndarray  # (2, M)
-    fresh: np.ndarray  # (1,) rounds since the last release
+    clock: np.ndarray  # (3, M)
     scratch: np.ndarray  # (3, max(d, K))
 
 
@@ -103,7 +102,8 @@ class Clock(NamedTuple):
     """Slots of ``LinUCBPublic.clock``."""
 
     rounds: int = 0  # booked
-    refresh: int = 1  # round of the next recomputation
+    fresh: int = 1  # since the last release
+    refresh: int = 2  # round of the next recomputation
 
 
 FACTS, CLOCK = Facts(), Clock()
@@ -133,7 +133,6 @@ def init(params: LinUCBParams) -> tuple[LinUCBRaw, LinUCBPublic]:
         estimate=np.zeros(models * d),
         facts=np.zeros((len(FACTS), models)),
         clock=np.zeros((len(CLOCK), models), np.int64),
-        fresh=np.zeros(1, np.int64),
         scratch=np.zeros((3, max(d, params.n_arms))),
     )
     public.facts[FACTS.eigenvalue], public.clock[CLOCK.refresh] = ridge, 16
@@ -203,21 +202,23 @@ def choose_sample(
 @kernel
 def record_pull(params: LinUCBParams, public: LinUCBPublic, arm: int, x: Vector, n: int) -> None:
     m = model_of(params, arm)
-    clock, facts = public.clock[:, m], public.facts[:, m]
-    precision, inverse, factor = public.precision[m], public.inverse[m], public.factor[m]
-    facts[FACTS.log_det] += np.log(add_observation(precision, inverse, x, n, public.scratch[0]))
-    clock[CLOCK.rounds] += n
-    public.fresh[0] += n
+    clock, facts = public.clock, public.facts
+    precision, inverse = public.precision[m], public.inverse[m]
+    facts[FACTS.log_det, m] += np.log(add_observation(precision, inverse, x, n, public.scratch[0]))
+    clock[CLOCK.rounds, m] += n
+    clock[CLOCK.fresh, m] += n
+    rounds = clock[CLOCK.rounds, m]
     if n < 0:  # bounds on V from below fall with it
-        facts[FACTS.eigenvalue], clock[CLOCK.refresh] = params.ridge, clock[CLOCK.rounds]
-    if clock[CLOCK.rounds] >= clock[CLOCK.refresh]:
+        facts[FACTS.eigenvalue, m], clock[CLOCK.refresh, m] = params.ridge, rounds
+    if rounds >= clock[CLOCK.refresh, m]:
         # The inverse loses digits with every update, and the smallest eigenvalue grows: an old one
         # is a valid, wider bound.
-        facts[FACTS.eigenvalue] = smallest_eigenvalue(precision, facts[FACTS.eigenvalue], factor)
-        facts[FACTS.longest] = inverse_norm_bound(precision, facts[FACTS.eigenvalue])
+        factor, known = public.factor[m], facts[FACTS.eigenvalue, m]
+        facts[FACTS.eigenvalue, m] = smallest_eigenvalue(precision, known, factor)
+        facts[FACTS.longest, m] = inverse_norm_bound(precision, facts[FACTS.eigenvalue, m])
         factorise(precision, 0.0, factor, params.dimension)
         invert(factor, inverse, params.dimension)
-        clock[CLOCK.refresh] = clock[CLOCK.rounds] + max(16, clock[CLOCK.rounds] // 8)
+        clock[CLOCK.refresh, m] = rounds + max(16, rounds // 8)
 
 
 @kernel
@@ -233,7 +234,10 @@ def record_with_factor(
 
 @kernel
 def release_due(params: LinUCBParams, public: LinUCBPublic) -> bool:
-    return public.fresh[0] > 0
+    fresh = 0
+    for m in range(params.n_models):
+        fresh += public.clock[CLOCK.fresh, m]
+    return fresh > 0
 
 
 @kernel
@@ -242,7 +246,7 @@ def publish(params: LinUCBParams, public: LinUCBPublic, memo: Vector, release: V
         block = block_of(m, params.dimension)
         multiply(public.inverse[m], release[block], public.estimate[block])
         set_radius(params, public, m)
-    public.fresh[0] = 0
+        public.clock[CLOCK.fresh, m] = 0
 
 
 def _kernels(choose: Kernel, record_pull: Kernel) -> Kernels:

@@ -76,11 +76,8 @@ class SideInformationPolicy(Policy):
             array = np.asarray(given)
         except ValueError:  # rows of different lengths
             array = np.array(None)
-        wanted = f"{shape}"
-        if one_row:
-            wanted = f"{shape[1:]} or {shape}"
-            if array.shape in (shape[1:], (1, shape[1])):
-                array = np.broadcast_to(array, shape)
+        if one_row and array.shape in (shape[1:], (1, shape[1])):
+            array = np.broadcast_to(array, shape)
         hidden = self.card.hides_contexts
         if hidden and array.shape == shape and array.dtype.kind not in "biuf":
             array = np.array([[_number_or_nan(entry) for entry in row] for row in array])
@@ -88,11 +85,15 @@ class SideInformationPolicy(Policy):
         if array.dtype.kind not in "biuf":
             got = "something else" if hidden else repr(given)
             raise ArgumentError(
-                f"{name} must be an array of real numbers of shape {wanted}, got {got}", name
+                f"{name} must be an array of real numbers of shape {_wanted(shape, one_row)}, got"
+                f" {got}",
+                name,
             )
         entries = np.array(array, dtype=np.float64, order="C")
         if entries.shape != shape:
-            raise ArgumentError(f"{name} must have shape {wanted}, got {entries.shape}", name)
+            raise ArgumentError(
+                f"{name} must have shape {_wanted(shape, one_row)}, got {entries.shape}", name
+            )
         if blank_bad_numbers(entries):
             if hidden:
                 # An error would shift the schedule for reasons that are private.
@@ -100,6 +101,10 @@ class SideInformationPolicy(Policy):
                 return entries
             raise ArgumentError(f"{name} must hold finite numbers below 1e100", name)
         return entries
+
+
+def _wanted(shape: tuple[int, int], one_row: bool) -> str:
+    return f"{shape[1:]} or {shape}" if one_row else f"{shape}"
 
 
 def _number_or_nan(entry: Any) -> float:

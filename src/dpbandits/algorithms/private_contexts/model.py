@@ -140,6 +140,7 @@ class Clock(NamedTuple):
 FACTS, CLOCK = Facts(), Clock()
 
 
+@kernel
 def statistic_size(dimension: int) -> int:
     """How many numbers are released of one model."""
     return dimension + dimension * (dimension + 1) // 2
@@ -183,8 +184,8 @@ def init(params: Params) -> tuple[Raw, Public]:
 
 @outlined
 def accumulate(params: Params, raw: Raw, arm: int, x: Vector, reward: float, n: int) -> None:
-    size = raw.total.size // params.n_models
-    total, d, grid = raw.total[block_of(model_of(params, arm), size)], x.size, params.grid
+    d, grid = x.size, params.grid
+    total = raw.total[block_of(model_of(params, arm), statistic_size(d))]
     k = 2 * d
     for i in range(d):
         total[i] += on_grid(params.weight * x[i] * reward, grid)
@@ -286,7 +287,7 @@ def _regress(params: Params, public: Public, m: int, release: Vector, noises: fl
 
 @kernel
 def _regress_all(params: Params, public: Public, release: Vector, noises: float) -> None:
-    size = release.size // params.n_models
+    size = statistic_size(params.dimension)
     for m in range(params.n_models):
         _regress(params, public, m, release[block_of(m, size)], noises)
 
