@@ -43,6 +43,7 @@ class Device:
     ) -> None:
         self.chooser, self._params, self._randomise = chooser, params, randomise
         self._reward_range, self._default_reward = reward_range, default_reward
+        self._arm = 0
         self._features: np.ndarray | None = None
 
     def __repr__(self) -> str:
@@ -60,7 +61,7 @@ class Device:
         self.chooser = chooser
 
     def choose(self, contexts: Any) -> int:
-        """The arm for features of every arm, shape (K, d).
+        """The arm for features of every arm, shape (K, d), or as ``pull`` takes them.
 
         Raises:
             ArgumentError: the contexts have another shape.
@@ -68,13 +69,14 @@ class Device:
         self._features = None
         arm, x = self.chooser.decide(contexts)
         # By the device's own bound, on which its noise rests.
-        self._features = np.empty((1, x.size))
+        self._arm, self._features = arm, np.empty((1, x.size))
         within_bound(self._params, x[np.newaxis], self._features, None)
         return arm
 
     def report(self, reward: float | None = None) -> Any:
-        """The report of what was chosen and came of it, shape (d + d (d + 1) / 2,); of nobody if
-        nothing was chosen since the last report, so that there always is something to send.
+        """The report of what was chosen and came of it, as long as ``LinUCBLDP.receive`` says; of
+        nobody if nothing was chosen since the last report, so that there always is something to
+        send.
 
         Raises:
             ArgumentError: the reward is no number; the choice still waits for its report.
@@ -84,7 +86,7 @@ class Device:
         value = self._default_reward if math.isnan(value) else min(max(value, lo), hi)
         features, self._features = self._features, None
         x = np.zeros(self._params.dimension) if features is None else features[0]
-        return self._sent(contribution(self._params, x, value))
+        return self._sent(contribution(self._params, self._arm, x, value))
 
     def _sent(self, record: np.ndarray) -> Any:
         return self._randomise(record)
