@@ -30,7 +30,7 @@ ENTRIES = {
     "lastfm": 'folder = "hetrec2011-lastfm-2k"\nper_round = 5',
     "movielens": 'folder = "movielens-100k"\nper_round = 5',
     "classification": 'name = "breast_cancer"\ncomponents = 3',
-    "ReturningUsers": "n_arms = 2\nn_features = 2\nusers = 100\nvisits = 5\ngap = 10",
+    "ReturningUsers": "n_arms = 2\ndimension = 2\nusers = 100\nvisits = 5\ngap = 10",
 }
 FOLDERS = {"lastfm": "hetrec2011-lastfm-2k", "movielens": "movielens-100k"}
 # Loops are compiled for every kind of policy and environment.
@@ -53,7 +53,8 @@ def test_they_play(world, name, published):
     environment = WORLDS[world](published)
     make = registered()[name]
     shape = (environment.n_arms, environment.dimension)
-    own = {"horizon": ROUNDS} | ({"batch": 10} if "batch" in make.__init__.__annotations__ else {})
+    own = {"horizon": ROUNDS, "models": "disjoint" if world == "ReturningUsers" else "shared"}
+    own |= {"batch": 10} if "batch" in make.__init__.__annotations__ else {}
     policies = [
         make(*shape, budget=budget, reward_range=environment.support, **own)
         for budget in (make.example_budgets()[0], None)

@@ -58,16 +58,14 @@ def test_states_go_on_from_visit_to_visit():
     assert abs(np.corrcoef(now, other)[0, 1]) < 2 * bound
 
 
-def test_contexts_are_states_in_the_blocks_of_arms_and_owe_nothing_to_arms(play):
+def test_contexts_are_states_alike_for_all_arms_and_owe_nothing_to_arms(play):
     world = ReturningUsers(3, 2, users=10, visits=20, seed=4)
     one = play(world, np.zeros(200), seed=5)
     other = play(world, np.arange(200) % 3, seed=6)
     assert np.array_equal(one.contexts, other.contexts)
     assert np.array_equal(one.hidden, world.attendance)
     for arm in range(3):
-        block = one.contexts[:, arm].reshape(200, 3, 2)
-        assert np.array_equal(block[:, arm], world.state.states)
-        assert not np.delete(block, arm, axis=1).any()
+        assert np.array_equal(one.contexts[:, arm], world.state.states)
 
 
 @pytest.mark.parametrize("heterogeneity", [0.0, 2.5])
@@ -85,10 +83,10 @@ def test_rewards_have_the_means_of_the_user_and_regret_is_against_her_best(play,
     for weights in (1.0, played):
         spread = np.sqrt((weights**2 * (1.0 - played**2)).sum())
         assert abs((weights * (rounds.rewards - played)).sum() / spread) < stats.norm.isf(ALPHA / 2)
-    shared = np.einsum("tad,d->ta", rounds.contexts, world.state.thetas.mean(axis=0).ravel())
+    shared = world.state.states @ world.state.thetas.mean(axis=0).T
     if heterogeneity == 0.0:
-        assert means == pytest.approx(rounds.contexts @ world.parameter)
-        assert np.linalg.norm(world.parameter) == pytest.approx(1.0)
+        assert means == pytest.approx(rounds.contexts[:, 0] @ world.parameter.T)
+        assert np.linalg.norm(world.parameter, axis=1) == pytest.approx(np.ones(3))
     else:
         assert world.parameter is None
         assert np.abs(means - shared).mean() > 0.2
@@ -98,7 +96,7 @@ def test_a_seed_gives_the_same_world_and_says_so():
     one, other = (ReturningUsers(2, 2, users=9, visits=3, seed=8) for _ in range(2))
     assert repr(one) == repr(other)
     assert repr(one) == (
-        "ReturningUsers(2 arms, dimension 4, 9 users, visits=3, gap=1, persistence=0.8,"
+        "ReturningUsers(2 arms, dimension 2, 9 users, visits=3, gap=1, persistence=0.8,"
         " heterogeneity=0, seed=8)"
     )
     for field in one.state._fields:
@@ -113,7 +111,7 @@ def test_a_seed_gives_the_same_world_and_says_so():
     ("options", "message"),
     [
         ({"n_arms": 0}, "n_arms must"),
-        ({"n_features": 0}, "n_features must"),
+        ({"dimension": 0}, "dimension must"),
         ({"users": 0}, "users must"),
         ({"visits": 0}, "visits must"),
         ({"gap": 0}, "gap must"),
@@ -126,7 +124,7 @@ def test_a_seed_gives_the_same_world_and_says_so():
 )
 def test_bad_arguments_are_named(options, message):
     with pytest.raises(ArgumentError, match=f"^{message}"):
-        ReturningUsers(**({"n_arms": 2, "n_features": 2, "users": 5} | options))
+        ReturningUsers(**({"n_arms": 2, "dimension": 2, "users": 5} | options))
 
 
 # In loops --------------------------------------------------------------------------------------
@@ -137,7 +135,7 @@ WORLD = ReturningUsers(2, 2, users=60, visits=5, gap=12, seed=9)
 
 def joint(**options):
     given = {"budget": dpb.ZCDP(0.5), "horizon": 500, "batch": 10, "max_rounds": 5}
-    return dpb.LinUCBJDP(2, WORLD.dimension, reward_range=(-1, 1), **(given | options))
+    return dpb.LinUCBJDP(2, 2, models="disjoint", reward_range=(-1, 1), **(given | options))
 
 
 def test_the_loop_records_what_a_policy_would_that_is_told_who_comes(play):
@@ -146,7 +144,7 @@ def test_the_loop_records_what_a_policy_would_that_is_told_who_comes(play):
     contexts = play(WORLD, np.zeros(WORLD.horizon), seed=3).contexts
     recorded = []
     for user, seen in zip(WORLD.attendance, contexts, strict=True):
-        recorded.append(policy.pull(seen, user=int(user)).recorded)
+        recorded.append(policy.pull(seen[0], user=int(user)).recorded)
         policy.update(0.0)
     assert all(recorded)
     result = dpb.simulate(policy, WORLD, horizon=WORLD.horizon, seed=1)
@@ -161,7 +159,7 @@ def test_the_loop_records_what_a_policy_would_that_is_told_who_comes(play):
         (joint(batch=13), "may cover 13 rounds, and some user comes again after 12"),
         (
             dpb.AdaCOFULJDP(
-                2, 4, budget=dpb.ZCDP(0.5), horizon=500, max_rounds=5, reward_range=(-1, 1)
+                2, 2, budget=dpb.ZCDP(0.5), horizon=500, max_rounds=5, reward_range=(-1, 1)
             ),
             "at most once in a release",
         ),
@@ -189,7 +187,7 @@ budgets = {{zcdp = [0.5]}}
 [[environments]]
 kind = "ReturningUsers"
 n_arms = 2
-n_features = 2
+dimension = 2
 users = 60
 visits = 5
 gap = 12
@@ -208,3 +206,14 @@ batch = 12
         path.write_text(text.replace(old, new))
         with pytest.raises(StudyError, match=message):
             load_study(path)
+
+
+def test_models_of_arms_learn_what_states_mean():
+    world = ReturningUsers(2, 2, users=300, visits=10, seed=1)
+    policies = [
+        dpb.LinUCBJDP(2, 2, budget=None, horizon=3000, models=models, reward_range=(-1, 1))
+        for models in ("disjoint", "shared")
+    ]
+    runs = dpb.simulate(policies, world, horizon=3000, runs=3, seed=1).runs
+    learned, blind = runs.groupby("policy", sort=False)["regret"].mean()
+    assert learned < 0.3 * blind

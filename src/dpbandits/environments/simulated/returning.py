@@ -24,18 +24,15 @@ class ReturningUsersState(NamedTuple):
     """Who comes, how she is then, and what arms do for her."""
 
     attendance: np.ndarray  # (T,)
-    states: np.ndarray  # (T, p), of length at most 1
-    thetas: np.ndarray  # (U, K, p)
+    states: np.ndarray  # (T, d), of length at most 1
+    thetas: np.ndarray  # (U, K, d)
 
 
 @kernel
 def _show_user(state: ReturningUsersState, t: int, contexts: Matrix, rng: Generator) -> int:
-    width = state.states.shape[1]
     for a in range(contexts.shape[0]):
         for i in range(contexts.shape[1]):
-            contexts[a, i] = 0.0
-        for i in range(width):
-            contexts[a, a * width + i] = state.states[t, i]
+            contexts[a, i] = state.states[t, i]
     return state.attendance[t]
 
 
@@ -60,23 +57,23 @@ class ReturningUsers(ContextEnvironment):
     mean <theta_a, s> for arm a in the state s, cut off at -1 and 1.
 
     A user's state goes on from visit to visit, s' = persistence s + sqrt(1 - persistence^2) z, with
-    z normal of variance 1 / p in each of its p coordinates; it is shown divided by its length where
-    that exceeds 1.  Arm a sees it at the a-th of K places, e_a ⊗ s, so that every arm has
-    coefficients of its own, all together on the unit sphere.
+    z normal of variance 1 / d in each of its d coordinates; it is divided by its length where that
+    exceeds 1.  It is shown as K equal rows: policies with ``models="disjoint"`` learn what it means
+    to an arm; to others all arms look alike.  Every theta_a is of length 1.
 
     Who comes when, and in which state, is drawn once by ``seed`` and the same in all runs.  Rounds
     go on until nobody is left who may come.
 
     Args:
         n_arms: number of arms, K.
-        n_features: coordinates of a state, p; contexts have K p.
+        dimension: coordinates of a state, d.
         users: how many there are.
         visits: how often a user comes, at most.
         gap: from a visit to the next one of the same user there are at least so many rounds.
         weights: how eager each user is, shape (users,), all positive; by default all alike.
         persistence: correlation of the states of consecutive visits, from 0 to below 1.
         heterogeneity: standard deviation of what users' coefficients differ by from those of all,
-            times sqrt(K p); rewards are linear in the contexts only where it is 0.
+            times sqrt(d); rewards are linear in the contexts, for all users alike, where it is 0.
         seed: of coefficients, attendance and states.
 
     Attributes:
@@ -87,7 +84,7 @@ class ReturningUsers(ContextEnvironment):
 
     >>> world = ReturningUsers(2, 3, users=50, visits=10, gap=20, seed=1)
     >>> world.dimension, world.horizon, world.attendance[:5].tolist()
-    (6, 478, [19, 21, 27, 1, 34])
+    (3, 478, [19, 21, 27, 1, 34])
     """
 
     kernels = ContextKernels(_show_user, _answer_user)
@@ -96,7 +93,7 @@ class ReturningUsers(ContextEnvironment):
     def __init__(
         self,
         n_arms: int,
-        n_features: int,
+        dimension: int,
         *,
         users: int = 100,
         visits: int = 20,
@@ -106,9 +103,9 @@ class ReturningUsers(ContextEnvironment):
         heterogeneity: float = 0.0,
         seed: int = 0,
     ) -> None:
-        self.n_arms, self.n_features = (
+        self.n_arms, self.dimension = (
             integer("n_arms", n_arms, 1),
-            integer("n_features", n_features, 1),
+            integer("dimension", dimension, 1),
         )
         self.users, self.visits = integer("users", users, 1), integer("visits", visits, 1)
         self.gap = integer("gap", gap, 1)
@@ -119,22 +116,21 @@ class ReturningUsers(ContextEnvironment):
             raise ArgumentError(
                 f"weights must hold {self.users} numbers, one per user, got {eager.size}", "weights"
             )
-        self.dimension = self.n_arms * self.n_features
         # Not one stream for all three: more users leave the coefficients as they are.
         streams = np.random.SeedSequence(integer("seed", seed, 0)).spawn(4)
         shared, own, coming, changing = map(np.random.default_rng, streams)
-        theta = unit_vectors(1, self.dimension, shared)[0]
+        theta = unit_vectors(self.n_arms, self.dimension, shared)
         self.parameter = theta if self.heterogeneity == 0.0 else None
-        shape = (self.users, self.n_arms, self.n_features)
+        shape = (self.users, self.n_arms, self.dimension)
         apart = self.heterogeneity / math.sqrt(self.dimension) * own.standard_normal(shape)
         self.attendance = _attendance(eager, self.visits, self.gap, coming)
         self.attendance.flags.writeable = False
         self.horizon = len(self.attendance)
-        states = _states((self.visits, self.users, self.n_features), self.persistence, changing)
+        states = _states((self.visits, self.users, self.dimension), self.persistence, changing)
         self.state = ReturningUsersState(
             self.attendance,
             states[_earlier_visits(self.attendance), self.attendance],
-            theta.reshape(shape[1:]) + apart,
+            theta + apart,
         )
         same = "" if weights is None else f"weights {content(eager)}, "
         self.origin = f"{same}seed={seed}"
@@ -172,7 +168,7 @@ def _attendance(weights: np.ndarray, visits: int, gap: int, rng: np.random.Gener
 def _states(
     shape: tuple[int, int, int], persistence: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Of every visit of every user, shape (visits, users, p)."""
+    """Of every visit of every user, shape (visits, users, d)."""
     states = rng.standard_normal(shape) / math.sqrt(shape[2])
     for visit in range(1, shape[0]):
         states[visit] *= math.sqrt(1.0 - persistence**2)
