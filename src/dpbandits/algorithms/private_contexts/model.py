@@ -450,7 +450,7 @@ class PrivateContextPolicy(LinearPolicy):
     def _params(self) -> Params:
         private = self.budget is not None
         # Of rewards, the norm of N, and that of z.
-        shares = [share * self._failure for share in _SHARES]
+        shares = [max(share * self._failure, 1e-300) for share in _SHARES]
         d, releases = self.dimension, self._releases or MOST_ROUNDS
         adds_up = isinstance(self._counter, Independent)
         std = 0.0
