@@ -55,9 +55,9 @@ shared out equally among models.
 theta, N theta has the variance v^2 |theta|^2, across half of that, and its coordinates are
 independent; so are those of z, with variances v^2 (1 / w^2 + |theta|^2) and v^2 (1 / w^2 +
 |theta|^2 / 2), the larger the longer theta.  ``confidence`` bounds |z| and the norm of N for all
-releases at once; what V depends on does not matter.  Two things are left out: the rounding of
-records under secure noise, half a step in every coordinate, and the noise of sums that a crash has
-cut off.
+releases at once; what V depends on does not matter.  Three things are left out: that secure noise
+is normal up to its grid only, the rounding of records under it, half a step in every coordinate,
+and the noise of sums that a crash has cut off.
 
 Shariff & Sheffet (2018) keep the shift at 2 S for ever: its bias then never falls.  Their radius
 multiplies |x|_{V^-1} only.
@@ -512,7 +512,7 @@ class PrivateContextPolicy(LinearPolicy):
     def _params(self) -> Params:
         private = self.budget is not None
         # Of rewards, the norm of N, and that of z.
-        shares = [share * self._each_failure for share in _SHARES]
+        shares = [max(share * self._each_failure, 1e-300) for share in _SHARES]
         d, releases = self.dimension, self._releases or MOST_ROUNDS
         adds_up = isinstance(self._counter, Independent)
         std = 0.0
