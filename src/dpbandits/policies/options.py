@@ -104,9 +104,11 @@ class Settings:
             printable("name", self.name, _LONGEST_NAME)
         object.__setattr__(self, "reward_range", (lo, hi))
 
-    def source(self) -> NoiseSource:
-        """Where noise comes from."""
-        source = noise_source(self.noise, self.seed, grid=self.grid, reward_range=self.reward_range)
+    def source(self, device: bool) -> NoiseSource:
+        """Where noise comes from; ``device``: whether all of it is drawn on people's devices."""
+        source = noise_source(
+            self.noise, self.seed, grid=self.grid, reward_range=self.reward_range, device=device
+        )
         if source.secure and not self.clip:
             raise ArgumentError("clip must be True with noise='secure', got False", "clip")
         return source

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -56,6 +58,35 @@ class Device:
         if chooser.arguments != self.chooser.arguments:
             raise ArgumentError("chooser must be of the policy that made the device", "chooser")
         self.chooser = chooser
+
+    @staticmethod
+    def javascript() -> str:
+        """The same device as a script for browsers, Node and workers, which defines
+        ``dpbandits.Device``; of the same bytes it makes the same arms and reports.
+        """
+        return resources.files(__package__).joinpath("device.js").read_text("utf-8")
+
+    def to_json(self) -> str:
+        """All that a device in JavaScript is made of, the chooser included; nothing of a person.
+
+        Raises:
+            ArgumentError: the noise is simulated.
+        """
+        sigma_squared = self._randomise.sigma_squared
+        return json.dumps(
+            {
+                "dimension": self._params.dimension,
+                "n_arms": self._params.n_arms,
+                "context_bound": self._params.context_bound,
+                "weight": self._params.weight,
+                "grid": self._params.grid,
+                # In grid units, as numerator and denominator, which no float could hold.
+                "sigma_squared": [str(part) for part in sigma_squared.as_integer_ratio()],
+                "reward_range": self._reward_range,
+                "default_reward": self._default_reward,
+                "chooser": json.loads(self.chooser.to_json()),
+            }
+        )
 
     def choose(self, contexts: Any) -> int:
         """The arm for features of every arm, shape (K, d).
