@@ -75,11 +75,8 @@ const dpbandits = (() => {
   // The largest integer whose square is at most n, by Newton's method from above.
   function rootOf(n) {
     let root = 1n << BigInt((n.toString(2).length + 1) >> 1);
-    for (;;) {
-      const next = (root + n / root) >> 1n;
-      if (next >= root) return root;
-      root = next;
-    }
+    while (root * root > n) root = (root + n / root) >> 1n;
+    return root;
   }
 
   // The nearest integer, of two the even one.
@@ -144,10 +141,11 @@ const dpbandits = (() => {
     /* The report of what was chosen and came of it, dimension * (dimension + 3) / 2 numbers; of
      * nobody if nothing was chosen since the last report, so that there always is something to
      * send.  Throws where the reward is no number; the choice still waits for its report. */
-    report(reward = NaN) {
-      if (typeof reward !== "number") throw new Error("reward must be a number");
+    report(reward) {
+      const given = reward ?? NaN;
+      if (typeof given !== "number") throw new Error("reward must be a number");
       const { dimension, reward_range: range, default_reward: nothing, grid } = this._config;
-      const r = Number.isNaN(reward) ? nothing : Math.min(Math.max(reward, range[0]), range[1]);
+      const r = Number.isNaN(given) ? nothing : Math.min(Math.max(given, range[0]), range[1]);
       const x = this._features || new Array(dimension).fill(0);
       this._features = null;
       return this._record(x, r).map((value) => {
@@ -188,7 +186,7 @@ const dpbandits = (() => {
     }
   }
 
-  return { Device, uniform, bernoulli, bernoulliExp, discreteLaplace, discreteGaussian };
+  return { Device, discreteLaplace, discreteGaussian, rootOf };
 })();
 
 if (typeof module === "object") module.exports = dpbandits;
