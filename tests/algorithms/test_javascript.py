@@ -6,6 +6,7 @@ import io
 import json
 import math
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -80,12 +81,10 @@ def tables(k: int, d: int, rng: np.random.Generator) -> list[np.ndarray]:
 def test_both_choose_the_same_arm_and_see_the_same_features(js, k, d, bound):
     made = server(k, d, context_bound=bound, reports=40)
     device, shown = pair(js, made), tables(k, d, np.random.default_rng(d))
-    for learned in (0, 40):
-        if learned == 0:
-            fresh = server(k, d, context_bound=bound, reports=0).chooser()
-            device.use(fresh), js.call("use", fresh.to_json())
-        else:
-            device.use(made.chooser()), js.call("use", made.chooser().to_json())
+    fresh = server(k, d, context_bound=bound, reports=0).chooser()
+    for chooser in (fresh, made.chooser()):
+        device.use(chooser)
+        js.call("use", chooser.to_json())
         theirs = js.call("play", [table.tolist() for table in shown])
         arms = set()
         for table, (arm, features) in zip(shown, theirs, strict=True):
@@ -294,8 +293,6 @@ def test_a_device_with_simulated_noise_stays_in_python():
 
 
 def test_its_parameter_is_no_smaller_than_the_guarantee_needs():
-    from fractions import Fraction
-
     made = server(budget=dpb.ZCDP(0.3), grid=2.0**-10)
     numerator, denominator = map(int, json.loads(made.device().to_json())["sigma_squared"])
     moved = Fraction(made.statistic.max_sensitivity) / Fraction(2) ** -10
