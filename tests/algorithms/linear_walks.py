@@ -1,5 +1,5 @@
-"""Plain walks of linear bandits through a fixed table, and dense noise of running sums: NumPy
-alone, nothing of the package.
+"""Plain walks of linear bandits through a fixed table, and dense noise of running sums: NumPy and
+SciPy alone, nothing of the package.
 
 Rewards are 0 or 1, features no longer than 1, lambda = 1, |theta| <= 1, rewards 1/2-subgaussian,
 and delta = 0.001.
@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from scipy import stats
 
 DELTA = 0.001
 
@@ -65,7 +67,7 @@ def gaussian_noise(
 ) -> Noise:
     std = column / math.sqrt(2 * rho)
     widest = std * math.sqrt((decoder**2).sum(axis=1).max())
-    norm = widest * (math.sqrt(d) + math.sqrt(2 * math.log(n / (DELTA / 2))))
+    norm = widest * math.sqrt(stats.chi2.isf(DELTA / 2 / n, d))
     return Noise(decoder @ (std * rng.standard_normal((n, d))), norm, widest)
 
 
@@ -141,29 +143,31 @@ def thompson(world: Problem, noise: Noise, rng: np.random.Generator) -> np.ndarr
 
 
 class JointNoise(NamedTuple):
-    """Noise on running sums of [x r ; x x^T], and bounds on both parts that hold with probability 1
-    - 2 DELTA / 3.
+    """Noise on running sums of [x r ; x x^T], and bounds on it after 0, 1, 2, ... releases that hold
+    with probability 1 - 0.9 DELTA.
     """
 
     vectors: np.ndarray  # (n, d)
     matrices: np.ndarray  # (n, d, d) symmetric: std on the diagonal, std / sqrt(2) off it
-    vector_norm: float
-    matrix_norm: float
+    vector_norms: np.ndarray  # (n + 1,) of the vectors less the matrices times theta
+    matrix_norms: np.ndarray  # (n + 1,)
+    base: float  # c
     std: float  # the largest of a coordinate
-    adds_up: bool = False  # bounds and std are those of the first release, and grow with the root
 
 
 def independent_joint_noise(n: int, d: int, rho: float, rng: np.random.Generator) -> JointNoise:
     """The same, where every increment has noise of its own."""
     std = math.sqrt(4.5 / (2 * rho))
     z = std * rng.standard_normal((n, d, d))
+    k = np.maximum(np.arange(n + 1), 1)
+    matrix_norm = std * ensemble_norm(n, 0.1 * DELTA)
     return JointNoise(
         (std * rng.standard_normal((n, d))).cumsum(axis=0),
         ((z + z.transpose(0, 2, 1)) / 2).cumsum(axis=0),
-        std * (math.sqrt(d) + math.sqrt(2 * math.log(n / (DELTA / 3)))),
-        std * (math.sqrt(2 * d) + math.sqrt(2 * math.log(2 * n / (DELTA / 3)))),
+        std * walk_norms(k, n / 2),
+        np.sqrt(k) * matrix_norm,
+        1 + matrix_norm * math.sqrt(n / 2),
         std,
-        adds_up=True,
     )
 
 
@@ -174,17 +178,69 @@ def joint_noise(n: int, d: int, rho: float, rng: np.random.Generator) -> JointNo
     widest = std * math.sqrt((b**2).sum(axis=1).max())
     z = std * rng.standard_normal((n, d, d))
     matrices = np.einsum("ts,sij->tij", b, (z + z.transpose(0, 2, 1)) / 2)
+    matrix_norm = widest * ensemble_norm(n, 0.1 * DELTA)
     return JointNoise(
         b @ (std * rng.standard_normal((n, d))),
         matrices,
-        widest * (math.sqrt(d) + math.sqrt(2 * math.log(n / (DELTA / 3)))),
-        widest * (math.sqrt(2 * d) + math.sqrt(2 * math.log(2 * n / (DELTA / 3)))),
+        np.full(n + 1, widest * elliptic_norm(n, 0.8 * DELTA)),
+        np.full(n + 1, matrix_norm),
+        1 + matrix_norm,
         widest,
     )
 
 
 def joint_silence(n: int, d: int) -> JointNoise:
-    return JointNoise(np.zeros((n, d)), np.zeros((n, d, d)), 0.0, 0.0, 0.0)
+    none = np.zeros(n + 1)
+    return JointNoise(np.zeros((n, d)), np.zeros((n, d, d)), none, none, 1.0, 0.0)
+
+
+# A vector of unit noise less a matrix of it times theta: its variances, for |theta| = 1 and d = 2.
+ALONG, ACROSS = 2.0, 1.5
+
+
+def quantile(tail: Callable[[float], float], probability: float) -> float:
+    low, high = 0.0, 40.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if tail(middle) > probability else (low, middle)
+    return high
+
+
+@cache
+def elliptic_norm(n: int, probability: float) -> float:
+    """What n such vectors stay below: in polar coordinates, for d = 2."""
+    turn = 2 * np.pi * np.arange(1000) / 1000
+    form = np.cos(turn) ** 2 / ALONG + np.sin(turn) ** 2 / ACROSS
+    return quantile(
+        lambda x: np.mean(np.exp(-form * x**2 / 2) / form) / math.sqrt(ALONG * ACROSS),
+        probability / n,
+    )
+
+
+@cache
+def ensemble_norm(n: int, probability: float) -> float:
+    """What the eigenvalues of n matrices stay below: for d = 2 these are m + R and m - R, with m
+    normal and R Rayleigh, both of variance 1/2 in a coordinate.
+    """
+    radius = np.linspace(0, 12, 2001)
+    density = 2 * radius * np.exp(-(radius**2)) * (radius[1] - radius[0])
+    erfc = np.vectorize(math.erfc)
+    return quantile(
+        lambda x: float(density @ (erfc(x - radius) + erfc(x + radius))) / 2, probability / (2 * n)
+    )
+
+
+def walk_norms(k: np.ndarray, planned: float) -> np.ndarray:
+    """What the sum of k such vectors stays below, for all k at once; the least at ``planned``."""
+    odds = 2 * math.log(1 / (0.8 * DELTA))
+
+    def bound(start: np.ndarray, k: np.ndarray | float) -> np.ndarray:
+        other = ALONG / ACROSS * (planned + start) - planned
+        size = np.maximum(ALONG * (k + start), ACROSS * (k + other))
+        return np.sqrt(size * (odds + np.log((1 + k / start) * (1 + k / other))))
+
+    starts = planned * np.geomspace(1e-5, 20, 20_000)
+    return bound(starts[np.argmin(bound(starts, planned))], k)
 
 
 def growing(horizon: int, growth: float) -> list[int]:
@@ -206,24 +262,24 @@ def joint(
     """Optimism, or with a generator the best arm for a draw, on noisy sums as of the last release."""
     d = world.contexts.shape[2]
     gram, total, arms, made = np.zeros((d, d)), np.zeros(d), [], 0
-    if noise.adds_up:  # the bound grows, and each size of it takes a share of the failures
-        failure /= len(schedule)
-    noisy, estimate, grown = gram, np.zeros(d), 1.0
+    noisy, estimate = gram, np.zeros(d)
     for t, x in enumerate(world.contexts):
         if t == 0 or (made and t == schedule[made - 1]):  # something was released
-            matrix_norm, vector_norm = grown * noise.matrix_norm, grown * noise.vector_norm
+            matrix_norm = noise.matrix_norms[made]
             shift = shift_of(noisy, matrix_norm)
             v = noisy + shift * np.eye(d)
             inverse, root = np.linalg.inv(v), np.linalg.cholesky(v)
             estimate = inverse @ (total + noise.vectors[made - 1]) if made else np.zeros(d)
-            eigenvalue, base = 1 / np.linalg.norm(inverse), 1 + matrix_norm
-            gap = max(base + matrix_norm - shift, 0) / eigenvalue
-            log_det = np.linalg.slogdet((1 + gap) * v / base)[1]
-            radius = 0.5 * math.sqrt((1 + gap) * (2 * math.log(1 / failure) + max(log_det, 0)))
-            # The vector and the matrix times theta: together sqrt(2) times the noise of one.
-            radius += (math.sqrt(2) * vector_norm + shift) / math.sqrt(eigenvalue)
+            gap = max(noise.base + matrix_norm - shift, 0)
+            larger = 1 + gap * np.linalg.norm(inverse)
+            log_det = np.linalg.slogdet(larger * v / noise.base)[1]
+            radius = 0.5 * math.sqrt(2 * math.log(1 / failure) + max(log_det, 0))
+            bias = noise.vector_norms[made] + shift
         if sampling is None:
-            index = x @ estimate + radius * np.sqrt(((x @ inverse) * x).sum(axis=1))
+            turned = x @ inverse
+            squares = (turned**2).sum(axis=1)
+            width = radius * np.sqrt((turned * x).sum(axis=1) + gap * squares)
+            index = x @ estimate + width + bias * np.sqrt(squares)
         else:
             scatter, spread = sampling.standard_normal((d, 2)).T
             draw = estimate + np.linalg.solve(root.T, 0.5 * scatter)
@@ -235,13 +291,33 @@ def joint(
         if made < len(schedule) and t + 1 == schedule[made]:
             noisy = gram + noise.matrices[made]
             made += 1
-            grown = math.sqrt(made) if noise.adds_up else 1.0
+    return np.array(arms)
+
+
+def published_local(
+    world: Problem, epsilon: float, delta: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Zheng et al. (2020): LinUCB on reports with normal noise on x r and the triangle of x x^T."""
+    (horizon, _, d), std = world.contexts.shape, 6 * math.sqrt(2 * math.log(2.5 / delta)) / epsilon
+    v, u, arms = np.zeros((d, d)), np.zeros(d), []
+    for t, x in enumerate(world.contexts):
+        bound = std * math.sqrt(max(t, 1)) * (4 * math.sqrt(d) + 2 * math.log(2 * horizon / DELTA))
+        shifted = v + 2 * bound * np.eye(d)
+        radius = 2 * 0.5 * math.sqrt(d * math.log(horizon))
+        errors = math.sqrt(3 * bound) + std * math.sqrt(d * max(t, 1) / bound)
+        radius += errors * d * math.log(horizon)
+        widths = np.sqrt(np.einsum("ki,ij,kj->k", x, np.linalg.inv(shifted), x))
+        arm = int(np.argmax(x @ np.linalg.solve(shifted, u) + radius * widths))
+        arms.append(arm)
+        noise = np.triu(std * rng.standard_normal((d, d)))
+        v += np.outer(x[arm], x[arm]) + noise + np.triu(noise, 1).T
+        u += x[arm] * world.rewards[t, arm] + std * rng.standard_normal(d)
     return np.array(arms)
 
 
 def shift_of(noisy: np.ndarray, norm: float) -> float:
-    """Lambda where that leaves no eigenvalue below the bound on the noise, else found by bisection."""
-    least, wanted = np.linalg.eigvalsh(noisy)[0], max(norm, 0.5)
+    """Lambda where that leaves no eigenvalue below half the bound on the noise, else by bisection."""
+    least, wanted = np.linalg.eigvalsh(noisy)[0], max(norm, 1) / 2
     if least + 1 > wanted:
         return 1.0
     more = max(2 * norm, 1.0)

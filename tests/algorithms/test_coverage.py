@@ -16,10 +16,10 @@ THETA = np.full(5, 1 / math.sqrt(5))
 
 
 def distances(policy, facts, rng):
-    """How far the estimate is from the parameter, in units of the radius, and of what the radius
-    would be without noise; the farthest of all rounds.
+    """How far the estimate is from the parameter, in units of what is claimed, and of what the
+    radius would be without noise; the farthest of all rounds.
     """
-    matrices, errors, radii = [], [], []
+    shares, silent = [], []
     for _ in range(ROUNDS):
         x = np.abs(rng.standard_normal((5, 5)))
         x /= np.linalg.norm(x, axis=1, keepdims=True)
@@ -27,12 +27,22 @@ def distances(policy, facts, rng):
         policy.update(float(rng.random() < x[decision] @ THETA), decision)
         public = public_of(policy)
         standing = getattr(public, "standing", None)
-        matrices.append(public.precision.copy() if standing is None else np.linalg.inv(standing))
-        errors.append(public.estimate - THETA)
-        radii.append(public.facts[facts.radius])
-    distance = np.sqrt(np.einsum("ti,tij,tj->t", errors, matrices, errors))
-    silent = 0.5 * np.sqrt(policy.params.log_odds + np.linalg.slogdet(matrices)[1]) + 1
-    return (distance / radii).max(), (distance / silent).max()
+        v = public.precision if standing is None else np.linalg.inv(standing)
+        error = public.estimate - THETA
+        distance = math.sqrt(error @ v @ error)
+        radius = 0.5 * math.sqrt(policy.params.log_odds + np.linalg.slogdet(v)[1]) + 1
+        silent.append(distance / radius)
+        shares.append(distance / public.facts[facts.radius])
+        if hasattr(facts, "bias"):  # a width for all features x: here V error and V V error
+            radius, gap, bias = public.facts[[facts.radius, facts.gap, facts.bias]]
+            shares[-1] = max(
+                y
+                @ v
+                @ error
+                / (radius * math.sqrt(y @ v @ y + gap * y @ y) + bias * math.sqrt(y @ y))
+                for y in (error, v @ error)
+            )
+    return max(shares), max(silent)
 
 
 @pytest.mark.parametrize(

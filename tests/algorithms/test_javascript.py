@@ -162,6 +162,7 @@ def test_roots_are_whole_numbers_below(js):
         {"context_bound": 3.0, "grid": 2.0**-3, "budget": dpb.ZCDP(20.0)},
         {"grid": 1.0, "budget": dpb.ZCDP(1e3), "context_bound": 8.0},
         {"grid": 2.0**-30, "budget": dpb.ApproxDP(1.0, 1e-6)},
+        {"calibration": "paper", "budget": dpb.ApproxDP(1.0, 1e-6)},
     ],
 )
 def test_both_send_the_same_report_of_the_same_bytes(js, options):
@@ -287,9 +288,14 @@ def test_it_uses_choosers_of_its_own_policy_alone(js):
     assert js.eval("Math.hypot(...device._features)") <= 1.0
 
 
-def test_a_device_with_simulated_noise_stays_in_python():
+def test_what_stays_in_python():
     with pytest.raises(dpb.ArgumentError, match=r"^noise must be 'secure'"):
         server(noise="simulation", seed=1).device().to_json()
+    shuffled = dpb.LinUCBSDP(
+        2, 2, budget=dpb.ApproxDP(1.0, 1e-4), horizon=100, batch=50, messages=True, noise="secure"
+    )
+    with pytest.raises(dpb.ArgumentError, match="sends messages to a shuffler"):
+        shuffled.device().to_json()
 
 
 def test_its_parameter_is_no_smaller_than_the_guarantee_needs():

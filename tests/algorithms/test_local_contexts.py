@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import pickle
 
+import linear_walks as walks
 import numpy as np
 import pytest
 from scipy import stats
 
 import dpbandits as dpb
-from dpbandits import ZCDP, ArgumentError, BudgetExhausted, LinUCBLDP, UpdateError
+from dpbandits import ZCDP, ApproxDP, ArgumentError, BudgetExhausted, LinUCBLDP, UpdateError
+from dpbandits.environments import ContextTable
+from dpbandits.privacy import accounting
 
 ALPHA = 1e-4
 X = np.array([[0.6, 0.8], [1.0, 0.0]])
@@ -208,3 +211,60 @@ def test_a_saved_server_goes_on(tmp_path):
     device.choose(X)
     assert again.receive(device.report(1.0))
     assert again.rounds == 2
+
+
+def published(epsilon: float, **options) -> LinUCBLDP:
+    options = {"budget": ApproxDP(epsilon, 0.1), "horizon": 400, "calibration": "paper"} | options
+    return LinUCBLDP(3, 2, **options)
+
+
+def test_the_published_recipe_plays_as_the_textbook():
+    world = walks.problem(400)
+
+    def regrets(epsilon: float) -> np.ndarray:
+        rngs = map(np.random.default_rng, range(60))
+        found = [world.regret(walks.published_local(world, epsilon, 0.1, rng)) for rng in rngs]
+        return np.round(found, 6)
+
+    def ours(epsilon: float) -> np.ndarray:
+        runs = dpb.simulate(
+            published(epsilon), ContextTable(*world), horizon=400, runs=600, seed=5, record=[400]
+        ).runs
+        return runs["regret"].to_numpy().round(6)
+
+    assert stats.ks_2samp(ours(100.0), regrets(100.0)).pvalue > ALPHA
+    assert stats.ks_2samp(ours(100.0), regrets(70.0)).pvalue < ALPHA
+    assert set(ours(1e5)) == set(regrets(1e5))  # hardly any noise: arm by arm the same
+
+
+def test_the_published_noise_keeps_more_than_it_was_asked_for():
+    """x r and the triangle have noise of one size; both together move by sqrt(4.5)."""
+    policy, std = published(1.0), 6 * np.sqrt(2 * np.log(25))
+    assert policy.noise_scale == pytest.approx(np.sqrt(2) * std)
+    delta = accounting.gaussian_delta(1.0, np.sqrt(4.5) / std)
+    assert policy.guarantee.holds.epsilon == 1.0
+    assert policy.guarantee.holds.delta == pytest.approx(delta, rel=1e-9)
+    assert delta < 1e-13
+    device = published(1e6, reports=True, seed=1).device()
+    x = np.array([[0.6, 0.8]] * 3)
+    device.choose(x)
+    record = np.sqrt(2) * np.array([0.3, 0.4, 0.36, 0.64, 0.48])
+    assert device.report(0.5) == pytest.approx(record, abs=1e-3)
+
+
+def test_the_published_statistic_moves_as_far_as_is_declared_and_no_farther():
+    policy, rng, farthest = published(1.0), np.random.default_rng(3), 0.0
+    for turn in [0.0, np.pi / 4 - np.pi / 3, *rng.uniform(0, np.pi, 300)]:
+        for apart in [2 * np.pi / 3, *rng.uniform(0, np.pi, 5)]:
+            x, y = ([np.cos(a), np.sin(a)] for a in (turn, turn + apart))
+            one, other = (
+                np.sqrt(2) * np.array([z[0], z[1], z[0] ** 2, z[1] ** 2, z[0] * z[1]])
+                for z in (x, y)
+            )
+            farthest = max(farthest, np.linalg.norm(one - other))
+    assert farthest == pytest.approx(policy.statistic.max_sensitivity, rel=1e-9)
+
+
+def test_the_published_recipe_needs_clipping():
+    with pytest.raises(ArgumentError, match=r"^clip must be True"):
+        published(1.0, clip=False)

@@ -134,7 +134,10 @@ class Headings(HTMLParser):
 
 @pytest.mark.parametrize(
     "paper",
-    ["concentrated", *(pytest.param(p, marks=pytest.mark.long) for p in ("adversarial", "dgs"))],
+    [
+        "concentrated",
+        *(pytest.param(p, marks=pytest.mark.long) for p in ("adversarial", "dgs", "shuffle")),
+    ],
 )
 def test_a_small_study_leaves_a_report_that_begins_with_its_claims(
     paper: str, tmp_path: Path
@@ -198,7 +201,7 @@ def test_an_interrupt_says_that_the_same_command_continues(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nobody"], "'nobody' is not one of 'adversarial', 'concentrated', 'dgs'"),
+        (["nobody"], "'nobody' is not one of 'adversarial', 'concentrated', 'dgs', 'shuffle'"),
         (["concentrated", "--runs", "0"], "--runs"),
         (["dgs", "--quick", "--data", "nowhere"], "folder must hold artists.dat"),
         (

@@ -114,7 +114,7 @@ def joint(
         if budget is not None:
             assert isinstance(budget, ZCDP)
             added = noise(n, DIMENSION, budget.rho, rng)
-        each = walks.DELTA if budget is None else walks.DELTA / 3
+        each = walks.DELTA if budget is None else 0.1 * walks.DELTA
         return WORLD.regret(walks.joint(WORLD, added, schedule, each, rng if sampling else None))
 
     return play
@@ -129,6 +129,8 @@ TABLES: dict[str, Table] = {
     "LinUCBLDP": Table(
         unplanned, joint(list(range(1, HORIZON + 1)), noise=walks.independent_joint_noise)
     ),
+    # Only without a budget, where both walks are the same.
+    "LinUCBSDP": Table(unplanned, joint(EVERY_FOURTH, noise=walks.independent_joint_noise)),
     "LinearThompson": Table(planned, thompson),
     "LinearThompsonJDP": Table(planned, joint(EVERY_FOURTH, sampling=True)),
     "PrivateLinUCB": Table(planned, linucb),

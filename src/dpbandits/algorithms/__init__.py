@@ -20,7 +20,14 @@ from .lazy_thompson import LazyDPTS
 from .linucb import LinearThompson, LinUCB, PrivateLinUCB
 from .oful import RSOFUL, AdaCOFUL
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
-from .private_contexts import AdaCOFULJDP, Device, LinearThompsonJDP, LinUCBJDP, LinUCBLDP
+from .private_contexts import (
+    AdaCOFULJDP,
+    Device,
+    LinearThompsonJDP,
+    LinUCBJDP,
+    LinUCBLDP,
+    LinUCBSDP,
+)
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
 from .thompson import DPTS
 
@@ -59,6 +66,7 @@ __all__ = [
     "LinUCBDGS",
     "LinUCBJDP",
     "LinUCBLDP",
+    "LinUCBSDP",
     "LinearThompson",
     "LinearThompsonJDP",
     "LocalEXP4",

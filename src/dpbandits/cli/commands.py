@@ -51,6 +51,7 @@ class Paper(StrEnum):
     adversarial = "adversarial"
     concentrated = "concentrated"
     dgs = "dgs"
+    shuffle = "shuffle"
 
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)

@@ -43,7 +43,7 @@ class Policy(ABC):
     registers itself with ``@register(...)``, which also sets ``example``.
     """
 
-    card: ClassVar[Card]
+    card: Card
     kernels: Kernels
     example: ClassVar[dict[str, Any]] = {}
 
@@ -248,9 +248,10 @@ class Policy(ABC):
     @property
     def ledger(self) -> Ledger:
         """What has crossed the wall so far, and what it has cost; with ``max_rounds``, whoever had
-        most recorded rounds.
+        most recorded rounds, or among reports, may have had.
         """
-        growth = self._terms.growth(self._counter, self._session.rounds.users.most)
+        most = self.max_rounds if self._takes_reports else self._session.rounds.users.most
+        growth = self._terms.growth(self._counter, most)
         return Ledger(lambda: self._session.state.wall.ledger, self._terms.meter(growth))
 
     @property

@@ -11,7 +11,7 @@ from typing import Any, cast
 from ..errors import ArgumentError
 from ..privacy import accounting
 from ..privacy.budgets import ApproxDP, Budget
-from ..privacy.channels import LAPLACE, OPEN, PURE, Channel, LaplaceVector, Open
+from ..privacy.channels import LAPLACE, OPEN, PURE, Certified, Channel, LaplaceVector, Open
 from ..privacy.continual import Counter, Independent
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Meter
@@ -91,10 +91,11 @@ class Terms:
 
     @property
     def _obeys_gdp(self) -> bool:
-        """Whether the noise keeps a Gaussian-DP curve; discrete and Laplace noise keep a zCDP
-        bound only.
+        """Whether the noise keeps a Gaussian-DP curve, or counts as such; discrete and Laplace
+        noise keep a zCDP bound only.
         """
-        return not (self.noise.secure or isinstance(self.channel, LaplaceVector))
+        certified = isinstance(self.channel, Certified)
+        return certified or not (self.noise.secure or isinstance(self.channel, LaplaceVector))
 
     @cached_property
     def effective_budget(self) -> Budget | None:
@@ -146,14 +147,15 @@ class Terms:
         card, private = self.card, self.budget is not None
         by_user = self.settings.max_rounds is not None
         # Whoever calls ``update`` with a reward has seen it.
-        local = card.trust_model == "local" and (self.reports or simulated)
-        central = card.trust_model == "local" and not local
+        spread = card.trust_model in ("local", "shuffle")
+        local = spread and (self.reports or simulated)
+        central = spread and not local
         return Guarantee(
             holds=self.effective_budget if private else None,
             asked=self.budget,
             trust_model="none" if not private else "central" if central else card.trust_model,
             protects=card.protects,
-            view=card.view,
+            view="joint" if central and card.view == "shuffle" else card.view,
             unit="user" if by_user else "round",
             assumptions=tuple(self._assumed(assumptions, local)),
             source="; ".join([card.proof or card.source, *([_PROOF_FOR_USERS] if by_user else [])]),

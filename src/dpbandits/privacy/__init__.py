@@ -8,7 +8,7 @@ from .amplification import (
     shuffle_amplification,
 )
 from .budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from .channels import Channel, Gaussian, Laplace, LaplaceVector, Open
+from .channels import Certified, Channel, Gaussian, Laplace, LaplaceVector, Open
 from .continual import (
     BinaryTree,
     BufferedToeplitz,
@@ -33,6 +33,7 @@ __all__ = [
     "BinaryTree",
     "Budget",
     "BufferedToeplitz",
+    "Certified",
     "Channel",
     "ContinualSum",
     "Counter",

@@ -38,6 +38,7 @@ OPEN, GAUSSIAN, LAPLACE = 0, 1, 2
 VECTOR = 4
 # Of ledger lines only: releases that together are (1 / multiplier)-DP, and nothing else is known.
 PURE = 3
+CERTIFIED = 5
 
 
 @outlined
@@ -215,6 +216,29 @@ class LaplaceVector(Channel):
 
 
 @dataclass(frozen=True)
+class Certified(Channel):
+    """Noise of another law, which the protocol of its makers draws, and which is proved to keep an
+    (epsilon, delta) budget.
+
+    ``multiplier`` is that of the Gaussian noise that costs as much at that budget; what several
+    releases cost together, the proof has to answer for.
+    """
+
+    family: ClassVar[int] = CERTIFIED
+    norm: ClassVar[int] = 2
+    name: ClassVar[str] = "certified"
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False
+    ) -> Certified:
+        """The channel one release of which spends the budget."""
+        if isinstance(budget, ApproxDP):
+            return cls(1.0 / budget.mu)
+        raise ArgumentError(f"budget must be ApproxDP for certified noise, got {budget!r}")
+
+
+@dataclass(frozen=True)
 class Open(Channel):
     """No noise and no privacy."""
 
@@ -238,6 +262,8 @@ def unit_cost(family: int, multiplier: float, currency: Currency, alpha: float =
         return {"pure": math.inf, "zcdp": squared / 2, "rdp": alpha * squared / 2, "gdp": squared}[
             currency
         ]
+    if family == CERTIFIED:
+        return 1.0 / multiplier**2 if currency == "gdp" else math.inf
     if family == VECTOR:
         squared = (1.0 / multiplier) * (1.0 / multiplier)
         return {"pure": math.inf, "zcdp": squared / 2, "rdp": alpha * squared / 2, "gdp": math.inf}[

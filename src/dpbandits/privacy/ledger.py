@@ -34,7 +34,7 @@ from ..errors import DPBanditsError
 from ..kernel import kernel, outlined
 from . import accounting
 from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
-from .channels import GAUSSIAN, LAPLACE, OPEN, PURE, VECTOR, unit_cost
+from .channels import CERTIFIED, GAUSSIAN, LAPLACE, OPEN, PURE, VECTOR, unit_cost
 
 if TYPE_CHECKING:
     import dp_accounting
@@ -76,6 +76,7 @@ FAMILY_NAMES = {
     LAPLACE: "Laplace",
     VECTOR: "Laplace vector",
     PURE: "pure",
+    CERTIFIED: "certified",
 }
 _SLACK = 1e-9  # relative; by rounding, the costs of an exactly spent budget may add up to more
 
@@ -379,6 +380,7 @@ class Ledger:
             GAUSSIAN: dp_accounting.GaussianDpEvent,
             LAPLACE: laplace,
             VECTOR: lambda multiplier: dp_accounting.ZCDpEvent(0.5 / multiplier**2),
+            CERTIFIED: lambda _: dp_accounting.UnsupportedDpEvent(),
             # Randomised response on one bit, which dominates every mechanism of its epsilon; its
             # parameter is P(answer is random).
             PURE: lambda multiplier: dp_accounting.RandomizedResponseDpEvent(

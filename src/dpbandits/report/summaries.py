@@ -163,7 +163,8 @@ def _with_shares(runs: pd.DataFrame, n_arms: int, means: np.ndarray | None) -> p
     pulls = runs[[f"pulls_{a}" for a in range(n_arms)]].to_numpy(float)
     shares = pulls / pulls.sum(axis=1, keepdims=True)
     columns = {f"share_{a}": shares[:, a] for a in range(n_arms)}
-    return runs.assign(helped=np.nan if means is None else 1000 * shares @ means, **columns)
+    columns["helped"] = np.full(len(runs), np.nan) if means is None else 1000 * shares @ means
+    return pd.concat([runs, pd.DataFrame(columns, index=runs.index)], axis=1)
 
 
 def _clipping(settings: SettingsByKey, support: list[float | None]) -> dict[str, str]:

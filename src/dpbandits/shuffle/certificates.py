@@ -17,6 +17,9 @@ is never lower: the coordinate is (c s)-GDP (Dong, Roth & Su 2022), for both sig
 *All coordinates.*  GDP composes by the root of the sum of squares: the vector is (c |s|_2)-GDP for
 every direction of s, and (c r)-GDP at worst.
 
+*Batches.*  One person's vectors in k batches: by composition of GDP, c r is multiplied by sqrt(k),
+whatever later vectors owe to what earlier batches let out, and t by k.
+
 *Tails.*  Bounded noise has no such c, since z is infinite where it ends.  Let Y have the law of X
 but for geometric tails: F(lo - j) = F(lo) q^j with q = F(lo - 1) / F(lo), and as much from hi on.
 F(lo) / F(lo - 1) is at least the ratio of the weights of lo + 1 and lo, since F is log-concave and
@@ -69,18 +72,18 @@ class Tails:
         below = np.cumsum(weight)
         return cls(below[:-1] / below[-1], (below / below[-1])[-2::-1])
 
-    def delta(self, epsilon: float, shift: float, dimension: int) -> float:
-        """The least delta of this module for which the vector is (epsilon, delta)-DP, where one
-        person moves it by integers of L2 norm at most ``shift``.
+    def delta(self, epsilon: float, shift: float, dimension: int, batches: int = 1) -> float:
+        """The least delta of this module for which the vectors of so many batches are (epsilon,
+        delta)-DP, where one person moves each by integers of L2 norm at most ``shift``.
         """
         z = np.where(self.below < 0.5, ndtri(self.below), -ndtri(self.above))
         steps, least = np.diff(z), 1.0
         lows, highs = np.searchsorted(z, -_CUTS), np.searchsorted(z, _CUTS) - 1
         for low, high in zip(lows, highs, strict=True):
             if high > low:
-                mu = steps[low:high].max() * shift * _UP
+                mu = steps[low:high].max() * shift * math.sqrt(batches) * _UP
                 tail = self.below[low] + self.above[high]
-                lost = (1.0 + math.exp(min(epsilon, 700.0))) * dimension * tail
+                lost = (1.0 + math.exp(min(epsilon, 700.0))) * batches * dimension * tail
                 least = min(least, accounting.gaussian_delta(epsilon, mu) + lost)
         return float(least)
 

@@ -92,11 +92,14 @@ class Protocol(ABC):
             object.__setattr__(self, name, given)
 
     @classmethod
-    def calibrated(cls, budget: Budget, *, levels: int | None = None, **shape: Any) -> Self:
-        """The least noise that is proved to keep the budget of one batch, which is ``ApproxDP``.
+    def calibrated(
+        cls, budget: Budget, *, levels: int | None = None, batches: int = 1, **shape: Any
+    ) -> Self:
+        """The least noise that is proved to keep the budget, which is ``ApproxDP``.
 
         Args:
-            budget: of one batch.
+            budget: of all batches that one person is in.
+            batches: how many these are at most.
             levels: more of them make rounding cheaper, and messages longer.
             **shape: the other attributes, without ``noise``.
 
@@ -118,10 +121,12 @@ class Protocol(ABC):
             bare = cls(levels=levels, noise=1, **shape)
 
         def keeps(noise: int) -> bool:
-            return cls(levels=levels, noise=noise, **shape).delta_at(budget.epsilon) <= budget.delta
+            made = cls(levels=levels, noise=noise, **shape)
+            return made.delta_at(budget.epsilon, batches) <= budget.delta
 
         # Normal noise would need that much: where to begin to look.
-        normal = min(math.ceil(bare._noise_of_std(bare.shift / budget.mu)), 2**40)
+        std = bare.shift * math.sqrt(batches) / budget.mu
+        normal = min(math.ceil(bare._noise_of_std(std)), 2**40)
         return cls(levels=levels, noise=_smallest(keeps, normal), **shape)
 
     @property
@@ -141,9 +146,26 @@ class Protocol(ABC):
         """
         return self.step * math.sqrt(self.batch * self._variance)
 
-    def delta_at(self, epsilon: float) -> float:
-        """A proved delta for which what leaves the shuffler is (epsilon, delta)-DP."""
-        return self._tails().delta(real("epsilon", epsilon, 0.0), self.shift, self.dimension)
+    def delta_at(self, epsilon: float, batches: int = 1) -> float:
+        """A proved delta for which what leaves the shuffler is (epsilon, delta)-DP for a person in
+        so many batches.
+        """
+        epsilon = real("epsilon", epsilon, 0.0)
+        return self._tails().delta(epsilon, self.shift, self.dimension, batches)
+
+    def local_epsilon(self, delta: float) -> float:
+        """A proved epsilon for which the messages of one person are (epsilon, delta)-DP by
+        themselves, if everybody else tells the server what is his; infinite where none is known.
+        """
+        alone, most = self._tails_alone(), 60.0
+        real("delta", delta, 0.0, 1.0, strict=True)
+
+        def excess(epsilon: float) -> float:
+            return alone.delta(epsilon, self.shift, self.dimension) - delta
+
+        if excess(most) > 0.0:
+            return math.inf
+        return 0.0 if excess(0.0) <= 0.0 else _crossing(excess, most)
 
     def simulate_sums(self, vectors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Noisy sums in the law of ``Analyzer.aggregate``, without messages; for simulations.
@@ -200,6 +222,17 @@ class Protocol(ABC):
         """Of the noise that hides one person."""
 
     @abstractmethod
+    def _tails_alone(self) -> Tails:
+        """Of her own noise."""
+
+    @property
+    @abstractmethod
+    def noise_law(self) -> tuple[float, float]:
+        """The noise of a batch in steps: so many coins that show heads with this probability; or,
+        where that is 0, rounded normals of this standard deviation.
+        """
+
+    @abstractmethod
     def _noise_of_sums(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         """The noise of whole batches, in steps, with mean 0."""
 
@@ -245,6 +278,13 @@ class _Coins(Protocol):
     def _tails(self) -> Tails:
         return Tails.of_binomial((self.batch - self.dropout) * self.noise, self.heads)
 
+    def _tails_alone(self) -> Tails:
+        return Tails.of_binomial(self.noise, self.heads)
+
+    @property
+    def noise_law(self) -> tuple[float, float]:
+        return float(self.batch * self.noise), self.heads
+
     def _noise_of_sums(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         coins = self.batch * self.noise
         return rng.binomial(coins, self.heads, shape) - coins * self.heads
@@ -273,18 +313,20 @@ class BitSum(_Coins):
     heads: ClassVar[float] = 0.25
 
     @classmethod
-    def published(cls, budget: ApproxDP, *, batch: int, features: int) -> Self:
+    def published(cls, budget: ApproxDP, *, batch: int, features: int, batches: int = 1) -> Self:
         """Chowdhury & Zhou (2022), Theorem C.1, for what linear bandits learn from x and y with
         ``features`` numbers in x, |x| <= 1 and |y| <= 1: the vector x y, and the upper triangle of
         x x', of joint sensitivity sqrt(4.5).
 
         g is rounded up to an integer.  The paper sends g + b bits, but shifts coordinates to
-        [0, 2], for which 2 g + b are needed.
+        [0, 2], for which 2 g + b are needed.  For people in several ``batches`` it divides the
+        budget by advanced composition (Theorem E.5).
         """
         if not (isinstance(budget, ApproxDP) and budget.epsilon <= 15 and budget.delta < 0.5):
             raise ArgumentError(
                 f"budget must be ApproxDP with epsilon <= 15 and delta < 1/2, got {budget!r}"
             )
+        budget = _divided(budget, batches)
         levels = math.ceil(max(2.0 * math.sqrt(batch), features, 4))
         log = math.log(4.0 * (features**2 + 1) / budget.delta)
         noise = math.ceil(24e4 * (levels * log / budget.epsilon) ** 2 / batch)
@@ -365,14 +407,17 @@ class GaussianReports(Protocol):
     fineness: ClassVar[int] = 256
 
     @classmethod
-    def published(cls, budget: ApproxDP, *, batch: int, features: int) -> Self:
+    def published(cls, budget: ApproxDP, *, batch: int, features: int, batches: int = 1) -> Self:
         """Chowdhury & Zhou (2022), Theorem 3.2, for the same vectors as ``BitSum.published``.
 
         It covers epsilon <= sqrt(log(2 / delta) / batch) only, and promises an unnamed multiple of
-        (epsilon, delta); ``delta_at`` says what a report really has.
+        (epsilon, delta); ``delta_at`` says what a report really has.  For people in several
+        ``batches`` it divides the budget by advanced composition (the proof of Theorem E.3, whose
+        statement has log(2 / delta) where log(4 batches / delta) comes out).
         """
         if not isinstance(budget, ApproxDP):
             raise ArgumentError(f"budget must be ApproxDP, got {budget!r}")
+        budget = _divided(budget, batches)
         logs = math.log(2.5 * batch / budget.delta) * math.log(2.0 / budget.delta)
         std = 4.0 * math.sqrt(2.0 * logs / batch) / budget.epsilon
         levels = math.ceil(1000.0 / std)
@@ -387,6 +432,13 @@ class GaussianReports(Protocol):
 
     def _tails(self) -> Tails:
         return Tails.of_discrete_gaussian(self.noise)
+
+    def _tails_alone(self) -> Tails:
+        return self._tails()
+
+    @property
+    def noise_law(self) -> tuple[float, float]:
+        return self.noise * math.sqrt(self.batch), 0.0
 
     def _noise_of_sums(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         everybody = (*shape[:-1], self.batch, shape[-1])
@@ -419,6 +471,14 @@ def _regression(batch: int, features: int) -> dict[str, Any]:
     return {"batch": integer("batch", batch, 1), "dimension": size, **norms}
 
 
+def _divided(budget: ApproxDP, batches: int) -> ApproxDP:
+    """What each of so many batches may spend (Theorem E.2 of the paper)."""
+    if integer("batches", batches, 1) == 1:
+        return budget
+    epsilon = budget.epsilon / (2.0 * math.sqrt(2.0 * batches * math.log(2.0 / budget.delta)))
+    return ApproxDP(epsilon, budget.delta / (2.0 * batches))
+
+
 def _smallest(keeps: Callable[[int], bool], start: int) -> int:
     """The least noise from ``start`` on that keeps the budget, to one part in a thousand."""
     low, high, more = start - 1, start, 1 + start // 512
@@ -427,4 +487,13 @@ def _smallest(keeps: Callable[[int], bool], start: int) -> int:
     while high - low > 1 + high // 1024:
         middle = (low + high) // 2
         low, high = (low, middle) if keeps(middle) else (middle, high)
+    return high
+
+
+def _crossing(excess: Callable[[float], float], most: float) -> float:
+    """From above, to one part in a thousand, where a decreasing function changes its sign."""
+    low, high = 0.0, most
+    while high - low > 1e-3 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
     return high

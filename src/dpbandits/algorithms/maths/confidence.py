@@ -9,23 +9,107 @@ theta splits into three terms, and in the V-norm (Abbasi-Yadkori, Pal & Szepesva
 V and later features depend on earlier noise, through the choices, so that N is not independent of V
 and no chi-squared law holds for the last term.  What always holds is |N|_{V^-1} <= |N| /
 sqrt(lambda_min(V)), with |N| bounded for all releases at once.
+
+The law of noise is known and owes nothing to data, so that its quantiles are exact, or nearly so;
+only the failures of several releases are added up.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy import optimize, special
+
+from ...kernel import kernel
 
 LN2 = math.log(2.0)
+_NODES = 64  # of a Gauss rule: digits enough for any quantile
+_GRID = 4000
+_LEAST = 5e-324
+_WIDEST_DENSITY = 200  # dimensions; Hermite functions fall below the smallest float beyond
 
 
-def gaussian_norm(dimension: int, std: float, releases: int, probability: float) -> float:
-    """What the norms of ``releases`` normal vectors N(0, std^2 I), however dependent, stay below
-    with probability 1 - ``probability``.
+def gaussian_norm(
+    dimension: int, std: float, releases: int, probability: float, axis: float | None = None
+) -> float:
+    """What the norms of ``releases`` normal vectors, however dependent, stay below with probability
+    1 - ``probability``.
 
-    |N| is Lipschitz with mean below std sqrt(d), so that P(|N| > std (sqrt d + u)) <= exp(-u^2 /
-    2).
+    Args:
+        dimension: d.
+        std: the largest standard deviation of a coordinate in any release.
+        releases: how many vectors.
+        probability: of failure, to which releases contribute equally.
+        axis: the standard deviation along one direction where that is larger; by default ``std``.
+
+    |z|^2 follows a chi square law of d degrees of freedom, or of d - 1 given the coordinate along
+    the axis, which is integrated out.
     """
-    return std * (math.sqrt(dimension) + math.sqrt(2.0 * math.log(releases / probability)))
+    share = probability / releases
+    quantile = math.sqrt(2.0 * special.gammainccinv(0.5 * dimension, share))
+    axis = std if axis is None else axis
+    if axis == std or dimension == 1:
+        return axis * quantile
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+
+    def too_likely(norm: float) -> float:
+        along = 0.5 * norm * (nodes + 1.0)  # the other half is alike
+        density = np.exp(-0.5 * (along / axis) ** 2) / (axis * math.sqrt(2.0 * math.pi))
+        rest = special.gammaincc(0.5 * (dimension - 1), 0.5 * (norm**2 - along**2) / std**2)
+        beyond = norm * float(weights @ (density * rest)) + 2.0 * special.ndtr(-norm / axis)
+        return math.log(max(beyond, _LEAST)) - math.log(share)
+
+    return float(optimize.brentq(too_likely, std * quantile, axis * quantile))
+
+
+class Walk(NamedTuple):
+    """A bound on the norms of all sums of independent normal vectors, see ``walk_norm``."""
+
+    along: float  # the variance of each along an axis
+    across: float  # the same in all other directions
+    start_along: float
+    start_across: float
+    log_odds: float  # 2 ln(1 / probability)
+
+
+@kernel
+def walk_norm(walk: Walk, dimension: int, steps: float) -> float:
+    """What |z|, z a sum of so many vectors, stays below for all numbers of them at once.
+
+    Averaging exp(<h, z> - E <h, z>^2 / 2) over normal h gives the positive martingale
+
+        prod_i (1 + steps / start_i)^(-1/2) exp(z_i^2 / (2 variance_i (steps + start_i))) ,
+
+    which starts at 1 and ever exceeds 1 / p with probability at most p (Robbins 1970; Ville).
+    """
+    growth = walk.log_odds + np.log1p(steps / walk.start_along)
+    growth += (dimension - 1) * np.log1p(steps / walk.start_across)
+    along, across = steps + walk.start_along, steps + walk.start_across
+    return np.sqrt(max(walk.along * along, walk.across * across) * growth)
+
+
+def planned_walk(
+    dimension: int, along: float, across: float, steps: float, probability: float
+) -> Walk:
+    """The walk whose bound is least at ``steps``, for variances ``along`` of at least ``across``.
+
+    At its best both variances times (steps + start) are equal there.
+    """
+    ratio = along / across if across > 0.0 else 1.0
+
+    def planned(log_start: float) -> Walk:
+        start = steps * math.exp(log_start)
+        odds = -2.0 * math.log(probability)
+        return Walk(along, across, start, ratio * (steps + start) - steps, odds)
+
+    best = optimize.minimize_scalar(
+        lambda log_start: walk_norm(planned(log_start), dimension, steps),
+        bounds=(-12.0, 3.0),
+        method="bounded",
+    )
+    return planned(float(best.x))
 
 
 def symmetric_norm(dimension: int, std: float, releases: int, probability: float) -> float:
@@ -33,12 +117,43 @@ def symmetric_norm(dimension: int, std: float, releases: int, probability: float
     on the diagonal and std / sqrt(2) off it, however dependent, stay below with probability 1 -
     ``probability``.
 
-    The largest eigenvalue has a mean below std sqrt(2 d) (Davidson & Szarek 2001, Theorem II.11),
-    and moves by at most the Frobenius distance, in which the noise is N(0, std^2 I); the same holds
-    for minus the matrix.
+    An eigenvalue exceeds x at most as probably as there are eigenvalues above x on average; the
+    same holds for minus the matrix.  In very many dimensions: the largest one has a mean below std
+    sqrt(2 d) (Davidson & Szarek 2001, Theorem II.11), and moves by at most the Frobenius distance,
+    in which the noise is N(0, std^2 I).
     """
-    tail = math.sqrt(2.0 * math.log(2.0 * releases / probability))
-    return std * (math.sqrt(2.0 * dimension) + tail)
+    share = 0.5 * probability / releases
+    highest = math.sqrt(2.0 * dimension) + math.sqrt(-2.0 * math.log(share))
+    if dimension > _WIDEST_DENSITY:
+        return std * highest
+    x = np.linspace(highest + 3.0, 0.0, _GRID)  # of what is beyond nothing would be seen
+    above = _from_the_right(x, _eigenvalue_density(dimension, x))
+    return std * float(np.interp(share, above, x))
+
+
+def _from_the_right(x: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Integrals from each of the falling ``x`` to the first; too large where ``values`` are
+    convex.
+    """
+    steps = 0.5 * (values[1:] + values[:-1]) * (x[:-1] - x[1:])
+    return np.concatenate([[0.0], np.cumsum(steps)])
+
+
+def _eigenvalue_density(dimension: int, x: np.ndarray) -> np.ndarray:
+    """How many eigenvalues of the ensemble, 1 on the diagonal, there are near each x on average
+    (Mehta 2004, Random Matrices, Section 7.2), for falling x from where there are none.
+    """
+    before, last = np.zeros_like(x), math.pi**-0.25 * np.exp(-0.5 * x * x)
+    squares, areas = last * last, [0.0, math.pi**0.25 * math.sqrt(2.0)]  # of the last two
+    for j in range(dimension):  # Hermite functions 1, ..., dimension
+        root = math.sqrt(j / (j + 1))
+        before, last = last, math.sqrt(2.0 / (j + 1)) * x * last - root * before
+        areas = [areas[1], root * areas[0]]
+        if j + 1 < dimension:
+            squares = squares + last * last
+    signed = 0.5 * areas[1] - _from_the_right(x, last)
+    density: np.ndarray = squares + math.sqrt(0.5 * dimension) * before * signed
+    return density + before / areas[0] if dimension % 2 else density
 
 
 def laplace_sum(squares: float, scale: float, log_odds: float) -> float:

@@ -242,26 +242,34 @@ def most_optimistic_for(dimension: int) -> Kernel:
 
 @outlined
 def most_optimistic_at_once(
-    contexts: Matrix, estimate: Vector, inverse: Matrix, longest: float, radius: float
+    contexts: Matrix,
+    estimate: Vector,
+    inverse: Matrix,
+    longest: float,
+    radius: float,
+    gap: float,
+    spread: float,
 ) -> int:
-    """The same without ``spread`` and without working memory, for contexts of which nothing may be
-    kept.
+    """arg max over arms of <x, estimate> + radius sqrt(|x|_{V^-1}^2 + gap |V^-1 x|^2) + spread
+    |V^-1 x|, without working memory, for contexts of which nothing may be kept.
     """
     n_arms, d = contexts.shape
+    reach = longest * (radius * np.sqrt(1.0 + gap * longest * longest) + spread * longest)
     arm, best = 0, -np.inf
     for a in range(n_arms):
-        mean = squares = form = 0.0
+        mean = squares = form = length = 0.0
         for i in range(d):
             mean += estimate[i] * contexts[a, i]
             squares += contexts[a, i] * contexts[a, i]
-        if mean + radius * longest * np.sqrt(squares) < best:
+        if mean + reach * np.sqrt(squares) < best:
             continue
         for i in range(d):
             turned = 0.0
             for j in range(d):
                 turned += inverse[i, j] * contexts[a, j]
             form += turned * contexts[a, i]
-        index = mean + radius * np.sqrt(max(form, 0.0))
+            length += turned * turned
+        index = mean + radius * np.sqrt(max(form, 0.0) + gap * length) + spread * np.sqrt(length)
         if index > best:
             best, arm = index, a
     return arm

@@ -1,7 +1,16 @@
 """Linear bandits whose features are private, too."""
 
-from .device import Device
+from .device import Device, ShuffledDevice
 from .joint import AdaCOFULJDP, LinearThompsonJDP, LinUCBJDP
 from .local import LinUCBLDP
+from .shuffled import LinUCBSDP
 
-__all__ = ["AdaCOFULJDP", "Device", "LinUCBJDP", "LinUCBLDP", "LinearThompsonJDP"]
+__all__ = [
+    "AdaCOFULJDP",
+    "Device",
+    "LinUCBJDP",
+    "LinUCBLDP",
+    "LinUCBSDP",
+    "LinearThompsonJDP",
+    "ShuffledDevice",
+]

@@ -116,11 +116,11 @@ const dpbandits = (() => {
       const d = this._config.dimension;
       const estimate = given.public["public.estimate"];
       const inverse = given.public["public.inverse"];
-      const [radius, longest] = given.public["public.facts"];
+      const [radius, gap, bias, longest] = given.public["public.facts"];
       const isVector = (part) => Array.isArray(part) && part.length === d;
       if (!isVector(inverse) || ![estimate, ...inverse].every(isVector))
         throw new Error("chooser must have the dimension of the device");
-      this._public = { estimate, inverse, radius, longest };
+      this._public = { estimate, inverse, radius, gap, bias, longest };
       this.release = given.release;
     }
 
@@ -156,8 +156,9 @@ const dpbandits = (() => {
 
     // [weight x r ; svec(x x^T)]
     _record(x, r) {
-      const rewards = x.map((a) => this._config.weight * a * r);
-      const squares = x.map((a) => a * a);
+      const { weight, diagonal } = this._config;
+      const rewards = x.map((a) => weight * a * r);
+      const squares = x.map((a) => diagonal * a * a);
       const products = x.flatMap((a, i) => x.slice(i + 1).map((b) => Math.SQRT2 * a * b));
       return [...rewards, ...squares, ...products];
     }
@@ -170,16 +171,20 @@ const dpbandits = (() => {
       return x.map((a) => a * scale);
     }
 
-    // The arm of highest <x, estimate> + radius sqrt(x^T inverse x), of equals the first.
+    // The arm of highest <x, estimate> + radius sqrt(x^T y + gap y^T y) + bias sqrt(y^T y), where
+    // y = inverse x; of equals the first.
     _mostOptimistic(rows) {
-      const { estimate, inverse, radius, longest } = this._public;
+      const { estimate, inverse, radius, gap, bias, longest } = this._public;
+      const reach = longest * (radius * Math.sqrt(1 + gap * longest * longest) + bias * longest);
       const dot = (x, y) => x.reduce((sum, a, i) => sum + a * y[i], 0);
       let [arm, best] = [0, -Infinity];
       rows.forEach((x, a) => {
         const mean = dot(x, estimate);
-        if (mean + radius * longest * Math.sqrt(dot(x, x)) < best) return; // out of reach
-        const form = x.reduce((sum, b, i) => sum + dot(inverse[i], x) * b, 0);
-        const index = mean + radius * Math.sqrt(Math.max(form, 0));
+        if (mean + reach * Math.sqrt(dot(x, x)) < best) return;
+        const turned = inverse.map((row) => dot(row, x));
+        const form = Math.max(dot(turned, x), 0);
+        const length = dot(turned, turned);
+        const index = mean + radius * Math.sqrt(form + gap * length) + bias * Math.sqrt(length);
         if (index > best) [arm, best] = [a, index];
       });
       return arm;

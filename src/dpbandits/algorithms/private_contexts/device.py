@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from importlib import resources
 from typing import Any
 
@@ -12,6 +14,7 @@ import numpy as np
 from ...errors import ArgumentError
 from ...policies import Chooser
 from ...privacy.randomiser import VectorRandomiser
+from ...shuffle import Messages, Randomizer
 from ...validation import number
 from ..bases.contextual import within_bound
 from .model import Params, contribution
@@ -37,7 +40,7 @@ class Device:
         self,
         chooser: Chooser,
         params: Params,
-        randomise: VectorRandomiser,
+        randomise: Callable[[np.ndarray], Any],
         reward_range: tuple[float, float],
         default_reward: float,
     ) -> None:
@@ -70,8 +73,10 @@ class Device:
         """All that a device in JavaScript is made of, the chooser included; nothing of a person.
 
         Raises:
-            ArgumentError: the noise is simulated.
+            ArgumentError: the noise is simulated, or that of shuffled messages.
         """
+        if not isinstance(self._randomise, VectorRandomiser):
+            raise ArgumentError("a device that sends messages to a shuffler is in Python alone")
         sigma_squared = self._randomise.sigma_squared
         return json.dumps(
             {
@@ -79,6 +84,7 @@ class Device:
                 "n_arms": self._params.n_arms,
                 "context_bound": self._params.context_bound,
                 "weight": self._params.weight,
+                "diagonal": self._params.diagonal,
                 "grid": self._params.grid,
                 # In grid units, as numerator and denominator, which no float could hold.
                 "sigma_squared": [str(part) for part in sigma_squared.as_integer_ratio()],
@@ -101,7 +107,7 @@ class Device:
         within_bound(self._params, x[np.newaxis], self._features, None)
         return arm
 
-    def report(self, reward: float | None = None) -> np.ndarray:
+    def report(self, reward: float | None = None) -> Any:
         """The report of what was chosen and came of it, shape (d + d (d + 1) / 2,); of nobody if
         nothing was chosen since the last report, so that there always is something to send.
 
@@ -113,4 +119,33 @@ class Device:
         value = self._default_reward if math.isnan(value) else min(max(value, lo), hi)
         features, self._features = self._features, None
         x = np.zeros(self._params.dimension) if features is None else features[0]
-        return self._randomise(contribution(self._params, x, value))
+        return self._sent(contribution(self._params, x, value))
+
+    def _sent(self, record: np.ndarray) -> Any:
+        return self._randomise(record)
+
+
+class ShuffledDevice(Device):
+    """The same in the shuffle model: a report are messages for the shuffler, labelled by the
+    chooser that was used.
+
+    ``LinUCBSDP.device()`` makes it.
+    """
+
+    def __init__(
+        self,
+        chooser: Chooser,
+        params: Params,
+        randomizer: Randomizer,
+        reward_range: tuple[float, float],
+        default_reward: float,
+    ) -> None:
+        super().__init__(chooser, params, randomizer.encode, reward_range, default_reward)
+        self._version = chooser.release
+
+    def choose(self, contexts: Any) -> int:
+        self._version = self.chooser.release
+        return super().choose(contexts)
+
+    def _sent(self, record: np.ndarray) -> Messages:
+        return replace(self._randomise(record), version=self._version)

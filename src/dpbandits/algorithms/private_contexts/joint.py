@@ -27,7 +27,14 @@ from ...privacy.channels import Calibration, Gaussian
 from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.linear import MODEL, LinearOptions, ModelOptions
-from .model import OPTIMISTIC, Params, PrivateContextPolicy, choose_sampled, prepare_sample
+from .model import (
+    OPTIMISTIC,
+    Params,
+    PrivateContextPolicy,
+    choose_sampled,
+    prepare_sample,
+    refuse_unclipped,
+)
 
 _SOURCE = (
     "Shariff & Sheffet (2018), Differentially Private Contextual Linear Bandits; continual sums:"
@@ -133,12 +140,7 @@ class LinUCBJDP(_Joint):
         self._published = options.get("calibration") == "paper" and isinstance(budget, ApproxDP)
         if self._published:
             counter = self._published_counter(counter, self._weight)
-            if options.get("clip") is False:
-                raise ArgumentError(
-                    "clip must be True with calibration='paper', whose radius needs a bound on"
-                    " features, got False",
-                    "clip",
-                )
+            refuse_unclipped(options)
             self._weight = math.sqrt(2.0)
         own = {
             "n_arms": n_arms,
@@ -147,6 +149,23 @@ class LinUCBJDP(_Joint):
             "reward_weight": reward_weight,
         }
         super().__init__(own, budget=budget, horizon=horizon, counter=counter, **options)
+
+    def _moved(self, reward: float, length: float) -> float:
+        if not self._published:
+            return super()._moved(reward, length)
+        # Of (x, r) (x, r)^T, of which r^2 is not used; w = sqrt(2).
+        return math.sqrt(2.0) * (length * length + 0.5 * reward * reward)
+
+    def _with_published_bounds(self, params: Params) -> Params:
+        """With the constants of Shariff & Sheffet (2018), Section 4.2, for symmetric Gaussian
+        noise (Z' + Z'^T) / sqrt(2) in m levels of a tree.
+        """
+        d, log = self.dimension, math.log(2.0 * (self._releases or MOST_ROUNDS) / self._failure)
+        std, levels = self.noise_scale / math.sqrt(2.0), self._counter.column_norm() ** 2
+        bound = std * math.sqrt(2.0 * levels) * (4.0 * math.sqrt(d) + 2.0 * log)  # Upsilon
+        gamma = std * math.sqrt(levels / bound) * (math.sqrt(d) + math.sqrt(2.0 * log))
+        log_odds = 2.0 * math.log(2.0 / self._failure)
+        return params._replace(matrix_norm=bound, vector_norm=gamma, log_odds=log_odds)
 
     @staticmethod
     def _published_counter(counter: str | None, weight: float) -> str:

@@ -8,6 +8,7 @@ published, so that the arm does not leave it either: a server that delivered the
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -17,7 +18,7 @@ from ...errors import ArgumentError
 from ...policies import Card, Decision, register
 from ...policies.options import WILDEST
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
-from ...privacy.channels import Gaussian
+from ...privacy.channels import Calibration, Gaussian
 from ...privacy.randomiser import VectorRandomiser
 from ...stores import User
 from ...validation import flag, integer
@@ -26,14 +27,33 @@ from ..bases.linear import LinearOptions
 from .device import Device
 from .model import (
     OPTIMISTIC,
+    Params,
     PrivateContextPolicy,
     accumulate_report,
+    joint_sensitivity,
     publish_reports,
+    refuse_unclipped,
     report_due,
 )
 
 _KERNELS = replace(OPTIMISTIC, release_due=report_due, publish=publish_reports)
 _OF_REPORTS = replace(_KERNELS, accumulate=accumulate_report)
+
+
+class _ReportGaussian(Gaussian):
+    """Gaussian noise with the published calibration of a report."""
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False
+    ) -> Gaussian:
+        """``calibration="paper"``: 6 sqrt(2 ln(2.5 / delta)) / epsilon on x r and on the upper
+        triangle of x x^T, together moved by sqrt(4.5).
+        """
+        if calibration == "paper" and isinstance(budget, ApproxDP):
+            std = 6.0 * math.sqrt(2.0 * math.log(2.5 / budget.delta)) / budget.epsilon
+            return cls(std / joint_sensitivity(1.0, 1.0))
+        return cls(Gaussian.calibrated(budget, discrete=discrete).multiplier)
 
 
 @register(n_arms=3, dimension=2, horizon=30_000)
@@ -57,7 +77,9 @@ class LinUCBLDP(PrivateContextPolicy):
         batch: reports between two estimates.  Batches of up to horizon^(3/4) do not change the
             order of regret bounds (Chowdhury & Zhou 2022, Remark F.2).
         reports: whether this is the server of devices.
-        **options: see ``LinearOptions``.
+        **options: see ``LinearOptions``.  With ``calibration="paper"`` and an ``ApproxDP`` budget
+            noise, shift and radius are the published ones.  They are for features and rewards of
+            length 1; noise is proportional to how far a record moves a report.
 
     When to choose: nobody may be trusted with features.  Regret is far above that of the central
     model.
@@ -79,7 +101,7 @@ class LinUCBLDP(PrivateContextPolicy):
             " Bandits Learning"
         ),
         proof="dpbandits.algorithms.private_contexts: sensitivity in model",
-        channels={ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        channels={ZCDP: Gaussian, ApproxDP: _ReportGaussian, RDP: Gaussian},
         trust_model="local",
         protects="contexts and rewards",
         view="joint",
@@ -100,6 +122,10 @@ class LinUCBLDP(PrivateContextPolicy):
     ) -> None:
         self._batch = integer("batch", batch, 1, MOST_ROUNDS)
         self._takes_reports = flag("reports", reports)
+        self._published = options.get("calibration") == "paper" and isinstance(budget, ApproxDP)
+        if self._published:  # the same noise on x r, squares and products
+            self._weight = self._diagonal = math.sqrt(2.0)
+            refuse_unclipped(options)
         if reports:
             self.kernels = _OF_REPORTS
             if options.get("max_rounds") is not None:
@@ -120,6 +146,22 @@ class LinUCBLDP(PrivateContextPolicy):
         super().__init__(own, budget=budget, **options)
         if reports and budget is not None:
             self._randomiser(0)  # which may refuse the grid
+
+    def _moved(self, reward: float, length: float) -> float:
+        # The upper triangle of x x^T moves no farther than x x^T, and as far where the difference
+        # of two records is diagonal.
+        return self._weight * joint_sensitivity(reward / self._weight, length)
+
+    def _with_published_bounds(self, params: Params) -> Params:
+        """With the constants of Zheng et al. (2020), for the first report."""
+        d, rounds = self.dimension, self._releases or MOST_ROUNDS
+        std = self.noise_scale / math.sqrt(2.0)
+        bound = std * (4.0 * math.sqrt(d) + 2.0 * math.log(2.0 * rounds / self._failure))
+        return params._replace(
+            matrix_norm=bound,
+            vector_norm=std * math.sqrt(d / bound),
+            log_odds=2.0 * math.log(rounds),
+        )
 
     def pull(self, contexts: Any = None, *, user: User | None = None) -> Decision:
         if self._takes_reports:

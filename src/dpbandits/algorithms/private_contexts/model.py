@@ -22,23 +22,31 @@ the same bounds.  That her features may lead to another arm changes nothing: onl
 enter.
 
 **Post-processing.**  With G = sum x x^T and noise N on it, V = G + N + shift I, where the shift is
-lambda as soon as that leaves no eigenvalue of V below S, a bound on the operator norm of N in all
-releases at once, and as much more as that takes before.
+lambda as soon as that leaves no eigenvalue of V below S / 2, S a bound on the operator norm of N in
+all releases at once, and as much more as that takes before.
 
-**Radius.**  theta^ = V^-1 (sum x r + n) misses theta by V^-1 (sum x eta + (n - N theta) - shift
-theta), with eta the noise of rewards.  With e the least eigenvalue of V, c = lambda + S, and g =
-max(c + S - shift, 0) / e, G + c I <= V + (S + c - shift) I <= (1 + g) V, so that in the V-norm
+**Width.**  theta^ = V^-1 (sum x r + n) misses theta by V^-1 (u + z - shift theta), with u = sum x
+eta, eta the noise of rewards, and z = n - N theta.  Let c > 0 be fixed, A = G + c I, and h = max(c
++ S - shift, 0), so that A = V - N + (c - shift) I <= V + h I.  For features x and y = V^-1 x
 
-    |theta^ - theta|_V  <=  s sqrt(1 + g) sqrt(2 ln(1/p) + ln(det((1 + g) V) / c^d))
-                            + (|n - N theta| + shift |theta|) / sqrt(e) :
+    |<x, theta^ - theta>|  <=  |u|_{A^-1} |y|_A  +  (|z| + shift |theta|) |y| ,
+    |y|_A^2  <=  |x|_{V^-1}^2 + h |y|^2 ,
+    |u|_{A^-1}^2  <=  s^2 (2 ln(1/p) + ln(det A / c^d)) ,   det A <= det((1 + h / e) V) ,
 
-the first term by Abbasi-Yadkori, Pal & Szepesvari (2011), Theorem 1, for the matrix G + c I,
-whatever noise the choices follow; where noise adds up, c grows with every release, and p is shared
-among them.  In the second, each coordinate of N theta has a variance of at most v^2 |theta|^2, so
-that n - N theta is a normal vector of standard deviation v sqrt(1 / w^2 + |theta|^2) at most, and
-what V depends on does not matter.  Two things are left out: the rounding of records under secure
-noise, half a step in every coordinate, and the noise of sums that a crash has cut off.  Shariff &
-Sheffet (2018) keep the shift at 2 S for ever: its bias then never falls.
+where e is the least eigenvalue of V.  The last line holds in all rounds at once by Abbasi-Yadkori,
+Pal & Szepesvari (2011), Theorem 1, whatever noise the choices follow.  The noise takes its share
+where it is: |y| is far below |x|_{V^-1} / sqrt(e) in directions that have been explored.
+
+**Norms of noise.**  The law of (n, N) owes nothing to data, and no rotation changes it.  Along
+theta, N theta has the variance v^2 |theta|^2, across half of that, and its coordinates are
+independent; so are those of z, with variances v^2 (1 / w^2 + |theta|^2) and v^2 (1 / w^2 +
+|theta|^2 / 2), the larger the longer theta.  ``confidence`` bounds |z| and the norm of N for all
+releases at once; what V depends on does not matter.  Two things are left out: the rounding of
+records under secure noise, half a step in every coordinate, and the noise of sums that a crash has
+cut off.
+
+Shariff & Sheffet (2018) keep the shift at 2 S for ever: its bias then never falls.  Their radius
+multiplies |x|_{V^-1} only.
 """
 
 from __future__ import annotations
@@ -48,15 +56,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, Vector, kernel, outlined
 from ...policies import Kernels, Statistic
 from ...policies.protocol import Row
 from ...privacy.continual import Independent
 from ..bases.contextual import within_bound
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.linear import LinearPolicy, estimate, on_grid, sensitivity
+from ..bases.linear import LinearOptions, LinearPolicy, estimate, on_grid, sensitivity
 from ..bases.sums import summarise
-from ..maths.confidence import gaussian_norm, symmetric_norm
+from ..maths.confidence import Walk, gaussian_norm, planned_walk, symmetric_norm, walk_norm
 from ..maths.dense import factorise, invert, solve_upper
 from ..maths.ridge import dot, inverse_norm_bound, most_optimistic_at_once, multiply
 
@@ -64,6 +73,8 @@ _ROOT = math.sqrt(2.0)
 _ULP = 2.0**-52
 _SMALLEST = 1e-200  # squares of numbers that are not zero yet
 _HALVINGS = 8  # of the search for the shift
+_SHARES = (0.1, 0.1, 0.8)  # of failures, which help most where noise is largest
+_STEPS = 1024  # for which sums of noise are planned where nothing else is
 
 
 class Params(NamedTuple):
@@ -74,12 +85,15 @@ class Params(NamedTuple):
     subgaussian: float  # s: how far rewards scatter around their mean
     grid: float  # to which records are rounded; 0 for none
     weight: float  # w
-    published: bool  # whether shift and radius are those of Shariff & Sheffet (2018)
+    diagonal: float  # weight of squared features; 1 but where a published recipe has another
+    published: bool  # whether shift and radius are the published ones
     adds_up: bool  # whether the noise of a release is that of all increments so far
     # Of the noise of one release; if it adds up, sqrt(k) times as much at the k-th.
     matrix_norm: float  # S
+    spread: float  # standard deviation of n - N theta along theta
     vector_norm: float  # bound on |n - N theta|
-    spread: float  # standard deviation of n - N theta in one direction
+    walk: Walk  # the same where noise adds up
+    base: float  # c
     log_odds: float  # 2 ln(1/p)
     parameter_bound: float  # on |theta|
     radius_scale: float
@@ -97,7 +111,7 @@ class Public(NamedTuple):
     factor: np.ndarray  # (d, d) of V
     inverse: np.ndarray  # (d, d)
     estimate: np.ndarray  # (d,)
-    facts: np.ndarray  # (3,)
+    facts: np.ndarray  # (5,)
     clock: np.ndarray  # (3,)
     sample: np.ndarray  # (2, d) a draw of theta, and working memory; for sampling
 
@@ -105,9 +119,11 @@ class Public(NamedTuple):
 class Facts(NamedTuple):
     """Slots of ``Public.facts``."""
 
-    radius: int = 0
-    longest: int = 1  # see ``inverse_norm_bound``
-    spread: int = 2  # standard deviation of the noise on V theta, in one direction
+    radius: int = 0  # of the error that rewards make
+    gap: int = 1  # h
+    bias: int = 2  # bound on |z| + shift |theta|
+    longest: int = 3  # see ``inverse_norm_bound``
+    spread: int = 4  # standard deviation of the noise on V theta, in one direction
 
 
 class Clock(NamedTuple):
@@ -152,7 +168,7 @@ def init(params: Params) -> tuple[Raw, Public]:
         factor=np.zeros((d, d)),
         inverse=np.zeros((d, d)),
         estimate=np.zeros(d),
-        facts=np.zeros(3),
+        facts=np.zeros(5),
         clock=np.array([0, params.batch, 0]),
         sample=np.zeros((2, d)),
     )
@@ -161,16 +177,22 @@ def init(params: Params) -> tuple[Raw, Public]:
     return Raw(np.zeros(size)), public
 
 
-@outlined
-def accumulate(params: Params, raw: Raw, arm: int, x: Vector, reward: float, n: int) -> None:
-    total, d, grid = raw.total, x.size, params.grid
+@kernel
+def add_record(params: Params, total: Vector, x: Vector, reward: float) -> None:
+    """Add [w x r ; svec(x x^T)] of one record."""
+    d, grid = x.size, params.grid
     k = 2 * d
     for i in range(d):
         total[i] += on_grid(params.weight * x[i] * reward, grid)
-        total[d + i] += on_grid(x[i] * x[i], grid)
+        total[d + i] += on_grid(params.diagonal * x[i] * x[i], grid)
         for j in range(i + 1, d):
             total[k] += on_grid(_ROOT * x[i] * x[j], grid)
             k += 1
+
+
+@outlined
+def accumulate(params: Params, raw: Raw, arm: int, x: Vector, reward: float, n: int) -> None:
+    add_record(params, raw.total, x, reward)
 
 
 @kernel
@@ -193,18 +215,18 @@ def next_release(rounds: int, batch: int, growth: float) -> int:
 def _invert(params: Params, public: Public, release: Vector, matrix_norm: float) -> float:
     """V, its factor and its inverse; returns the shift.
 
-    It is lambda where the least eigenvalue of V is S by itself, and else as much more as that
+    It is lambda where the least eigenvalue of V is S / 2 by itself, and else as much more as that
     takes, found by bisection: anything is allowed with what has been released.
     """
     d, precision = params.dimension, public.precision
     k = 2 * d
     for i in range(d):
-        precision[i, i] = release[d + i]
+        precision[i, i] = release[d + i] / params.diagonal
         for j in range(i + 1, d):
             precision[i, j] = precision[j, i] = release[k] / _ROOT
             k += 1
     shift, more = params.ridge, max(2.0 * matrix_norm, params.ridge)
-    wanted = max(matrix_norm, 0.5 * params.ridge)
+    wanted = 0.5 * max(matrix_norm, params.ridge)
     if params.published:
         shift = 2.0 * matrix_norm
         while not factorise(precision, -shift, public.factor, d):  # improbable
@@ -225,20 +247,25 @@ def _invert(params: Params, public: Public, release: Vector, matrix_norm: float)
 
 
 @kernel
-def _published_radius(params: Params, public: Public) -> float:
-    """Shariff & Sheffet (2018), Proposition 4 with the constants of their Section 4.2."""
-    d, floor = params.dimension, params.matrix_norm
+def _published_radius(params: Params, public: Public, noises: float) -> float:
+    """Shariff & Sheffet (2018), Proposition 4 with the constants of their Section 4.2; or, where
+    noise adds up, Zheng et al. (2020).
+    """
+    d, floor = params.dimension, np.sqrt(noises) * params.matrix_norm
+    bias = params.parameter_bound * np.sqrt(3.0 * floor) + noises**0.25 * params.vector_norm
+    if params.adds_up:
+        growth = 0.5 * params.log_odds * d  # d ln T
+        return 2.0 * params.subgaussian * np.sqrt(growth) + bias * growth
     length = params.context_bound * params.context_bound
     growth = d * np.log(3.0 + public.clock[CLOCK.rounds] * length / (d * floor))
-    sampling = params.subgaussian * np.sqrt(params.log_odds + growth)
-    return sampling + params.parameter_bound * np.sqrt(3.0 * floor) + params.vector_norm
+    return params.subgaussian * np.sqrt(params.log_odds + growth) + bias
 
 
 @outlined
 def _regress(params: Params, public: Public, release: Vector, noises: float) -> None:
     """Everything that follows from a release with the noise of so many."""
     d, facts, larger = params.dimension, public.facts, np.sqrt(noises)
-    matrix_norm, vector_norm = larger * params.matrix_norm, larger * params.vector_norm
+    matrix_norm = larger * params.matrix_norm
     shift = _invert(params, public, release, matrix_norm)
     multiply(public.inverse, release[:d], public.estimate)
     for i in range(d):
@@ -252,14 +279,15 @@ def _regress(params: Params, public: Public, release: Vector, noises: float) -> 
     facts[FACTS.longest] = inverse_norm_bound(public.precision, eigenvalue)
     facts[FACTS.spread] = larger * params.spread
     if params.published:
-        facts[FACTS.radius] = params.radius_scale * _published_radius(params, public)
+        facts[FACTS.radius] = params.radius_scale * _published_radius(params, public, noises)
         return
-    base = params.ridge + matrix_norm
-    gap = max(base + matrix_norm - shift, 0.0) / eigenvalue
-    growth = max(log_det + d * (np.log1p(gap) - np.log(base)), 0.0)
-    sampling = np.sqrt(1.0 + gap) * params.subgaussian * np.sqrt(params.log_odds + growth)
-    bias = (vector_norm + shift * params.parameter_bound) / np.sqrt(eigenvalue)
-    facts[FACTS.radius] = params.radius_scale * (sampling + bias)
+    gap = max(params.base + matrix_norm - shift, 0.0)
+    growth = log_det + d * (np.log1p(gap / eigenvalue) - np.log(params.base))
+    radius = params.subgaussian * np.sqrt(params.log_odds + max(growth, 0.0))
+    noise = walk_norm(params.walk, d, noises) if params.adds_up else params.vector_norm
+    facts[FACTS.radius] = params.radius_scale * radius
+    facts[FACTS.gap] = gap
+    facts[FACTS.bias] = params.radius_scale * (noise + shift * params.parameter_bound)
 
 
 @kernel
@@ -298,12 +326,16 @@ def accumulate_report(params: Params, raw: Raw, arm: int, x: Vector, reward: flo
 def choose_optimistic(
     params: Params, public: Public, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
-    """The arm of highest <x, estimate> + radius |x|_{V^-1}.  Nothing of the contexts is written
-    anywhere.
-    """
+    """The arm of highest <x, estimate> + width.  Nothing of the contexts is written anywhere."""
     facts = public.facts
     arm = most_optimistic_at_once(
-        contexts, public.estimate, public.inverse, facts[FACTS.longest], facts[FACTS.radius]
+        contexts,
+        public.estimate,
+        public.inverse,
+        facts[FACTS.longest],
+        facts[FACTS.radius],
+        facts[FACTS.gap],
+        facts[FACTS.bias],
     )
     return arm, 1.0
 
@@ -348,12 +380,22 @@ OPTIMISTIC = Kernels(
 
 def contribution(params: Params, x: np.ndarray, reward: float) -> np.ndarray:
     """What one record adds to the statistic, shape (d + d (d + 1) / 2,)."""
-    raw = Raw(np.zeros(statistic_size(params.dimension)))
-    accumulate(params, raw, 0, x, reward, 1)
-    return raw.total
+    record = np.zeros(statistic_size(params.dimension))
+    add_record(params, record, x, reward)
+    return record
 
 
 # Policies ------------------------------------------------------------------------------------
+
+
+def refuse_unclipped(options: LinearOptions) -> None:
+    """Raise ArgumentError for options without clipping, of which no published radius knows."""
+    if options.get("clip") is False:
+        raise ArgumentError(
+            "clip must be True with calibration='paper', whose radius needs a bound on"
+            " features, got False",
+            "clip",
+        )
 
 
 class PrivateContextPolicy(LinearPolicy):
@@ -366,6 +408,7 @@ class PrivateContextPolicy(LinearPolicy):
     _batch: int
     _growth: float = 0.0
     _weight: float = 1.0
+    _diagonal: float = 1.0
     _published: bool = False
 
     def _assumed(self) -> list[str]:
@@ -390,65 +433,74 @@ class PrivateContextPolicy(LinearPolicy):
             rounds = next_release(rounds, self._batch, self._growth)
         return max(1, releases)
 
-    def _statistic(self) -> Statistic:
-        size, bound = statistic_size(self.dimension), self.context_bound
-        reward = self._weight * max(map(abs, self.reward_range))
-        moved = joint_sensitivity(reward, bound)
-        if self._published:  # of (x, r) (x, r)^T, of which r^2 is not used; w = sqrt(2)
-            moved = _ROOT * (bound * bound + 0.5 * reward * reward)
+    @property
+    def _most_moved(self) -> float:
+        """The most that a record moves the statistic."""
+        size, bound, reward = statistic_size(self.dimension), self.context_bound, self._largest
+        moved = self._moved(reward, bound)
         if self.grid > 0.0:
             # Rounding to the grid moves a coordinate of each record by half a step; before it,
             # floats move each by less than some parts in 2**52.
             moved += math.sqrt(size) * self.grid
             moved += 8.0 * _ULP * self.dimension * bound * (reward + bound)
+        return moved
+
+    @property
+    def _largest(self) -> float:
+        """A bound on w |r|."""
+        return self._weight * max(map(abs, self.reward_range))
+
+    def _statistic(self) -> Statistic:
+        bound = self.context_bound
         longest = self._horizon if self._growth > 0.0 else self._batch
         if self.card.learns_at_once:
             longest = 1
         return Statistic(
-            size=size,
-            max_sensitivity=moved,
-            max_abs_contribution=bound * max(reward, bound),
+            size=statistic_size(self.dimension),
+            max_sensitivity=self._most_moved,
+            max_abs_contribution=bound * max(self._largest, self._diagonal * bound),
             max_records=longest or 0,
             counter=self._counter,
         )
 
     def _params(self) -> Params:
         private = self.budget is not None
-        each = self._failure / 3 if private else self._failure  # of sampling, and of two noises
-        releases = self._releases or MOST_ROUNDS
+        # Of rewards, the norm of N, and that of z.
+        shares = [share * self._failure for share in _SHARES]
+        d, releases = self.dimension, self._releases or MOST_ROUNDS
         adds_up = isinstance(self._counter, Independent)
         std = 0.0
         if private:
             std = self.noise_scale if adds_up else self._noise_std
+        along, across = (
+            std * math.hypot(1.0 / self._weight, self._parameter_bound * part)
+            for part in (1.0, math.sqrt(0.5))
+        )
+        steps = 0.5 * (self._releases or _STEPS)
+        matrix_norm = symmetric_norm(d, std, releases, shares[1])
         params = Params(
             **self._model(),
             weight=self._weight,
+            diagonal=self._diagonal,
             published=self._published,
             adds_up=adds_up,
-            matrix_norm=symmetric_norm(self.dimension, std, releases, each),
-            vector_norm=gaussian_norm(self.dimension, std * self._noises, releases, each),
-            spread=std * self._noises,
-            log_odds=2.0 * math.log((releases if adds_up and private else 1) / each),
+            matrix_norm=matrix_norm,
+            spread=along,
+            vector_norm=gaussian_norm(d, across, releases, shares[2], along),
+            walk=planned_walk(d, along**2, across**2, steps, shares[2]),
+            base=self._ridge + matrix_norm * (math.sqrt(steps) if adds_up else 1.0),
+            log_odds=-2.0 * math.log(shares[0] if private else self._failure),
             parameter_bound=self._parameter_bound,
             radius_scale=self._radius_scale,
             batch=self._batch,
             growth=self._growth,
             movement=self.statistic.max_sensitivity,
         )
-        return self._with_published_bounds(params, releases) if self._published else params
+        return self._with_published_bounds(params) if self._published else params
 
-    @property
-    def _noises(self) -> float:
-        """The standard deviation of n - N theta in one direction, in units of that of N."""
-        return math.hypot(1.0 / self._weight, self._parameter_bound)
+    def _moved(self, reward: float, length: float) -> float:
+        """By how much a record moves the statistic, for bounds on weighted rewards and features."""
+        return joint_sensitivity(reward, length)
 
-    def _with_published_bounds(self, params: Params, releases: int) -> Params:
-        """With the constants of Shariff & Sheffet (2018), Section 4.2, for symmetric Gaussian
-        noise (Z' + Z'^T) / sqrt(2) in m levels of a tree.
-        """
-        d, log = self.dimension, math.log(2.0 * releases / self._failure)
-        std, levels = self.noise_scale / _ROOT, self._counter.column_norm() ** 2  # of Z', and m
-        bound = std * math.sqrt(2.0 * levels) * (4.0 * math.sqrt(d) + 2.0 * log)  # Upsilon
-        gamma = std * math.sqrt(levels / bound) * (math.sqrt(d) + math.sqrt(2.0 * log))
-        log_odds = 2.0 * math.log(2.0 / self._failure)
-        return params._replace(matrix_norm=bound, vector_norm=gamma, log_odds=log_odds)
+    def _with_published_bounds(self, params: Params) -> Params:
+        return params

@@ -44,7 +44,7 @@ choice, or a bound of it, in units of the longest column.
 | ``SqrtToeplitz`` | Gaussian | 8.90 | T |
 """
 
-from .counters import Counter, Independent
+from .counters import Counter, Independent, IndependentIntegers
 from .running_sums import (
     SINGLE,
     RunningSum,
@@ -67,6 +67,7 @@ __all__ = [
     "HonakerTree",
     "HybridTree",
     "Independent",
+    "IndependentIntegers",
     "RunningSum",
     "SqrtToeplitz",
     "draws_of",

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...validation import integer
-from .running_sums import INDEPENDENT, RunningSum
+from .running_sums import INDEPENDENT, INTEGERS, RunningSum
 
 LONGEST = 2**48  # releases
 _DENSE = 8192  # rows of a matrix that is written out
@@ -216,3 +216,25 @@ class Independent(Counter):
 
     def _storage(self, n: int, norm: int) -> tuple[np.ndarray, int]:
         return np.zeros((1, 1)), 1
+
+
+@dataclass(frozen=True)
+class IndependentIntegers(Independent):
+    """Sums to which people have added integer noise of their own: coins, or rounded normals.
+
+    Args:
+        horizon: the number of releases planned; None for any number.
+        amount: how many coins, or the standard deviation of normals, in steps.
+        heads: the probability with which a coin shows heads; 0 for normals.
+        step: of the grid.
+        rounding: the standard deviation of what rounding to it adds, in steps.
+    """
+
+    amount: float = 0.0
+    heads: float = 0.0
+    step: float = 1.0
+    rounding: float = 0.0
+    kind: ClassVar[int] = INTEGERS
+
+    def _storage(self, n: int, norm: int) -> tuple[np.ndarray, int]:
+        return np.array([[self.amount, self.heads, self.step, self.rounding]]), 1

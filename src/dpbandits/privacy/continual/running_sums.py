@@ -14,7 +14,7 @@ import numpy as np
 from ...kernel import Generator, Kernel, Matrix, Vector, bind, entry, kernel, outlined, unbound
 from ..channels import OPEN, add_noise, draw_noise
 
-SINGLE, TREE, HONAKER, TOEPLITZ, BUFFERED, HYBRID, INDEPENDENT = range(7)
+SINGLE, TREE, HONAKER, TOEPLITZ, BUFFERED, HYBRID, INDEPENDENT, INTEGERS = range(8)
 
 
 class RunningSum(NamedTuple):
@@ -191,6 +191,24 @@ def _hybrid(
         _independent(t, family, width * table[0, 0], table, memory, noise, rng)
 
 
+@kernel
+def _integers(
+    t: int, family: int, width: float, table: Vector, memory: Matrix, noise: Vector, rng: Generator
+) -> None:
+    """What people have added to a sum of their own, in steps of a grid; ``family`` and ``width``
+    say what that costs, and not what it is.
+    """
+    amount, heads, step, rounding = table[0, 0], table[0, 1], table[0, 2], table[0, 3]
+    for i in range(noise.size):
+        drawn = rounding * rng.standard_normal()
+        if heads > 0.0:
+            drawn += rng.binomial(int(amount), heads) - amount * heads
+        else:
+            drawn += np.rint(amount * rng.standard_normal())
+        memory[0, i] += step * drawn
+        noise[i] = memory[0, i]
+
+
 _STEPS = {
     TREE: _tree,
     HONAKER: _honaker,
@@ -198,6 +216,7 @@ _STEPS = {
     BUFFERED: _buffered,
     HYBRID: _hybrid,
     INDEPENDENT: _independent,
+    INTEGERS: _integers,
 }
 step = unbound
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..plans import Plan, Size
-from . import adversarial, concentrated, dgs
+from . import adversarial, concentrated, dgs, shuffle
 
 PAPERS: dict[str, Callable[[Size], Plan]] = {
     "adversarial": adversarial.plan,
     "concentrated": concentrated.plan,
     "dgs": dgs.plan,
+    "shuffle": shuffle.plan,
 }
 
 __all__ = ["PAPERS"]

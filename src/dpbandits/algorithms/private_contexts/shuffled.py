@@ -1,0 +1,356 @@
+"""LinUCB in the shuffle model: devices report through a shuffler, and the server sees sums.
+
+What crosses the wall, which stands around the shuffler: of every batch of B people the noisy sum of
+[x r ; svec(x x^T)], by a protocol of ``dpbandits.shuffle``, which says how noise is made and what
+it hides.  Sums of all batches are added up, and estimate, radius and V are post-processing.
+
+**Why this is private.**  A person is in one batch.  Given everything that was released before it,
+what leaves the shuffler is (epsilon, delta)-DP for her record, and all later batches are functions
+of releases and of other people's data: her record is in one release, whoever sees all of them
+(shuffle DP).  Her own arm is chosen on her device, so that everybody else sees what is (epsilon,
+delta)-DP for her, too (joint DP, by the billboard lemma, see ``joint``).  And whoever sees her
+messages before the shuffler, or learns the noise of all others, faces her own noise
+(``Protocol.local_epsilon``).  A user in M batches: M adaptive releases, for which the noise is
+calibrated together (``certificates``, *Batches*).
+
+**In loops** rewards and features are at hand, and the noise of a batch is drawn at once, with its
+law: the coins of all its people.  What rounding to the grid adds is drawn as normal noise of the
+largest variance that it can have, a quarter of a squared step for every person.
+
+**The radius** takes the noise of a sum, some hundred coins and more, for normal.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Unpack
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ...policies import Card, Decision, register
+from ...privacy.accounting import gaussian_mu
+from ...privacy.budgets import ApproxDP, Budget
+from ...privacy.channels import Certified
+from ...privacy.continual import Counter, Independent, IndependentIntegers
+from ...shuffle import (
+    Analyzer,
+    BitSum,
+    GaussianReports,
+    Messages,
+    ModularSum,
+    Protocol,
+    Randomizer,
+    Shuffler,
+)
+from ...stores import User
+from ...validation import choice, flag, integer
+from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.linear import LinearOptions
+from .device import ShuffledDevice
+from .model import (
+    OPTIMISTIC,
+    Params,
+    PrivateContextPolicy,
+    accumulate_report,
+    publish_reports,
+    report_due,
+    statistic_size,
+)
+
+_PROTOCOLS: dict[str, type[Protocol]] = {
+    "bits": BitSum,
+    "modular": ModularSum,
+    "reports": GaussianReports,
+}
+
+_OF_BATCHES = replace(
+    OPTIMISTIC,
+    accumulate=accumulate_report,
+    release_due=report_due,
+    publish=publish_reports,
+)
+
+
+class _AsPublished:
+    """In the place of a channel: noise that was not calibrated for the budget, and keeps its
+    epsilon with another delta.
+    """
+
+    def __init__(self, policy: LinUCBSDP) -> None:
+        self._policy = policy
+
+    def calibrated(self, budget: ApproxDP, **_: Any) -> Certified:
+        policy = self._policy
+        assert policy.protocol is not None
+        delta = policy.protocol.delta_at(budget.epsilon, policy.max_rounds or 1)
+        return Certified(1.0 / gaussian_mu(budget.epsilon, min(max(delta, 1e-300), 0.999)))
+
+
+@register(n_arms=3, dimension=2, horizon=30_000, batch=4)
+class LinUCBSDP(PrivateContextPolicy):
+    """LinUCB on sums of batches of people, which leave a shuffler with the noise of all of them
+    (Chowdhury & Zhou 2022, Algorithm 1; here with exact noise).
+
+    With ``messages=True`` this is the server: ``device()`` gives what a person's device runs, which
+    chooses, and makes the messages that go to the ``shuffler()``; ``receive`` takes in what the
+    shuffler lets out.  It has no ``pull``.  Without, whoever calls ``pull`` and ``update`` sees
+    features and rewards, and is trusted with them.
+
+    Args:
+        n_arms: number of arms in every round.
+        dimension: of the features.
+        budget: ``ApproxDP``, of a person, or with ``max_rounds`` of all rounds of a user; None for
+            the non-private counterpart.
+        horizon: an upper bound on the number of people; generous costs little.
+        batch: people in a batch.
+        protocol: "modular" (secure aggregation), "bits" (P_Vec) or "reports" (P_Amp), see
+            ``dpbandits.shuffle``.
+        levels: steps of the protocol's grid; by default many enough to lose little.
+        dropout: people of a batch whose noise may be missing, or known to the server.
+        messages: whether this is the server of devices.
+        **options: see ``LinearOptions``.  ``calibration="paper"`` takes the noise of Theorems 3.2
+            ("reports") and C.1 ("bits"), and with ``max_rounds`` that of their proofs for returning
+            users (E.3, E.5); the guarantee says what really holds.
+
+    When to choose: nobody may be trusted with features, and there is a party that can be trusted to
+    mix, or a protocol by which devices add up.  Regret is between that of the central and of the
+    local model.
+
+    Example:
+        >>> import numpy as np
+        >>> options = {"horizon": 3000, "batch": 3, "messages": True, "noise": "simulation"}
+        >>> server = LinUCBSDP(2, 3, budget=ApproxDP(1.0, 1e-4), **options, seed=1)
+        >>> shuffler = server.shuffler()
+        >>> for person in range(3):
+        ...     device = server.device()
+        ...     arm = device.choose(np.eye(3)[:2])
+        ...     shuffler.submit(device.report(1.0), person)
+        >>> server.receive(shuffler.close(next_version=1))
+        True
+    """
+
+    card = Card(
+        title="LinUCB with private features, shuffle model",
+        source="Chowdhury & Zhou (2022), Shuffle Private Linear Contextual Bandits, Algorithm 1",
+        proof=(
+            "dpbandits.algorithms.private_contexts: sensitivity in model, views in shuffled;"
+            " dpbandits.shuffle: protocols, certificates"
+        ),
+        channels={ApproxDP: Certified},
+        trust_model="shuffle",
+        protects="contexts and rewards",
+        view="shuffle",
+    )
+    kernels = OPTIMISTIC
+
+    def __init__(
+        self,
+        n_arms: int,
+        dimension: int,
+        *,
+        budget: Budget | None,
+        horizon: int,
+        batch: int = 20,
+        protocol: str = "modular",
+        levels: int | None = None,
+        dropout: int = 0,
+        messages: bool = False,
+        **options: Unpack[LinearOptions],
+    ) -> None:
+        self._batch = integer("batch", batch, 1, 10**6)
+        self._takes_reports = flag("messages", messages)
+        self._released(integer("horizon", horizon, 1, MOST_ROUNDS), "independent")
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "horizon": self._horizon,
+            "batch": self._batch,
+            "protocol": choice("protocol", protocol, tuple(_PROTOCOLS)),
+            "levels": levels if levels is None else integer("levels", levels, 1, 2**20),
+            "dropout": integer("dropout", dropout, 0, self._batch - 1),
+            "messages": messages,
+        }
+        self._devices = 0
+        if options.get("calibration") == "paper" and isinstance(budget, ApproxDP):
+            if protocol == "modular":
+                raise ArgumentError(
+                    "protocol must be 'bits' or 'reports' with calibration='paper', got"
+                    f" {protocol!r}",
+                    "protocol",
+                )
+            published: Any = _AsPublished(self)
+            self.card = replace(self.card, channels={ApproxDP: published})
+        if messages:
+            self.kernels, self.card = _OF_BATCHES, replace(self.card, learns_at_once=True)
+        elif options.get("noise", "simulation") != "simulation":
+            raise ArgumentError(
+                "noise must be 'simulation' unless messages=True: in this protocol devices make the"
+                f" noise, and no server, got {options['noise']!r}",
+                "noise",
+            )
+        super().__init__(own, budget=budget, **options)
+        beyond = self.context_bound > 1.0 or self._largest > 1.0 or dropout > 0
+        if beyond and self.calibration == "paper":
+            raise ArgumentError(
+                "calibration must be 'exact' unless features and rewards are at most 1 and nobody"
+                " drops out, as the paper has it, got 'paper'",
+                "calibration",
+            )
+
+    # The protocol ---------------------------------------------------------------------------------
+
+    @cached_property
+    def protocol(self) -> Protocol | None:
+        """Which sums the shuffler lets out, and with how much noise; None without a budget."""
+        if self.budget is None:
+            return None
+        config, bound = self._config, self.context_bound
+        assert isinstance(self.budget, ApproxDP)
+        kind, batches = _PROTOCOLS[config["protocol"]], self.max_rounds or 1
+        if self.calibration == "paper":
+            assert issubclass(kind, BitSum | GaussianReports)
+            features = self.dimension
+            return kind.published(
+                self.budget, batch=self._batch, features=features, batches=batches
+            )
+        return kind.calibrated(
+            self.budget,
+            levels=config["levels"],
+            batches=batches,
+            batch=self._batch,
+            dimension=statistic_size(self.dimension),
+            bound=bound * math.hypot(self._largest, bound),
+            sensitivity=self._most_moved,
+            largest=bound * max(self._largest, bound),
+            dropout=config["dropout"],
+        )
+
+    @property
+    def noise_scale(self) -> float:
+        """The standard deviation of the noise on the sum of a batch, with that of rounding."""
+        if self.protocol is None:
+            return 0.0
+        rounding = 0.5 * self.protocol.step * math.sqrt(self._batch)
+        return math.hypot(self.protocol.noise_std, rounding)
+
+    @property
+    def _noise_std(self) -> float:
+        return self.noise_scale * math.sqrt(self._releases or 1)
+
+    @cached_property
+    def _counter(self) -> Counter:
+        if self.protocol is None:
+            return Independent(self._releases)
+        amount, heads = self.protocol.noise_law
+        rounding = 0.5 * math.sqrt(self._batch)
+        return IndependentIntegers(self._releases, amount, heads, self.protocol.step, rounding)
+
+    @property
+    def _releases(self) -> int | None:
+        assert self._horizon is not None
+        return max(1, self._horizon // self._batch)
+
+    def _params(self) -> Params:
+        params = super()._params()
+        return params._replace(batch=1) if self._takes_reports else params
+
+    # The three parties ------------------------------------------------------------------------
+
+    def pull(self, contexts: Any = None, *, user: User | None = None) -> Decision:
+        if self._takes_reports:
+            raise ArgumentError(
+                "messages must be False: a device chooses, see device(), and not the server",
+                "messages",
+            )
+        return super().pull(contexts, user=user)
+
+    def device(self) -> ShuffledDevice:
+        """What a person's device runs, with all that has been published by now.
+
+        For a device that does not trust the server, make it of a policy of the device's own, with
+        the same arguments, and let it ``use`` the choosers that the server sends as JSON.
+
+        Raises:
+            ArgumentError: the policy has no budget, or ``messages`` is False.
+        """
+        protocol = self._checked_protocol()
+        self._devices += 1
+        return ShuffledDevice(
+            self.chooser(),
+            self.params,
+            Randomizer(protocol, **self._source(2 * self._devices)),
+            self.reward_range,
+            self.default_reward,
+        )
+
+    def shuffler(self, *, short: str = "pad") -> Shuffler:
+        """What the party runs that mixes; its batches begin with the present chooser.
+
+        Args:
+            short: what becomes of a batch of fewer people, see ``Shuffler``.
+
+        Raises:
+            ArgumentError: the policy has no budget, or ``messages`` is False.
+        """
+        protocol = self._checked_protocol()
+        version = self.chooser().release
+        return Shuffler(protocol, version=version, short=short, **self._source(1))
+
+    def receive(self, messages: Messages | None) -> bool:
+        """Take in what left the shuffler: the sum of a batch, whose people chose with the present
+        chooser; None, of a batch that was discarded, teaches nothing.
+
+        Returns:
+            Whether the policy learned from it.
+
+        Raises:
+            ArgumentError: this policy takes no messages, or they did not leave a shuffler of its
+                protocol, or are of another version.
+            BudgetExhausted: the planned number of batches has been taken.
+            ClaimError: as in ``update`` of other policies.
+        """
+        protocol = self._checked_protocol()
+        if messages is None:
+            return False
+        if messages.version != (version := self.chooser().release):
+            raise ArgumentError(
+                f"messages must be of version {version}, that of the present chooser, got"
+                f" {messages.version!r}",
+                "messages",
+            )
+        return self._received(Analyzer(protocol).aggregate(messages))
+
+    def _checked_protocol(self) -> Protocol:
+        if not self._takes_reports:
+            raise ArgumentError("messages must be True for a policy that receives them", "messages")
+        if self.protocol is None:
+            raise ArgumentError("budget must not be None for devices", "budget")
+        return self.protocol
+
+    def _source(self, number: int) -> dict[str, Any]:
+        """Where randomness comes from; simulated, no two have the same."""
+        noise, seed = self._config["noise"], self._config["seed"]
+        if noise == "secure" or seed is None:
+            return {"noise": noise}
+        derived = np.random.SeedSequence([seed, number]).generate_state(1)
+        return {"noise": noise, "seed": int(derived[0])}
+
+    def _assumed(self) -> list[str]:
+        if self.protocol is None or not self._takes_reports:
+            return super()._assumed()
+        delta = self.budget.delta if isinstance(self.budget, ApproxDP) else 0.0
+        alone = self.protocol.local_epsilon(delta)
+        shown = "with no proved level" if math.isinf(alone) else f"({alone:.3g}, {delta:g})-DP"
+        return [
+            f"feature vectors are at most {self.context_bound:g} long, which the device enforces",
+            "the arm is carried out on the person's device, and nobody else sees it",
+            "the contexts and rewards of others owe nothing to her record and to her decision but"
+            " by way of what leaves the shuffler",
+            f"a batch has {self._batch} people, of whom all but {self._config['dropout']} add"
+            " their noise and keep it to themselves; the shuffler fills shorter batches up",
+            "everybody who sees all but her own decision sees the same (joint DP); her messages"
+            f" before the shuffler are {shown} by themselves (local DP)",
+        ]

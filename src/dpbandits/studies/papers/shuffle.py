@@ -1,0 +1,369 @@
+"""The experiments of Chowdhury & Zhou (2022), Shuffle Private Linear Contextual Bandits: Figures 1
+and 2, and what Sections 4 and 6 say of people who come back and of batches.
+
+The three models of trust stand beside each other three times: at the published constants, which
+keep very different privacy; at equal real privacy, each with the least noise that is proved; and so
+with a delta of one over the number of people, where the paper's allows one record in ten to be
+revealed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...algorithms import LinUCB, LinUCBJDP, LinUCBLDP, LinUCBSDP
+from ...algorithms.bases import ContextualPolicy
+from ...environments import AnchoredContexts
+from ...plotting.numbers import number
+from ...privacy import ApproxDP
+from ...report.claims import Claim, Expectation
+from ...report.estimates import Estimate
+from ...report.exhibits import Exhibit, Panel, Series
+from ..cells import Cell, Results
+from ..intervals import curve, mean, measured, ratio
+from ..plans import Findings, Plan, Size, recorded, spoken
+
+PAPER = "Chowdhury & Zhou (2022)"
+ARMS, BATCH, DELTA = 100, 20, 0.1
+HORIZON, INSTANCES = 20_000, 50
+QUICK_HORIZON, QUICK_INSTANCES = 2000, 8
+PANELS = ((5, 0.2), (5, 1.0), (5, 10.0), (10, 1.0), (15, 1.0))  # dimension and epsilon
+QUICK_PANELS = ((5, 1.0),)
+VISITS = 16  # rounds of a user who comes back
+
+PUBLISHED, EQUAL, SENSIBLE, BATCHED, RETURNING = (
+    "At the published constants",
+    "At equal real privacy",
+    "At equal real privacy, with a sensible delta",
+    "Batches instead of single rounds, at equal real privacy",
+    "People who come back, at equal real privacy",
+)
+_OPEN = "linucb"
+_NAMES = {
+    _OPEN: "LinUCB",
+    "jdp": "LinUCB-JDP",
+    "amp": "LinUCB-SDP-Amp",
+    "vec": "LinUCB-SDP-Vec",
+    "sum": "LinUCB-SDP, secure sum",
+    "ldp": "LinUCB-LDP",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One panel: features of one dimension, one budget, one way to make noise for it.
+
+    Attributes:
+        reading: how the noise was made.
+        dimension, budget: of the panel.
+        policies: by what is claimed of them, from most to least trust.
+        pairs: of which the first is claimed to have less regret.
+    """
+
+    reading: str
+    dimension: int
+    budget: ApproxDP
+    policies: Mapping[str, ContextualPolicy]
+    pairs: Sequence[tuple[str, str]]
+
+    def key(self, name: str) -> str:
+        """By which results of a policy are found; LinUCB is the same in all settings."""
+        return f"d{self.dimension}/" + (name if name == _OPEN else f"{self.title}/{name}")
+
+    @property
+    def title(self) -> str:
+        return f"{self.reading}: d = {self.dimension}, {self.budget}"
+
+
+def plan(size: Size) -> Plan:
+    """Figures 1 and 2, batches and people who come back, at the given size."""
+    quick = size.quick
+    horizon = size.horizon or (QUICK_HORIZON if quick else HORIZON)
+    count = size.runs or (QUICK_INSTANCES if quick else INSTANCES)
+    panels = (
+        [(5, 1.0), (10, 1.0)] if quick else [(5, 0.2), (5, 1.0), (5, 10.0), (10, 1.0), (15, 1.0)]
+    )
+    delta = min(DELTA, 1.0 / horizon)
+    groups: list[Setting] = []
+    for dimension, epsilon in panels:
+        groups.append(_published(dimension, ApproxDP(epsilon, DELTA), horizon))
+        groups.append(_equal(EQUAL, dimension, ApproxDP(epsilon, DELTA), horizon))
+        groups.append(_equal(SENSIBLE, dimension, ApproxDP(epsilon, delta), horizon))
+    groups += [_batched(horizon), _returning(horizon, min(VISITS, horizon // BATCH))]
+    seeds = [size.seed + 10**6 * i for i in range(count)]
+    worlds = {
+        dimension: [(seed, AnchoredContexts.random(ARMS, dimension, seed=seed)) for seed in seeds]
+        for dimension in {dimension for dimension, _ in panels}
+    }
+    cells = [cell for group in groups for cell in _cells(group, worlds[group.dimension], horizon)]
+    return Plan(
+        title="Shuffle private linear contextual bandits: the experiments, run again",
+        description=(
+            f"Figures 1 and 2 of {PAPER}, their claims measured at the published constants, which"
+            " keep very different privacy, and at equal real privacy."
+        ),
+        cells=list({(cell.key, cell.seed): cell for cell in cells}.values()),
+        assess=partial(_assess, groups, horizon),
+        notes=[
+            (
+                f"{ARMS} arms, {count} random instances of each dimension with one run each,"
+                f" {spoken(horizon)} rounds, batches of {BATCH}. Published constants are those of"
+                " the theorems; the authors' code has other, smaller ones."
+            ),
+            (
+                f"With δ = {DELTA:g} a mechanism may reveal one record in ten."
+                f" The sensible δ is one over the number of people, {delta:g}."
+            ),
+        ],
+        shown=[repr(worlds[5][0][1])],
+    )
+
+
+def _shape(dimension: int, budget: ApproxDP, horizon: int) -> dict[str, Any]:
+    return {"n_arms": ARMS, "dimension": dimension, "budget": budget, "horizon": horizon}
+
+
+def _published(dimension: int, budget: ApproxDP, horizon: int) -> Setting:
+    """As in the theorems of the paper, and of those that it compares with."""
+    shape: dict[str, Any] = {
+        "n_arms": ARMS,
+        "dimension": dimension,
+        "budget": budget,
+        "horizon": horizon,
+    }
+    paper = {**shape, "calibration": "paper"}
+    policies: dict[str, ContextualPolicy] = {
+        _OPEN: LinUCB(ARMS, dimension),
+        "jdp": LinUCBJDP(**paper, name=_named("jdp, published", dimension)),
+        "amp": LinUCBSDP(
+            **paper, batch=BATCH, protocol="reports", name=_named("amp, published", dimension)
+        ),
+        "vec": LinUCBSDP(
+            **paper, batch=BATCH, protocol="bits", name=_named("vec, published", dimension)
+        ),
+        "ldp": LinUCBLDP(**paper, name=_named("ldp, published", dimension)),
+    }
+    pairs = [(_OPEN, "jdp"), ("jdp", "amp"), ("amp", "ldp"), ("jdp", "vec"), ("vec", "ldp")]
+    return Setting(PUBLISHED, dimension, budget, policies, pairs)
+
+
+def _equal(reading: str, dimension: int, budget: ApproxDP, horizon: int) -> Setting:
+    """The least noise that is proved to keep the budget."""
+    shape: dict[str, Any] = {
+        "n_arms": ARMS,
+        "dimension": dimension,
+        "budget": budget,
+        "horizon": horizon,
+    }
+    policies: dict[str, ContextualPolicy] = {
+        _OPEN: LinUCB(ARMS, dimension),
+        "jdp": LinUCBJDP(**shape, batch=BATCH, name=_named("jdp", dimension)),
+        "sum": LinUCBSDP(**shape, batch=BATCH, name=_named("sum", dimension)),
+        "vec": LinUCBSDP(**shape, batch=BATCH, protocol="bits", name=_named("vec", dimension)),
+        "amp": LinUCBSDP(**shape, batch=BATCH, protocol="reports", name=_named("amp", dimension)),
+        "ldp": LinUCBLDP(**shape, batch=BATCH, name=_named("ldp", dimension)),
+    }
+    pairs = [(_OPEN, "jdp"), ("jdp", "sum"), ("jdp", "vec"), ("vec", "ldp"), ("amp", "ldp")]
+    return Setting(reading, dimension, budget, policies, pairs)
+
+
+def _batched(horizon: int) -> Setting:
+    """Section 6 and Appendix F: how rarely the other models may update."""
+    shape: dict[str, Any] = {
+        "n_arms": ARMS,
+        "dimension": 5,
+        "budget": ApproxDP(1.0, DELTA),
+        "horizon": horizon,
+    }
+    central, local = math.isqrt(horizon), round(horizon**0.75)
+    policies: dict[str, ContextualPolicy] = {
+        _OPEN: LinUCB(ARMS, 5),
+        "jdp-1": LinUCBJDP(**shape, batch=1, name=f"{_NAMES['jdp']}, every round"),
+        "jdp-B": LinUCBJDP(**shape, batch=central, name=f"{_NAMES['jdp']}, batches of {central}"),
+        "ldp-1": LinUCBLDP(**shape, batch=1, name=f"{_NAMES['ldp']}, every round"),
+        "ldp-B": LinUCBLDP(**shape, batch=local, name=f"{_NAMES['ldp']}, batches of {local}"),
+    }
+    return Setting(BATCHED, 5, shape["budget"], policies, [])
+
+
+def _returning(horizon: int, most: int) -> Setting:
+    """Section 4: users with several rounds each."""
+    shape: dict[str, Any] = {
+        "n_arms": ARMS,
+        "dimension": 5,
+        "budget": ApproxDP(1.0, DELTA),
+        "horizon": horizon,
+    }
+    policies: dict[str, ContextualPolicy] = {_OPEN: LinUCB(ARMS, 5)}
+    for visits in sorted({1, most}):
+        users: dict[str, Any] = {"batch": BATCH, "max_rounds": visits, **shape}
+        rounds = "a round" if visits == 1 else f"{visits} rounds"
+        policies[f"jdp-{visits}"] = LinUCBJDP(**users, name=f"{_NAMES['jdp']}, {rounds} a user")
+        policies[f"sum-{visits}"] = LinUCBSDP(**users, name=f"{_NAMES['sum']}, {rounds} a user")
+    return Setting(RETURNING, 5, shape["budget"], policies, [])
+
+
+def _named(key: str, dimension: int) -> str:
+    """For tables: no two policies share it, whatever their panel."""
+    name, *rest = key.split(", ")
+    return ", ".join([_NAMES[name], *rest, *([] if dimension == 5 else [f"d = {dimension}"])])
+
+
+def _cells(
+    setting: Setting, worlds: Sequence[tuple[int, AnchoredContexts]], horizon: int
+) -> list[Cell]:
+    return [
+        Cell(
+            key=setting.key(name),
+            stage=setting.title,
+            policy=policy,
+            environment=world,
+            horizon=horizon,
+            runs=1,
+            seed=seed,
+            record=recorded(horizon, 60),
+        )
+        for name, policy in setting.policies.items()
+        for seed, world in worlds
+    ]
+
+
+# Claims ----------------------------------------------------------------------------------------
+
+
+def _assess(groups: Sequence[Setting], horizon: int, results: Results) -> Findings:
+    claims = [claim for group in groups for claim in _order(group, horizon, results)]
+    claims += [claim for group in groups if group.reading == PUBLISHED for claim in _kept(group)]
+    by_reading = {group.reading: group for group in groups}
+    claims += _batches(by_reading[BATCHED], horizon, results)
+    claims += _visits(by_reading[RETURNING], min(VISITS, horizon // BATCH), horizon, results)
+    exhibits = [
+        _figure(f"figure-{i}", reading, [one for one in groups if one.reading == reading], results)
+        for i, reading in enumerate((PUBLISHED, EQUAL, SENSIBLE, BATCHED, RETURNING), 1)
+    ]
+    order = [PUBLISHED, EQUAL, SENSIBLE, BATCHED, RETURNING]
+    return Findings(sorted(claims, key=lambda claim: order.index(claim.reading)), exhibits)
+
+
+def _order(setting: Setting, horizon: int, results: Results) -> list[Claim]:
+    """That less trust costs more regret."""
+    figure = "Figure 1" if setting.dimension == 5 else "Figure 2"
+    source = f"{PAPER}, {figure}" if setting.reading == PUBLISHED else f"after {PAPER}, {figure}"
+    return [
+        Claim(
+            f"d = {setting.dimension}, {setting.budget}: {_NAMES[one]} has less regret than"
+            f" {_NAMES[other]}. Measured: the ratio after {spoken(horizon)} rounds.",
+            source,
+            setting.reading,
+            measured([results.final(setting.key(one)), results.final(setting.key(other))], ratio),
+            Expectation(high=1.0, strict=True),
+        )
+        for one, other in setting.pairs
+    ]
+
+
+def _kept(setting: Setting) -> list[Claim]:
+    """That the noise keeps what was asked for."""
+    claims = []
+    for name, policy in setting.policies.items():
+        if name == _OPEN:
+            continue
+        holds = policy.guarantee.holds
+        real = holds.delta if isinstance(holds, ApproxDP) else 1.0
+        claims.append(
+            Claim(
+                f"d = {setting.dimension}: {_NAMES[name]} keeps {setting.budget}. Computed: the δ"
+                f" that is proved at ε = {number(setting.budget.epsilon)}; 1 where there is none.",
+                PAPER,
+                setting.reading,
+                Estimate(real, real, real),
+                Expectation(high=setting.budget.delta * (1.0 + 1e-9)),
+            )
+        )
+    return claims
+
+
+def _batches(setting: Setting, horizon: int, results: Results) -> list[Claim]:
+    """That rare updates cost nothing."""
+    sources = {"jdp": "Proposition F.3", "ldp": "Proposition F.1"}
+    return [
+        Claim(
+            f"{setting.policies[f'{name}-B'].name} has at most 1.1 times the regret of updates"
+            f" after every round. Measured: the ratio after {spoken(horizon)} rounds.",
+            f"after {PAPER}, {source}",
+            setting.reading,
+            measured(
+                [results.final(setting.key(f"{name}-{every}")) for every in ("B", "1")], ratio
+            ),
+            Expectation(high=1.1),
+        )
+        for name, source in sources.items()
+    ]
+
+
+def _visits(setting: Setting, most: int, horizon: int, results: Results) -> list[Claim]:
+    """That protecting whole users costs the shuffle model no more than the central one."""
+
+    def grown(name: str) -> list[np.ndarray]:
+        return [results.final(setting.key(key)) for key in (f"{name}-{most}", f"{name}-1", _OPEN)]
+
+    def share(means: np.ndarray) -> np.ndarray:
+        return (means[..., 0] - means[..., 2]) / (means[..., 1] - means[..., 2])
+
+    def quotient(means: np.ndarray) -> np.ndarray:
+        return share(means[..., :3]) / share(means[..., 3:])
+
+    source = f"after {PAPER}, Remark 4.4"
+    after = f"after {spoken(horizon)} rounds"
+    return [
+        Claim(
+            f"{most} rounds a user instead of one multiply the private part of regret of"
+            f" {_NAMES['sum']} by at most {most**0.5:g}, the factor of the noise. Measured:"
+            f" by what, {after}.",
+            source,
+            setting.reading,
+            measured(grown("sum"), share),
+            Expectation(high=most**0.5),
+        ),
+        Claim(
+            f"They multiply it by no more than that of {_NAMES['jdp']}. Measured: the quotient of"
+            f" both factors, {after}.",
+            source,
+            setting.reading,
+            measured([*grown("sum"), *grown("jdp")], quotient),
+            Expectation(high=1.0),
+        ),
+    ]
+
+
+def _figure(name: str, reading: str, settings: Sequence[Setting], results: Results) -> Exhibit:
+    panels = [
+        Panel(
+            f"d = {one.dimension}, {one.budget}",
+            "rounds",
+            "mean regret",
+            [_line(one, key, policy, results) for key, policy in one.policies.items()],
+            x_scale="linear",
+        )
+        for one in settings
+    ]
+    return Exhibit(
+        name,
+        f"{reading}: regret",
+        "Mean over random instances, with 95 % bands; dashed without privacy.",
+        f"{reading}: curves of mean regret, one panel per dimension and budget.",
+        panels,
+    )
+
+
+def _line(setting: Setting, key: str, policy: ContextualPolicy, results: Results) -> Series:
+    rounds = results.rounds(setting.key(key))
+    value, low, high = curve([results.curves(setting.key(key))], mean)
+    label = _NAMES.get(key) or policy.name or ""
+    return Series(label, rounds, value, low, high, dashed=key == _OPEN)

@@ -1,0 +1,244 @@
+"""LinUCB in the shuffle model: devices, a shuffler, and a server that sees sums."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpbandits as dpb
+from dpbandits import ApproxDP, ArgumentError, BudgetExhausted, LinUCBSDP
+from dpbandits.environments import AnchoredContexts
+from dpbandits.privacy.continual import mechanism_from_python
+from dpbandits.shuffle import Analyzer, Messages, Randomizer
+
+ALPHA = 1e-4
+X = np.array([[0.6, 0.8], [1.0, 0.0]])
+BUDGET = ApproxDP(1.0, 1e-3)
+EACH = ["modular", "bits", "reports"]
+RECORD = np.array([0.3, 0.4, 0.36, 0.64, math.sqrt(2) * 0.48])  # of X[0] with reward 1/2
+
+
+def server(**options) -> LinUCBSDP:
+    defaults = {"budget": BUDGET, "horizon": 4000, "batch": 5, "messages": True}
+    return LinUCBSDP(2, 2, **(defaults | {"noise": "simulation", "seed": 1} | options))
+
+
+def simulated(**options) -> LinUCBSDP:
+    return server(**({"messages": False} | options))
+
+
+def batch_of(policy: LinUCBSDP, reward: float = 1.0) -> Messages:
+    shuffler = policy.shuffler()
+    for person in range(shuffler.protocol.batch):
+        device = policy.device()
+        device.choose(X)
+        shuffler.submit(device.report(reward), person)
+    return shuffler.close()
+
+
+@pytest.mark.parametrize("protocol", EACH)
+def test_devices_and_loops_make_sums_of_one_law(protocol):
+    """What the server receives, and what a simulation releases for the same records: means and
+    noise of equal size, which 8 % less noise would not have.
+    """
+    policy = server(protocol=protocol)
+    source = Randomizer(policy.protocol, noise="simulation", seed=5)
+    shuffler, analyzer = policy.shuffler(), Analyzer(policy.protocol)
+    batches = [shuffler.shuffle([source.encode_many([RECORD] * 5)]) for _ in range(1500)]
+    sums = [analyzer.aggregate(mixed) for mixed in batches]
+    loops, release = simulated(protocol=protocol, horizon=10**6, seed=3), np.zeros(5)
+    drawn, last = [], np.zeros(5)
+    wall, rng = loops.new_state().wall, np.random.default_rng(7)
+    step = mechanism_from_python(wall.running.kind)
+    for _ in range(1500):
+        step(wall.running, wall.family, 1.0, 5 * RECORD, release, rng)
+        drawn.append(release - last)
+        last = release.copy()
+    sums, drawn = np.array(sums), np.array(drawn)
+    std = loops.noise_scale
+    for found in (sums, drawn):
+        noise = ((found - 5 * RECORD) / std).ravel()
+        assert abs(noise.mean()) < 4.5 / math.sqrt(noise.size)
+        spread = noise @ noise
+        assert stats.chi2(noise.size).cdf(spread) > ALPHA
+        assert stats.chi2(noise.size).sf(spread) > ALPHA
+        assert stats.chi2(noise.size).sf(spread / 0.92**2) < ALPHA
+    assert stats.ks_2samp(sums.ravel(), drawn.ravel()).pvalue > ALPHA
+
+
+def test_a_server_learns_from_batches_alone():
+    policy = server(budget=ApproxDP(8.0, 1e-3), batch=50, horizon=10_000)
+    rng = np.random.default_rng(2)
+    shuffler = policy.shuffler()
+    for version in range(1, 40):
+        for person in range(50):
+            device = policy.device()
+            arm = device.choose(X)
+            shuffler.submit(device.report(float(rng.random() < (0.9, 0.1)[arm])), person)
+        assert policy.receive(shuffler.close(next_version=version))
+    assert policy.ledger.releases == 39
+    gap = (X @ policy.estimate)[0] - (X @ policy.estimate)[1]
+    assert gap > 0.3
+
+
+def test_messages_of_another_chooser_are_refused():
+    policy = server()
+    mixed = batch_of(policy)
+    assert policy.receive(mixed)
+    with pytest.raises(ArgumentError, match="messages must be of version 1"):
+        policy.receive(mixed)
+    assert policy.ledger.releases == 1
+    assert policy.receive(None) is False
+    assert policy.ledger.releases == 1
+
+
+def test_a_device_labels_what_it_sends_by_the_chooser_it_used():
+    policy = server()
+    device = policy.device()
+    device.choose(X)
+    policy.receive(batch_of(policy))
+    device.use(policy.chooser())
+    assert device.report(1.0).version == 0
+    device.choose(X)
+    assert device.report(1.0).version == 1
+
+
+def test_a_device_always_has_something_to_send():
+    device = server().device()
+    empty, told = device.report(), device.report(0.5)
+    assert empty.values.shape == told.values.shape
+
+
+def test_no_two_devices_and_no_shuffler_share_noise():
+    policy = server()
+    words = {policy.device().report().values.tobytes() for _ in range(20)}
+    words.add(policy.shuffler()._randomizer.encode().values.tobytes())
+    assert len(words) == 21
+
+
+def test_the_server_stops_after_its_horizon():
+    policy = server(horizon=12)  # two batches of five
+    for _ in range(2):
+        assert policy.receive(batch_of(policy))
+    with pytest.raises(BudgetExhausted):
+        policy.receive(batch_of(policy))
+
+
+@pytest.mark.parametrize("protocol", EACH)
+def test_the_noise_is_the_least_that_is_proved(protocol):
+    policy = server(protocol=protocol)
+    protocol = policy.protocol
+    assert (
+        protocol.delta_at(1.0)
+        <= 1e-3
+        < type(protocol)(**{**vars(protocol), "noise": int(protocol.noise * 0.97)}).delta_at(1.0)
+    )
+    assert policy.guarantee.holds == BUDGET
+    assert policy.ledger.spent() is None
+    policy.receive(batch_of(policy))
+    assert policy.ledger.spent() == BUDGET
+    assert list(policy.ledger.frame["family"]) == ["certified"]
+
+
+def test_users_who_come_back_share_the_budget_over_their_batches():
+    once, often = server(), server(max_rounds=9)
+    assert often.protocol.delta_at(1.0, batches=9) <= 1e-3 < often.protocol.delta_at(1.0, 10)
+    assert often.noise_scale == pytest.approx(3.0 * once.noise_scale, rel=0.03)
+    assert often.guarantee.unit == "user"
+    often.receive(batch_of(often))
+    assert often.ledger.spent() == BUDGET
+    policy = simulated(max_rounds=2, batch=1)
+    decisions = [policy.pull(X, user="Ann") for _ in range(3)]
+    assert [decision.recorded for decision in decisions] == [True, True, False]
+
+
+def test_published_constants_keep_what_they_keep():
+    """Figure 1's middle panel: both theorems overshoot; nothing here rests on amplification."""
+    shape = {"budget": ApproxDP(1.0, 0.1), "batch": 20, "horizon": 20_000}
+    published = simulated(protocol="bits", calibration="paper", **shape)
+    assert (
+        published.protocol.noise
+        > 1e5 * simulated(protocol="bits", levels=9, **shape).protocol.noise
+    )
+    assert published.guarantee.holds.delta < 1e-30
+    reports = simulated(protocol="reports", calibration="paper", **shape)
+    assert reports.guarantee.holds.delta == pytest.approx(0.0011, rel=0.05)
+    assert "really gives" in str(reports.guarantee)
+    weak = simulated(
+        protocol="reports", calibration="paper", **shape | {"budget": ApproxDP(10.0, 0.1)}
+    )
+    assert weak.guarantee.holds.delta > 0.1
+    divided = simulated(protocol="reports", calibration="paper", max_rounds=4, **shape)
+    logs = math.log(2.5 * 20 * 8 / 0.1) * math.log(2 * 8 / 0.1)
+    budget = 1.0 / (2 * math.sqrt(8 * math.log(20)))
+    step = divided.protocol.step
+    assert divided.protocol.noise * step == pytest.approx(
+        4 * math.sqrt(2 * logs / 20) / budget, rel=2e-3
+    )
+    with pytest.raises(ArgumentError, match="protocol must be 'bits' or 'reports'"):
+        simulated(calibration="paper")
+    with pytest.raises(ArgumentError, match="calibration must be 'exact' unless"):
+        simulated(protocol="bits", calibration="paper", reward_range=(0.0, 2.0))
+
+
+def test_levels_of_trust_stand_in_the_guarantee():
+    words = str(server(protocol="reports").guarantee)
+    assert "(shuffle privacy)" in words
+    assert "joint DP" in words
+    assert "(1, 0.001)-DP by themselves" in words
+    assert "with no proved level by themselves" in str(server(protocol="bits", batch=200).guarantee)
+    central = simulated().guarantee
+    assert (central.view, central.trust_model) == ("joint", "central")
+    assert simulated().guarantee_in_simulations.trust_model == "shuffle"
+
+
+def test_sums_have_least_regret_and_reports_most():
+    """At one budget: a curator's noise on sums, the shuffler's, and that of every report."""
+    world, finals = AnchoredContexts.random(20, 3, seed=2), {}
+    options = {"budget": ApproxDP(1.0, 1e-2), "horizon": 4000}
+    policies = {
+        "central": dpb.LinUCBJDP(20, 3, batch=20, **options),
+        "modular": LinUCBSDP(20, 3, **options),
+        "reports": LinUCBSDP(20, 3, protocol="reports", **options),
+    }
+    for name, policy in policies.items():
+        result = dpb.simulate(policy, world, horizon=4000, runs=40, seed=1)
+        finals[name] = result.runs["regret"].to_numpy()
+    assert stats.ttest_rel(finals["central"], finals["modular"], alternative="less").pvalue < ALPHA
+    assert stats.ttest_rel(finals["modular"], finals["reports"], alternative="less").pvalue < ALPHA
+
+
+def test_devices_travel():
+    device = server().device()
+    again = pickle.loads(pickle.dumps(device))
+    assert again.choose(X) == device.choose(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"batch": 0}, "batch must"),
+        ({"protocol": "morse"}, "protocol must be one of"),
+        ({"dropout": 5}, "dropout must be an integer between 0 and 4"),
+        ({"levels": 0}, "levels must"),
+        ({"budget": dpb.ZCDP(1.0)}, "budget must be None or ApproxDP"),
+    ],
+)
+def test_bad_arguments_are_named(options, said):
+    with pytest.raises(ArgumentError, match=said):
+        server(**options)
+
+
+def test_who_may_do_what():
+    with pytest.raises(ArgumentError, match="messages must be False"):
+        server().pull(X)
+    with pytest.raises(ArgumentError, match="messages must be True"):
+        simulated().device()
+    with pytest.raises(ArgumentError, match="noise must be 'simulation' unless messages=True"):
+        simulated(noise="secure", seed=None)
+    with pytest.raises(ArgumentError, match="budget must not be None"):
+        server(budget=None).shuffler()

@@ -1,0 +1,117 @@
+"""Claims of the shuffle paper, on results that were planted to make them hold or fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from dpbandits.report.claims import FAILS, HOLDS, UNDECIDED, Claim
+from dpbandits.studies.papers import shuffle
+from dpbandits.studies.plans import Size, recorded
+
+SIZE = Size(runs=5, horizon=400)
+ROUNDS = np.array(recorded(400, 60))
+RANKS = {"linucb": 1.0, "jdp": 2.0, "sum": 3.0, "vec": 3.5, "amp": 3.8, "ldp": 4.0}
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return shuffle.plan(SIZE)
+
+
+class Planted:
+    """Five instances of every policy, whose regret is what a policy's name says."""
+
+    def __init__(self, finals: Mapping[str, float]) -> None:
+        self.finals = finals
+
+    def final(self, key: str) -> np.ndarray:
+        own = self.finals[key.rsplit("/", 1)[1]]
+        return own * (1.0 + 0.01 * np.arange(5.0))[:, np.newaxis]
+
+    def curves(self, key: str, column: str = "regret") -> np.ndarray:
+        return self.final(key)[..., np.newaxis] * ROUNDS / ROUNDS[-1]
+
+    def rounds(self, key: str) -> np.ndarray:
+        return ROUNDS
+
+
+def claims_of(plan, **changes: float) -> list[Claim]:
+    batches = {"jdp-B": 2.0, "ldp-B": 4.0, "ldp-1": 4.0}
+    visits = {"jdp-1": 2.0, "jdp-16": 5.0, "sum-1": 3.0, "sum-16": 8.9}
+    return list(plan.assess(Planted({**RANKS, **batches, **visits, **changes})).claims)
+
+
+def asked(claims: list[Claim], *words: str) -> list[str]:
+    found = [
+        claim.verdict
+        for claim in claims
+        if all(word in f"{claim.reading} | {claim.statement}" for word in words)
+    ]
+    assert found
+    return found
+
+
+def test_every_panel_has_its_claims(plan):
+    claims = claims_of(plan)
+    # two orders of trust and the level in each of five panels, twice more the order, and the rest
+    assert len(claims) == 5 * (5 + 4) + 2 * 5 * 5 + 2 + 2
+    assert {claim.reading for claim in claims} == {
+        shuffle.PUBLISHED,
+        shuffle.EQUAL,
+        shuffle.SENSIBLE,
+        shuffle.BATCHED,
+        shuffle.RETURNING,
+    }
+    assert asked(claims, "less regret") == 75 * [HOLDS]
+    assert [exhibit.name for exhibit in plan.assess(Planted({**RANKS, **batched()})).exhibits] == [
+        f"figure-{i}" for i in range(1, 6)
+    ]
+
+
+def batched() -> dict[str, float]:
+    return dict.fromkeys(["jdp-B", "ldp-B", "ldp-1", "jdp-1", "jdp-16", "sum-1", "sum-16"], 2.0)
+
+
+def test_an_order_that_turns_round_is_found_out(plan):
+    claims = claims_of(plan, vec=4.5)
+    assert asked(claims, "LinUCB-SDP-Vec has less regret than LinUCB-LDP") == 15 * [FAILS]
+    assert asked(claims, "LinUCB-SDP-Amp has less regret than LinUCB-LDP") == 15 * [HOLDS]
+
+
+def test_batches_that_cost_are_found_out(plan):
+    claims = claims_of(plan, **{"ldp-B": 4.6})
+    assert asked(claims, shuffle.BATCHED, "LinUCB-LDP") == [FAILS]
+    assert asked(claims, shuffle.BATCHED, "LinUCB-JDP") == [HOLDS]
+
+
+def test_users_that_cost_more_than_their_noise_are_found_out(plan):
+    assert asked(claims_of(plan), shuffle.RETURNING, "at most 4") == [HOLDS]
+    assert asked(claims_of(plan, **{"sum-16": 10.0}), shuffle.RETURNING, "at most 4") == [FAILS]
+    assert asked(claims_of(plan), shuffle.RETURNING, "by no more") == [HOLDS]
+    assert asked(claims_of(plan, **{"jdp-16": 4.5}), shuffle.RETURNING, "by no more") == [FAILS]
+
+
+def test_what_published_noise_keeps_is_computed(plan):
+    """At epsilon = 10 one report of P_Amp keeps another delta than was asked for; the others hide
+    far more than they say.
+    """
+    claims = [claim for claim in claims_of(plan) if " keeps " in claim.statement]
+    verdicts = {
+        claim.statement.split(". ")[0].removeprefix("d = 5: "): claim.verdict for claim in claims
+    }
+    assert verdicts["LinUCB-SDP-Amp keeps (10, 0.1)-DP"] == FAILS
+    assert verdicts["LinUCB-SDP-Amp keeps (1, 0.1)-DP"] == HOLDS
+    assert verdicts["LinUCB-SDP-Vec keeps (0.2, 0.1)-DP"] == HOLDS
+    assert UNDECIDED not in verdicts.values()
+
+
+def test_policies_of_a_panel_spend_the_same(plan):
+    spent = {
+        (cell.stage, cell.policy.guarantee_in_simulations.holds)
+        for cell in plan.cells
+        if cell.stage.startswith(shuffle.EQUAL) and cell.policy.budget is not None
+    }
+    assert len(spent) == len({stage for stage, _ in spent}) == 10
