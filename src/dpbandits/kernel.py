@@ -49,6 +49,7 @@ Kernel = Callable[..., Any]
 # What kernels work on.
 Vector = np.ndarray  # one axis
 Matrix = np.ndarray  # two axes
+Matrices = np.ndarray  # three axes
 Generator = np.random.Generator
 
 

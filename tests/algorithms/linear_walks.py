@@ -2,7 +2,8 @@
 SciPy alone, nothing of the package.
 
 Rewards are 0 or 1, features no longer than 1, lambda = 1, |theta| <= 1, rewards 1/2-subgaussian,
-and delta = 0.001.
+and delta = 0.001.  ``models`` is 1, or the number of arms where each has a model of its own; they
+share delta equally.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def problem(horizon: int, n_arms: int = 3, dimension: int = 2, seed: int = 5) ->
 
 
 class Noise(NamedTuple):
-    values: np.ndarray  # (n, d) on the running sums
+    values: np.ndarray  # (n, models d) on the running sums
     norm: float  # what the norms of all of them stay below with probability 1 - DELTA / 2
     std: float  # the largest of a coordinate
 
@@ -63,33 +64,42 @@ def tree(n: int) -> np.ndarray:
 
 
 def gaussian_noise(
-    n: int, d: int, rho: float, rng: np.random.Generator, decoder: np.ndarray, column: float
+    n: int,
+    d: int,
+    rho: float,
+    rng: np.random.Generator,
+    decoder: np.ndarray,
+    column: float,
+    models: int = 1,
 ) -> Noise:
     std = column / math.sqrt(2 * rho)
     widest = std * math.sqrt((decoder**2).sum(axis=1).max())
-    norm = widest * math.sqrt(stats.chi2.isf(DELTA / 2 / n, d))
-    return Noise(decoder @ (std * rng.standard_normal((n, d))), norm, widest)
+    norm = widest * math.sqrt(stats.chi2.isf(DELTA / 2 / (models * n), d))
+    return Noise(decoder @ (std * rng.standard_normal((n, models * d))), norm, widest)
 
 
-def toeplitz_noise(n: int, d: int, rho: float, rng: np.random.Generator) -> Noise:
+def toeplitz_noise(n: int, d: int, rho: float, rng: np.random.Generator, models: int = 1) -> Noise:
     b = toeplitz(n)
-    return gaussian_noise(n, d, rho, rng, b, math.sqrt((b[:, 0] ** 2).sum()))
+    return gaussian_noise(n, d, rho, rng, b, math.sqrt((b[:, 0] ** 2).sum()), models)
 
 
 def independent_noise(n: int, d: int, rho: float, rng: np.random.Generator) -> Noise:
     return gaussian_noise(n, d, rho, rng, np.tril(np.ones((n, n))), 1.0)
 
 
-def laplace_tree_noise(n: int, d: int, epsilon: float, rng: np.random.Generator) -> Noise:
+def laplace_tree_noise(
+    n: int, d: int, epsilon: float, rng: np.random.Generator, models: int = 1
+) -> Noise:
     """A record is in as many nodes as n has binary digits, and moves a sum by sqrt(d) in the L1
     norm.
     """
     b, scale = tree(n), n.bit_length() * math.sqrt(d) / epsilon
     most = b.sum(axis=1).max()  # nodes in one sum
-    odds = math.log(2 * d * n / (DELTA / 2))
+    odds = math.log(2 * d * models * n / (DELTA / 2))
     h = min(math.sqrt(odds / (2 * math.log(2) * most)), math.sqrt(0.5))
     norm = math.sqrt(d) * scale * (odds + 2 * math.log(2) * most * h * h) / h
-    return Noise(b @ (scale * rng.laplace(size=(n, d))), norm, scale * math.sqrt(2 * most))
+    values = b @ (scale * rng.laplace(size=(n, models * d)))
+    return Noise(values, norm, scale * math.sqrt(2 * most))
 
 
 def silence(n: int, d: int) -> Noise:
@@ -99,99 +109,107 @@ def silence(n: int, d: int) -> Noise:
 # Walks ---------------------------------------------------------------------------------------
 
 
-def linucb(world: Problem, noise: Noise, failure: float) -> np.ndarray:
+def linucb(world: Problem, noise: Noise, failure: float, models: int = 1) -> np.ndarray:
     """Optimism in every round; the least eigenvalue is looked at after 16 rounds and then ever more
     rarely.
     """
-    d = world.contexts.shape[2]
-    v, total, estimate, least, look, arms = np.eye(d), np.zeros(d), np.zeros(d), 1.0, 16, []
+    k, d = world.contexts.shape[1:]
+    v, total = np.tile(np.eye(d), (models, 1, 1)), np.zeros((models, d))
+    least, look, rounds, arms = np.ones(models), np.full(models, 16), np.zeros(models), []
+    estimate, own = total.copy(), np.arange(k) % models  # the model of every arm
     for t, x in enumerate(world.contexts):
-        widths = np.sqrt(np.einsum("ki,ij,kj->k", x, np.linalg.inv(v), x))
-        radius = (
-            0.5 * math.sqrt(2 * math.log(1 / failure) + np.linalg.slogdet(v)[1])
-            + 1
-            + noise.norm / math.sqrt(least)
-        )
-        arm = int(np.argmax(x @ estimate + radius * widths))
+        widths = np.sqrt(np.einsum("ki,kij,kj->k", x, np.linalg.inv(v)[own], x))
+        odds = 2 * math.log(1 / (failure / models))
+        radius = 0.5 * np.sqrt(odds + np.linalg.slogdet(v)[1]) + 1 + noise.norm / np.sqrt(least)
+        arm = int(np.argmax((x * estimate[own]).sum(axis=1) + radius[own] * widths))
         arms.append(arm)
-        v += np.outer(x[arm], x[arm])
-        total += x[arm] * world.rewards[t, arm]
-        estimate = np.linalg.solve(v, total + noise.values[t])
-        if t + 1 >= look:
-            least, look = np.linalg.eigvalsh(v)[0], t + 1 + max(16, (t + 1) // 8)
+        m = own[arm]
+        v[m] += np.outer(x[arm], x[arm])
+        total[m] += x[arm] * world.rewards[t, arm]
+        estimate = solved(v, total + noise.values[t].reshape(models, d))
+        rounds[m] += 1
+        if rounds[m] >= look[m]:
+            least[m], look[m] = np.linalg.eigvalsh(v[m])[0], rounds[m] + max(16, rounds[m] // 8)
     return np.array(arms)
 
 
-def thompson(world: Problem, noise: Noise, rng: np.random.Generator) -> np.ndarray:
+def solved(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    return np.linalg.solve(matrices, vectors[..., np.newaxis])[..., 0]
+
+
+def thompson(world: Problem, noise: Noise, rng: np.random.Generator, models: int = 1) -> np.ndarray:
     """The best arm for a draw from N(estimate, V^-1 / 4 + std^2 V^-2)."""
-    d = world.contexts.shape[2]
-    v, total, estimate, arms = np.eye(d), np.zeros(d), np.zeros(d), []
+    k, d = world.contexts.shape[1:]
+    v, total, arms = np.tile(np.eye(d), (models, 1, 1)), np.zeros((models, d)), []
+    estimate, own = total.copy(), np.arange(k) % models
     for t, x in enumerate(world.contexts):
-        sampling, spread = rng.standard_normal((d, 2)).T
-        root = np.linalg.cholesky(v)
-        draw = (
-            estimate
-            + np.linalg.solve(root.T, 0.5 * sampling)
-            + np.linalg.solve(v, noise.std * spread)
-        )
-        arm = int(np.argmax(x @ draw))
+        sampling, spread = np.moveaxis(rng.standard_normal((models, d, 2)), 2, 0)
+        root = np.linalg.cholesky(v).transpose(0, 2, 1)
+        draw = estimate + solved(root, 0.5 * sampling) + solved(v, noise.std * spread)
+        arm = int(np.argmax((x * draw[own]).sum(axis=1)))
         arms.append(arm)
-        v += np.outer(x[arm], x[arm])
-        total += x[arm] * world.rewards[t, arm]
-        estimate = np.linalg.solve(v, total + noise.values[t])
+        v[own[arm]] += np.outer(x[arm], x[arm])
+        total[own[arm]] += x[arm] * world.rewards[t, arm]
+        estimate = solved(v, total + noise.values[t].reshape(models, d))
     return np.array(arms)
 
 
 class JointNoise(NamedTuple):
     """Noise on running sums of [x r ; x x^T], and bounds on it after 0, 1, 2, ... releases that hold
-    with probability 1 - 0.9 DELTA.
+    with probability 1 - 0.9 DELTA in all models.
     """
 
-    vectors: np.ndarray  # (n, d)
-    matrices: np.ndarray  # (n, d, d) symmetric: std on the diagonal, std / sqrt(2) off it
+    vectors: np.ndarray  # (n, models, d)
+    matrices: np.ndarray  # (n, models, d, d) symmetric: std on the diagonal, std / sqrt(2) off it
     vector_norms: np.ndarray  # (n + 1,) of the vectors less the matrices times theta
     matrix_norms: np.ndarray  # (n + 1,)
     base: float  # c
     std: float  # the largest of a coordinate
 
 
-def independent_joint_noise(n: int, d: int, rho: float, rng: np.random.Generator) -> JointNoise:
-    """The same, where every increment has noise of its own."""
-    std = math.sqrt(4.5 / (2 * rho))
-    z = std * rng.standard_normal((n, d, d))
-    k = np.maximum(np.arange(n + 1), 1)
-    matrix_norm = std * ensemble_norm(n, 0.1 * DELTA)
-    return JointNoise(
-        (std * rng.standard_normal((n, d))).cumsum(axis=0),
-        ((z + z.transpose(0, 2, 1)) / 2).cumsum(axis=0),
-        std * walk_norms(k, n / 2),
-        np.sqrt(k) * matrix_norm,
-        1 + matrix_norm * math.sqrt(n / 2),
-        std,
-    )
-
-
-def joint_noise(n: int, d: int, rho: float, rng: np.random.Generator) -> JointNoise:
+def symmetric_noise(
+    n: int, d: int, rho: float, rng: np.random.Generator, decoder: np.ndarray, models: int
+) -> JointNoise:
     """For features no longer than 1 and rewards in [0, 1]: a record moves both by sqrt(4.5)."""
-    b = toeplitz(n)
-    std = math.sqrt(4.5 / (2 * rho)) * math.sqrt((b[:, 0] ** 2).sum())
-    widest = std * math.sqrt((b**2).sum(axis=1).max())
-    z = std * rng.standard_normal((n, d, d))
-    matrices = np.einsum("ts,sij->tij", b, (z + z.transpose(0, 2, 1)) / 2)
-    matrix_norm = widest * ensemble_norm(n, 0.1 * DELTA)
+    std = math.sqrt(4.5 / (2 * rho)) * math.sqrt((decoder[:, 0] ** 2).sum())
+    widest = std * math.sqrt((decoder**2).sum(axis=1).max())
+    z = std * rng.standard_normal((n, models, d, d))
+    matrix_norm = widest * ensemble_norm(n, 0.1 * DELTA / models)
     return JointNoise(
-        b @ (std * rng.standard_normal((n, d))),
-        matrices,
-        np.full(n + 1, widest * elliptic_norm(n, 0.8 * DELTA)),
+        np.einsum("ts,smi->tmi", decoder, std * rng.standard_normal((n, models, d))),
+        np.einsum("ts,smij->tmij", decoder, (z + z.transpose(0, 1, 3, 2)) / 2),
+        np.full(n + 1, widest * elliptic_norm(n, 0.8 * DELTA / models)),
         np.full(n + 1, matrix_norm),
         1 + matrix_norm,
         widest,
     )
 
 
-def joint_silence(n: int, d: int) -> JointNoise:
+def joint_noise(
+    n: int, d: int, rho: float, rng: np.random.Generator, models: int = 1
+) -> JointNoise:
+    return symmetric_noise(n, d, rho, rng, toeplitz(n), models)
+
+
+def independent_joint_noise(
+    n: int, d: int, rho: float, rng: np.random.Generator, models: int = 1
+) -> JointNoise:
+    """The same, where every increment has noise of its own."""
+    one = symmetric_noise(n, d, rho, rng, np.eye(n), models)
+    k = np.maximum(np.arange(n + 1), 1)
+    return one._replace(
+        vectors=one.vectors.cumsum(axis=0),
+        matrices=one.matrices.cumsum(axis=0),
+        vector_norms=one.std * walk_norms(k, n / 2, models),
+        matrix_norms=np.sqrt(k) * one.matrix_norms,
+        base=1 + one.matrix_norms[0] * math.sqrt(n / 2),
+    )
+
+
+def joint_silence(n: int, d: int, models: int = 1) -> JointNoise:
     none = np.zeros(n + 1)
-    return JointNoise(np.zeros((n, d)), np.zeros((n, d, d)), none, none, 1.0, 0.0)
+    vectors, matrices = np.zeros((n, models, d)), np.zeros((n, models, d, d))
+    return JointNoise(vectors, matrices, none, none, 1.0, 0.0)
 
 
 # A vector of unit noise less a matrix of it times theta: its variances, for |theta| = 1 and d = 2.
@@ -230,9 +248,9 @@ def ensemble_norm(n: int, probability: float) -> float:
     )
 
 
-def walk_norms(k: np.ndarray, planned: float) -> np.ndarray:
+def walk_norms(k: np.ndarray, planned: float, models: int) -> np.ndarray:
     """What the sum of k such vectors stays below, for all k at once; the least at ``planned``."""
-    odds = 2 * math.log(1 / (0.8 * DELTA))
+    odds = 2 * math.log(models / (0.8 * DELTA))
 
     def bound(start: np.ndarray, k: np.ndarray | float) -> np.ndarray:
         other = ALONG / ACROSS * (planned + start) - planned
@@ -260,34 +278,36 @@ def joint(
     sampling: np.random.Generator | None = None,
 ) -> np.ndarray:
     """Optimism, or with a generator the best arm for a draw, on noisy sums as of the last release."""
-    d = world.contexts.shape[2]
-    gram, total, arms, made = np.zeros((d, d)), np.zeros(d), [], 0
-    noisy, estimate = gram, np.zeros(d)
+    (k, d), models = world.contexts.shape[1:], noise.vectors.shape[1]
+    gram, total, arms, made = np.zeros((models, d, d)), np.zeros((models, d)), [], 0
+    failure, own = failure / models, np.arange(k) % models
+    noisy = gram
     for t, x in enumerate(world.contexts):
         if t == 0 or (made and t == schedule[made - 1]):  # something was released
             matrix_norm = noise.matrix_norms[made]
-            shift = shift_of(noisy, matrix_norm)
-            v = noisy + shift * np.eye(d)
+            shift = np.array([shift_of(one, matrix_norm) for one in noisy])
+            v = noisy + shift[:, np.newaxis, np.newaxis] * np.eye(d)
             inverse, root = np.linalg.inv(v), np.linalg.cholesky(v)
-            estimate = inverse @ (total + noise.vectors[made - 1]) if made else np.zeros(d)
-            gap = max(noise.base + matrix_norm - shift, 0)
-            larger = 1 + gap * np.linalg.norm(inverse)
-            log_det = np.linalg.slogdet(larger * v / noise.base)[1]
-            radius = 0.5 * math.sqrt(2 * math.log(1 / failure) + max(log_det, 0))
+            estimate = solved(v, total + noise.vectors[made - 1]) if made else 0.0 * total
+            gap = np.maximum(noise.base + matrix_norm - shift, 0)
+            larger = (1 + gap * np.linalg.norm(inverse, axis=(1, 2))) / noise.base
+            log_det = np.linalg.slogdet(v)[1] + d * np.log(larger)
+            radius = 0.5 * np.sqrt(2 * math.log(1 / failure) + np.maximum(log_det, 0))
             bias = noise.vector_norms[made] + shift
         if sampling is None:
-            turned = x @ inverse
+            turned = np.einsum("kij,kj->ki", inverse[own], x)
             squares = (turned**2).sum(axis=1)
-            width = radius * np.sqrt((turned * x).sum(axis=1) + gap * squares)
-            index = x @ estimate + width + bias * np.sqrt(squares)
+            width = radius[own] * np.sqrt((turned * x).sum(axis=1) + gap[own] * squares)
+            index = (x * estimate[own]).sum(axis=1) + width + bias[own] * np.sqrt(squares)
         else:
-            scatter, spread = sampling.standard_normal((d, 2)).T
-            draw = estimate + np.linalg.solve(root.T, 0.5 * scatter)
-            index = x @ (draw + inverse @ (noise.std * math.sqrt(2) * spread))
+            scatter, spread = np.moveaxis(sampling.standard_normal((models, d, 2)), 2, 0)
+            draw = estimate + solved(root.transpose(0, 2, 1), 0.5 * scatter)
+            draw = draw + solved(v, noise.std * math.sqrt(2) * spread)
+            index = (x * draw[own]).sum(axis=1)
         arm = int(np.argmax(index))
         arms.append(arm)
-        gram = gram + np.outer(x[arm], x[arm])
-        total = total + x[arm] * world.rewards[t, arm]
+        gram[own[arm]] += np.outer(x[arm], x[arm])
+        total[own[arm]] += x[arm] * world.rewards[t, arm]
         if made < len(schedule) and t + 1 == schedule[made]:
             noisy = gram + noise.matrices[made]
             made += 1

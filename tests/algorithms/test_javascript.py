@@ -27,7 +27,7 @@ const make = (config, hex) => { device = new dpbandits.Device(config, given(hex)
 const use = (chooser) => { device.use(chooser); return true; };
 const choose = (contexts) => device.choose(contexts);
 const report = (...reward) => device.report(...reward);
-const play = (tables) => tables.map((contexts) => [device.choose(contexts), device._features]);
+const play = (tables) => tables.map((contexts) => [device.choose(contexts), device._chosen.features]);
 const reports = (n, contexts, reward) =>
     Array.from({ length: n }, () => { device.choose(contexts); return device.report(reward); });
 const draws = (name, [a, b], n, hex) => { const take = given(hex); return Array.from({ length: n },
@@ -77,11 +77,14 @@ def tables(k: int, d: int, rng: np.random.Generator) -> list[np.ndarray]:
     return [*found, np.zeros((k, d)), np.full((k, d), math.nan), np.ones((k, d))]
 
 
-@pytest.mark.parametrize(("k", "d", "bound"), [(2, 1, 1.0), (5, 3, 0.7), (3, 9, 30.0)])
-def test_both_choose_the_same_arm_and_see_the_same_features(js, k, d, bound):
-    made = server(k, d, context_bound=bound, reports=40)
+@pytest.mark.parametrize(
+    ("k", "d", "bound", "models"),
+    [(2, 1, 1.0, "shared"), (5, 3, 0.7, "shared"), (3, 9, 30.0, "shared"), (3, 2, 1.0, "disjoint")],
+)
+def test_both_choose_the_same_arm_and_see_the_same_features(js, k, d, bound, models):
+    made = server(k, d, context_bound=bound, models=models, reports=40)
     device, shown = pair(js, made), tables(k, d, np.random.default_rng(d))
-    fresh = server(k, d, context_bound=bound, reports=0).chooser()
+    fresh = server(k, d, context_bound=bound, models=models, reports=0).chooser()
     for chooser in (fresh, made.chooser()):
         device.use(chooser)
         js.call("use", chooser.to_json())
@@ -92,6 +95,17 @@ def test_both_choose_the_same_arm_and_see_the_same_features(js, k, d, bound):
             assert device._features[0].tolist() == features
             arms.add(arm)
         assert len(arms) == k
+
+
+def test_arms_with_models_of_their_own_may_see_the_same_features(js):
+    device, rng = pair(js, server(4, 3, models="disjoint")), np.random.default_rng(2)
+    for _ in range(50):
+        x = rng.normal(size=3)
+        arm = device.choose(x)
+        assert [js.call("choose", shown) for shown in (x.tolist(), [x.tolist()])] == [arm, arm]
+    js.call("make", server(4, 3).device().to_json(), "")
+    with pytest.raises(JSEvalException, match="contexts must have shape"):
+        js.call("choose", x.tolist())
 
 
 def test_one_part_in_two_to_the_52_would_be_noticed(js):
@@ -163,6 +177,7 @@ def test_roots_are_whole_numbers_below(js):
         {"grid": 1.0, "budget": dpb.ZCDP(1e3), "context_bound": 8.0},
         {"grid": 2.0**-30, "budget": dpb.ApproxDP(1.0, 1e-6)},
         {"calibration": "paper", "budget": dpb.ApproxDP(1.0, 1e-6)},
+        {"models": "disjoint", "dimension": 2},
     ],
 )
 def test_both_send_the_same_report_of_the_same_bytes(js, options):
@@ -252,17 +267,17 @@ def test_it_forgets_and_always_has_something_to_send(js):
     js.call("choose", x)
     with pytest.raises(JSEvalException, match="reward must be a number"):
         js.call("report", "1")
-    assert js.eval("device._features !== null")  # the choice still waits
+    assert js.eval("device._chosen !== null")  # the choice still waits
     js.call("report", None)
-    assert js.eval("device._features === null")
+    assert js.eval("device._chosen === null")
     for bad in (x[:1], [[0.6], [1.0]], [], [*x, x[0]]):
         js.call("choose", x)
         with pytest.raises(JSEvalException, match="contexts must have shape"):
             js.call("choose", bad)
         # Or an old choice would be reported with a new reward.
-        assert js.eval("device._features === null")
+        assert js.eval("device._chosen === null")
     assert js.call("choose", [["0.6", None], [{}, True]]) in (0, 1)  # count as 0, and are not told
-    assert js.eval("device._features.every((x) => x === 0)")
+    assert js.eval("device._chosen.features.every((x) => x === 0)")
     before = device.to_json()
     device.choose(x)
     assert device.to_json() == before
@@ -275,17 +290,17 @@ def test_it_uses_choosers_of_its_own_policy_alone(js):
     other = json.loads(server(2, 2, context_bound=10.0).chooser().to_json())
     with pytest.raises(JSEvalException, match="chooser must be of the policy"):
         js.call("use", json.dumps(other))
-    wrong = {**data, "public": {**data["public"], "public.estimate": [0.0] * 3}}
-    with pytest.raises(JSEvalException, match="dimension"):
-        js.call("use", json.dumps(wrong))
+    for part in ({"public.estimate": [0.0] * 3}, {"public.inverse": [[[1.0]]]}):
+        with pytest.raises(JSEvalException, match="dimension"):
+            js.call("use", {**data, "public": {**data["public"], **part}})
     data["arguments"] = dict(reversed(data["arguments"].items()))
     assert js.call("use", {**data, "release": 8})  # parsed already, and in another order
     assert js.eval("device.release") == 8
     # Even a chooser that lies cannot make a report longer than the device's own noise expects.
-    data["public"]["public.inverse"] = (1e300 * np.eye(2)).tolist()
+    data["public"]["public.inverse"] = [(1e300 * np.eye(2)).tolist()]
     js.call("use", data)
     js.call("choose", [[500.0, 0.0], [0.0, 1e50]])
-    assert js.eval("Math.hypot(...device._features)") <= 1.0
+    assert js.eval("Math.hypot(...device._chosen.features)") <= 1.0
 
 
 def test_what_stays_in_python():

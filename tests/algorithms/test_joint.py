@@ -92,7 +92,7 @@ def test_the_published_constants():
     radius += math.sqrt(3 * bound) + gamma
     public = public_of(policy)
     assert public.facts[0] == pytest.approx(radius)
-    assert public.precision == pytest.approx(2 * bound * np.eye(d))
+    assert public.precision[0] == pytest.approx(2 * bound * np.eye(d))
     # Far more noise than the budget asks for, which is what the guarantee says.
     assert policy.guarantee.holds.delta < 1e-20
     exact = LinUCBJDP(4, d, budget=ApproxDP(epsilon, delta), horizon=1000)

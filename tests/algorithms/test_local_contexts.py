@@ -92,9 +92,9 @@ def test_what_the_server_knows_is_the_sum_of_reports():
     state = one._session.state
     assert state.wall.release == pytest.approx(np.sum(reports, axis=0))
     # Looked at after six reports; V holds their sum, whatever else was added to its diagonal.
-    known = np.sum(reports[:6], axis=0)
-    assert state.public.precision[0, 1] == pytest.approx(known[4] / np.sqrt(2))
-    spread = state.public.precision[0, 0] - state.public.precision[1, 1]
+    known, precision = np.sum(reports[:6], axis=0), state.public.precision[0]
+    assert precision[0, 1] == pytest.approx(known[4] / np.sqrt(2))
+    spread = precision[0, 0] - precision[1, 1]
     assert spread == pytest.approx(known[2] - known[3])
     assert one.rounds == 7
 

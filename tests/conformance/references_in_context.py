@@ -21,6 +21,8 @@ import linear_walks as walks
 
 HORIZON, DIMENSION = 400, 2
 WORLD = walks.problem(HORIZON, 3, DIMENSION)
+# One class for each set of kernels.
+DISJOINT = ["LinUCBJDP", "LinUCBLDP", "LinearThompson", "LinearThompsonJDP", "PrivateLinUCB"]
 
 
 class Table(NamedTuple):
@@ -29,16 +31,16 @@ class Table(NamedTuple):
     """
 
     arguments: Callable[[Budget | None, int], dict[str, Any]]
-    play: Callable[[Budget | None, np.random.Generator], float]
+    play: Callable[..., float]
 
 
-def noise(budget: Budget | None, rng: np.random.Generator, n: int) -> walks.Noise:
+def noise(budget: Budget | None, rng: np.random.Generator, n: int, models: int = 1) -> walks.Noise:
     if budget is None:
-        return walks.silence(n, DIMENSION)
+        return walks.silence(n, models * DIMENSION)
     if isinstance(budget, PureDP):
-        return walks.laplace_tree_noise(n, DIMENSION, budget.epsilon, rng)
+        return walks.laplace_tree_noise(n, DIMENSION, budget.epsilon, rng, models)
     assert isinstance(budget, ZCDP)
-    return walks.toeplitz_noise(n, DIMENSION, budget.rho, rng)
+    return walks.toeplitz_noise(n, DIMENSION, budget.rho, rng, models)
 
 
 def failure(budget: Budget | None) -> float:
@@ -57,12 +59,14 @@ def unplanned(budget: Budget | None, horizon: int) -> dict[str, Any]:
     return {"horizon": horizon}
 
 
-def linucb(budget: Budget | None, rng: np.random.Generator) -> float:
-    return WORLD.regret(walks.linucb(WORLD, noise(budget, rng, HORIZON), failure(budget)))
+def linucb(budget: Budget | None, rng: np.random.Generator, models: int = 1) -> float:
+    added = noise(budget, rng, HORIZON, models)
+    return WORLD.regret(walks.linucb(WORLD, added, failure(budget), models))
 
 
-def thompson(budget: Budget | None, rng: np.random.Generator) -> float:
-    return WORLD.regret(walks.thompson(WORLD, noise(budget, rng, HORIZON), rng))
+def thompson(budget: Budget | None, rng: np.random.Generator, models: int = 1) -> float:
+    added = noise(budget, rng, HORIZON, models)
+    return WORLD.regret(walks.thompson(WORLD, added, rng, models))
 
 
 def oful(budget: Budget | None, rng: np.random.Generator) -> float:
@@ -108,12 +112,12 @@ EVERY_FOURTH = list(range(4, HORIZON + 1, 4))
 def joint(
     schedule: list[int], *, sampling: bool = False, noise: Any = walks.joint_noise
 ) -> Callable[..., float]:
-    def play(budget: Budget | None, rng: np.random.Generator) -> float:
+    def play(budget: Budget | None, rng: np.random.Generator, models: int = 1) -> float:
         n = len(schedule)
-        added = walks.joint_silence(n, DIMENSION)
+        added = walks.joint_silence(n, DIMENSION, models)
         if budget is not None:
             assert isinstance(budget, ZCDP)
-            added = noise(n, DIMENSION, budget.rho, rng)
+            added = noise(n, DIMENSION, budget.rho, rng, models)
         each = walks.DELTA if budget is None else 0.1 * walks.DELTA
         return WORLD.regret(walks.joint(WORLD, added, schedule, each, rng if sampling else None))
 
@@ -136,3 +140,11 @@ TABLES: dict[str, Table] = {
     "PrivateLinUCB": Table(planned, linucb),
     "RSOFUL": Table(none, oful),
 }
+
+
+def disjoint(table: Table) -> Table:
+    """The same with a model for each of the three arms."""
+    return Table(table.arguments, lambda budget, rng: table.play(budget, rng, 3))
+
+
+TABLES |= {f"{name}/disjoint": disjoint(TABLES[name]) for name in DISJOINT}

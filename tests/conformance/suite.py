@@ -39,6 +39,12 @@ VARIANTS: dict[str, list[tuple[str, Any]]] = {
     "AdaCGOPE": [("variant", "published")],
     "BatchedEXP4": [("variant", "improved")],
     "ExpertConversion": [("learner", "exp3"), ("learner", "ftpl")],
+    # one class for each set of kernels
+    "LinUCBJDP": [("models", "disjoint")],
+    "LinUCBLDP": [("models", "disjoint")],
+    "LinearThompson": [("models", "disjoint")],
+    "LinearThompsonJDP": [("models", "disjoint")],
+    "PrivateLinUCB": [("models", "disjoint")],
 }
 
 # Records of different arms move a linear map of sums differently far: the bound is that of the arm

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import pytest
 from streams import by_hand, looped, table
-from suite import FIRST_OF_CLASS, Case, Walk, contexts_of, frozen, over, scratch_of
+from suite import BY_NORM, Case, Walk, contexts_of, frozen, over, scratch_of
 
 import dpbandits
 from dpbandits import ZCDP, ArgumentError
@@ -164,7 +164,7 @@ def test_the_public_side_is_the_same_in_neighbouring_worlds_until_a_release():
 
 # Registered policies -------------------------------------------------------------------------
 
-HIDDEN = [case for case in FIRST_OF_CLASS if case.cls.card.hides_contexts]
+HIDDEN = [case for case in BY_NORM if case.cls.card.hides_contexts]
 RELEASED = 3
 
 

@@ -81,7 +81,7 @@ IN_CONTEXT += [
 
 def regrets(case: Case, budget: ZCDP | PureDP | None, runs: int) -> np.ndarray:
     table, horizon = ContextTable(*WORLD), len(WORLD.rewards)
-    policy = Case(case.cls, budget).make(**TABLES[case.cls.__name__].arguments(budget, horizon))
+    policy = case.under(budget).make(**TABLES[case.name].arguments(budget, horizon))
     return (
         simulate(policy, table, horizon=horizon, runs=runs, seed=5, record=[horizon])
         .runs["regret"]
@@ -108,7 +108,7 @@ def varies(case: Case) -> bool:
 
 
 def textbook(case: Case, budget: Budget | None) -> np.ndarray:
-    reference, rng = TABLES[case.cls.__name__].play, np.random.default_rng(6)
+    reference, rng = TABLES[case.name].play, np.random.default_rng(6)
     return np.array([reference(budget, rng) for _ in range(150 if varies(case) else 1)]).round(6)
 
 

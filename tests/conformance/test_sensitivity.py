@@ -160,13 +160,13 @@ def test_contexts_of_any_length_attain_the_bound_and_no_more(
     )
 
 
-def statistic_of(policy, features: np.ndarray, reward: float) -> np.ndarray:
+def statistic_of(policy, features: np.ndarray, reward: float, arm: int = 0) -> np.ndarray:
     """What one person's record is in the statistic, after scaling and clipping."""
     state, lo_hi = policy.new_state(), policy.reward_range
     seen = policy._preprocessed(np.tile(features, (policy.n_arms, 1)))
     kernels, statistic = policy.driven, np.full(policy.statistic.size, np.nan)
     value = policy._noise.to_grid(float(np.clip(reward, *lo_hi)))
-    kernels.accumulate(policy.params, state.raw, 0, seen[0], value, 1)
+    kernels.accumulate(policy.params, state.raw, arm, seen[arm], value, 1)
     kernels.summarise(policy.params, state.raw, state.public, state.memo, statistic)
     return statistic
 
@@ -200,7 +200,9 @@ def test_a_record_with_its_features_moves_the_sums_by_at_most_the_bound(
         directions = rng.standard_normal((2, policy.dimension))
         one, other = lengths * directions / np.linalg.norm(directions, axis=1, keepdims=True)
         rewards = rng.choice([lo, hi, rng.uniform(lo, hi)], 2)
-        distance = statistic_of(policy, one, rewards[0]) - statistic_of(policy, other, rewards[1])
+        arms = rng.integers(0, policy.n_arms, 2)
+        pair = zip((one, other), rewards, arms, strict=True)
+        distance = np.subtract(*(statistic_of(policy, x, r, int(a)) for x, r, a in pair))
         assert np.linalg.norm(distance) <= most * (1 + CLOSE)
     cosine = max(-1.0, -(far * far) / (2.0 * bound * bound))
     one, other = turned(cosine, longer * bound)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dpbandits import ArgumentError
-from dpbandits.environments import AnchoredContexts
+from dpbandits.environments import AnchoredContexts, CovariateArms
 
 ALPHA = 1e-4
 HALF = np.sqrt(0.5)
@@ -70,3 +70,43 @@ def test_it_says_what_it_is():
 def test_bad_arguments_are_named(make, message: str):
     with pytest.raises(ArgumentError, match=f"^{message}"):
         make()
+
+
+# One vector for all arms ---------------------------------------------------------------------
+
+
+def test_a_person_is_shown_alike_to_every_arm_and_answers_by_the_parameter_of_hers(play):
+    environment = CovariateArms.random(5, 3, seed=3)
+    arms = np.random.default_rng(2).integers(0, 5, 20_000)
+    rounds = play(environment, arms, seed=5)
+    assert np.array_equal(rounds.contexts, np.repeat(rounds.contexts[:, :1], 5, axis=1))
+    assert len(np.unique(rounds.contexts[:, 0, 0])) == 20_000
+    means = rounds.contexts[:, 0] @ environment.parameter.T
+    assert (means.min() >= -1e-12, means.max() <= 1.0 + 1e-12) == (True, True)
+    played = means[np.arange(arms.size), arms]
+    assert rounds.regrets == pytest.approx(means.max(axis=1) - played, abs=1e-12)
+    for arm in range(5):
+        mine = arms == arm
+        spread = np.sqrt((played * (1.0 - played))[mine].clip(1e-9).sum())
+        score = (rounds.rewards - played)[mine].sum() / spread
+        assert abs(score) < stats.norm.isf(ALPHA / 10)
+
+
+def test_people_are_drawn_as_features_are(play):
+    people = play(CovariateArms.random(4, 3, seed=1), np.zeros(24_000), seed=2).contexts[:, 0]
+    assert np.array_equal(people[:, 2], np.full(24_000, HALF))
+    angles = np.arctan2(people[:, 1], people[:, 0])
+    assert stats.kstest(angles, stats.uniform(-np.pi, 2 * np.pi).cdf).pvalue > ALPHA
+
+
+def test_parameters_of_arms_are_checked_one_by_one():
+    sure, steep = [0.0, HALF], [0.6, 0.1]  # always 1/2, and sometimes negative
+    assert CovariateArms([sure, [0.5, HALF]]).n_arms == 2
+    with pytest.raises(ArgumentError, match=r"^parameters must have at least 2 coordinates"):
+        CovariateArms([sure, steep])
+    for wrong in ([], [0.0, HALF], [[HALF]], [[np.nan, HALF]]):
+        with pytest.raises(ArgumentError, match=r"^parameters must"):
+            CovariateArms(wrong)
+    with pytest.raises(ArgumentError, match=r"^n_arms must be"):
+        CovariateArms.random(0, 3)
+    assert repr(CovariateArms.random(4, 3)) == "CovariateArms(4 arms, dimension 3, random, seed=0)"

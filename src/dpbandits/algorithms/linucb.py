@@ -9,11 +9,20 @@ increment by at most (hi - lo) * context_bound, for features no longer than ``co
 scaling enforces.  Which features she meets depends on what was released before her only, so that
 the guarantee holds for any, even adversarial, public contexts.  All later estimates and choices are
 post-processing.
+
+With ``models="disjoint"`` every arm has a parameter of its own (Li, Chu, Langford & Schapire 2010,
+Algorithm 1), hence a V and a block of the running sum: those of the rounds in which it was played.
+Which arm that is, is public, and a record moves one block, by as much as it moves the one sum of a
+shared model.  All blocks cross together, in one release with noise on each.  The radius of an arm
+is that of its own model: which rounds are its own, follows from the past, as the proof of the
+radius wants it.  The failure probability is shared out equally among models, for rewards and for
+noise.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple, Unpack
 
 import numpy as np
@@ -30,15 +39,19 @@ from .bases.linear import (
     LinearPolicy,
     ModelOptions,
     accumulate,
+    block_of,
     estimate,
+    model_of,
     sensitivity,
 )
 from .bases.sums import summarise
-from .maths.dense import factorise, invert, solve_upper
+from .maths.dense import factorise, invert
 from .maths.ridge import (
     add_observation,
     dot,
+    draw_parameter,
     inverse_norm_bound,
+    most_optimistic_at_once,
     multiply,
     smallest_eigenvalue,
     update_factor,
@@ -47,6 +60,7 @@ from .maths.ridge import (
 
 class LinUCBParams(NamedTuple):
     n_arms: int
+    n_models: int  # M: K with one for each arm, else 1
     dimension: int
     context_bound: float
     ridge: float  # lambda
@@ -62,16 +76,16 @@ class LinUCBParams(NamedTuple):
 
 
 class LinUCBRaw(NamedTuple):
-    total: np.ndarray  # (d,) sum of x * reward since the last release
+    total: np.ndarray  # (M d,) sums of x * reward since the last release
 
 
 class LinUCBPublic(NamedTuple):
-    precision: np.ndarray  # (d, d) V
-    inverse: np.ndarray  # (d, d)
-    factor: np.ndarray  # (d, d) of V; kept by Thompson sampling only
-    estimate: np.ndarray  # (d,) V^-1 times the released sum
-    facts: np.ndarray  # (4,)
-    clock: np.ndarray  # (3,)
+    precision: np.ndarray  # (M, d, d) V
+    inverse: np.ndarray  # (M, d, d)
+    factor: np.ndarray  # (M, d, d) of V; kept by Thompson sampling only
+    estimate: np.ndarray  # (M d,) V^-1 times the released sum
+    facts: np.ndarray  # (4, M)
+    clock: np.ndarray  # (3, M)
     scratch: np.ndarray  # (3, max(d, K))
 
 
@@ -98,31 +112,34 @@ most_optimistic = unbound  # of few or of many features
 
 
 @kernel
-def set_radius(params: LinUCBParams, public: LinUCBPublic) -> None:
+def set_radius(params: LinUCBParams, public: LinUCBPublic, m: int) -> None:
     facts = public.facts
     sampling = (
-        params.subgaussian * np.sqrt(params.log_odds + params.growth * facts[FACTS.log_det])
+        params.subgaussian * np.sqrt(params.log_odds + params.growth * facts[FACTS.log_det, m])
         + params.bias
     )
-    facts[FACTS.radius] = params.radius_scale * (
-        sampling + params.noise_norm / np.sqrt(facts[FACTS.eigenvalue])
+    facts[FACTS.radius, m] = params.radius_scale * (
+        sampling + params.noise_norm / np.sqrt(facts[FACTS.eigenvalue, m])
     )
 
 
 def init(params: LinUCBParams) -> tuple[LinUCBRaw, LinUCBPublic]:
-    d, ridge = params.dimension, params.ridge
+    models, d, ridge = params.n_models, params.dimension, params.ridge
+    identities = np.tile(np.eye(d), (models, 1, 1))
     public = LinUCBPublic(
-        precision=np.eye(d) * ridge,
-        inverse=np.eye(d) / ridge,
-        factor=np.eye(d) * np.sqrt(ridge),
-        estimate=np.zeros(d),
-        facts=np.array([0.0, ridge, 0.0, 0.0]),
-        clock=np.array([0, 0, 16]),
+        precision=identities * ridge,
+        inverse=identities / ridge,
+        factor=identities * np.sqrt(ridge),
+        estimate=np.zeros(models * d),
+        facts=np.zeros((len(FACTS), models)),
+        clock=np.zeros((len(CLOCK), models), np.int64),
         scratch=np.zeros((3, max(d, params.n_arms))),
     )
-    public.facts[FACTS.longest] = inverse_norm_bound(public.precision, ridge)
-    set_radius(params, public)
-    return LinUCBRaw(np.zeros(d)), public
+    public.facts[FACTS.eigenvalue], public.clock[CLOCK.refresh] = ridge, 16
+    for m in range(models):
+        public.facts[FACTS.longest, m] = inverse_norm_bound(public.precision[m], ridge)
+        set_radius(params, public, m)
+    return LinUCBRaw(np.zeros(models * d)), public
 
 
 @kernel
@@ -133,11 +150,24 @@ def choose_optimistic(
     stands for the noise.
     """
     spread = params.radius_scale * params.spread
-    longest, radius = public.facts[FACTS.longest], public.facts[FACTS.radius]
+    longest, radius = public.facts[FACTS.longest, 0], public.facts[FACTS.radius, 0]
     return (
         most_optimistic(
-            contexts, public.estimate, public.inverse, longest, radius, spread, public.scratch
+            contexts, public.estimate, public.inverse[0], longest, radius, spread, public.scratch
         ),
+        1.0,
+    )
+
+
+@kernel
+def choose_optimistic_of_models(
+    params: LinUCBParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
+) -> tuple[int, float]:
+    """The same by one model per arm."""
+    spread, facts = params.radius_scale * params.spread, public.facts
+    longest, radii = facts[FACTS.longest], facts[FACTS.radius]
+    return (
+        most_optimistic_at_once(contexts, public.estimate, public.inverse, longest, radii, spread),
         1.0,
     )
 
@@ -146,18 +176,23 @@ def choose_optimistic(
 def choose_sample(
     params: LinUCBParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
-    """The best arm for one draw from N(estimate, radius^2 V^-1 + spread^2 V^-2), the noise of the
-    release included.
+    """The best arm for one draw from N(estimate, radius^2 V^-1 + spread^2 V^-2) of each model, the
+    noise of the release included.
     """
     sample, noise = public.scratch[0, : params.dimension], public.scratch[1, : params.dimension]
-    for i in range(sample.size):
-        sample[i] = public.facts[FACTS.radius] * rng.standard_normal()
-        noise[i] = params.radius_scale * params.spread * rng.standard_normal()
-    solve_upper(public.factor, sample, params.dimension)
-    for i in range(sample.size):
-        sample[i] += public.estimate[i] + dot(public.inverse[i], noise)
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
+        if a < params.n_models:
+            draw_parameter(
+                public.estimate[block_of(a, params.dimension)],
+                public.factor[a],
+                public.inverse[a],
+                public.facts[FACTS.radius, a],
+                params.radius_scale * params.spread,
+                sample,
+                noise,
+                rng,
+            )
         index = dot(contexts[a], sample)
         if index > best:
             best, arm = index, a
@@ -166,24 +201,24 @@ def choose_sample(
 
 @kernel
 def record_pull(params: LinUCBParams, public: LinUCBPublic, arm: int, x: Vector, n: int) -> None:
+    m = model_of(params, arm)
     clock, facts = public.clock, public.facts
-    facts[FACTS.log_det] += np.log(
-        add_observation(public.precision, public.inverse, x, n, public.scratch[0])
-    )
-    clock[CLOCK.rounds] += n
-    clock[CLOCK.fresh] += n
+    precision, inverse = public.precision[m], public.inverse[m]
+    facts[FACTS.log_det, m] += np.log(add_observation(precision, inverse, x, n, public.scratch[0]))
+    clock[CLOCK.rounds, m] += n
+    clock[CLOCK.fresh, m] += n
+    rounds = clock[CLOCK.rounds, m]
     if n < 0:  # bounds on V from below fall with it
-        facts[FACTS.eigenvalue], clock[CLOCK.refresh] = params.ridge, clock[CLOCK.rounds]
-    if clock[CLOCK.rounds] >= clock[CLOCK.refresh]:
+        facts[FACTS.eigenvalue, m], clock[CLOCK.refresh, m] = params.ridge, rounds
+    if rounds >= clock[CLOCK.refresh, m]:
         # The inverse loses digits with every update, and the smallest eigenvalue grows: an old one
         # is a valid, wider bound.
-        facts[FACTS.eigenvalue] = smallest_eigenvalue(
-            public.precision, facts[FACTS.eigenvalue], public.factor
-        )
-        facts[FACTS.longest] = inverse_norm_bound(public.precision, facts[FACTS.eigenvalue])
-        factorise(public.precision, 0.0, public.factor, params.dimension)
-        invert(public.factor, public.inverse, params.dimension)
-        clock[CLOCK.refresh] = clock[CLOCK.rounds] + max(16, clock[CLOCK.rounds] // 8)
+        factor, known = public.factor[m], facts[FACTS.eigenvalue, m]
+        facts[FACTS.eigenvalue, m] = smallest_eigenvalue(precision, known, factor)
+        facts[FACTS.longest, m] = inverse_norm_bound(precision, facts[FACTS.eigenvalue, m])
+        factorise(precision, 0.0, factor, params.dimension)
+        invert(factor, inverse, params.dimension)
+        clock[CLOCK.refresh, m] = rounds + max(16, rounds // 8)
 
 
 @kernel
@@ -193,20 +228,25 @@ def record_with_factor(
     work = public.scratch[1, : params.dimension]
     for i in range(x.size):
         work[i] = x[i]
-    update_factor(public.factor, work, n)
+    update_factor(public.factor[model_of(params, arm)], work, n)
     record_pull(params, public, arm, x, n)
 
 
 @kernel
 def release_due(params: LinUCBParams, public: LinUCBPublic) -> bool:
-    return public.clock[CLOCK.fresh] > 0
+    fresh = 0
+    for m in range(params.n_models):
+        fresh += public.clock[CLOCK.fresh, m]
+    return fresh > 0
 
 
 @kernel
 def publish(params: LinUCBParams, public: LinUCBPublic, memo: Vector, release: Vector) -> None:
-    multiply(public.inverse, release, public.estimate)
-    set_radius(params, public)
-    public.clock[CLOCK.fresh] = 0
+    for m in range(params.n_models):
+        block = block_of(m, params.dimension)
+        multiply(public.inverse[m], release[block], public.estimate[block])
+        set_radius(params, public, m)
+        public.clock[CLOCK.fresh, m] = 0
 
 
 def _kernels(choose: Kernel, record_pull: Kernel) -> Kernels:
@@ -224,17 +264,27 @@ def _kernels(choose: Kernel, record_pull: Kernel) -> Kernels:
     )
 
 
+_OPTIMISTIC = _kernels(choose_optimistic, record_pull)
+_OF_MODELS = replace(_OPTIMISTIC, choose=choose_optimistic_of_models)
+
+
 class _Optimistic(LinearPolicy):
     """The policies that play the highest upper confidence bound."""
 
     _searches = True
+    _radius: str = "safe"
+
+    @property
+    def driven(self) -> Kernels:
+        return super().driven if self.n_models == 1 else _OF_MODELS
 
     def _params(self) -> LinUCBParams:
         private = self.budget is not None
-        each = self._failure / 2 if private else self._failure  # of sampling, and of noise
+        each = self._each_failure / (2 if private else 1)  # of sampling, and of noise
         safe = self._radius == "safe"
         return LinUCBParams(
             **self._model(),
+            n_models=self.n_models,
             log_odds=2.0 * math.log(1.0 / each),
             growth=1.0,
             bias=self._bias,
@@ -243,11 +293,6 @@ class _Optimistic(LinearPolicy):
             radius_scale=self._radius_scale,
             movement=self.statistic.max_sensitivity,
         )
-
-    _radius: str = "safe"
-
-
-_OPTIMISTIC = _kernels(choose_optimistic, record_pull)
 
 
 @register(n_arms=3, dimension=2)
@@ -260,6 +305,8 @@ class LinUCB(_Optimistic):
         n_arms: number of arms in every round.
         dimension: of the features.
         budget: None; the private relative is ``PrivateLinUCB``.
+        models: "shared", one parameter for all arms, or "disjoint", one for each, and ``pull`` may
+            take one vector of features, shape (d,), for all of them.
         **options: see ``LinearOptions``.
 
     Example:
@@ -286,9 +333,11 @@ class LinUCB(_Optimistic):
         dimension: int,
         *,
         budget: None = None,
+        models: str = "shared",
         **options: Unpack[LinearOptions],
     ) -> None:
-        super().__init__({"n_arms": n_arms, "dimension": dimension}, budget=budget, **options)
+        own = {"n_arms": n_arms, "dimension": dimension, **self._modelled(models)}
+        super().__init__(own, budget=budget, **options)
 
 
 @register(n_arms=3, dimension=2, horizon=30_000)
@@ -313,6 +362,7 @@ class PrivateLinUCB(_Optimistic):
         radius: "safe" (holds for all releases at once, Gaussian or Laplace), or "heuristic": the
             noise as if it were independent of the features, which is tighter and claims no
             coverage.  Privacy is the same.
+        models: as in ``LinUCB``.
         **options: see ``LinearOptions``.
 
     When to choose: contexts are public, rewards private, and every answer should count at once.
@@ -344,6 +394,7 @@ class PrivateLinUCB(_Optimistic):
         horizon: int | None = None,
         counter: str | None = None,
         radius: str = "safe",
+        models: str = "shared",
         **options: Unpack[LinearOptions],
     ) -> None:
         self._radius = choice("radius", radius, ("safe", "heuristic"))
@@ -352,6 +403,7 @@ class PrivateLinUCB(_Optimistic):
             "dimension": dimension,
             **self._released(horizon, counter),
             "radius": self._radius,
+            **self._modelled(models),
         }
         super().__init__(own, budget=budget, **options)
 
@@ -374,6 +426,7 @@ class LinearThompson(LinearPolicy):
         counter: as in ``PrivateLinUCB``.
         inflation: multiplies the spread of the draw; regret theorems want it to grow like sqrt(d ln
             t).
+        models: as in ``LinUCB``.
         **options: see ``ModelOptions``.
 
     When to choose: as ``PrivateLinUCB``, when randomised choices are wanted; mostly lower regret,
@@ -407,6 +460,7 @@ class LinearThompson(LinearPolicy):
         horizon: int | None = None,
         counter: str | None = None,
         inflation: float = 1.0,
+        models: str = "shared",
         **options: Unpack[ModelOptions],
     ) -> None:
         self._inflation = real("inflation", inflation, 0.0, 1e12)
@@ -415,12 +469,14 @@ class LinearThompson(LinearPolicy):
             "dimension": dimension,
             **self._released(horizon, counter),
             "inflation": self._inflation,
+            **self._modelled(models),
         }
         super().__init__(own, budget=budget, **options)
 
     def _params(self) -> LinUCBParams:
         return LinUCBParams(
             **self._model(),
+            n_models=self.n_models,
             log_odds=1.0,
             growth=0.0,
             bias=0.0,

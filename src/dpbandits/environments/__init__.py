@@ -15,7 +15,7 @@ from .datasets.lastfm import LastFM, lastfm
 from .datasets.logged import LoggedTrial
 from .datasets.movielens import MovieLens, movielens
 from .simulated.advised import Advised
-from .simulated.anchored import AnchoredContexts
+from .simulated.anchored import AnchoredContexts, CovariateArms
 from .simulated.linear_rewards import GaussianContexts, LinearArms
 from .simulated.nonstationary import LateTurn, Piecewise, SineDrift, SwitchingBest
 from .simulated.pools import PoolContexts, Recommendations
@@ -37,6 +37,7 @@ __all__ = [
     "ContextEnvironment",
     "ContextKernels",
     "ContextTable",
+    "CovariateArms",
     "DoctorBandit",
     "DoctorReplay",
     "Environment",

@@ -168,7 +168,8 @@ class ContextEnvironment(Environment):
         dimension: of the features, d.
         state: what the kernels see.
         context_bound: no feature vector is longer; infinite where they are not bounded.
-        parameter: theta, shape (d,), where mean rewards are linear in the features; otherwise None.
+        parameter: theta, where mean rewards are linear in the features: shape (d,), or (K, d) where
+            every arm has one of its own; otherwise None.
     """
 
     kernels: ClassVar[ContextKernels]

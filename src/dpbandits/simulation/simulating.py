@@ -195,8 +195,10 @@ def play(
     state = policy.new_state()
     (lo, hi), (low, high) = policy.reward_range, environment.support
     bounds = (bool(policy.clip and (low < lo or high > hi)), lo, hi)
-    distances = isinstance(environment, ContextEnvironment) and environment.parameter is not None
-    tally = new_tally(marks, policy.n_arms, distances=distances, trace=horizon if trace else 0)
+    parameter = _parameter_of(environment, getattr(policy, "n_models", 1))
+    tally = new_tally(
+        marks, policy.n_arms, distances=parameter.size > 0, trace=horizon if trace else 0
+    )
     # Where every round ends in a release, it is compiled into the loop.
     crossing = release_of(policy.driven, policy.mechanism, inside=policy.card.learns_at_once)
     sides, rngs = (policy.params, state.raw, state.public, state.memo), (world, choices, privacy)
@@ -207,7 +209,6 @@ def play(
         altered = policy.alters(environment.context_bound)
         contexts = np.zeros((policy.n_arms, policy.dimension))
         seen = np.zeros_like(contexts) if altered else contexts
-        parameter = environment.parameter if distances else np.zeros(0)
         world_of = (environment.state, parameter, tally, contexts, seen, altered, bounds, horizon)
 
         def advance(until: int) -> int:
@@ -234,6 +235,16 @@ def play(
             until = int(tally.cursor[CURSOR.round]) + _CHUNK
     ledger = Ledger(state.wall.ledger, policy.meter)
     return _Run(tally, ledger.releases, ledger.draws, ledger.total())
+
+
+def _parameter_of(environment: ArmsEnvironment | ContextEnvironment, n_models: int) -> np.ndarray:
+    """What so many models estimate, one after another; empty where that is not known, or is more
+    than they can say.
+    """
+    theta = environment.parameter if isinstance(environment, ContextEnvironment) else None
+    if theta is None or theta.size > n_models * theta.shape[-1]:
+        return np.zeros(0)
+    return np.broadcast_to(theta, (n_models, theta.shape[-1])).flatten()
 
 
 def _describe_environment(environment: ArmsEnvironment | ContextEnvironment) -> dict[str, Any]:

@@ -66,12 +66,18 @@ class SideInformationPolicy(Policy):
         """Whether ``preprocess_contexts`` may change what an environment with that bound shows."""
         return False
 
-    def _entries(self, given: Any, name: str, shape: tuple[int, int]) -> np.ndarray:
-        """What a user shows, as a matrix of finite numbers of its own."""
+    def _entries(
+        self, given: Any, name: str, shape: tuple[int, int], *, one_row: bool = False
+    ) -> np.ndarray:
+        """What a user shows, as a matrix of finite numbers of its own; with ``one_row`` it may be
+        one that holds for every arm.
+        """
         try:
             array = np.asarray(given)
         except ValueError:  # rows of different lengths
             array = np.array(None)
+        if one_row and array.shape in (shape[1:], (1, shape[1])):
+            array = np.broadcast_to(array, shape)
         hidden = self.card.hides_contexts
         if hidden and array.shape == shape and array.dtype.kind not in "biuf":
             array = np.array([[_number_or_nan(entry) for entry in row] for row in array])
@@ -79,11 +85,15 @@ class SideInformationPolicy(Policy):
         if array.dtype.kind not in "biuf":
             got = "something else" if hidden else repr(given)
             raise ArgumentError(
-                f"{name} must be an array of real numbers of shape {shape}, got {got}", name
+                f"{name} must be an array of real numbers of shape {_wanted(shape, one_row)}, got"
+                f" {got}",
+                name,
             )
         entries = np.array(array, dtype=np.float64, order="C")
         if entries.shape != shape:
-            raise ArgumentError(f"{name} must have shape {shape}, got {entries.shape}", name)
+            raise ArgumentError(
+                f"{name} must have shape {_wanted(shape, one_row)}, got {entries.shape}", name
+            )
         if blank_bad_numbers(entries):
             if hidden:
                 # An error would shift the schedule for reasons that are private.
@@ -91,6 +101,10 @@ class SideInformationPolicy(Policy):
                 return entries
             raise ArgumentError(f"{name} must hold finite numbers below 1e100", name)
         return entries
+
+
+def _wanted(shape: tuple[int, int], one_row: bool) -> str:
+    return f"{shape[1:]} or {shape}" if one_row else f"{shape}"
 
 
 def _number_or_nan(entry: Any) -> float:
@@ -106,6 +120,8 @@ class ContextualPolicy(SideInformationPolicy):
     A subclass passes ``dimension`` and ``context_bound`` in its ``config``, and its ``params``
     carry ``context_bound``.
     """
+
+    _takes_one_row = False  # whether one vector may be shown for all arms
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
         self.dimension = integer("dimension", config["dimension"], 1, MOST_FEATURES)
@@ -130,4 +146,5 @@ class ContextualPolicy(SideInformationPolicy):
 
     def _shown(self, contexts: Any) -> np.ndarray:
         shape = (self.n_arms, self.dimension)
-        return self._preprocessed(self._entries(contexts, "contexts", shape))
+        entries = self._entries(contexts, "contexts", shape, one_row=self._takes_one_row)
+        return self._preprocessed(entries)

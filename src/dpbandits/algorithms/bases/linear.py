@@ -4,6 +4,10 @@ the noise on it.
 The statistic is the sum of x * reward, the only thing behind the wall: V = lambda I + sum of x x^T
 is public.  A record moves it by at most (hi - lo) |x|, which is (hi - lo) * context_bound for
 features that are scaled to that bound.
+
+With one model per arm the statistic has a block for each: the sums of those rounds in which the arm
+was played, which is public.  Everything crosses as one vector, of which a record moves one block,
+so that its sensitivity is the same.  In estimates and releases the blocks stand one after another.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from ...errors import ArgumentError
 from ...kernel import Kernel, Vector, bind, inlined, kernel
 from ...policies import Kernels, Options, Statistic
 from ...privacy.budgets import Budget
-from ...validation import real
+from ...validation import choice, real
 from ..maths.confidence import coordinate_quantile, noise_norm
 from ..maths.ridge import most_optimistic_for
 from .contextual import ContextualPolicy
@@ -71,11 +75,24 @@ def on_grid(value: float, grid: float) -> float:
     return np.rint(value / grid) * grid if grid > 0.0 else value
 
 
+@inlined
+def model_of(params: Any, arm: int) -> int:
+    """The arm's own model, or the one of all arms."""
+    return arm if params.n_models > 1 else 0
+
+
+@inlined
+def block_of(model: int, size: int) -> slice:
+    """Where the numbers of a model stand among those of all, so many of each."""
+    return slice(model * size, (model + 1) * size)
+
+
 @kernel
 def accumulate(params: Any, raw: Any, arm: int, x: Vector, reward: float, n: int) -> None:
     """Add x * reward, rounded to ``params.grid`` where secure noise needs exact sums."""
+    first = arm * x.size if raw.total.size > x.size else 0  # of the arm's model
     for i in range(x.size):
-        raw.total[i] += on_grid(x[i] * reward, params.grid)
+        raw.total[first + i] += on_grid(x[i] * reward, params.grid)
 
 
 @kernel
@@ -98,6 +115,7 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
 
     _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS}  # with their defaults
     _searches: ClassVar[bool] = False  # whether ``choose`` has a place for ``most_optimistic``
+    models: str = "shared"
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
         own = {name: options.pop(name, default) for name, default in self._options.items()}
@@ -124,6 +142,24 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
         kernels, search = super().driven, most_optimistic_for(self.dimension)
         return _searching(kernels, search) if self._searches else kernels
 
+    def _modelled(self, models: str) -> dict[str, Any]:
+        """Check and keep which models there are; said of a policy where it is not the default."""
+        self.models = choice("models", models, ("shared", "disjoint"))
+        self._takes_one_row = models == "disjoint"
+        return {} if models == "shared" else {"models": models}
+
+    @property
+    def n_models(self) -> int:
+        """How many parameters are estimated: one, or with ``models="disjoint"`` one per arm."""
+        return self.n_arms if self.models == "disjoint" else 1
+
+    @property
+    def _each_failure(self) -> float:
+        """The probability with which something may go wrong in one model, so that together they
+        stay within what was asked for.
+        """
+        return self._failure / self.n_models
+
     def _model(self) -> dict[str, Any]:
         """What the parameters of all kernels have in common."""
         return {
@@ -137,20 +173,21 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
 
     @property
     def estimate(self) -> np.ndarray:
-        """What is believed of theta, shape (d,): a copy of public numbers, which change with
-        releases (without a budget, with rewards).
+        """What is believed of theta, shape (d,), or with one model per arm (K, d): a copy of public
+        numbers, which change with releases (without a budget, with rewards).
 
         >>> from dpbandits import PrivateLinUCB, ZCDP
         >>> PrivateLinUCB(2, 3, budget=ZCDP(0.5), horizon=100).estimate
         array([0., 0., 0.])
         """
-        return self._believed(self.dimension)
+        believed = self._believed(self.n_models * self.dimension)
+        return believed if self.models == "shared" else believed.reshape(self.n_models, -1)
 
     def _statistic(self) -> Statistic:
         (lo, hi), bound = self.reward_range, self.context_bound
         longest = 1 if self.card.learns_at_once else self._horizon
         return Statistic(
-            size=self.dimension,
+            size=self.n_models * self.dimension,
             max_sensitivity=self._max_sensitivity(hi - lo, bound),
             max_abs_contribution=max(-lo, hi) * bound,
             max_records=longest or 0,
@@ -180,7 +217,7 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
         return math.sqrt(self._ridge) * self._parameter_bound
 
     def _noise_norm(self, probability: float) -> float:
-        """What the noise of all releases stays below in the L2 norm."""
+        """What the noise of all releases stays below in the L2 norm, in one model."""
         if self.budget is None:
             return 0.0
         releases = self._releases or MOST_ROUNDS
@@ -189,10 +226,10 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
 
     def _spread(self, probability: float) -> float:
         """What the noise of all releases would stay below in the direction of every arm, if the
-        arms were independent of it; its norm, where arms are many and dimensions few.
+        arms of one model were independent of it; its norm, where arms are many and dimensions few.
         """
         if self.budget is None:
             return 0.0
-        directions = self.n_arms * (self._releases or MOST_ROUNDS)
+        directions = self.n_arms // self.n_models * (self._releases or MOST_ROUNDS)
         along = coordinate_quantile(self._noise_std, directions, probability)
         return min(along, self._noise_norm(probability))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernel import Kernel, Matrix, Vector, inlined, kernel, outlined
-from .dense import factorise
+from ...kernel import Generator, Kernel, Matrices, Matrix, Vector, inlined, kernel, outlined
+from .dense import factorise, solve_upper
 
 _WIDE = 8  # from this dimension on, vector instructions pay
 _HALVINGS = 40  # of the search for the smallest eigenvalue
@@ -243,24 +243,29 @@ def most_optimistic_for(dimension: int) -> Kernel:
 @outlined
 def most_optimistic_at_once(
     contexts: Matrix,
-    estimate: Vector,
-    inverse: Matrix,
-    longest: float,
-    radius: float,
-    gap: float,
-    spread: float,
+    estimates: Vector,
+    inverses: Matrices,
+    longest: Vector,
+    radii: Vector,
+    gaps: Vector,
+    spreads: Vector,
 ) -> int:
     """arg max over arms of <x, estimate> + radius sqrt(|x|_{V^-1}^2 + gap |V^-1 x|^2) + spread
-    |V^-1 x|, without working memory, for contexts of which nothing may be kept.
+    |V^-1 x|, without working memory, for contexts of which nothing may be kept; by one model of all
+    arms, or one of each, whose estimates stand one after another.
     """
     n_arms, d = contexts.shape
-    reach = longest * (radius * np.sqrt(1.0 + gap * longest * longest) + spread * longest)
     arm, best = 0, -np.inf
     for a in range(n_arms):
+        m = a if radii.size > 1 else 0
+        estimate, inverse = estimates[m * d : (m + 1) * d], inverses[m]
+        radius, gap, spread = radii[m], gaps[m], spreads[m]
         mean = squares = form = length = 0.0
         for i in range(d):
             mean += estimate[i] * contexts[a, i]
             squares += contexts[a, i] * contexts[a, i]
+        reach = radius * np.sqrt(1.0 + gap * longest[m] * longest[m]) + spread * longest[m]
+        reach *= longest[m]
         if mean + reach * np.sqrt(squares) < best:
             continue
         for i in range(d):
@@ -273,3 +278,23 @@ def most_optimistic_at_once(
         if index > best:
             best, arm = index, a
     return arm
+
+
+@kernel
+def draw_parameter(
+    estimate: Vector,
+    factor: Matrix,
+    inverse: Matrix,
+    scatter: float,
+    spread: float,
+    sample: Vector,
+    noise: Vector,
+    rng: Generator,
+) -> None:
+    """Fill ``sample`` with a draw from N(estimate, scatter^2 V^-1 + spread^2 V^-2)."""
+    for i in range(sample.size):
+        sample[i] = scatter * rng.standard_normal()
+        noise[i] = spread * rng.standard_normal()
+    solve_upper(factor, sample, sample.size)
+    for i in range(sample.size):
+        sample[i] += estimate[i] + dot(inverse[i], noise)

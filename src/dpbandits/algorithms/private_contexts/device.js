@@ -2,7 +2,7 @@
  *
  *   const device = new dpbandits.Device(config);   // Device.to_json() of the Python package
  *   device.use(chooser);                           // whenever the server has published a newer one
- *   const arm = device.choose(contexts);           // features of every arm, n_arms rows
+ *   const arm = device.choose(contexts);           // a row of features for every arm
  *   send(device.report(reward));                   // numbers; report() where no reward came
  *
  * Features, arm and reward stay here, and are forgotten with the report.  A device always sends, at
@@ -103,7 +103,7 @@ const dpbandits = (() => {
       this._arguments = canonical(this._config.chooser.arguments);
       this._sigmaSquared = this._config.sigma_squared.map(BigInt);
       this._take = take;
-      this._features = null;
+      this._chosen = null; // arm and features
       this.use(this._config.chooser);
     }
 
@@ -113,54 +113,65 @@ const dpbandits = (() => {
       const given = typeof chooser === "string" ? JSON.parse(chooser) : chooser;
       if (canonical(given.arguments) !== this._arguments)
         throw new Error("chooser must be of the policy that made the device");
-      const d = this._config.dimension;
-      const estimate = given.public["public.estimate"];
-      const inverse = given.public["public.inverse"];
-      const [radius, gap, bias, longest] = given.public["public.facts"];
-      const isVector = (part) => Array.isArray(part) && part.length === d;
-      if (!isVector(inverse) || ![estimate, ...inverse].every(isVector))
+      const { dimension: d, n_models: models } = this._config;
+      const estimates = given.public["public.estimate"];
+      const inverses = given.public["public.inverse"];
+      const [radii, gaps, biases, longest] = given.public["public.facts"];
+      const isOf = (size, ...lists) => lists.every((x) => Array.isArray(x) && x.length === size);
+      if (!isOf(models, inverses, radii, gaps, biases, longest) || !isOf(models * d, estimates)
+          || !isOf(d, ...inverses, ...inverses.flat()))
         throw new Error("chooser must have the dimension of the device");
-      this._public = { estimate, inverse, radius, gap, bias, longest };
+      this._models = inverses.map((inverse, m) => ({
+        estimate: estimates.slice(m * d, (m + 1) * d),
+        inverse, radius: radii[m], gap: gaps[m], bias: biases[m], longest: longest[m],
+      }));
       this.release = given.release;
     }
 
-    /* The arm for features of every arm: an array of n_arms arrays of `dimension` numbers.  What is
-     * no number, not finite, or above 1e100 counts as 0.  Throws where the shape is another. */
+    /* The arm for features of every arm: an array of n_arms arrays of `dimension` numbers, or where
+     * every arm has a model of its own, one that holds for all.  What is no number, not finite, or
+     * above 1e100 counts as 0.  Throws where the shape is another. */
     choose(contexts) {
-      this._features = null; // or an old choice would be reported with a new reward
+      this._chosen = null; // or an old choice would be reported with a new reward
       const { n_arms: arms, dimension } = this._config;
-      const rows = Array.from(contexts, (row) => Array.from(row, checked));
+      const given = Array.from(contexts);
+      const table = typeof given[0] === "object" ? given : [given];
+      const alike = table.length === 1 && this._models.length > 1;
+      const rows = (alike ? Array(arms).fill(table[0]) : table).map((x) => Array.from(x, checked));
       if (rows.length !== arms || !rows.every((row) => row.length === dimension))
         throw new Error(`contexts must have shape (${arms}, ${dimension})`);
       const seen = rows.map((row) => this._withinBound(row));
       const arm = this._mostOptimistic(seen);
-      this._features = this._withinBound(seen[arm]);
+      this._chosen = { arm, features: this._withinBound(seen[arm]) };
       return arm;
     }
 
-    /* The report of what was chosen and came of it, dimension * (dimension + 3) / 2 numbers; of
-     * nobody if nothing was chosen since the last report, so that there always is something to
-     * send.  Throws where the reward is no number; the choice still waits for its report. */
+    /* The report of what was chosen and came of it, as long as LinUCBLDP.receive says; of nobody if
+     * nothing was chosen since the last report, so that there always is something to send.  Throws
+     * where the reward is no number; the choice still waits for its report. */
     report(reward) {
       const given = reward ?? NaN;
       if (typeof given !== "number") throw new Error("reward must be a number");
       const { dimension, reward_range: range, default_reward: nothing, grid } = this._config;
       const r = Number.isNaN(given) ? nothing : Math.min(Math.max(given, range[0]), range[1]);
-      const x = this._features || new Array(dimension).fill(0);
-      this._features = null;
-      return this._record(x, r).map((value) => {
+      const { arm, features: x } = this._chosen || { arm: 0, features: Array(dimension).fill(0) };
+      this._chosen = null;
+      return this._record(arm, x, r).map((value) => {
         const units = BigInt(rounded(value / grid));
         return Number(units + discreteGaussian(...this._sigmaSquared, this._take)) * grid;
       });
     }
 
-    // [weight x r ; svec(x x^T)]
-    _record(x, r) {
+    // [weight x r ; svec(x x^T)], and zeros for the models of other arms.
+    _record(arm, x, r) {
       const { weight, diagonal } = this._config;
       const rewards = x.map((a) => weight * a * r);
       const squares = x.map((a) => diagonal * a * a);
       const products = x.flatMap((a, i) => x.slice(i + 1).map((b) => Math.SQRT2 * a * b));
-      return [...rewards, ...squares, ...products];
+      const record = [...rewards, ...squares, ...products];
+      const none = record.map(() => 0);
+      const own = this._models.length > 1 ? arm : 0;
+      return this._models.flatMap((_, m) => (m === own ? record : none));
     }
 
     // Scaled to the device's own bound, on which its noise rests; rounded down.
@@ -174,11 +185,12 @@ const dpbandits = (() => {
     // The arm of highest <x, estimate> + radius sqrt(x^T y + gap y^T y) + bias sqrt(y^T y), where
     // y = inverse x; of equals the first.
     _mostOptimistic(rows) {
-      const { estimate, inverse, radius, gap, bias, longest } = this._public;
-      const reach = longest * (radius * Math.sqrt(1 + gap * longest * longest) + bias * longest);
       const dot = (x, y) => x.reduce((sum, a, i) => sum + a * y[i], 0);
       let [arm, best] = [0, -Infinity];
       rows.forEach((x, a) => {
+        const model = this._models[this._models.length > 1 ? a : 0];
+        const { estimate, inverse, radius, gap, bias, longest } = model;
+        const reach = (radius * Math.sqrt(1 + gap * longest * longest) + bias * longest) * longest;
         const mean = dot(x, estimate);
         if (mean + reach * Math.sqrt(dot(x, x)) < best) return;
         const turned = inverse.map((row) => dot(row, x));

@@ -46,6 +46,7 @@ class Device:
     ) -> None:
         self.chooser, self._params, self._randomise = chooser, params, randomise
         self._reward_range, self._default_reward = reward_range, default_reward
+        self._arm = 0
         self._features: np.ndarray | None = None
 
     def __repr__(self) -> str:
@@ -82,6 +83,7 @@ class Device:
             {
                 "dimension": self._params.dimension,
                 "n_arms": self._params.n_arms,
+                "n_models": self._params.n_models,
                 "context_bound": self._params.context_bound,
                 "weight": self._params.weight,
                 "diagonal": self._params.diagonal,
@@ -95,7 +97,7 @@ class Device:
         )
 
     def choose(self, contexts: Any) -> int:
-        """The arm for features of every arm, shape (K, d).
+        """The arm for features of every arm, shape (K, d), or as ``pull`` takes them.
 
         Raises:
             ArgumentError: the contexts have another shape.
@@ -103,13 +105,14 @@ class Device:
         self._features = None
         arm, x = self.chooser.decide(contexts)
         # By the device's own bound, on which its noise rests.
-        self._features = np.empty((1, x.size))
+        self._arm, self._features = arm, np.empty((1, x.size))
         within_bound(self._params, x[np.newaxis], self._features, None)
         return arm
 
     def report(self, reward: float | None = None) -> Any:
-        """The report of what was chosen and came of it, shape (d + d (d + 1) / 2,); of nobody if
-        nothing was chosen since the last report, so that there always is something to send.
+        """The report of what was chosen and came of it, as long as ``LinUCBLDP.receive`` says; of
+        nobody if nothing was chosen since the last report, so that there always is something to
+        send.
 
         Raises:
             ArgumentError: the reward is no number; the choice still waits for its report.
@@ -117,9 +120,10 @@ class Device:
         value = math.nan if reward is None else number("reward", reward)
         lo, hi = self._reward_range
         value = self._default_reward if math.isnan(value) else min(max(value, lo), hi)
-        features, self._features = self._features, None
+        arm, features = self._arm, self._features
+        self._arm, self._features = 0, None
         x = np.zeros(self._params.dimension) if features is None else features[0]
-        return self._sent(contribution(self._params, x, value))
+        return self._sent(contribution(self._params, arm, x, value))
 
     def _sent(self, record: np.ndarray) -> Any:
         return self._randomise(record)

@@ -2,8 +2,9 @@
 together, and whoever runs the policy is trusted with both.
 
 What crosses the wall: at rounds that are fixed in advance, the running sum of [x r ; svec(x x^T)]
-of all that was played, as a continual sum.  One person contributes one record to one increment;
-``model`` says how far it moves that.  Estimate, radius and V are post-processing.
+of all that was played, with a block for each model, as a continual sum.  One person contributes one
+record to one increment; ``model`` says how far it moves that.  Estimate, radius and V are
+post-processing.
 
 **Why this is joint privacy.**  A person's arm is a function of her own features, of what was
 released before her, and of random numbers that are independent of everything (the billboard lemma:
@@ -71,9 +72,10 @@ class _Joint(PrivateContextPolicy):
         budget: Budget | None,
         horizon: int | None,
         counter: str | None,
+        models: str,
         **options: Any,
     ) -> None:
-        own = {**config, **self._released(horizon, counter)}
+        own = {**config, **self._released(horizon, counter), **self._modelled(models)}
         super().__init__(own, budget=budget, **options)
 
 
@@ -99,6 +101,7 @@ class LinUCBJDP(_Joint):
             of regret bounds (Chowdhury & Zhou 2022, Remark F.4), and there is less noise.
         reward_weight: how much more of the precision falls on sums of x r than on those of x x^T.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
+        models: as in ``LinUCB``.
         **options: see ``LinearOptions``.  With ``calibration="paper"`` and an ``ApproxDP`` budget
             noise, shift and radius are the published ones, for a binary tree of Gaussian matrices.
 
@@ -133,6 +136,7 @@ class LinUCBJDP(_Joint):
         batch: int = 1,
         reward_weight: float = 1.0,
         counter: str | None = None,
+        models: str = "shared",
         **options: Unpack[LinearOptions],
     ) -> None:
         self._batch = integer("batch", batch, 1, MOST_ROUNDS)
@@ -148,7 +152,9 @@ class LinUCBJDP(_Joint):
             "batch": self._batch,
             "reward_weight": reward_weight,
         }
-        super().__init__(own, budget=budget, horizon=horizon, counter=counter, **options)
+        super().__init__(
+            own, budget=budget, horizon=horizon, counter=counter, models=models, **options
+        )
 
     def _moved(self, reward: float, length: float) -> float:
         if not self._published:
@@ -160,11 +166,14 @@ class LinUCBJDP(_Joint):
         """With the constants of Shariff & Sheffet (2018), Section 4.2, for symmetric Gaussian
         noise (Z' + Z'^T) / sqrt(2) in m levels of a tree.
         """
-        d, log = self.dimension, math.log(2.0 * (self._releases or MOST_ROUNDS) / self._failure)
+        d, log = (
+            self.dimension,
+            math.log(2.0 * (self._releases or MOST_ROUNDS) / self._each_failure),
+        )
         std, levels = self.noise_scale / math.sqrt(2.0), self._counter.column_norm() ** 2
         bound = std * math.sqrt(2.0 * levels) * (4.0 * math.sqrt(d) + 2.0 * log)  # Upsilon
         gamma = std * math.sqrt(levels / bound) * (math.sqrt(d) + math.sqrt(2.0 * log))
-        log_odds = 2.0 * math.log(2.0 / self._failure)
+        log_odds = 2.0 * math.log(2.0 / self._each_failure)
         return params._replace(matrix_norm=bound, vector_norm=gamma, log_odds=log_odds)
 
     @staticmethod
@@ -196,6 +205,7 @@ class AdaCOFULJDP(_Joint):
         horizon: an upper bound on the number of rounds; generous is fine.
         growth: C.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
+        models: as in ``LinUCB``.
         **options: see ``LinearOptions``.
 
     When to choose: as ``LinUCBJDP``, for a large number of rounds: the fewer releases, the less
@@ -231,11 +241,14 @@ class AdaCOFULJDP(_Joint):
         horizon: int,
         growth: float = 0.1,
         counter: str | None = None,
+        models: str = "shared",
         **options: Unpack[LinearOptions],
     ) -> None:
         self._growth = real("growth", growth, 0.01, 1e6)
         own = {"n_arms": n_arms, "dimension": dimension, "growth": self._growth}
-        super().__init__(own, budget=budget, horizon=horizon, counter=counter, **options)
+        super().__init__(
+            own, budget=budget, horizon=horizon, counter=counter, models=models, **options
+        )
 
 
 @register(n_arms=3, dimension=2, horizon=30_000, batch=4)
@@ -256,6 +269,7 @@ class LinearThompsonJDP(_Joint):
         batch: rounds between two releases.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
         inflation: multiplies the spread of the draw.
+        models: as in ``LinUCB``.
         **options: see ``ModelOptions``.
 
     When to choose: as ``LinUCBJDP``, when randomised choices are wanted; mostly lower regret,
@@ -293,6 +307,7 @@ class LinearThompsonJDP(_Joint):
         batch: int = 1,
         counter: str | None = None,
         inflation: float = 1.0,
+        models: str = "shared",
         **options: Unpack[ModelOptions],
     ) -> None:
         self._batch = integer("batch", batch, 1, MOST_ROUNDS)
@@ -303,7 +318,9 @@ class LinearThompsonJDP(_Joint):
             "batch": self._batch,
             "inflation": self._inflation,
         }
-        super().__init__(own, budget=budget, horizon=horizon, counter=counter, **options)
+        super().__init__(
+            own, budget=budget, horizon=horizon, counter=counter, models=models, **options
+        )
 
     def _params(self) -> Params:
         return super()._params()._replace(radius_scale=self._inflation)

@@ -1,7 +1,8 @@
 """LinUCB under local differential privacy: features, arm and reward stay on a person's device.
 
-What crosses the wall, which stands around each person: one report, [x r ; svec(x x^T)] with normal
-noise of its own, whose size two records of hers differ by at most as ``model`` says.  The server
+What crosses the wall, which stands around each person: one report, [x r ; svec(x x^T)] in the block
+of its model, all with normal noise of its own; two records of hers differ by at most as ``model``
+says.  The server
 adds reports up, and looks at the sum once in a batch.  The device chooses with what the server has
 published, so that the arm does not leave it either: a server that delivered the arm would learn it.
 """
@@ -77,6 +78,7 @@ class LinUCBLDP(PrivateContextPolicy):
         batch: reports between two estimates.  Batches of up to horizon^(3/4) do not change the
             order of regret bounds (Chowdhury & Zhou 2022, Remark F.2).
         reports: whether this is the server of devices.
+        models: as in ``LinUCB``.
         **options: see ``LinearOptions``.  With ``calibration="paper"`` and an ``ApproxDP`` budget
             noise, shift and radius are the published ones.  They are for features and rewards of
             length 1; noise is proportional to how far a record moves a report.
@@ -118,6 +120,7 @@ class LinUCBLDP(PrivateContextPolicy):
         horizon: int,
         batch: int = 1,
         reports: bool = False,
+        models: str = "shared",
         **options: Unpack[LinearOptions],
     ) -> None:
         self._batch = integer("batch", batch, 1, MOST_ROUNDS)
@@ -141,6 +144,7 @@ class LinUCBLDP(PrivateContextPolicy):
             "horizon": self._horizon,
             "batch": self._batch,
             "reports": reports,
+            **self._modelled(models),
         }
         self._devices = 0
         super().__init__(own, budget=budget, **options)
@@ -156,7 +160,7 @@ class LinUCBLDP(PrivateContextPolicy):
         """With the constants of Zheng et al. (2020), for the first report."""
         d, rounds = self.dimension, self._releases or MOST_ROUNDS
         std = self.noise_scale / math.sqrt(2.0)
-        bound = std * (4.0 * math.sqrt(d) + 2.0 * math.log(2.0 * rounds / self._failure))
+        bound = std * (4.0 * math.sqrt(d) + 2.0 * math.log(2.0 * rounds / self._each_failure))
         return params._replace(
             matrix_norm=bound,
             vector_norm=std * math.sqrt(d / bound),
@@ -204,7 +208,8 @@ class LinUCBLDP(PrivateContextPolicy):
         )
 
     def receive(self, report: Any) -> bool:
-        """Take in a device's report, shape (d + d (d + 1) / 2,).
+        """Take in a device's report, shape (d + d (d + 1) / 2,), or with one model per arm K times
+        as long.
 
         Returns:
             Whether the policy learns from it: False once ``horizon`` reports were taken.

@@ -21,6 +21,16 @@ L^2) + a^4 + L^4 + R^4 / 2, which grows with a, and at c = -1 (a + L)^2 (R^2 + (
 the same bounds.  That her features may lead to another arm changes nothing: only one arm's features
 enter.
 
+With one model per arm (``models="disjoint"``) the vector has a block for each, in which the records
+of its rounds add up.  Her arm is private, and all blocks cross the wall in one release.  Where
+another record of hers stays with its arm, it moves one block, by D.  Where it goes to another, one
+block loses (x, r) and another gains (x', r'), which are orthogonal:
+
+    D^2 = r^2 |x|^2 + |x|^4 + r'^2 |x'|^2 + |x'|^4  <=  2 R^2 L^2 + 2 L^4 ,
+
+less than the bound above, by R^4 / 2 or, where R^2 > 2 L^2, by 2 L^2 (R^2 - L^2).  So the bound is
+the same for any number of models.
+
 **Post-processing.**  With G = sum x x^T and noise N on it, V = G + N + shift I, where the shift is
 lambda as soon as that leaves no eigenvalue of V below S / 2, S a bound on the operator norm of N in
 all releases at once, and as much more as that takes before.
@@ -36,6 +46,10 @@ eta, eta the noise of rewards, and z = n - N theta.  Let c > 0 be fixed, A = G +
 where e is the least eigenvalue of V.  The last line holds in all rounds at once by Abbasi-Yadkori,
 Pal & Szepesvari (2011), Theorem 1, whatever noise the choices follow.  The noise takes its share
 where it is: |y| is far below |x|_{V^-1} / sqrt(e) in directions that have been explored.
+
+With several models all of this is said of each, of the rounds and of the noise of its own block:
+which rounds these are, follows from the past, as that theorem wants it.  The failure probability is
+shared out equally among models.
 
 **Norms of noise.**  The law of (n, N) owes nothing to data, and no rotation changes it.  Along
 theta, N theta has the variance v^2 |theta|^2, across half of that, and its coordinates are
@@ -63,11 +77,25 @@ from ...policies.protocol import Row
 from ...privacy.continual import Independent
 from ..bases.contextual import within_bound
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.linear import LinearOptions, LinearPolicy, estimate, on_grid, sensitivity
+from ..bases.linear import (
+    LinearOptions,
+    LinearPolicy,
+    block_of,
+    estimate,
+    model_of,
+    on_grid,
+    sensitivity,
+)
 from ..bases.sums import summarise
 from ..maths.confidence import Walk, gaussian_norm, planned_walk, symmetric_norm, walk_norm
-from ..maths.dense import factorise, invert, solve_upper
-from ..maths.ridge import dot, inverse_norm_bound, most_optimistic_at_once, multiply
+from ..maths.dense import factorise, invert
+from ..maths.ridge import (
+    dot,
+    draw_parameter,
+    inverse_norm_bound,
+    most_optimistic_at_once,
+    multiply,
+)
 
 _ROOT = math.sqrt(2.0)
 _ULP = 2.0**-52
@@ -79,6 +107,7 @@ _STEPS = 1024  # for which sums of noise are planned where nothing else is
 
 class Params(NamedTuple):
     n_arms: int
+    n_models: int  # M: K with one for each arm, else 1
     dimension: int
     context_bound: float
     ridge: float  # lambda
@@ -103,17 +132,17 @@ class Params(NamedTuple):
 
 
 class Raw(NamedTuple):
-    total: np.ndarray  # (d + d (d + 1) / 2,) of the running batch
+    total: np.ndarray  # (M (d + d (d + 1) / 2),) of the running batch
 
 
 class Public(NamedTuple):
-    precision: np.ndarray  # (d, d) V
-    factor: np.ndarray  # (d, d) of V
-    inverse: np.ndarray  # (d, d)
-    estimate: np.ndarray  # (d,)
-    facts: np.ndarray  # (5,)
+    precision: np.ndarray  # (M, d, d) V
+    factor: np.ndarray  # (M, d, d) of V
+    inverse: np.ndarray  # (M, d, d)
+    estimate: np.ndarray  # (M d,)
+    facts: np.ndarray  # (5, M)
     clock: np.ndarray  # (3,)
-    sample: np.ndarray  # (2, d) a draw of theta, and working memory; for sampling
+    sample: np.ndarray  # (M + 1, d) draws of theta, and working memory; for sampling
 
 
 class Facts(NamedTuple):
@@ -137,8 +166,9 @@ class Clock(NamedTuple):
 FACTS, CLOCK = Facts(), Clock()
 
 
+@kernel
 def statistic_size(dimension: int) -> int:
-    """How many numbers are released."""
+    """How many numbers are released of one model."""
     return dimension + dimension * (dimension + 1) // 2
 
 
@@ -162,25 +192,27 @@ def joint_sensitivity(reward: float, length: float) -> float:
 
 
 def init(params: Params) -> tuple[Raw, Public]:
-    d = params.dimension
+    models, d = params.n_models, params.dimension
     public = Public(
-        precision=np.zeros((d, d)),
-        factor=np.zeros((d, d)),
-        inverse=np.zeros((d, d)),
-        estimate=np.zeros(d),
-        facts=np.zeros(5),
+        precision=np.zeros((models, d, d)),
+        factor=np.zeros((models, d, d)),
+        inverse=np.zeros((models, d, d)),
+        estimate=np.zeros(models * d),
+        facts=np.zeros((len(FACTS), models)),
         clock=np.array([0, params.batch, 0]),
-        sample=np.zeros((2, d)),
+        sample=np.zeros((models + 1, d)),
     )
     size = statistic_size(d)
-    _regress(params, public, np.zeros(size), 1.0)
-    return Raw(np.zeros(size)), public
+    for m in range(models):
+        _regress(params, public, m, np.zeros(size), 1.0)
+    return Raw(np.zeros(models * size)), public
 
 
 @kernel
-def add_record(params: Params, total: Vector, x: Vector, reward: float) -> None:
-    """Add [w x r ; svec(x x^T)] of one record."""
+def add_record(params: Params, statistic: Vector, arm: int, x: Vector, reward: float) -> None:
+    """Add [w x r ; svec(x x^T)] of one record, to the block of its model."""
     d, grid = x.size, params.grid
+    total = statistic[block_of(model_of(params, arm), statistic_size(d))]
     k = 2 * d
     for i in range(d):
         total[i] += on_grid(params.weight * x[i] * reward, grid)
@@ -192,7 +224,7 @@ def add_record(params: Params, total: Vector, x: Vector, reward: float) -> None:
 
 @outlined
 def accumulate(params: Params, raw: Raw, arm: int, x: Vector, reward: float, n: int) -> None:
-    add_record(params, raw.total, x, reward)
+    add_record(params, raw.total, arm, x, reward)
 
 
 @kernel
@@ -212,13 +244,13 @@ def next_release(rounds: int, batch: int, growth: float) -> int:
 
 
 @kernel
-def _invert(params: Params, public: Public, release: Vector, matrix_norm: float) -> float:
+def _invert(params: Params, public: Public, m: int, release: Vector, matrix_norm: float) -> float:
     """V, its factor and its inverse; returns the shift.
 
     It is lambda where the least eigenvalue of V is S / 2 by itself, and else as much more as that
     takes, found by bisection: anything is allowed with what has been released.
     """
-    d, precision = params.dimension, public.precision
+    d, precision, factor = params.dimension, public.precision[m], public.factor[m]
     k = 2 * d
     for i in range(d):
         precision[i, i] = release[d + i] / params.diagonal
@@ -229,20 +261,20 @@ def _invert(params: Params, public: Public, release: Vector, matrix_norm: float)
     wanted = 0.5 * max(matrix_norm, params.ridge)
     if params.published:
         shift = 2.0 * matrix_norm
-        while not factorise(precision, -shift, public.factor, d):  # improbable
+        while not factorise(precision, -shift, factor, d):  # improbable
             shift *= 2.0
-    elif not factorise(precision, wanted - shift, public.factor, d):
-        while not factorise(precision, wanted - shift - more, public.factor, d):
+    elif not factorise(precision, wanted - shift, factor, d):
+        while not factorise(precision, wanted - shift - more, factor, d):
             more *= 2.0
         shift += more
         for _ in range(_HALVINGS):
             more *= 0.5
-            if factorise(precision, wanted - shift + more, public.factor, d):
+            if factorise(precision, wanted - shift + more, factor, d):
                 shift -= more
     for i in range(d):
         precision[i, i] += shift
-    factorise(precision, 0.0, public.factor, d)
-    invert(public.factor, public.inverse, d)
+    factorise(precision, 0.0, factor, d)
+    invert(factor, public.inverse[m], d)
     return shift
 
 
@@ -262,21 +294,22 @@ def _published_radius(params: Params, public: Public, noises: float) -> float:
 
 
 @outlined
-def _regress(params: Params, public: Public, release: Vector, noises: float) -> None:
-    """Everything that follows from a release with the noise of so many."""
-    d, facts, larger = params.dimension, public.facts, np.sqrt(noises)
+def _regress(params: Params, public: Public, m: int, release: Vector, noises: float) -> None:
+    """All that follows for a model from its block of a release, with the noise of so many."""
+    d, facts, larger = params.dimension, public.facts[:, m], np.sqrt(noises)
     matrix_norm = larger * params.matrix_norm
-    shift = _invert(params, public, release, matrix_norm)
-    multiply(public.inverse, release[:d], public.estimate)
+    shift = _invert(params, public, m, release, matrix_norm)
+    inverse, believed = public.inverse[m], public.estimate[block_of(m, d)]
+    multiply(inverse, release[:d], believed)
     for i in range(d):
-        public.estimate[i] /= params.weight
+        believed[i] /= params.weight
     squares = log_det = 0.0
     for i in range(d):
-        squares += dot(public.inverse[i], public.inverse[i])
-        log_det += 2.0 * np.log(public.factor[i, i])
+        squares += dot(inverse[i], inverse[i])
+        log_det += 2.0 * np.log(public.factor[m, i, i])
     # At most the least one of V, and at least that over sqrt(d).
     eigenvalue = 1.0 / np.sqrt(max(squares, _SMALLEST))
-    facts[FACTS.longest] = inverse_norm_bound(public.precision, eigenvalue)
+    facts[FACTS.longest] = inverse_norm_bound(public.precision[m], eigenvalue)
     facts[FACTS.spread] = larger * params.spread
     if params.published:
         facts[FACTS.radius] = params.radius_scale * _published_radius(params, public, noises)
@@ -291,12 +324,20 @@ def _regress(params: Params, public: Public, release: Vector, noises: float) -> 
 
 
 @kernel
+def _regress_all(params: Params, public: Public, release: Vector, noises: float) -> None:
+    size = statistic_size(params.dimension)
+    for m in range(params.n_models):
+        _regress(params, public, m, release[block_of(m, size)], noises)
+
+
+@kernel
 def publish(params: Params, public: Public, memo: Vector, release: Vector) -> None:
     clock = public.clock
     # From where it was planned, which is the number of rounds: what waits is not recorded.
     clock[CLOCK.next] = next_release(clock[CLOCK.next], params.batch, params.growth)
     clock[CLOCK.releases] += 1
-    _regress(params, public, release, float(clock[CLOCK.releases]) if params.adds_up else 1.0)
+    noises = float(clock[CLOCK.releases]) if params.adds_up else 1.0
+    _regress_all(params, public, release, noises)
 
 
 @kernel
@@ -312,7 +353,7 @@ def publish_reports(params: Params, public: Public, memo: Vector, release: Vecto
     clock[CLOCK.releases] += 1
     if clock[CLOCK.rounds] >= clock[CLOCK.next]:
         clock[CLOCK.next] = next_release(clock[CLOCK.next], params.batch, params.growth)
-        _regress(params, public, release, float(clock[CLOCK.releases]))
+        _regress_all(params, public, release, float(clock[CLOCK.releases]))
 
 
 @kernel
@@ -342,14 +383,18 @@ def choose_optimistic(
 
 @kernel
 def prepare_sample(params: Params, public: Public, contexts: Row, rng: Generator) -> None:
-    """``prepare``: theta from N(estimate, s^2 V^-1 + v^2 V^-2), before anything is seen."""
-    sample, noise = public.sample[0], public.sample[1]
-    for i in range(sample.size):
-        sample[i] = params.radius_scale * params.subgaussian * rng.standard_normal()
-        noise[i] = params.radius_scale * public.facts[FACTS.spread] * rng.standard_normal()
-    solve_upper(public.factor, sample, params.dimension)
-    for i in range(sample.size):
-        sample[i] += public.estimate[i] + dot(public.inverse[i], noise)
+    """``prepare``: every theta from N(estimate, s^2 V^-1 + v^2 V^-2), before anything is seen."""
+    for m in range(params.n_models):
+        draw_parameter(
+            public.estimate[block_of(m, params.dimension)],
+            public.factor[m],
+            public.inverse[m],
+            params.radius_scale * params.subgaussian,
+            params.radius_scale * public.facts[FACTS.spread, m],
+            public.sample[m],
+            public.sample[params.n_models],
+            rng,
+        )
 
 
 @kernel
@@ -358,7 +403,7 @@ def choose_sampled(
 ) -> tuple[int, float]:
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
-        index = dot(contexts[a], public.sample[0])
+        index = dot(contexts[a], public.sample[model_of(params, a)])
         if index > best:
             best, arm = index, a
     return arm, np.nan
@@ -378,10 +423,10 @@ OPTIMISTIC = Kernels(
 )
 
 
-def contribution(params: Params, x: np.ndarray, reward: float) -> np.ndarray:
-    """What one record adds to the statistic, shape (d + d (d + 1) / 2,)."""
-    record = np.zeros(statistic_size(params.dimension))
-    add_record(params, record, x, reward)
+def contribution(params: Params, arm: int, x: np.ndarray, reward: float) -> np.ndarray:
+    """What one record adds to the statistic, shape (M (d + d (d + 1) / 2),)."""
+    record = np.zeros(params.n_models * statistic_size(params.dimension))
+    add_record(params, record, arm, x, reward)
     return record
 
 
@@ -440,7 +485,8 @@ class PrivateContextPolicy(LinearPolicy):
         moved = self._moved(reward, bound)
         if self.grid > 0.0:
             # Rounding to the grid moves a coordinate of each record by half a step; before it,
-            # floats move each by less than some parts in 2**52.
+            # floats move each by less than some parts in 2**52.  (In two blocks, each of two
+            # records moves by half as much.)
             moved += math.sqrt(size) * self.grid
             moved += 8.0 * _ULP * self.dimension * bound * (reward + bound)
         return moved
@@ -456,7 +502,7 @@ class PrivateContextPolicy(LinearPolicy):
         if self.card.learns_at_once:
             longest = 1
         return Statistic(
-            size=statistic_size(self.dimension),
+            size=self.n_models * statistic_size(self.dimension),
             max_sensitivity=self._most_moved,
             max_abs_contribution=bound * max(self._largest, self._diagonal * bound),
             max_records=longest or 0,
@@ -466,7 +512,7 @@ class PrivateContextPolicy(LinearPolicy):
     def _params(self) -> Params:
         private = self.budget is not None
         # Of rewards, the norm of N, and that of z.
-        shares = [share * self._failure for share in _SHARES]
+        shares = [share * self._each_failure for share in _SHARES]
         d, releases = self.dimension, self._releases or MOST_ROUNDS
         adds_up = isinstance(self._counter, Independent)
         std = 0.0
@@ -480,6 +526,7 @@ class PrivateContextPolicy(LinearPolicy):
         matrix_norm = symmetric_norm(d, std, releases, shares[1])
         params = Params(
             **self._model(),
+            n_models=self.n_models,
             weight=self._weight,
             diagonal=self._diagonal,
             published=self._published,
@@ -489,7 +536,7 @@ class PrivateContextPolicy(LinearPolicy):
             vector_norm=gaussian_norm(d, across, releases, shares[2], along),
             walk=planned_walk(d, along**2, across**2, steps, shares[2]),
             base=self._ridge + matrix_norm * (math.sqrt(steps) if adds_up else 1.0),
-            log_odds=-2.0 * math.log(shares[0] if private else self._failure),
+            log_odds=-2.0 * math.log(shares[0] if private else self._each_failure),
             parameter_bound=self._parameter_bound,
             radius_scale=self._radius_scale,
             batch=self._batch,

@@ -111,6 +111,7 @@ class LinUCBSDP(PrivateContextPolicy):
         levels: steps of the protocol's grid; by default many enough to lose little.
         dropout: people of a batch whose noise may be missing, or known to the server.
         messages: whether this is the server of devices.
+        models: as in ``LinUCB``.
         **options: see ``LinearOptions``.  ``calibration="paper"`` takes the noise of Theorems 3.2
             ("reports") and C.1 ("bits"), and with ``max_rounds`` that of their proofs for returning
             users (E.3, E.5); the guarantee says what really holds.
@@ -158,6 +159,7 @@ class LinUCBSDP(PrivateContextPolicy):
         levels: int | None = None,
         dropout: int = 0,
         messages: bool = False,
+        models: str = "shared",
         **options: Unpack[LinearOptions],
     ) -> None:
         self._batch = integer("batch", batch, 1, 10**6)
@@ -172,6 +174,7 @@ class LinUCBSDP(PrivateContextPolicy):
             "levels": levels if levels is None else integer("levels", levels, 1, 2**20),
             "dropout": integer("dropout", dropout, 0, self._batch - 1),
             "messages": messages,
+            **self._modelled(models),
         }
         self._devices = 0
         if options.get("calibration") == "paper" and isinstance(budget, ApproxDP):
@@ -192,11 +195,11 @@ class LinUCBSDP(PrivateContextPolicy):
                 "noise",
             )
         super().__init__(own, budget=budget, **options)
-        beyond = self.context_bound > 1.0 or self._largest > 1.0 or dropout > 0
+        beyond = self.context_bound > 1.0 or self._largest > 1.0 or dropout > 0 or self.n_models > 1
         if beyond and self.calibration == "paper":
             raise ArgumentError(
-                "calibration must be 'exact' unless features and rewards are at most 1 and nobody"
-                " drops out, as the paper has it, got 'paper'",
+                "calibration must be 'exact' unless features and rewards are at most 1, nobody"
+                " drops out and arms share a model, as the paper has it, got 'paper'",
                 "calibration",
             )
 
@@ -221,7 +224,7 @@ class LinUCBSDP(PrivateContextPolicy):
             levels=config["levels"],
             batches=batches,
             batch=self._batch,
-            dimension=statistic_size(self.dimension),
+            dimension=self.n_models * statistic_size(self.dimension),
             bound=bound * math.hypot(self._largest, bound),
             sensitivity=self._most_moved,
             largest=bound * max(self._largest, bound),

@@ -1,5 +1,6 @@
 """Fresh features with one fixed coordinate, so that linear means are probabilities (Vaswani,
-Mehrabian, Durand & Kveton 2020; Chowdhury & Zhou 2022, Section 5).
+Mehrabian, Durand & Kveton 2020; Chowdhury & Zhou 2022, Section 5): of every arm, or of the person,
+whom every arm serves by a parameter of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class AnchoredContextsState(NamedTuple):
 
 
 @kernel
-def _show_anchored(state: AnchoredContextsState, t: int, contexts: Matrix, rng: Generator) -> int:
+def _draw_anchored(contexts: Matrix, rng: Generator) -> None:
     fill_normal(contexts, 0.0, 1.0, rng)
     last = contexts.shape[1] - 1
     for a in range(contexts.shape[0]):
@@ -39,6 +40,11 @@ def _show_anchored(state: AnchoredContextsState, t: int, contexts: Matrix, rng: 
         for i in range(last):
             contexts[a, i] *= scale
         contexts[a, last] = _ANCHOR
+
+
+@kernel
+def _show_anchored(state: AnchoredContextsState, t: int, contexts: Matrix, rng: Generator) -> int:
+    _draw_anchored(contexts, rng)
     return 0
 
 
@@ -78,22 +84,106 @@ class AnchoredContexts(ContextEnvironment):
         )
         self._digest = content(self.parameter)
         self.dimension = self.parameter.size
-        swing = _ANCHOR * float(np.linalg.norm(self.parameter[:-1]))
-        middle = _ANCHOR * float(self.parameter[-1])
-        if self.dimension < 2 or min(middle - swing, 1.0 - middle - swing) < -1e-12:
-            raise ArgumentError(
-                "theta must have at least 2 coordinates, the last t and the others of length s with"
-                f" s <= t and s + t <= sqrt(2), so that means are probabilities, got {theta!r}",
-                "theta",
-            )
+        _check_means("theta", self.parameter)
         self.state = AnchoredContextsState(self.parameter, False)
 
     @classmethod
     def random(cls, n_arms: int, dimension: int, *, seed: int = 0) -> AnchoredContexts:
         """Theta drawn as features are."""
-        rng = np.random.default_rng(integer("seed", seed, 0))
-        others = unit_vectors(1, integer("dimension", dimension, 2) - 1, rng)[0]
-        made = cls(n_arms, _ANCHOR * np.append(others, 1.0))
+        made = cls(n_arms, _parameters(1, dimension, seed)[0])
+        made.origin = f"random, seed={seed}"
+        return made
+
+    def _arguments(self) -> str:
+        return f"{self.n_arms} arms, dimension {self.dimension}, {self._content}"
+
+
+def _check_means(name: str, parameters: np.ndarray) -> None:
+    """That all means are probabilities."""
+    swing = _ANCHOR * np.linalg.norm(parameters[..., :-1], axis=-1)
+    middle = _ANCHOR * parameters[..., -1]
+    if parameters.shape[-1] < 2 or np.any(np.minimum(middle, 1.0 - middle) - swing < -1e-12):
+        raise ArgumentError(
+            f"{name} must have at least 2 coordinates, the last t and the others of length s with"
+            " s <= t and s + t <= sqrt(2), so that means are probabilities, got"
+            f" {parameters.tolist()}",
+            name,
+        )
+
+
+def _parameters(count: int, dimension: int, seed: int) -> np.ndarray:
+    """Drawn as features are, shape (count, d)."""
+    rng = np.random.default_rng(integer("seed", seed, 0))
+    others = unit_vectors(count, integer("dimension", dimension, 2) - 1, rng)
+    return _ANCHOR * np.column_stack([others, np.ones(count)])
+
+
+class CovariateArmsState(NamedTuple):
+    """What a person's features are worth to every arm."""
+
+    parameters: np.ndarray  # (K, d)
+
+
+@kernel
+def _show_covariates(state: CovariateArmsState, t: int, contexts: Matrix, rng: Generator) -> int:
+    _draw_anchored(contexts[:1], rng)
+    for a in range(1, contexts.shape[0]):
+        for i in range(contexts.shape[1]):
+            contexts[a, i] = contexts[0, i]
+    return 0
+
+
+@kernel
+def _answer_covariates(
+    state: CovariateArmsState, t: int, contexts: Matrix, hidden: int, arm: int, rng: Generator
+) -> tuple[float, float]:
+    best, played = 0.0, 0.0
+    for a in range(contexts.shape[0]):
+        mean = 0.0
+        for i in range(contexts.shape[1]):
+            mean += state.parameters[a, i] * contexts[0, i]
+        best = max(best, mean)
+        played = mean if a == arm else played
+    return (1.0 if rng.random() < played else 0.0), best - played
+
+
+class CovariateArms(ContextEnvironment):
+    """People with one feature vector each, and arms with a parameter each: rewards are 1 with
+    probability <theta_a, x>, else 0.
+
+    Features are of length 1, their last coordinate is 1 / sqrt(2), and the others point in a random
+    direction, fresh in every round.  They are shown as K equal rows: policies with
+    ``models="disjoint"`` learn what they mean to an arm; to others all arms look alike.
+
+    Args:
+        parameters: theta of every arm, shape (K, d), d at least 2, for which <theta, x> always is a
+            probability.
+
+    Attributes:
+        parameter: the same.
+
+    Raises:
+        ArgumentError: an argument is outside its range.
+
+    >>> CovariateArms.random(4, 5, seed=1).parameter.shape
+    (4, 5)
+    """
+
+    kernels = ContextKernels(_show_covariates, _answer_covariates)
+    support, context_bound = (0.0, 1.0), 1.0
+    parameter: np.ndarray
+
+    def __init__(self, parameters: Any) -> None:
+        self.parameter = finite_array("parameters", parameters, "K, d")
+        self._digest = content(self.parameter)
+        self.n_arms, self.dimension = self.parameter.shape
+        _check_means("parameters", self.parameter)
+        self.state = CovariateArmsState(self.parameter)
+
+    @classmethod
+    def random(cls, n_arms: int, dimension: int, *, seed: int = 0) -> CovariateArms:
+        """Parameters drawn as features are: on average over people all arms are equally good."""
+        made = cls(_parameters(integer("n_arms", n_arms, 1), dimension, seed))
         made.origin = f"random, seed={seed}"
         return made
 
