@@ -103,6 +103,7 @@ def test_arms_with_models_of_their_own_may_see_the_same_features(js):
         x = rng.normal(size=3)
         arm = device.choose(x)
         assert [js.call("choose", shown) for shown in (x.tolist(), [x.tolist()])] == [arm, arm]
+    assert device.choose([None, 0.3, 0.4]) == js.call("choose", [None, 0.3, 0.4])
     js.call("make", server(4, 3).device().to_json(), "")
     with pytest.raises(JSEvalException, match="contexts must have shape"):
         js.call("choose", x.tolist())

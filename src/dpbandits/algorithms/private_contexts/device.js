@@ -135,7 +135,7 @@ const dpbandits = (() => {
       this._chosen = null; // or an old choice would be reported with a new reward
       const { n_arms: arms, dimension } = this._config;
       const given = Array.from(contexts);
-      const table = typeof given[0] === "object" ? given : [given];
+      const table = given.some((x) => Array.isArray(x) || ArrayBuffer.isView(x)) ? given : [given];
       const alike = table.length === 1 && this._models.length > 1;
       const rows = (alike ? Array(arms).fill(table[0]) : table).map((x) => Array.from(x, checked));
       if (rows.length !== arms || !rows.every((row) => row.length === dimension))
