@@ -17,7 +17,7 @@ from ..privacy.channels import Channel
 from ..privacy.continual import SINGLE, mechanism_from_python, mechanism_of, release_exactly
 from ..privacy.ledger import WHOLE, Ledger, Line, Meter
 from ..privacy.noise import EXACT, NoiseSource
-from ..privacy.secure import SecureNoise, SecureSum, refuse_wide_noise
+from ..privacy.secure import GridNoise, SecureNoise, SecureSum, refuse_wide_noise
 from ..stores import Announcement, Counted, Store
 from .protocol import Kernels, Statistic
 from .state import State, wall_of
@@ -232,7 +232,7 @@ class Gate:
 
     @property
     def _grid(self) -> float:
-        return self.noise.grid if isinstance(self.noise, SecureNoise) else 0.0
+        return self.noise.grid if isinstance(self.noise, GridNoise) else 0.0
 
     def _refuse_wide_noise(self) -> None:
         """At once, and not at the first release."""

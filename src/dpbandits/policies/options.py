@@ -27,7 +27,7 @@ class Options(TypedDict, total=False):
     calibration: "exact" (default) or "paper", the published constants.
     clip: False leaves rewards as they are, to reproduce papers that do; it voids the guarantee.
     noise: "simulation" (default; seeded, fast, protects nobody) or "secure" (needs the extra
-        ``secure``; takes no seed).
+        ``secure``, unless devices draw it; takes no seed).
     grid: rewards are rounded to multiples of this power of two under secure noise.  Default 2**-20.
     seed: of the policy's own random numbers and of simulated noise; an integer or None.
     patience: rounds to wait for late rewards after an episode's end; None waits for all of them.
@@ -104,9 +104,11 @@ class Settings:
             printable("name", self.name, _LONGEST_NAME)
         object.__setattr__(self, "reward_range", (lo, hi))
 
-    def source(self) -> NoiseSource:
-        """Where noise comes from."""
-        source = noise_source(self.noise, self.seed, grid=self.grid, reward_range=self.reward_range)
+    def source(self, device: bool) -> NoiseSource:
+        """Where noise comes from; ``device``: whether all of it is drawn on people's devices."""
+        source = noise_source(
+            self.noise, self.seed, grid=self.grid, reward_range=self.reward_range, device=device
+        )
         if source.secure and not self.clip:
             raise ArgumentError("clip must be True with noise='secure', got False", "clip")
         return source

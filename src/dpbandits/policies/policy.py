@@ -68,7 +68,7 @@ class Policy(ABC):
         self.calibration, self.clip = settings.calibration, settings.clip
         self.patience, self.choices_public = settings.patience, settings.choices_public
         self.max_rounds, self.name = settings.max_rounds, settings.name
-        self._noise = settings.source()
+        self._noise = settings.source(self._takes_reports)
         default = settings.default_reward
         self.default_reward = self._noise.to_grid(lo if default is None else default)
         self._config = {**config, "budget": budget, **vars(settings)}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 
+from ..errors import ArgumentError
 from ..validation import interval, number, real
 from .channels import Channel
-from .secure import refuse_wide_noise
+from .secure import DeviceNoise, refuse_wide_noise
 from .sources import noise_source
 
 
@@ -22,7 +24,7 @@ class Randomiser:
         channel: the mechanism; calibrated so that one reward may spend the whole budget.
         reward_range: (lo, hi); one reward moves a report by at most hi - lo, which is the
             sensitivity.
-        noise: "secure" (needs the extra ``secure``), or "simulation", which protects nobody.
+        noise: "secure", or "simulation", which protects nobody.
         grid: of secure noise, a power of two.
         default_reward: what is randomised where no reward came, or one that is not a number; by
             default the lower end of the range.
@@ -54,7 +56,9 @@ class Randomiser:
         self.default_reward = lo
         if default_reward is not None:
             self.default_reward = real("default_reward", default_reward, lo, hi)
-        self._noise = noise_source(noise, seed, grid=grid, reward_range=self.reward_range)
+        self._noise = noise_source(
+            noise, seed, grid=grid, reward_range=self.reward_range, device=True
+        )
         self._rng = self._noise.generator("privacy")
 
     def __call__(self, reward: float | None = None) -> float:
@@ -108,10 +112,21 @@ class VectorRandomiser:
             seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
         self._channel, self._scale = channel, channel.scale(real("sensitivity", sensitivity, 0.0))
         ends = max(grid, math.ceil(largest / grid) * grid)  # multiples of the grid
-        self._noise = noise_source(noise, seed, grid=grid, reward_range=(-ends, ends))
+        self._noise = noise_source(noise, seed, grid=grid, reward_range=(-ends, ends), device=True)
         if self._noise.secure:
             refuse_wide_noise(self._scale, grid)
         self._rng = self._noise.generator("privacy")
+
+    @property
+    def sigma_squared(self) -> Fraction:
+        """The parameter of the discrete Gaussian noise, in squared grid units, as it is drawn with.
+
+        Raises:
+            ArgumentError: the noise is simulated.
+        """
+        if not isinstance(self._noise, DeviceNoise):
+            raise ArgumentError("noise must be 'secure' for a device elsewhere", "noise")
+        return self._noise.sigma_squared(self._scale)
 
     def __call__(self, vector: np.ndarray) -> np.ndarray:
         """The vector with noise, in its shape."""

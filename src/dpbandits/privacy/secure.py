@@ -1,5 +1,5 @@
-"""Noise for real people: exact integer noise on a declared grid, from OpenDP and the operating
-system's randomness.
+"""Noise for real people: exact integer noise on a declared grid, from the operating system's
+randomness; drawn by OpenDP where sums are released, and by ``exact`` on people's devices.
 
 Floating-point noise betrays the number it was added to in its low bits (Mironov 2012; Haney et al.
 2022), and sums of floats move further than their sensitivity (Casacuberta et al. 2022).  Here
@@ -28,6 +28,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+from abc import abstractmethod
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -36,6 +37,7 @@ import numpy as np
 from ..errors import ArgumentError, BudgetExhausted, DPBanditsError, MissingExtra
 from .channels import GAUSSIAN, OPEN, Channel
 from .continual import BinaryTree, Counter, HybridTree, Independent, SqrtToeplitz
+from .exact import Source, discrete_gaussian, discrete_laplace
 from .noise import EXACT, NoiseSource
 
 _FINEST, _COARSEST = 2.0**-40, 2.0**20
@@ -76,9 +78,8 @@ class Sampler:
         return {**self.__dict__, "_ready": {}}
 
 
-class SecureNoise(Sampler, NoiseSource):
-    """Discrete noise that protects people.  It has no seed; what it has drawn ahead is neither
-    saved nor copied.
+class GridNoise(NoiseSource):
+    """Discrete noise that protects people.  It has no seed.
 
     Args:
         grid: a power of two between 2**-40 and 2**20.
@@ -86,13 +87,7 @@ class SecureNoise(Sampler, NoiseSource):
             units.
 
     Raises:
-        MissingExtra: OpenDP is not installed.
         ArgumentError: the grid does not fit the range.
-
-    Example:
-        >>> source = SecureNoise(2.0**-2, (0.1, 0.7))
-        >>> source.to_grid(0.1), source.to_grid(0.4), source.to_grid(0.7)
-        (0.25, 0.5, 0.5)
     """
 
     secure = True
@@ -104,7 +99,6 @@ class SecureNoise(Sampler, NoiseSource):
     )
 
     def __init__(self, grid: float, reward_range: tuple[float, float]) -> None:
-        super().__init__()
         self.grid = _checked_grid(grid)
         lo, hi = reward_range
         # In exact arithmetic: the quotient of a tiny bound underflows to zero, which lies outside
@@ -125,6 +119,10 @@ class SecureNoise(Sampler, NoiseSource):
                 f" {hi:g}], got {grid!r}"
             )
         self.most_records = (EXACT - 1) // largest
+
+    @abstractmethod
+    def _draw(self, family: int, scale: float) -> int:
+        """One noise variable of at least that scale, in grid units, never given out twice."""
 
     def exploration(self) -> np.random.Generator:
         """A generator seeded by the operating system, for choices alone: no noise comes from it."""
@@ -167,6 +165,67 @@ class SecureNoise(Sampler, NoiseSource):
             release[i] = (
                 int(value) + self._draw(channel.family, scale / self.grid * _UP)
             ) * self.grid
+
+
+class SecureNoise(Sampler, GridNoise):
+    """The same from OpenDP; what has been drawn ahead is neither saved nor copied.
+
+    Raises:
+        MissingExtra: OpenDP is not installed.
+        ArgumentError: the grid does not fit the range.
+
+    Example:
+        >>> source = SecureNoise(2.0**-2, (0.1, 0.7))
+        >>> source.to_grid(0.1), source.to_grid(0.4), source.to_grid(0.7)
+        (0.25, 0.5, 0.5)
+    """
+
+    def __init__(self, grid: float, reward_range: tuple[float, float]) -> None:
+        Sampler.__init__(self)
+        GridNoise.__init__(self, grid, reward_range)
+
+
+class DeviceNoise(GridNoise):
+    """The same without OpenDP, for people's devices: JavaScript draws the same noise.
+
+    Args:
+        grid, reward_range: as for ``GridNoise``.
+        take: the source of random bytes.
+
+    Example:
+        >>> source = DeviceNoise(2.0**-2, (0.0, 1.0))
+        >>> source.sigma_squared(0.75)  # 3 grid units, and the rounding
+        Fraction(9437185, 1048576)
+    """
+
+    def __init__(
+        self, grid: float, reward_range: tuple[float, float], take: Source = os.urandom
+    ) -> None:
+        super().__init__(grid, reward_range)
+        self._take = take
+
+    def sigma_squared(self, scale: float) -> Fraction:
+        """The parameter of discrete Gaussian noise of that scale, in squared grid units: rounded
+        up.
+        """
+        return _squared(scale / self.grid * _UP)
+
+    def _draw(self, family: int, scale: float) -> int:
+        if scale == 0.0:
+            return 0
+        if family == GAUSSIAN:
+            return discrete_gaussian(*_squared(scale).as_integer_ratio(), self._take)
+        return discrete_laplace(*_rounded_up(Fraction(scale)).as_integer_ratio(), self._take)
+
+
+def _rounded_up(value: Fraction) -> Fraction:
+    """To a multiple of 2**-20: small numbers draw faster than exact ones."""
+    return Fraction(math.ceil(value * 2**20), 2**20)
+
+
+@functools.lru_cache(maxsize=256)
+def _squared(scale: float) -> Fraction:
+    return _rounded_up(Fraction(scale) ** 2)
 
 
 class SecureState(NamedTuple):

@@ -7,16 +7,18 @@ from typing import Any
 from ..errors import ArgumentError
 from ..validation import choice, integer
 from .noise import NoiseSource, SimulationNoise
-from .secure import SecureNoise
+from .secure import DeviceNoise, SecureNoise
 
 
 def noise_source(
-    noise: Any, seed: Any, *, grid: float, reward_range: tuple[float, float]
+    noise: Any, seed: Any, *, grid: float, reward_range: tuple[float, float], device: bool = False
 ) -> NoiseSource:
-    """The source that a policy's arguments ask for."""
+    """The source that a policy's arguments ask for; ``device``: whether all its noise is drawn on
+    people's devices.
+    """
     kind = choice("noise", noise, ("simulation", "secure"))
     if kind == "simulation":
         return SimulationNoise(None if seed is None else integer("seed", seed, 0))
     if seed is not None:
         raise ArgumentError(f"seed must be None with noise='secure', got {seed!r}")
-    return SecureNoise(grid, reward_range)
+    return (DeviceNoise if device else SecureNoise)(grid, reward_range)

@@ -17,7 +17,7 @@ from ..errors import ArgumentError
 from ..kernel import Matrix, Vector, kernel
 from ..privacy import Gaussian
 from ..privacy.noise import SimulationNoise
-from ..privacy.secure import SecureNoise
+from ..privacy.secure import DeviceNoise
 from ..validation import choice, integer
 
 _WORD = 2**64 - 1
@@ -61,9 +61,6 @@ class Source:
     def gaussians(self, std: int, shape: tuple[int, int]) -> np.ndarray:
         """Integers of the discrete Gaussian law of that parameter, or in simulations rounded
         normals, which differ from it by less than anybody can measure.
-
-        Raises:
-            MissingExtra: the noise is secure, and OpenDP is not installed.
         """
         noise = np.zeros(int(np.prod(shape)))
         if self._rng is None:
@@ -121,8 +118,8 @@ class Source:
         return factors % 2 == 0
 
     @functools.cached_property
-    def _exact(self) -> SecureNoise:
-        return SecureNoise(1.0, (0.0, 1.0))
+    def _exact(self) -> DeviceNoise:
+        return DeviceNoise(1.0, (0.0, 1.0))
 
     def order(self, n: int) -> np.ndarray:
         """A uniform permutation of 0..n-1: the order of n random keys that all differ."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import resources
 from typing import Any
 
 import numpy as np
 
 from ...errors import ArgumentError
 from ...policies import Chooser
+from ...privacy.randomiser import VectorRandomiser
 from ...shuffle import Messages, Randomizer
 from ...validation import number
 from ..bases.contextual import within_bound
@@ -60,6 +63,39 @@ class Device:
             raise ArgumentError("chooser must be of the policy that made the device", "chooser")
         self.chooser = chooser
 
+    @staticmethod
+    def javascript() -> str:
+        """The same device as a script for browsers, Node and workers, which defines
+        ``dpbandits.Device``; of the same bytes it makes the same arms and reports.
+        """
+        return resources.files(__package__).joinpath("device.js").read_text("utf-8")
+
+    def to_json(self) -> str:
+        """All that a device in JavaScript is made of, the chooser included; nothing of a person.
+
+        Raises:
+            ArgumentError: the noise is simulated, or that of shuffled messages.
+        """
+        if not isinstance(self._randomise, VectorRandomiser):
+            raise ArgumentError("a device that sends messages to a shuffler is in Python alone")
+        sigma_squared = self._randomise.sigma_squared
+        return json.dumps(
+            {
+                "dimension": self._params.dimension,
+                "n_arms": self._params.n_arms,
+                "n_models": self._params.n_models,
+                "context_bound": self._params.context_bound,
+                "weight": self._params.weight,
+                "diagonal": self._params.diagonal,
+                "grid": self._params.grid,
+                # In grid units, as numerator and denominator, which no float could hold.
+                "sigma_squared": [str(part) for part in sigma_squared.as_integer_ratio()],
+                "reward_range": self._reward_range,
+                "default_reward": self._default_reward,
+                "chooser": json.loads(self.chooser.to_json()),
+            }
+        )
+
     def choose(self, contexts: Any) -> int:
         """The arm for features of every arm, shape (K, d), or as ``pull`` takes them.
 
@@ -84,9 +120,10 @@ class Device:
         value = math.nan if reward is None else number("reward", reward)
         lo, hi = self._reward_range
         value = self._default_reward if math.isnan(value) else min(max(value, lo), hi)
-        features, self._features = self._features, None
+        arm, features = self._arm, self._features
+        self._arm, self._features = 0, None
         x = np.zeros(self._params.dimension) if features is None else features[0]
-        return self._sent(contribution(self._params, self._arm, x, value))
+        return self._sent(contribution(self._params, arm, x, value))
 
     def _sent(self, record: np.ndarray) -> Any:
         return self._randomise(record)

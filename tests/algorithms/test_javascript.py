@@ -1,0 +1,322 @@
+"""The device in JavaScript, in V8, against the one in Python: the same arms, the same reports."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from py_mini_racer import JSEvalException, MiniRacer
+from scipy import stats
+
+import dpbandits as dpb
+from dpbandits.algorithms.private_contexts import Device
+from dpbandits.privacy import exact
+
+ALPHA = 1e-4
+HELPERS = """
+let device;
+const given = (hex) => { let at = 0; return (n) => hex.slice(2 * at, 2 * (at += n))
+    .match(/../g)?.map((byte) => parseInt(byte, 16)) ?? []; };
+const make = (config, hex) => { device = new dpbandits.Device(config, given(hex)); return true; };
+const use = (chooser) => { device.use(chooser); return true; };
+const choose = (contexts) => device.choose(contexts);
+const report = (...reward) => device.report(...reward);
+const play = (tables) => tables.map((contexts) => [device.choose(contexts), device._chosen.features]);
+const reports = (n, contexts, reward) =>
+    Array.from({ length: n }, () => { device.choose(contexts); return device.report(reward); });
+const draws = (name, [a, b], n, hex) => { const take = given(hex); return Array.from({ length: n },
+    () => String(dpbandits[name](BigInt(a), BigInt(b), take))); };
+"""
+
+
+@pytest.fixture(scope="module")
+def js() -> MiniRacer:
+    engine = MiniRacer()
+    engine.eval(Device.javascript())
+    engine.eval(HELPERS + "true")
+    return engine
+
+
+def server(n_arms=4, dimension=3, reports=30, **options) -> dpb.LinUCBLDP:
+    """One that has learned from noise, so that its public numbers are as odd as any."""
+    options = {"budget": dpb.ZCDP(0.5), "horizon": 1000, "noise": "secure"} | options
+    made = dpb.LinUCBLDP(n_arms, dimension, reports=True, **options)
+    rng = np.random.default_rng(7)
+    for _ in range(reports):
+        made.receive(rng.normal(scale=made.noise_scale, size=made.statistic.size))
+    return made
+
+
+def pair(js: MiniRacer, made: dpb.LinUCBLDP, seed: int = 1) -> Device:
+    """A device in Python; one in JavaScript is given the same bytes."""
+    device, stream = made.device(), np.random.default_rng(seed).bytes(2**16)
+    device._randomise._noise._take = io.BytesIO(stream).read
+    js.call("make", device.to_json(), stream.hex())
+    return device
+
+
+# Arms --------------------------------------------------------------------------------------------
+
+
+def tables(k: int, d: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Contexts of all lengths, and such whose best arms differ in the last bits, or not at all."""
+    found = [rng.normal(size=(k, d)) * 10.0 ** rng.integers(-8, 3) for _ in range(100)]
+    for _ in range(300):
+        near = np.tile(rng.normal(size=d) / 3, (k, 1))
+        found.append(near * (1 + 2.0**-52 * rng.integers(-2, 3, (k, d))))  # nearly the same
+        found.append(near * rng.choice([-1.0, 1.0], (k, 1)))
+        found.append(np.array([rng.permutation(row) for row in near]))
+    odd = [0.0, -0.0, 5e-324, -1e-310, 1e-200, 9.9e99, 1e100, -1e308, math.nan, math.inf, -math.inf]
+    found += [rng.choice([*odd, 0.5, -0.25], (k, d)) for _ in range(200)]
+    return [*found, np.zeros((k, d)), np.full((k, d), math.nan), np.ones((k, d))]
+
+
+@pytest.mark.parametrize(
+    ("k", "d", "bound", "models"),
+    [(2, 1, 1.0, "shared"), (5, 3, 0.7, "shared"), (3, 9, 30.0, "shared"), (3, 2, 1.0, "disjoint")],
+)
+def test_both_choose_the_same_arm_and_see_the_same_features(js, k, d, bound, models):
+    made = server(k, d, context_bound=bound, models=models, reports=40)
+    device, shown = pair(js, made), tables(k, d, np.random.default_rng(d))
+    fresh = server(k, d, context_bound=bound, models=models, reports=0).chooser()
+    for chooser in (fresh, made.chooser()):
+        device.use(chooser)
+        js.call("use", chooser.to_json())
+        theirs = js.call("play", [table.tolist() for table in shown])
+        arms = set()
+        for table, (arm, features) in zip(shown, theirs, strict=True):
+            assert device.choose(table) == arm
+            assert device._features[0].tolist() == features
+            arms.add(arm)
+        assert len(arms) == k
+
+
+def test_arms_with_models_of_their_own_may_see_the_same_features(js):
+    device, rng = pair(js, server(4, 3, models="disjoint")), np.random.default_rng(2)
+    for _ in range(50):
+        x = rng.normal(size=3)
+        arm = device.choose(x)
+        assert [js.call("choose", shown) for shown in (x.tolist(), [x.tolist()])] == [arm, arm]
+    assert device.choose([None, 0.3, 0.4]) == js.call("choose", [None, 0.3, 0.4])
+    js.call("make", server(4, 3).device().to_json(), "")
+    with pytest.raises(JSEvalException, match="contexts must have shape"):
+        js.call("choose", x.tolist())
+
+
+def test_one_part_in_two_to_the_52_would_be_noticed(js):
+    """Another order of additions, as a compiler may take that does not keep to it."""
+    made = server(2, 9)
+    device, shown = pair(js, made), tables(2, 9, np.random.default_rng(9))
+    js.eval("""Array.prototype.straight = Array.prototype.reduce; Array.prototype.reduce =
+        function (f, start) { return start === undefined ? this.straight(f) : typeof start ===
+        "bigint" ? this.straight(f, start) : this.reduceRight(f, start); }; true""")
+    try:
+        theirs = js.call("play", [table.tolist() for table in shown])
+    finally:
+        js.eval("Array.prototype.reduce = Array.prototype.straight; true")
+    differ = [device.choose(x) != arm for x, (arm, _) in zip(shown, theirs, strict=True)]
+    assert 0 < sum(differ) < len(shown) / 2
+
+
+# Noise -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "a", "b"),
+    [
+        ("discreteGaussian", a, b)
+        for a, b in [
+            (1, 1),
+            (1, 2**20),
+            (9, 4),
+            (24, 1),
+            (25, 1),
+            (10**6 + 1, 7),
+            (2**82 + 5, 3**9),
+        ]
+    ]
+    + [("discreteLaplace", a, b) for a, b in [(1, 1), (7, 3), (256, 1), (257, 1), (2**61 + 1, 99)]],
+)
+def test_both_make_the_same_integers_of_the_same_bytes(js, name, a, b):
+    stream = np.random.default_rng(a % 1000).bytes(2**15)
+    take = io.BytesIO(stream).read
+    draw = exact.discrete_gaussian if name == "discreteGaussian" else exact.discrete_laplace
+    ours = [draw(a, b, take) for _ in range(150)]
+    assert [int(y) for y in js.call("draws", name, [str(a), str(b)], 150, stream.hex())] == ours
+
+
+def test_roots_are_whole_numbers_below(js):
+    rng = np.random.default_rng(3)
+    for n in [
+        0,
+        1,
+        2,
+        3,
+        4,
+        8,
+        9,
+        2**52 - 1,
+        2**104,
+        2**104 - 1,
+        *map(int, rng.integers(0, 2**62, 50)),
+    ]:
+        assert int(js.eval(f"String(dpbandits.rootOf({n}n))")) == math.isqrt(n)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"dimension": 1, "reward_range": (-2.0, 0.5), "default_reward": -1.0},
+        {"context_bound": 3.0, "grid": 2.0**-3, "budget": dpb.ZCDP(20.0)},
+        {"grid": 1.0, "budget": dpb.ZCDP(1e3), "context_bound": 8.0},
+        {"grid": 2.0**-30, "budget": dpb.ApproxDP(1.0, 1e-6)},
+        {"calibration": "paper", "budget": dpb.ApproxDP(1.0, 1e-6)},
+        {"models": "disjoint", "dimension": 2},
+    ],
+)
+def test_both_send_the_same_report_of_the_same_bytes(js, options):
+    made, rng = server(**options), np.random.default_rng(4)
+    device = pair(js, made)
+    for reward in [0.3, -5.0, 7.5, 0.5, 1 / 3, math.inf, -math.inf, math.nan]:
+        contexts = rng.normal(size=(4, made.dimension)) * made.context_bound
+        assert js.call("choose", contexts.tolist()) == device.choose(contexts)
+        assert js.call("report", reward) == device.report(reward).tolist()
+    assert js.call("report") == device.report().tolist()  # of nobody
+    assert device._randomise._noise._take(1) != b""
+
+
+def test_a_source_that_ends_is_noticed(js):
+    js.call("make", server().device().to_json(), "0003")
+    with pytest.raises(JSEvalException, match="gave 2 of 3"):
+        js.call("report", 1.0)
+    js.eval(f"device = new dpbandits.Device({json.dumps(server().device().to_json())}); true")
+    with pytest.raises(JSEvalException):  # V8 alone has no source
+        js.call("report", 1.0)
+
+
+def test_reports_have_the_law_that_the_guarantee_needs(js):
+    """The record, and noise of at least the joint sensitivity over sqrt(2 rho); 5 % less, or a
+    record that moved, would be noticed.
+    """
+    made, x, n = server(2, 2, reports=0), [[0.6, 0.8], [0.0, 0.0]], 1500
+    js.call("make", made.device().to_json(), np.random.default_rng(5).bytes(2**19).hex())
+    found = np.array(js.call("reports", n, x, 0.5))
+    record = [0.3, 0.4, 0.36, 0.64, math.sqrt(2) * 0.48]
+    noise = (found - record) / made.noise_scale
+    assert made.noise_scale >= math.sqrt(4.5)
+    assert np.all(found * 2.0**20 % 1 == 0)
+    assert stats.kstest(noise.ravel(), "norm").pvalue > ALPHA
+    assert np.abs(noise.mean(axis=0)).max() < 4.5 / math.sqrt(n)
+    z = math.sqrt(noise.size / 2) * (np.mean(noise**2) / np.array([0.95, 1.0, 1.05]) ** 2 - 1)
+    assert (2 * stats.norm.sf(np.abs(z)) > ALPHA).tolist() == [False, True, False]
+
+
+def test_a_server_learns_from_devices_in_javascript(js):
+    made = server(2, 2, reports=0, budget=dpb.ZCDP(500.0), horizon=300, batch=10)
+    device = made.device()
+    js.call("make", device.to_json(), np.random.default_rng(6).bytes(2**18).hex())
+    rng, total = np.random.default_rng(7), 0.0
+    for t in range(300):
+        if t % 10 == 0:
+            js.call("use", made.chooser().to_json())
+        contexts = rng.normal(size=(2, 2)) / 2
+        arm = js.call("choose", contexts.tolist())
+        reward = float(np.clip(contexts[arm, 0] + 0.5, 0, 1))
+        total += reward - 0.5
+        assert made.receive(js.call("report", reward))
+    assert made.ledger.spent() == dpb.ZCDP(500.0)
+    assert made.estimate[0] > 0.3 > abs(made.estimate[1])
+    assert total / 300 > 0.15
+
+
+def test_the_page_of_the_guide_runs(js):
+    page = (Path(__file__).parents[2] / "docs" / "private-contexts.md").read_text()
+    [script] = re.findall(r'<script type="module">\n(.*?)</script>', page, flags=re.DOTALL)
+    made = server(5, 3, reports=0)
+    js.call("make", made.device().to_json(), np.random.default_rng(8).bytes(2**12).hex())
+    files = {"device.json": made.device().to_json(), "/chooser": made.chooser().to_json()}
+    browser = f"""(async () => {{
+        const sent = [], files = {json.dumps(files)};
+        const crypto = {{ getRandomValues: (bytes) =>
+            bytes.map(() => Math.floor(256 * Math.random())) }};
+        globalThis.crypto = crypto;
+        const fetch = async (url, post) => post ? sent.push([url, JSON.parse(post.body)]) :
+            {{ text: async () => files[url] }};
+        const myFeatures = () => Array(5).fill([0.1, 0.2, 0.3]), show = async (arm) => 1 / (arm + 1);
+        {script}
+        delete globalThis.crypto;
+        return JSON.stringify(sent);
+    }})()"""
+    [[url, report]] = json.loads(js.eval(browser).get(timeout=60))
+    assert url == "/reports"
+    assert made.receive(report)
+
+
+# What it keeps, and refuses ----------------------------------------------------------------------
+
+
+def test_it_forgets_and_always_has_something_to_send(js):
+    made = server(2, 2, default_reward=0.25)
+    device, x = pair(js, made), [[0.6, 0.8], [1.0, 0.0]]
+    js.call("choose", x)
+    with pytest.raises(JSEvalException, match="reward must be a number"):
+        js.call("report", "1")
+    assert js.eval("device._chosen !== null")  # the choice still waits
+    js.call("report", None)
+    assert js.eval("device._chosen === null")
+    for bad in (x[:1], [[0.6], [1.0]], [], [*x, x[0]]):
+        js.call("choose", x)
+        with pytest.raises(JSEvalException, match="contexts must have shape"):
+            js.call("choose", bad)
+        # Or an old choice would be reported with a new reward.
+        assert js.eval("device._chosen === null")
+    assert js.call("choose", [["0.6", None], [{}, True]]) in (0, 1)  # count as 0, and are not told
+    assert js.eval("device._chosen.features.every((x) => x === 0)")
+    before = device.to_json()
+    device.choose(x)
+    assert device.to_json() == before
+
+
+def test_it_uses_choosers_of_its_own_policy_alone(js):
+    made = server(2, 2)
+    pair(js, made)
+    data = json.loads(made.chooser().to_json())
+    other = json.loads(server(2, 2, context_bound=10.0).chooser().to_json())
+    with pytest.raises(JSEvalException, match="chooser must be of the policy"):
+        js.call("use", json.dumps(other))
+    for part in ({"public.estimate": [0.0] * 3}, {"public.inverse": [[[1.0]]]}):
+        with pytest.raises(JSEvalException, match="dimension"):
+            js.call("use", {**data, "public": {**data["public"], **part}})
+    data["arguments"] = dict(reversed(data["arguments"].items()))
+    assert js.call("use", {**data, "release": 8})  # parsed already, and in another order
+    assert js.eval("device.release") == 8
+    # Even a chooser that lies cannot make a report longer than the device's own noise expects.
+    data["public"]["public.inverse"] = [(1e300 * np.eye(2)).tolist()]
+    js.call("use", data)
+    js.call("choose", [[500.0, 0.0], [0.0, 1e50]])
+    assert js.eval("Math.hypot(...device._chosen.features)") <= 1.0
+
+
+def test_what_stays_in_python():
+    with pytest.raises(dpb.ArgumentError, match=r"^noise must be 'secure'"):
+        server(noise="simulation", seed=1).device().to_json()
+    shuffled = dpb.LinUCBSDP(
+        2, 2, budget=dpb.ApproxDP(1.0, 1e-4), horizon=100, batch=50, messages=True, noise="secure"
+    )
+    with pytest.raises(dpb.ArgumentError, match="sends messages to a shuffler"):
+        shuffled.device().to_json()
+
+
+def test_its_parameter_is_no_smaller_than_the_guarantee_needs():
+    made = server(budget=dpb.ZCDP(0.3), grid=2.0**-10)
+    numerator, denominator = map(int, json.loads(made.device().to_json())["sigma_squared"])
+    moved = Fraction(made.statistic.max_sensitivity) / Fraction(2) ** -10
+    spent = moved**2 / (2 * Fraction(numerator, denominator))
+    assert Fraction(3, 10) * (1 - Fraction(1, 10**9)) < spent <= Fraction(0.3)
