@@ -347,8 +347,8 @@ class PrivateLinUCB(_Optimistic):
 
     Plays arg max of ``<x, estimate> + radius |x|_{V^-1}``, where ``estimate = V^-1 (sum x r +
     noise)``.  Under pure DP with the binary tree this is the mechanism of LinPriv (Neel & Roth
-    2018) with one model for all arms; under zCDP and (epsilon, delta)-DP, correlated Gaussian noise
-    is some ten times smaller in variance.
+    2018), which has ``models="disjoint"``; under zCDP and (epsilon, delta)-DP, correlated Gaussian
+    noise is some ten times smaller in variance.
 
     Args:
         n_arms: number of arms in every round.

@@ -433,8 +433,8 @@ class PrivateContextPolicy(LinearPolicy):
             moved = _ROOT * (bound * bound + 0.5 * reward * reward)
         if self.grid > 0.0:
             # Rounding to the grid moves a coordinate of each record by half a step; before it,
-            # floats move each by less than some parts in 2**52.  (In two blocks, each of two
-            # records moves by half as much.)
+            # floats move each by less than some parts in 2**52.  Records in two blocks are
+            # sqrt(2) times closer to what they were.
             moved += math.sqrt(size) * self.grid
             moved += 8.0 * _ULP * self.dimension * bound * (reward + bound)
         longest = self._horizon if self._growth > 0.0 else self._batch
