@@ -17,9 +17,9 @@ THETA = np.full(5, 1 / math.sqrt(5))
 
 def distances(policy, facts, rng):
     """How far the estimate is from the parameter, in units of what is claimed, and of what the
-    radius would be without noise; the farthest of all rounds.
+    radius would be without noise; the farthest of all rounds and models.
     """
-    shares, silent = [], []
+    shares, silent, models = [], [], policy.n_models
     for _ in range(ROUNDS):
         x = np.abs(rng.standard_normal((5, 5)))
         x /= np.linalg.norm(x, axis=1, keepdims=True)
@@ -28,39 +28,45 @@ def distances(policy, facts, rng):
         public = public_of(policy)
         standing = getattr(public, "standing", None)
         v = public.precision if standing is None else np.linalg.inv(standing)
-        error = public.estimate - THETA
-        distance = math.sqrt(error @ v @ error)
-        radius = 0.5 * math.sqrt(policy.params.log_odds + np.linalg.slogdet(v)[1]) + 1
-        silent.append(distance / radius)
-        shares.append(distance / public.facts[facts.radius])
-        if hasattr(facts, "bias"):  # a width for all features x: here V error and V V error
-            radius, gap, bias = public.facts[[facts.radius, facts.gap, facts.bias]]
-            shares[-1] = max(
-                y
-                @ v
-                @ error
-                / (radius * math.sqrt(y @ v @ y + gap * y @ y) + bias * math.sqrt(y @ y))
-                for y in (error, v @ error)
-            )
+        v, facts_of = v.reshape(models, 5, 5), public.facts.reshape(len(public.facts), -1)
+        for m, error in enumerate(public.estimate.reshape(models, 5) - THETA):
+            distance = math.sqrt(error @ v[m] @ error)
+            radius = 0.5 * math.sqrt(policy.params.log_odds + np.linalg.slogdet(v[m])[1]) + 1
+            silent.append(distance / radius)
+            shares.append(distance / facts_of[facts.radius, m])
+            if hasattr(facts, "bias"):  # a width for all features x: here V error and V V error
+                radius, gap, bias = facts_of[[facts.radius, facts.gap, facts.bias], m]
+                shares[-1] = max(
+                    y
+                    @ v[m]
+                    @ error
+                    / (radius * math.sqrt(y @ v[m] @ y + gap * y @ y) + bias * math.sqrt(y @ y))
+                    for y in (error, v[m] @ error)
+                )
     return max(shares), max(silent)
 
 
 @pytest.mark.parametrize(
-    ("cls", "budget", "facts"),
+    ("cls", "budget", "facts", "own"),
     [
-        (PrivateLinUCB, ZCDP(0.5), linucb.FACTS),
-        pytest.param(PrivateLinUCB, PureDP(5.0), linucb.FACTS, marks=pytest.mark.long),
-        pytest.param(AdaCOFUL, ZCDP(0.5), oful.FACTS, marks=pytest.mark.long),
-        pytest.param(LinUCBJDP, ZCDP(0.5), model.FACTS, marks=pytest.mark.long),
-        pytest.param(LinUCBLDP, ZCDP(0.5), model.FACTS, marks=pytest.mark.long),
+        (PrivateLinUCB, ZCDP(0.5), linucb.FACTS, {}),
+        (PrivateLinUCB, ZCDP(0.5), linucb.FACTS, {"models": "disjoint"}),
+        pytest.param(PrivateLinUCB, PureDP(5.0), linucb.FACTS, {}, marks=pytest.mark.long),
+        pytest.param(AdaCOFUL, ZCDP(0.5), oful.FACTS, {}, marks=pytest.mark.long),
+        pytest.param(LinUCBJDP, ZCDP(0.5), model.FACTS, {}, marks=pytest.mark.long),
+        pytest.param(
+            LinUCBJDP, ZCDP(0.5), model.FACTS, {"models": "disjoint"}, marks=pytest.mark.long
+        ),
+        pytest.param(LinUCBLDP, ZCDP(0.5), model.FACTS, {}, marks=pytest.mark.long),
     ],
-    ids=["linucb", "laplace", "oful", "joint", "local"],
+    ids=["linucb", "disjoint", "laplace", "oful", "joint", "joint-disjoint", "local"],
 )
-def test_the_safe_radius_covers_the_parameter_in_all_rounds(cls, budget, facts):
+def test_the_safe_radius_covers_the_parameter_in_all_rounds(cls, budget, facts, own):
     """At most a share of 0.1 of the runs may ever miss theta; a radius without its noise misses in
     most of them.
     """
-    rng, options = np.random.default_rng(4), {"horizon": ROUNDS, "failure_probability": FAILURE}
+    rng = np.random.default_rng(4)
+    options = {"horizon": ROUNDS, "failure_probability": FAILURE, **own}
     policies = [cls(5, 5, budget=budget, seed=seed, **options) for seed in range(RUNS)]
     missed, without_noise = np.transpose([distances(p, facts, rng) for p in policies]) > 1
     assert stats.binomtest(int(missed.sum()), RUNS, FAILURE, "greater").pvalue > 1e-4

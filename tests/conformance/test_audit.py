@@ -48,6 +48,9 @@ PLANNED: dict[str, dict[str, Any]] = {  # arguments for few releases
     "AdaCOFUL": {"horizon": 16, "growth": 0.5},
     "DPTS": {"horizon": 16, "counter": None},
     "LinearThompson": {"horizon": 16},
+    # Without draws: which block holds the first person's record must be the same in every run.
+    "LinearThompson/disjoint": {"horizon": 16, "inflation": 0.0},
+    "LinearThompsonJDP/disjoint": {"horizon": 16, "batch": 1, "inflation": 0.0},
     "PrivateLinUCB": {"horizon": 16},
     "AdaCOFULJDP": {"horizon": 16, "growth": 0.5},
     "LinUCBJDP": {"horizon": 16, "batch": 1},
@@ -115,7 +118,7 @@ def audible(case: Case) -> Policy:
     extreme, which is too rare to be seen.
     """
     budget = ApproxDP(5.0, 1e-5) if isinstance(case.budget, ApproxDP) else case.budget
-    options = dict(PLANNED.get(case.cls.__name__, {}))
+    options = dict(PLANNED.get(case.name, PLANNED.get(case.cls.__name__, {})))
     if options and isinstance(budget, PureDP) and case not in ADVISED:
         options["dimension" if issubclass(case.cls, ContextualPolicy) else "n_arms"] = 1
     return case.under(budget).make(**options)

@@ -48,8 +48,8 @@ from .bases.sums import summarise
 from .maths.dense import factorise, invert
 from .maths.ridge import (
     add_observation,
+    choose_parameter,
     dot,
-    draw_parameter,
     inverse_norm_bound,
     most_optimistic_at_once,
     multiply,
@@ -84,7 +84,7 @@ class LinUCBPublic(NamedTuple):
     inverse: np.ndarray  # (M, d, d)
     factor: np.ndarray  # (M, d, d) of V; kept by Thompson sampling only
     estimate: np.ndarray  # (M d,) V^-1 times the released sum
-    facts: np.ndarray  # (4, M)
+    facts: np.ndarray  # (6, M)
     clock: np.ndarray  # (3, M)
     scratch: np.ndarray  # (3, max(d, K))
 
@@ -96,6 +96,8 @@ class Facts(NamedTuple):
     eigenvalue: int = 1  # a lower bound on V's smallest
     radius: int = 2
     longest: int = 3  # see ``inverse_norm_bound``
+    spread: int = 4  # times |V^-1 x|
+    gap: int = 5  # 0: V is exact
 
 
 class Clock(NamedTuple):
@@ -121,6 +123,7 @@ def set_radius(params: LinUCBParams, public: LinUCBPublic, m: int) -> None:
     facts[FACTS.radius, m] = params.radius_scale * (
         sampling + params.noise_norm / np.sqrt(facts[FACTS.eigenvalue, m])
     )
+    facts[FACTS.spread, m] = params.radius_scale * params.spread
 
 
 def init(params: LinUCBParams) -> tuple[LinUCBRaw, LinUCBPublic]:
@@ -164,12 +167,17 @@ def choose_optimistic_of_models(
     params: LinUCBParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
     """The same by one model per arm."""
-    spread, facts = params.radius_scale * params.spread, public.facts
-    longest, radii = facts[FACTS.longest], facts[FACTS.radius]
-    return (
-        most_optimistic_at_once(contexts, public.estimate, public.inverse, longest, radii, spread),
-        1.0,
+    facts = public.facts
+    arm = most_optimistic_at_once(
+        contexts,
+        public.estimate,
+        public.inverse,
+        facts[FACTS.longest],
+        facts[FACTS.radius],
+        facts[FACTS.gap],
+        facts[FACTS.spread],
     )
+    return arm, 1.0
 
 
 @kernel
@@ -183,7 +191,7 @@ def choose_sample(
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
         if a < params.n_models:
-            draw_parameter(
+            choose_parameter(
                 public.estimate[block_of(a, params.dimension)],
                 public.factor[a],
                 public.inverse[a],
@@ -347,8 +355,8 @@ class PrivateLinUCB(_Optimistic):
 
     Plays arg max of ``<x, estimate> + radius |x|_{V^-1}``, where ``estimate = V^-1 (sum x r +
     noise)``.  Under pure DP with the binary tree this is the mechanism of LinPriv (Neel & Roth
-    2018) with one model for all arms; under zCDP and (epsilon, delta)-DP, correlated Gaussian noise
-    is some ten times smaller in variance.
+    2018), which has ``models="disjoint"``; under zCDP and (epsilon, delta)-DP, correlated Gaussian
+    noise is some ten times smaller in variance.
 
     Args:
         n_arms: number of arms in every round.

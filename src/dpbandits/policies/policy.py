@@ -129,8 +129,9 @@ class Policy(ABC):
 
         Args:
             contexts: what is known of her before choosing: features of every arm, shape (K, d), for
-                policies that take contexts; the advice of every expert, shape (N, K), a probability
-                for each arm, for policies that take advice.
+                policies that take contexts, or one vector, shape (d,), for those with a model per
+                arm; the advice of every expert, shape (N, K), a probability for each arm, for
+                policies that take advice.
             user: who she is, a string or an integer, always the same; for policies with
                 ``max_rounds``.  After so many recorded rounds, or where a record of hers is already
                 in the coming release, her round is not recorded.

@@ -281,7 +281,7 @@ def most_optimistic_at_once(
 
 
 @kernel
-def draw_parameter(
+def choose_parameter(
     estimate: Vector,
     factor: Matrix,
     inverse: Matrix,

@@ -90,8 +90,8 @@ from ..bases.sums import summarise
 from ..maths.confidence import Walk, gaussian_norm, planned_walk, symmetric_norm, walk_norm
 from ..maths.dense import factorise, invert
 from ..maths.ridge import (
+    choose_parameter,
     dot,
-    draw_parameter,
     inverse_norm_bound,
     most_optimistic_at_once,
     multiply,
@@ -385,7 +385,7 @@ def choose_optimistic(
 def prepare_sample(params: Params, public: Public, contexts: Row, rng: Generator) -> None:
     """``prepare``: every theta from N(estimate, s^2 V^-1 + v^2 V^-2), before anything is seen."""
     for m in range(params.n_models):
-        draw_parameter(
+        choose_parameter(
             public.estimate[block_of(m, params.dimension)],
             public.factor[m],
             public.inverse[m],
@@ -485,8 +485,8 @@ class PrivateContextPolicy(LinearPolicy):
         moved = self._moved(reward, bound)
         if self.grid > 0.0:
             # Rounding to the grid moves a coordinate of each record by half a step; before it,
-            # floats move each by less than some parts in 2**52.  (In two blocks, each of two
-            # records moves by half as much.)
+            # floats move each by less than some parts in 2**52.  Records in two blocks are
+            # sqrt(2) times closer to what they were.
             moved += math.sqrt(size) * self.grid
             moved += 8.0 * _ULP * self.dimension * bound * (reward + bound)
         return moved

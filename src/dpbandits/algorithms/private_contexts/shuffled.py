@@ -27,11 +27,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Unpack
 
-import numpy as np
-
 from ...errors import ArgumentError
 from ...policies import Card, Decision, register
-from ...privacy.accounting import gaussian_mu
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import Certified
 from ...privacy.continual import Counter, Independent, IndependentIntegers
@@ -45,6 +42,7 @@ from ...shuffle import (
     Shuffler,
 )
 from ...shuffle.protocols import CertifiedProtocol
+from ...shuffle.randomness import seed_of
 from ...stores import User
 from ...validation import choice, flag, integer
 from ..bases.counter_choice import MOST_ROUNDS
@@ -86,7 +84,8 @@ class _AsPublished:
         policy = self._policy
         assert policy.protocol is not None
         delta = policy.protocol.delta_at(budget.epsilon, policy.max_rounds or 1)
-        return Certified(1.0 / gaussian_mu(budget.epsilon, min(max(delta, 1e-300), 0.999)))
+        kept = ApproxDP(budget.epsilon, min(max(delta, 1e-300), 0.999))
+        return Certified(1.0 / kept.mu)
 
 
 @register(n_arms=3, dimension=2, horizon=30_000, batch=4)
@@ -121,8 +120,7 @@ class LinUCBSDP(PrivateContextPolicy):
     local model.
 
     Example:
-        >>> import numpy as np
-        >>> options = {"horizon": 3000, "batch": 3, "messages": True, "noise": "simulation"}
+        >>>         >>> options = {"horizon": 3000, "batch": 3, "messages": True, "noise": "simulation"}
         >>> server = LinUCBSDP(2, 3, budget=ApproxDP(1.0, 1e-4), **options, seed=1)
         >>> shuffler = server.shuffler()
         >>> for person in range(3):
@@ -338,8 +336,7 @@ class LinUCBSDP(PrivateContextPolicy):
         noise, seed = self._config["noise"], self._config["seed"]
         if noise == "secure" or seed is None:
             return {"noise": noise}
-        derived = np.random.SeedSequence([seed, number]).generate_state(1)
-        return {"noise": noise, "seed": int(derived[0])}
+        return {"noise": noise, "seed": seed_of(seed, number)}
 
     def _assumed(self) -> list[str]:
         if self.protocol is None or not self._takes_reports:
