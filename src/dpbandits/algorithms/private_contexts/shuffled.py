@@ -120,7 +120,8 @@ class LinUCBSDP(PrivateContextPolicy):
     local model.
 
     Example:
-        >>>         >>> options = {"horizon": 3000, "batch": 3, "messages": True, "noise": "simulation"}
+        >>> import numpy as np
+        >>> options = {"horizon": 3000, "batch": 3, "messages": True, "noise": "simulation"}
         >>> server = LinUCBSDP(2, 3, budget=ApproxDP(1.0, 1e-4), **options, seed=1)
         >>> shuffler = server.shuffler()
         >>> for person in range(3):
