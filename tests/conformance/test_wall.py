@@ -91,7 +91,7 @@ def test_a_kernel_that_reads_old_scratch_is_noticed():
     def publish(params, public, memo, release):
         public.estimate[:] = public.scratch[0, 0]
 
-    walk = Walk(policy, spoil=True, kernels=replace(policy.kernels, publish=publish))
+    walk = Walk(policy, spoil=True, kernels=replace(policy.driven, publish=publish))
     walk.until(1, lambda first, arm, n: [1.0])
     assert np.isnan(walk.public.estimate).all()
 

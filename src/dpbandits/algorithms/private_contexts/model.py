@@ -72,10 +72,10 @@ from ..maths.confidence import gaussian_norm, symmetric_norm
 from ..maths.dense import factorise, invert
 from ..maths.ridge import (
     dot,
-    draw_parameter,
     inverse_norm_bound,
     most_optimistic_at_once,
     multiply,
+    turn_draw,
 )
 
 _ROOT = math.sqrt(2.0)
@@ -342,17 +342,13 @@ def choose_optimistic(
 @kernel
 def prepare_sample(params: Params, public: Public, contexts: Row, rng: Generator) -> None:
     """``prepare``: every theta from N(estimate, s^2 V^-1 + v^2 V^-2), before anything is seen."""
+    noise = public.sample[params.n_models]
     for m in range(params.n_models):
-        draw_parameter(
-            public.estimate[block_of(m, params.dimension)],
-            public.factor[m],
-            public.inverse[m],
-            params.radius_scale * params.subgaussian,
-            params.radius_scale * public.facts[FACTS.spread, m],
-            public.sample[m],
-            public.sample[params.n_models],
-            rng,
-        )
+        sample, block = public.sample[m], block_of(m, params.dimension)
+        for i in range(sample.size):
+            sample[i] = params.radius_scale * params.subgaussian * rng.standard_normal()
+            noise[i] = params.radius_scale * public.facts[FACTS.spread, m] * rng.standard_normal()
+        turn_draw(public.estimate[block], public.factor[m], public.inverse[m], sample, noise)
 
 
 @kernel
