@@ -342,12 +342,13 @@ def choose_optimistic(
 @kernel
 def prepare_sample(params: Params, public: Public, contexts: Row, rng: Generator) -> None:
     """``prepare``: every theta from N(estimate, s^2 V^-1 + v^2 V^-2), before anything is seen."""
-    noise = public.sample[params.n_models]
+    noise, scatter = public.sample[params.n_models], params.radius_scale * params.subgaussian
     for m in range(params.n_models):
         sample, block = public.sample[m], block_of(m, params.dimension)
+        spread = params.radius_scale * public.facts[FACTS.spread, m]
         for i in range(sample.size):
-            sample[i] = params.radius_scale * params.subgaussian * rng.standard_normal()
-            noise[i] = params.radius_scale * public.facts[FACTS.spread, m] * rng.standard_normal()
+            sample[i] = scatter * rng.standard_normal()
+            noise[i] = spread * rng.standard_normal()
         turn_draw(public.estimate[block], public.factor[m], public.inverse[m], sample, noise)
 
 
