@@ -48,12 +48,12 @@ from .bases.sums import summarise
 from .maths.dense import factorise, invert
 from .maths.ridge import (
     add_observation,
-    choose_parameter,
     dot,
     inverse_norm_bound,
     most_optimistic_at_once,
     multiply,
     smallest_eigenvalue,
+    turn_draw,
     update_factor,
 )
 
@@ -191,16 +191,11 @@ def choose_sample(
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
         if a < params.n_models:
-            choose_parameter(
-                public.estimate[block_of(a, params.dimension)],
-                public.factor[a],
-                public.inverse[a],
-                public.facts[FACTS.radius, a],
-                params.radius_scale * params.spread,
-                sample,
-                noise,
-                rng,
-            )
+            for i in range(sample.size):
+                sample[i] = public.facts[FACTS.radius, a] * rng.standard_normal()
+                noise[i] = params.radius_scale * params.spread * rng.standard_normal()
+            believed = public.estimate[block_of(a, params.dimension)]
+            turn_draw(believed, public.factor[a], public.inverse[a], sample, noise)
         index = dot(contexts[a], sample)
         if index > best:
             best, arm = index, a

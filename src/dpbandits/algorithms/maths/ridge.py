@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernel import Generator, Kernel, Matrices, Matrix, Vector, inlined, kernel, outlined
+from ...kernel import Kernel, Matrices, Matrix, Vector, inlined, kernel, outlined
 from .dense import factorise, solve_upper
 
 _WIDE = 8  # from this dimension on, vector instructions pay
@@ -281,20 +281,12 @@ def most_optimistic_at_once(
 
 
 @kernel
-def choose_parameter(
-    estimate: Vector,
-    factor: Matrix,
-    inverse: Matrix,
-    scatter: float,
-    spread: float,
-    sample: Vector,
-    noise: Vector,
-    rng: Generator,
+def turn_draw(
+    estimate: Vector, factor: Matrix, inverse: Matrix, sample: Vector, noise: Vector
 ) -> None:
-    """Fill ``sample`` with a draw from N(estimate, scatter^2 V^-1 + spread^2 V^-2)."""
-    for i in range(sample.size):
-        sample[i] = scatter * rng.standard_normal()
-        noise[i] = spread * rng.standard_normal()
+    """Turn ``sample`` from N(0, s^2 I), with ``noise`` from N(0, v^2 I), into a draw from
+    N(estimate, s^2 V^-1 + v^2 V^-2).
+    """
     solve_upper(factor, sample, sample.size)
     for i in range(sample.size):
         sample[i] += estimate[i] + dot(inverse[i], noise)

@@ -90,11 +90,11 @@ from ..bases.sums import summarise
 from ..maths.confidence import Walk, gaussian_norm, planned_walk, symmetric_norm, walk_norm
 from ..maths.dense import factorise, invert
 from ..maths.ridge import (
-    choose_parameter,
     dot,
     inverse_norm_bound,
     most_optimistic_at_once,
     multiply,
+    turn_draw,
 )
 
 _ROOT = math.sqrt(2.0)
@@ -384,17 +384,14 @@ def choose_optimistic(
 @kernel
 def prepare_sample(params: Params, public: Public, contexts: Row, rng: Generator) -> None:
     """``prepare``: every theta from N(estimate, s^2 V^-1 + v^2 V^-2), before anything is seen."""
+    noise, scatter = public.sample[params.n_models], params.radius_scale * params.subgaussian
     for m in range(params.n_models):
-        choose_parameter(
-            public.estimate[block_of(m, params.dimension)],
-            public.factor[m],
-            public.inverse[m],
-            params.radius_scale * params.subgaussian,
-            params.radius_scale * public.facts[FACTS.spread, m],
-            public.sample[m],
-            public.sample[params.n_models],
-            rng,
-        )
+        sample, block = public.sample[m], block_of(m, params.dimension)
+        spread = params.radius_scale * public.facts[FACTS.spread, m]
+        for i in range(sample.size):
+            sample[i] = scatter * rng.standard_normal()
+            noise[i] = spread * rng.standard_normal()
+        turn_draw(public.estimate[block], public.factor[m], public.inverse[m], sample, noise)
 
 
 @kernel
