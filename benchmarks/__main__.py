@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from . import adversarial, linear, serving, simulation, startup
+from . import adversarial, linear, serving, shuffling, simulation, startup
 from .timing import Row
 
 GROUPS = {
@@ -23,6 +23,7 @@ GROUPS = {
     "simulation": simulation,
     "linear": linear,
     "adversarial": adversarial,
+    "shuffling": shuffling,
 }
 
 _YARDSTICK = "sum(range(10**6))"

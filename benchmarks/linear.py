@@ -82,7 +82,13 @@ def private_contexts(rounds: int) -> Iterator[Row]:
     _filled(1, view, rng)
     drawing = best(lambda: _filled(rounds, view, rng))
     yield Row(f"drawing 100 x 5 features, {rounds} times", 1e3 * drawing, "ms")
-    for cls in (dpb.LinUCBJDP, dpb.AdaCOFULJDP, dpb.LinearThompsonJDP, dpb.LinUCBLDP):
+    for cls in (
+        dpb.LinUCBJDP,
+        dpb.AdaCOFULJDP,
+        dpb.LinearThompsonJDP,
+        dpb.LinUCBLDP,
+        dpb.LinUCBSDP,
+    ):
         policy = cls(100, 5, budget=dpb.ApproxDP(1.0, 0.1), horizon=rounds)
         seconds = 1e-6 * rounds * _round(policy, world, rounds)
         name = f"{cls.__name__}, K = 100, d = 5, {rounds} rounds, beyond drawing"

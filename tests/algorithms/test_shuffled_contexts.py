@@ -212,6 +212,18 @@ def test_sums_have_least_regret_and_reports_most():
     assert stats.ttest_rel(finals["modular"], finals["reports"], alternative="less").pvalue < ALPHA
 
 
+def test_arms_may_have_models_of_their_own():
+    policy = server(models="disjoint", batch=3)
+    assert policy.protocol.dimension == 2 * 5
+    device = policy.device()
+    arm = device.choose([[0.6, 0.8]])
+    assert arm in (0, 1)
+    policy.receive(batch_of(policy))
+    assert policy.estimate.shape == (2, 2)
+    shared = server(batch=3).protocol
+    assert policy.protocol.sensitivity == shared.sensitivity
+
+
 def test_devices_travel():
     device = server().device()
     again = pickle.loads(pickle.dumps(device))

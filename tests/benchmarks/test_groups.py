@@ -86,7 +86,14 @@ def test_processes_start_from_cold_kernels():
 
 
 def test_every_group_is_among_these():
-    assert set(command.GROUPS) == {"startup", "serving", "simulation", "linear", "adversarial"}
+    assert set(command.GROUPS) == {
+        "startup",
+        "serving",
+        "simulation",
+        "linear",
+        "adversarial",
+        "shuffling",
+    }
 
 
 @pytest.mark.parametrize("peer", PACKAGES)

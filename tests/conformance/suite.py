@@ -51,7 +51,6 @@ VARIANTS: dict[str, list[tuple[str, Any]]] = {
     # one class for each set of kernels
     "LinUCBJDP": [("models", "disjoint")],
     "LinUCBLDP": [("models", "disjoint")],
-    "LinUCBSDP": [("models", "disjoint"), ("protocol", "bits"), ("protocol", "reports")],
     "LinearThompson": [("models", "disjoint")],
     "LinearThompsonJDP": [("models", "disjoint")],
     "PrivateLinUCB": [("models", "disjoint")],

@@ -209,7 +209,7 @@ def test_pulls_past_the_episode_repeat_the_standing_choice(case: Case):
     assert not extra.recorded
     if case in INFORMED:  # under other contexts the same rule stands
         seen = contexts_of(policy)[extra.number]
-        assert extra.arm == policy.kernels.choose(policy.params, state.public, seen, stream)[0]
+        assert extra.arm == policy.driven.choose(policy.params, state.public, seen, stream)[0]
     else:
         assert extra.arm == recorded[-1].arm
     before = snapshot(policy)

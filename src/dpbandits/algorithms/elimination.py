@@ -208,7 +208,7 @@ class DPSESDP(_Elimination, ShuffledPolicy):
     Example:
         >>> server = DPSESDP(3, horizon=10_000, budget=PureDP(1.0), messages=True, seed=1)
         >>> server.device().arm, server.protocol.batch
-        (0, 1560)
+        (0, 1587)
     """
 
     card = shuffled_card(DPSE.card)
