@@ -105,6 +105,9 @@ def test_a_device_labels_what_it_sends_by_the_chooser_it_used():
     assert device.report(1.0).version == 0
     device.choose(X)
     assert device.report(1.0).version == 1
+    policy.receive(batch_of(policy))
+    device.use(policy.chooser())
+    assert device.report().version == 2  # of nobody, who chose by nothing
 
 
 def test_a_device_always_has_something_to_send():
@@ -116,8 +119,9 @@ def test_a_device_always_has_something_to_send():
 def test_no_two_devices_and_no_shuffler_share_noise():
     policy = server()
     words = {policy.device().report().values.tobytes() for _ in range(20)}
-    words.add(policy.shuffler()._randomizer.encode().values.tobytes())
-    assert len(words) == 21
+    for _ in range(3):
+        words.add(policy.shuffler()._randomizer.encode().values.tobytes())
+    assert len(words) == 23
 
 
 def test_the_server_stops_after_its_horizon():
@@ -172,6 +176,15 @@ def test_published_constants_keep_what_they_keep():
         protocol="reports", calibration="paper", **shape | {"budget": ApproxDP(10.0, 0.1)}
     )
     assert weak.guarantee.holds.delta > 0.1
+    nothing = {"budget": ApproxDP(1.0, 1e-4), "batch": 10**6, "horizon": 10**7}
+    assert simulated(protocol="reports", calibration="paper", **nothing).guarantee.holds is None
+    coarse = server(
+        protocol="reports", calibration="paper", noise="secure", seed=None, grid=0.25, **shape
+    )
+    assert coarse.guarantee.holds.delta > reports.guarantee.holds.delta
+    assert coarse.protocol.noise == reports.protocol.noise
+    wide = simulated(protocol="bits", calibration="paper", max_rounds=4, **shape)
+    assert wide.guarantee.holds.delta < 1e-30  # more noise than any proof goes through
     divided = simulated(protocol="reports", calibration="paper", max_rounds=4, **shape)
     logs = math.log(2.5 * 20 * 8 / 0.1) * math.log(2 * 8 / 0.1)
     budget = 1.0 / (2 * math.sqrt(8 * math.log(20)))
@@ -185,11 +198,35 @@ def test_published_constants_keep_what_they_keep():
         simulated(protocol="bits", calibration="paper", reward_range=(0.0, 2.0))
 
 
+@pytest.mark.parametrize("protocol", ["bits", "reports"])
+def test_published_noise_is_of_one_size_on_the_upper_triangle(protocol):
+    """What the server makes of it: products of features get as much noise as squares."""
+    policy = simulated(protocol=protocol, calibration="paper", batch=20, horizon=4000)
+    published = policy.protocol.noise_std
+    wall, rng, release = policy.new_state().wall, np.random.default_rng(3), np.zeros(5)
+    step, last, drawn = mechanism_from_python(wall.running.kind), np.zeros(5), []
+    for _ in range(200):
+        step(wall.running, wall.family, 1.0, np.zeros(5), release, rng)
+        drawn.append(release - last)
+        last = release.copy()
+    weights = np.array([policy.params.weight] * 2 + [policy.params.diagonal] * 2 + [math.sqrt(2)])
+    seen = np.std(np.array(drawn) / weights, axis=0)
+    assert seen == pytest.approx(published, rel=0.25)
+    device = server(protocol=protocol, calibration="paper", batch=20).device()
+    device.choose(X)
+    assert device.report(1.0).values.size
+
+
 def test_levels_of_trust_stand_in_the_guarantee():
     words = str(server(protocol="reports").guarantee)
     assert "(shuffle privacy)" in words
     assert "joint DP" in words
     assert "(1, 0.001)-DP by themselves" in words
+    often = server(protocol="reports", max_rounds=10)
+    alone = often.protocol.local_epsilon(1e-3, 10)  # all her messages together
+    assert f"({alone:.3g}, 0.001)-DP by themselves" in str(often.guarantee)
+    assert often.protocol.local_epsilon(1e-3) < 0.5 * alone
+    assert "a person is in a batch once" in str(often.guarantee)
     assert "with no proved level by themselves" in str(server(protocol="bits", batch=200).guarantee)
     central = simulated().guarantee
     assert (central.view, central.trust_model) == ("joint", "central")

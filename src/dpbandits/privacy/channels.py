@@ -220,8 +220,9 @@ class Certified(Channel):
     """Noise of another law, which the protocol of its makers draws, and which is proved to keep an
     (epsilon, delta) budget.
 
-    ``multiplier`` is that of the Gaussian noise that costs as much at that budget; what several
-    releases cost together, the proof has to answer for.
+    ``multiplier`` is that of the Gaussian noise that costs as much at that budget.  What all
+    releases of a user cost together, the proof has to answer for; what fewer of them cost is told
+    as if the noise were Gaussian.
     """
 
     family: ClassVar[int] = CERTIFIED

@@ -308,7 +308,7 @@ class Ledger:
     @property
     def frame(self) -> pd.DataFrame:
         """The lines: rounds (from 0), part (-1: all), repeats, family, sensitivity, multiplier,
-        scale of the noise, cost.
+        scale of the noise (NaN where it is of another law), cost.
         """
         import pandas as pd  # takes longer to import than all else here
 
@@ -320,7 +320,8 @@ class Ledger:
             noise[:, NOISE.sensitivity],
             noise[:, NOISE.multiplier],
         )
-        table["noise_scale"] = table["sensitivity"] * table["multiplier"]
+        scales = table["sensitivity"] * table["multiplier"]
+        table["noise_scale"] = scales.where(span[:, SPAN.family] != CERTIFIED)
         table["cost"] = self._costs()
         return table
 

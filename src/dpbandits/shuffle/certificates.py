@@ -46,7 +46,7 @@ from ..privacy import accounting
 
 _CUTS = np.arange(3.0, 14.1, 0.25)  # where tails may begin, in standard deviations
 _REACH = 16.0
-_WIDEST = 2.0**17  # all its points are gone through
+WIDEST = 2.0**17  # all its points are gone through
 _UP = 1.0 + 1e-5  # steps of z are off by 1e-6 at most, where noise is widest
 
 
@@ -89,9 +89,9 @@ class Tails:
 
 
 def _checked(std: float) -> float:
-    if std > _WIDEST:
+    if std > WIDEST:
         raise ArgumentError(
-            f"levels must be fewer, or the budget another: no noise of at most {_WIDEST:g} steps"
+            f"levels must be fewer, or the budget another: no noise of at most {WIDEST:g} steps"
             " is known to keep it",
             "levels",
         )

@@ -227,15 +227,16 @@ class CertifiedProtocol(Protocol):
         epsilon = real("epsilon", epsilon, 0.0)
         return self._tails().delta(epsilon, self.shift, self.dimension, batches)
 
-    def local_epsilon(self, delta: float) -> float:
-        """A proved epsilon for which the messages of one person are (epsilon, delta)-DP by
-        themselves, if everybody else tells the server what is his; infinite where none is known.
+    def local_epsilon(self, delta: float, batches: int = 1) -> float:
+        """A proved epsilon for which the messages of one person, in so many batches, are (epsilon,
+        delta)-DP by themselves, if everybody else tells the server what is his; infinite where none
+        is known.
         """
         alone, most = self._tails_alone(), 60.0
         real("delta", delta, 0.0, 1.0, strict=True)
 
         def excess(epsilon: float) -> float:
-            return alone.delta(epsilon, self.shift, self.dimension) - delta
+            return alone.delta(epsilon, self.shift, self.dimension, batches) - delta
 
         if excess(most) > 0.0:
             return math.inf

@@ -151,5 +151,10 @@ class ShuffledDevice(Device):
         self._version = self.chooser.release
         return super().choose(contexts)
 
+    def report(self, reward: float | None = None) -> Any:
+        if self._features is None:  # of nobody, who chose by nothing
+            self._version = self.chooser.release
+        return super().report(reward)
+
     def _sent(self, record: np.ndarray) -> Messages:
-        return replace(self._randomise(record), version=self._version)
+        return replace(self._randomise(record / self._params.diagonal), version=self._version)

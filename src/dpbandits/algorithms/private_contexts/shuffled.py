@@ -41,6 +41,7 @@ from ...shuffle import (
     Randomizer,
     Shuffler,
 )
+from ...shuffle.certificates import WIDEST
 from ...shuffle.protocols import CertifiedProtocol
 from ...shuffle.randomness import seed_of
 from ...stores import User
@@ -53,6 +54,7 @@ from .model import (
     Params,
     PrivateContextPolicy,
     accumulate_report,
+    joint_sensitivity,
     publish_reports,
     report_due,
     statistic_size,
@@ -72,6 +74,9 @@ _OF_BATCHES = replace(
 )
 
 
+_NOTHING = 1e-6  # the multiplier of Gaussian noise that hides nothing
+
+
 class _AsPublished:
     """In the place of a channel: noise that was not calibrated for the budget, and keeps its
     epsilon with another delta.
@@ -83,9 +88,19 @@ class _AsPublished:
     def calibrated(self, budget: ApproxDP, **_: Any) -> Certified:
         policy = self._policy
         assert policy.protocol is not None
-        delta = policy.protocol.delta_at(budget.epsilon, policy.max_rounds or 1)
-        kept = ApproxDP(budget.epsilon, min(max(delta, 1e-300), 0.999))
-        return Certified(1.0 / kept.mu)
+        protocol, batches = _certifiable(policy.protocol), policy.max_rounds or 1
+        delta = protocol.delta_at(budget.epsilon, batches)
+        if delta >= 0.999:
+            return Certified(_NOTHING)
+        return Certified(1.0 / ApproxDP(budget.epsilon, max(delta, 1e-300)).mu)
+
+
+def _certifiable(protocol: CertifiedProtocol) -> CertifiedProtocol:
+    """With no more noise than a proof goes through; what is added to that takes no privacy away."""
+    amount, heads = protocol.noise_law
+    std = math.sqrt(amount * heads * (1.0 - heads)) if heads > 0.0 else float(protocol.noise)
+    share = min(1.0, 0.9 * WIDEST / std)
+    return replace(protocol, noise=math.floor(protocol.noise * share**2))
 
 
 @register(n_arms=3, dimension=2, horizon=30_000, batch=4)
@@ -113,7 +128,8 @@ class LinUCBSDP(PrivateContextPolicy):
         models: as in ``LinUCB``.
         **options: see ``LinearOptions``.  ``calibration="paper"`` takes the noise of Theorems 3.2
             ("reports") and C.1 ("bits"), and with ``max_rounds`` that of their proofs for returning
-            users (E.3, E.5); the guarantee says what really holds.
+            users (E.3, E.5), on the upper triangle of x x^T; the guarantee says what really holds.
+            Shift and radius, which they leave open up to constants, are those of this package.
 
     When to choose: nobody may be trusted with features, and there is a party that can be trusted to
     mix, or a protocol by which devices add up.  Regret is between that of the central and of the
@@ -175,7 +191,7 @@ class LinUCBSDP(PrivateContextPolicy):
             "messages": messages,
             **self._modelled(models),
         }
-        self._devices = 0
+        self._devices = self._shufflers = 0
         if options.get("calibration") == "paper" and isinstance(budget, ApproxDP):
             if protocol == "modular":
                 raise ArgumentError(
@@ -183,6 +199,7 @@ class LinUCBSDP(PrivateContextPolicy):
                     f" {protocol!r}",
                     "protocol",
                 )
+            self._weight = self._diagonal = math.sqrt(2.0)  # of one size on the upper triangle
             published: Any = _AsPublished(self)
             self.card = replace(self.card, channels={ApproxDP: published})
         if messages:
@@ -194,13 +211,19 @@ class LinUCBSDP(PrivateContextPolicy):
                 "noise",
             )
         super().__init__(own, budget=budget, **options)
-        beyond = self.context_bound > 1.0 or self._largest > 1.0 or dropout > 0 or self.n_models > 1
+        longest = max(self.context_bound, self._largest / self._weight)
+        beyond = longest > 1.0 or dropout > 0 or self.n_models > 1 or levels is not None
         if beyond and self.calibration == "paper":
             raise ArgumentError(
                 "calibration must be 'exact' unless features and rewards are at most 1, nobody"
-                " drops out and arms share a model, as the paper has it, got 'paper'",
+                " drops out, arms share a model and levels are None, as the paper has it, got"
+                " 'paper'",
                 "calibration",
             )
+
+    def _moved(self, reward: float, length: float) -> float:
+        # The upper triangle of x x^T moves no farther than x x^T.
+        return self._weight * joint_sensitivity(reward / self._weight, length)
 
     # The protocol ---------------------------------------------------------------------------------
 
@@ -214,10 +237,10 @@ class LinUCBSDP(PrivateContextPolicy):
         kind, batches = _PROTOCOLS[config["protocol"]], self.max_rounds or 1
         if self.calibration == "paper":
             assert issubclass(kind, BitSum | GaussianReports)
-            features = self.dimension
-            return kind.published(
-                self.budget, batch=self._batch, features=features, batches=batches
-            )
+            shape = {"batch": self._batch, "features": self.dimension, "batches": batches}
+            published = kind.published(self.budget, **shape)
+            moved = max(published.sensitivity, self._most_moved / self._diagonal)
+            return replace(published, sensitivity=min(moved, 2.0 * published.bound))
         return kind.calibrated(
             self.budget,
             levels=config["levels"],
@@ -236,7 +259,7 @@ class LinUCBSDP(PrivateContextPolicy):
         if self.protocol is None:
             return 0.0
         rounding = 0.5 * self.protocol.step * math.sqrt(self._batch)
-        return math.hypot(self.protocol.noise_std, rounding)
+        return self._diagonal * math.hypot(self.protocol.noise_std, rounding)
 
     @property
     def _noise_std(self) -> float:
@@ -247,8 +270,8 @@ class LinUCBSDP(PrivateContextPolicy):
         if self.protocol is None:
             return Independent(self._releases)
         amount, heads = self.protocol.noise_law
-        rounding = 0.5 * math.sqrt(self._batch)
-        return IndependentIntegers(self._releases, amount, heads, self.protocol.step, rounding)
+        step, rounding = self._diagonal * self.protocol.step, 0.5 * math.sqrt(self._batch)
+        return IndependentIntegers(self._releases, amount, heads, step, rounding)
 
     @property
     def _releases(self) -> int | None:
@@ -298,8 +321,9 @@ class LinUCBSDP(PrivateContextPolicy):
             ArgumentError: the policy has no budget, or ``messages`` is False.
         """
         protocol = self._checked_protocol()
-        version = self.chooser().release
-        return Shuffler(protocol, version=version, short=short, **self._source(1))
+        self._shufflers += 1
+        source = self._source(2 * self._shufflers + 1)
+        return Shuffler(protocol, version=self.chooser().release, short=short, **source)
 
     def receive(self, messages: Messages | None) -> bool:
         """Take in what left the shuffler: the sum of a batch, whose people chose with the present
@@ -323,7 +347,7 @@ class LinUCBSDP(PrivateContextPolicy):
                 f" {messages.version!r}",
                 "messages",
             )
-        return self._received(Analyzer(protocol).aggregate(messages))
+        return self._received(self._diagonal * Analyzer(protocol).aggregate(messages))
 
     def _checked_protocol(self) -> CertifiedProtocol:
         if not self._takes_reports:
@@ -343,7 +367,7 @@ class LinUCBSDP(PrivateContextPolicy):
         if self.protocol is None or not self._takes_reports:
             return super()._assumed()
         delta = self.budget.delta if isinstance(self.budget, ApproxDP) else 0.0
-        alone = self.protocol.local_epsilon(delta)
+        alone = _certifiable(self.protocol).local_epsilon(delta, self.max_rounds or 1)
         shown = "with no proved level" if math.isinf(alone) else f"({alone:.3g}, {delta:g})-DP"
         return [
             f"feature vectors are at most {self.context_bound:g} long, which the device enforces",
@@ -352,6 +376,7 @@ class LinUCBSDP(PrivateContextPolicy):
             " by way of what leaves the shuffler",
             f"a batch has {self._batch} people, of whom all but {self._config['dropout']} add"
             " their noise and keep it to themselves; the shuffler fills shorter batches up",
+            "a person is in a batch once, which the shuffler enforces",
             "everybody who sees all but her own decision sees the same (joint DP); her messages"
             f" before the shuffler are {shown} by themselves (local DP)",
         ]
