@@ -50,7 +50,6 @@ VARIANTS: dict[str, list[tuple[str, Any]]] = {
     "ExpertConversion": [("learner", "exp3"), ("learner", "ftpl")],
     # one class for each set of kernels
     "LinUCBJDP": [("models", "disjoint")],
-    "LinUCBLDP": [("models", "disjoint")],
     "LinearThompson": [("models", "disjoint")],
     "LinearThompsonJDP": [("models", "disjoint")],
     "PrivateLinUCB": [("models", "disjoint")],

@@ -114,7 +114,9 @@ def plan(size: Size) -> Plan:
             (
                 f"{ARMS} arms, {count} random instances of each dimension with one run each,"
                 f" {spoken(horizon)} rounds, batches of {BATCH}. Published constants are those of"
-                " the theorems; the authors' code has other, smaller ones."
+                " the theorems, on the upper triangle of x xᵀ; the authors' code has other, smaller"
+                " ones. For the shuffle model the theorems leave shift and radius open up to"
+                " constants: those are of this package."
             ),
             (
                 f"With δ = {DELTA:g} a mechanism may reveal one record in ten."
