@@ -86,9 +86,7 @@ def plan(size: Size) -> Plan:
     quick = size.quick
     horizon = size.horizon or (QUICK_HORIZON if quick else HORIZON)
     count = size.runs or (QUICK_INSTANCES if quick else INSTANCES)
-    panels = (
-        [(5, 1.0), (10, 1.0)] if quick else [(5, 0.2), (5, 1.0), (5, 10.0), (10, 1.0), (15, 1.0)]
-    )
+    panels = QUICK_PANELS if quick else PANELS
     delta = min(DELTA, 1.0 / horizon)
     groups: list[Setting] = []
     for dimension, epsilon in panels:
