@@ -296,8 +296,8 @@ def verdicts_on_fixed_arms(seed: int) -> list[str]:
     """Of the small study, on what flipped when it had one instance, whose seed was the study's."""
     plan = concentrated.plan(Size(quick=True, seed=seed))
     cells = [cell for cell in plan.cells if cell.key.startswith("fixed/")]
-    setting = concentrated._fixed(concentrated.QUICK_HORIZON, seed)
-    found = concentrated._Measured(
+    setting = concentrated.fixed(concentrated.QUICK_HORIZON, seed)
+    found = concentrated.Measured(
         setting, concentrated.QUICK_BUDGETS, Results(cells, compute(cells, n_jobs=1))
     ).free_privacy("As published")
     return [asked(found, title).verdict for title in FLIPPED]

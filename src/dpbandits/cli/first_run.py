@@ -50,11 +50,13 @@ def compiling_ahead(cells: Callable[[], Sequence[Cell]], jobs: int) -> Iterator[
     if jobs == 1:
         yield
         return
-    with event.install_listener("numba:compile", _AtFirst(helper.start)):
-        yield
-    if helper.pid is not None:
-        helper.kill()
-        helper.join()
+    try:
+        with event.install_listener("numba:compile", _AtFirst(helper.start)):
+            yield
+    finally:
+        if helper.pid is not None:
+            helper.kill()
+            helper.join()
 
 
 class _AtFirst(event.Listener):

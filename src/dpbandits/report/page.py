@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from ..plotting.curves import distance_curves, regret_curves
 from ..plotting.drawing import NARROW, WIDE, png, svg
-from ..plotting.labels import budget_label, by_notion, promise
+from ..plotting.labels import budget_label, by_notion
 from ..plotting.numbers import (
     duration,
     number,
@@ -28,16 +28,23 @@ from ..plotting.styles import PlotStyle
 from ..simulation.settings import policy_styles
 from . import claims, figures
 from .cards import any_simulated, cards, stamp
-from .estimates import Estimate, estimate_of
+from .estimates import estimate_of
 from .findings import findings_in_people, findings_in_regret, meaning, notes_on_clipping
 from .html import Html, items, picture, table, tag, text
 from .record import StudyRecord
 from .replays import ReplayedTrial, replay_in_words, replayed_trials
+from .spending import spending
 from .summaries import EnvironmentSummary, environment_summaries
+from .wording import (
+    REPLAY,
+    WORDS,
+    mean_count,
+    promise_cell,
+    ranged,
+    span_of,
+)
 
 _DASH = "A dash: no two runs differ, or the interval is narrower than the digits shown."
-_ALL = percent(1.0, 1)
-_CURRENCIES = {"pure": "ε", "zcdp": "ρ", "rdp": "ε", "gdp": "μ²"}
 
 
 def write(folder: str | Path, record: StudyRecord) -> Path:
@@ -83,8 +90,8 @@ class _Page:
         facts = {
             "Policies": str(len({style.label for style in self.styles.values()})),
             "Budgets": str(len({one.budget for one in self.settings.values()} - {None})),
-            "Runs of each": _span(int(runs.min()), int(runs.max())),
-            "People per run": _span(horizons[0], horizons[-1]),
+            "Runs of each": span_of(int(runs.min()), int(runs.max())),
+            "People per run": span_of(horizons[0], horizons[-1]),
             "Seed": str(self.record.seed),
         }
         parts = [tag("h1", self.record.title)]
@@ -211,7 +218,7 @@ class _Page:
             yield from self._helped(index, summary)
         yield tag("h3", "The numbers")
         yield self._numbers(summary)
-        yield from self._spent(summary)
+        yield from spending(summary, self._grouped)
 
     def _setting(self, summary: EnvironmentSummary) -> str:
         parts = [f"{summary.title}."] if len(self.summaries) == 1 else []
@@ -315,11 +322,14 @@ class _Page:
             ]
 
         def cells(row: pd.Series) -> list[str]:
-            found: list[str] = [_promise(row), _ranged(estimate_of(row, "regret"), reward_amount)]
+            found: list[str] = [
+                promise_cell(row),
+                ranged(estimate_of(row, "regret"), reward_amount),
+            ]
             if summary.baseline is not None:
                 found += [
-                    _ranged(estimate_of(row, "helped"), per_thousand),
-                    _ranged(estimate_of(row, "gain"), signed_per_thousand),
+                    ranged(estimate_of(row, "helped"), per_thousand),
+                    ranged(estimate_of(row, "gain"), signed_per_thousand),
                 ]
                 found.append(percent(row[f"share_{summary.best}"], 1))
             return found
@@ -329,58 +339,6 @@ class _Page:
             heads,
             self._grouped(summary.table, cells),
         )
-
-    def _spent(self, summary: EnvironmentSummary) -> Iterator[Html]:
-        limited = summary.table[summary.table["setting"].map(lambda one: one.limit is not None)]
-        exhausted = len(limited) > 0 and all(
-            _share(row) == _ALL and not row["over"] for _, row in limited.iterrows()
-        )
-
-        def cells(row: pd.Series) -> list[str]:
-            counts = [_mean_count(row["releases"]), _mean_count(row["draws"])]
-            if row.name not in limited.index:
-                spending = ["no limit", "not counted", "–"]
-            else:
-                unit = _CURRENCIES[row["setting"].currency]
-                spending = [
-                    f"{unit} {number(row['setting'].limit)}",
-                    f"{unit} {number(row['spent'])}",
-                    _bar(row),
-                ]
-            return [
-                _promise(row),
-                *(spending[:2] if exhausted else spending),
-                *counts,
-            ]
-
-        yield tag("h3", "Privacy spent")
-        yield tag(
-            "p",
-            "Every noisy number that leaves the private side is written in a ledger. Spent is the"
-            " worst case over people: the most that was paid for any one person's record, in the"
-            " run that paid most.",
-            (
-                " Every private policy spent all of its limit, and none spent more."
-                if exhausted
-                else ""
-            ),
-        )
-        share = [] if exhausted else ["Of the limit"]
-        heads = [
-            "Policy",
-            "Budget",
-            "Limit",
-            "Most spent in any run",
-            *share,
-            "Releases per run",
-            "Noise draws per run",
-        ]
-        squares = "(ε, δ) budgets are counted in μ², the currency in which Gaussian noise adds up."
-        caption = (
-            "Privacy spent against the budget."
-            f" {squares if 'gdp' in {one.currency for one in limited['setting']} else ''}".strip()
-        )
-        yield table(caption, heads, self._grouped(summary.table, cells))
 
     def _grouped(
         self, rows: pd.DataFrame, cells: Callable[[pd.Series], list[str]]
@@ -415,14 +373,7 @@ class _Page:
 
     def _replay(self) -> Iterator[Html]:
         yield tag("h2", "Replay of the real trial")
-        yield tag(
-            "p",
-            "Here nothing is simulated but the noise: real people come in random order, and one"
-            " counts when the policy picks the arm that the person really got. What is counted is"
-            " then an unbiased sample of what the policy would have met. Few people count, so a"
-            " replay is shorter than the trial, and the policies are still learning through most"
-            " of it.",
-        )
+        yield tag("p", REPLAY)
         for i, trial in enumerate(self.trials):
             yield from self._trial("replay" if i == 0 else f"replay-{i + 1}", trial)
 
@@ -440,13 +391,13 @@ class _Page:
 
         def cells(row: pd.Series) -> list[str]:
             gap = f"{signed_per_thousand(100 * (row['rate'] - trial.own_rate))} points"
-            rate = _ranged(estimate_of(row, "rate"), lambda rate: percent(rate, 1))
+            rate = ranged(estimate_of(row, "rate"), lambda rate: percent(rate, 1))
             return [
-                _promise(row),
+                promise_cell(row),
                 rate,
                 gap,
-                _mean_count(row["rounds"]),
-                _mean_count(row["releases"]),
+                mean_count(row["rounds"]),
+                mean_count(row["releases"]),
             ]
 
         heads = [
@@ -477,41 +428,7 @@ class _Page:
     def _reading(self) -> Iterator[Html]:
         yield tag("h2", "How to read this page, and how it was computed")
         words = {
-            "Round": "One person: the policy picks an arm, the person's answer is the reward.",
-            "Regret": (
-                "The expected reward of always playing the best arm, minus that of the arms that"
-                " were played. It counts expectations, not luck: two runs that play the same arms"
-                " have the same regret."
-            ),
-            "Bands and intervals": (
-                "95 % percentile bootstrap of the mean over runs, 2,000 resamples. Differences"
-                " between policies are paired run by run, as both then meet the same random numbers"
-                " of the environment. No correction was made for looking at many numbers."
-            ),
-            "Privacy budget": (
-                "What all that a policy releases may reveal about one person's reward, at most."
-                " Smaller is stricter. The numbers of different notions (zCDP ρ, pure ε,"
-                " approximate ε with δ) must not be compared as they stand; the table beside the"
-                " findings translates them."
-            ),
-            "Local": (
-                "Rewards are randomised before anyone sees them. Policies marked local promise more"
-                " at the same number than the others, whose operator is trusted with the true"
-                " rewards."
-            ),
-            "No guarantee": (
-                "The noise was made for the budget that was asked for, but no proof holds: rewards"
-                " have to be taken as unprotected, and regret at that budget is not comparable with"
-                " that of policies whose budget holds."
-            ),
-            "No privacy": (
-                "The same policy through an open channel, without noise; the difference to it is"
-                " the price of privacy."
-            ),
-            "Releases and noise draws": (
-                "How many times something left the private side, and how many random numbers were"
-                " added to it; both are means over runs."
-            ),
+            **WORDS,
             "Seed": f"{self.record.seed}. The same seed and versions give the same numbers.",
         }
         yield tag(
@@ -533,47 +450,6 @@ class _Page:
                 json.dumps(self.record.config, indent=2, ensure_ascii=False, default=str),
                 class_="screen",
             )
-
-
-def _ranged(value: Estimate, show: Callable[[float], str]) -> Html:
-    """A mean in a cell, its interval below."""
-    if pd.isna(value.low):
-        return text(show(value.mean))
-    low, high = show(value.low), show(value.high)
-    return Html(
-        text(show(value.mean))
-        + tag("span", "–" if low == high else f"{low} to {high}", class_="range")
-    )
-
-
-def _promise(row: pd.Series) -> Html:
-    """What was asked for in a cell, and below it what holds instead."""
-    asked, instead = promise(row["setting"].budget, row["setting"].holds)
-    return Html(text(asked) + (tag("span", instead, class_="range") if instead else ""))
-
-
-def _share(row: pd.Series) -> str:
-    return percent(row["spent"] / row["setting"].limit, 1)
-
-
-def _bar(row: pd.Series) -> Html:
-    """How much of its limit a row spent, drawn and in percent."""
-    width = min(100 * row["spent"] / row["setting"].limit, 100)
-    bar = (
-        f'<span class="bar{" over" if row["over"] else ""}"><i'
-        f' style="width:{width:.1f}%"></i></span>'
-    )
-    return Html(
-        bar + text(_share(row) + (f", over in {row['over']:,} runs" if row["over"] else ""))
-    )
-
-
-def _mean_count(value: float) -> str:
-    return f"{value:,.1f}"
-
-
-def _span(low: int, high: int) -> str:
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _anchor(index: int) -> str:

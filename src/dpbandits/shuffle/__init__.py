@@ -4,8 +4,9 @@
 server, ``Analyzer`` on the server; a ``Protocol`` says what they send each other.
 """
 
+from .coins import BitSum, ModularSum
 from .laplace import LaplaceShares
-from .protocols import BitSum, GaussianReports, ModularSum, Protocol
+from .protocols import GaussianReports, Protocol
 from .roles import Analyzer, Messages, Randomizer, Shuffler
 
 __all__ = [

@@ -31,11 +31,10 @@ from ..bases.linear import MODEL, LinearOptions, ModelOptions
 from .model import (
     OPTIMISTIC,
     Params,
-    PrivateContextPolicy,
     choose_sampled,
     prepare_sample,
-    refuse_unclipped,
 )
+from .policy import PrivateContextPolicy, refuse_unclipped
 
 _SOURCE = (
     "Shariff & Sheffet (2018), Differentially Private Contextual Linear Bandits; continual sums:"

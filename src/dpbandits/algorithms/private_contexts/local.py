@@ -16,12 +16,11 @@ from typing import Any, Unpack
 import numpy as np
 
 from ...errors import ArgumentError
-from ...policies import Card, Decision, register
+from ...policies import Card, register
 from ...policies.options import WILDEST
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
 from ...privacy.channels import Calibration, Gaussian
 from ...privacy.randomiser import VectorRandomiser
-from ...stores import User
 from ...validation import flag, integer
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.linear import LinearOptions
@@ -29,13 +28,12 @@ from .device import Device
 from .model import (
     OPTIMISTIC,
     Params,
-    PrivateContextPolicy,
     accumulate_report,
     joint_sensitivity,
     publish_reports,
-    refuse_unclipped,
     report_due,
 )
+from .policy import PrivateContextPolicy, refuse_unclipped
 
 _KERNELS = replace(OPTIMISTIC, release_due=report_due, publish=publish_reports)
 _OF_REPORTS = replace(_KERNELS, accumulate=accumulate_report)
@@ -110,6 +108,7 @@ class LinUCBLDP(PrivateContextPolicy):
         learns_at_once=True,
     )
     kernels = _KERNELS
+    _serving = "reports"
 
     def __init__(
         self,
@@ -151,11 +150,6 @@ class LinUCBLDP(PrivateContextPolicy):
         if reports and budget is not None:
             self._randomiser(0)  # which may refuse the grid
 
-    def _moved(self, reward: float, length: float) -> float:
-        # The upper triangle of x x^T moves no farther than x x^T, and as far where the difference
-        # of two records is diagonal.
-        return self._weight * joint_sensitivity(reward / self._weight, length)
-
     def _with_published_bounds(self, params: Params) -> Params:
         """With the constants of Zheng et al. (2020), for the first report."""
         d, rounds = self.dimension, self._releases or MOST_ROUNDS
@@ -166,14 +160,6 @@ class LinUCBLDP(PrivateContextPolicy):
             vector_norm=std * math.sqrt(d / bound),
             log_odds=2.0 * math.log(rounds),
         )
-
-    def pull(self, contexts: Any = None, *, user: User | None = None) -> Decision:
-        if self._takes_reports:
-            raise ArgumentError(
-                "reports must be False: a device chooses, see device(), and not the server",
-                "reports",
-            )
-        return super().pull(contexts, user=user)
 
     def device(self) -> Device:
         """What a person's device runs, with all that has been published by now.

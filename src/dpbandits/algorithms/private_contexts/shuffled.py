@@ -17,7 +17,8 @@ noise is calibrated together (``certificates``, *Batches*).
 law: the coins of all its people.  What rounding to the grid adds is drawn as normal noise of the
 largest variance that it can have, a quarter of a squared step for every person.
 
-**The radius** takes the noise of a sum, some hundred coins and more, for normal.
+**The radius** takes the noise of a sum, some hundred coins and more, for normal, and published
+noise for that of the orthogonal ensemble, which has more on the diagonal.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from functools import cached_property
 from typing import Any, Unpack
 
 from ...errors import ArgumentError
-from ...policies import Card, Decision, register
+from ...policies import Card, register
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import Certified
 from ...privacy.continual import Counter, Independent, IndependentIntegers
@@ -44,7 +45,6 @@ from ...shuffle import (
 from ...shuffle.certificates import WIDEST
 from ...shuffle.protocols import CertifiedProtocol
 from ...shuffle.randomness import seed_of
-from ...stores import User
 from ...validation import choice, flag, integer
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.linear import LinearOptions
@@ -52,13 +52,12 @@ from .device import ShuffledDevice
 from .model import (
     OPTIMISTIC,
     Params,
-    PrivateContextPolicy,
     accumulate_report,
-    joint_sensitivity,
     publish_reports,
     report_due,
     statistic_size,
 )
+from .policy import PrivateContextPolicy
 
 _PROTOCOLS: dict[str, type[CertifiedProtocol]] = {
     "bits": BitSum,
@@ -98,9 +97,11 @@ class _AsPublished:
 def _certifiable(protocol: CertifiedProtocol) -> CertifiedProtocol:
     """With no more noise than a proof goes through; what is added to that takes no privacy away."""
     amount, heads = protocol.noise_law
-    std = math.sqrt(amount * heads * (1.0 - heads)) if heads > 0.0 else float(protocol.noise)
-    share = min(1.0, 0.9 * WIDEST / std)
-    return replace(protocol, noise=math.floor(protocol.noise * share**2))
+    if heads > 0.0:
+        most = (0.9 * WIDEST) ** 2 / (amount * heads * (1.0 - heads))
+    else:
+        most = 0.9 * WIDEST / protocol.noise
+    return replace(protocol, noise=math.floor(protocol.noise * min(1.0, most)))
 
 
 @register(n_arms=3, dimension=2, horizon=30_000, batch=4)
@@ -161,6 +162,7 @@ class LinUCBSDP(PrivateContextPolicy):
         view="shuffle",
     )
     kernels = OPTIMISTIC
+    _serving = "messages"
 
     def __init__(
         self,
@@ -221,10 +223,6 @@ class LinUCBSDP(PrivateContextPolicy):
                 "calibration",
             )
 
-    def _moved(self, reward: float, length: float) -> float:
-        # The upper triangle of x x^T moves no farther than x x^T.
-        return self._weight * joint_sensitivity(reward / self._weight, length)
-
     # The protocol ---------------------------------------------------------------------------------
 
     @cached_property
@@ -283,14 +281,6 @@ class LinUCBSDP(PrivateContextPolicy):
         return params._replace(batch=1) if self._takes_reports else params
 
     # The three parties ------------------------------------------------------------------------
-
-    def pull(self, contexts: Any = None, *, user: User | None = None) -> Decision:
-        if self._takes_reports:
-            raise ArgumentError(
-                "messages must be False: a device chooses, see device(), and not the server",
-                "messages",
-            )
-        return super().pull(contexts, user=user)
 
     def device(self) -> ShuffledDevice:
         """What a person's device runs, with all that has been published by now.

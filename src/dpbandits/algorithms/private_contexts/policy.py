@@ -1,0 +1,153 @@
+"""What the policies with private contexts share: sensitivity, noise and schedule of ``model``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from ...errors import ArgumentError
+from ...policies import Decision, Statistic
+from ...privacy.continual import Independent
+from ...stores import User
+from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.linear import LinearOptions, LinearPolicy
+from ..maths.confidence import gaussian_norm, planned_walk, symmetric_norm
+from .model import Params, joint_sensitivity, next_release, statistic_size
+
+_ULP = 2.0**-52
+_SHARES = (0.1, 0.1, 0.8)  # of failures, which help most where noise is largest
+_STEPS = 1024  # for which sums of noise are planned where nothing else is
+
+
+def refuse_unclipped(options: LinearOptions) -> None:
+    """Raise ArgumentError for options without clipping, of which no published radius knows."""
+    if options.get("clip") is False:
+        raise ArgumentError(
+            "clip must be True with calibration='paper', whose radius needs a bound on"
+            " features, got False",
+            "clip",
+        )
+
+
+class PrivateContextPolicy(LinearPolicy):
+    """The base of policies with a linear model whose features are behind the wall.
+
+    A subclass sets ``_batch`` and ``_growth``, the schedule of its releases, before this
+    constructor runs.
+    """
+
+    _batch: int
+    _growth: float = 0.0
+    _weight: float = 1.0
+    _diagonal: float = 1.0
+    _published: bool = False
+    _serving: ClassVar[str]  # the argument that makes a policy the server of devices
+
+    def pull(self, contexts: Any = None, *, user: User | None = None) -> Decision:
+        if self._takes_reports:
+            raise ArgumentError(
+                f"{self._serving} must be False: a device chooses, see device(), and not the"
+                " server",
+                self._serving,
+            )
+        return super().pull(contexts, user=user)
+
+    def _assumed(self) -> list[str]:
+        return [
+            f"feature vectors are at most {self.context_bound:g} long, which scaling enforces",
+            "a decision goes to its person alone: the arm, how probable it was, and counts of arms"
+            " are functions of private features",
+            "the contexts and rewards of others owe nothing to her record and to her decision but"
+            " by way of releases",
+        ]
+
+    @property
+    def _releases(self) -> int | None:
+        """How many batches there are within the horizon: the schedule is fixed in advance."""
+        if self._horizon is None or self.card.learns_at_once:
+            return self._horizon
+        if self._growth == 0.0:
+            return max(1, self._horizon // self._batch)
+        releases, rounds = 0, self._batch
+        while rounds <= self._horizon:
+            releases += 1
+            rounds = next_release(rounds, self._batch, self._growth)
+        return max(1, releases)
+
+    @property
+    def _most_moved(self) -> float:
+        """The most that a record moves the statistic."""
+        size, bound, reward = statistic_size(self.dimension), self.context_bound, self._largest
+        moved = self._moved(reward, bound)
+        if self.grid > 0.0:
+            # Rounding to the grid moves a coordinate of each record by half a step; before it,
+            # floats move each by less than some parts in 2**52.  Records in two blocks are
+            # sqrt(2) times closer to what they were.
+            moved += math.sqrt(size) * self.grid
+            moved += 8.0 * _ULP * self.dimension * bound * (reward + bound)
+        return moved
+
+    @property
+    def _largest(self) -> float:
+        """A bound on w |r|."""
+        return self._weight * max(map(abs, self.reward_range))
+
+    def _statistic(self) -> Statistic:
+        bound = self.context_bound
+        longest = self._horizon if self._growth > 0.0 else self._batch
+        if self.card.learns_at_once:
+            longest = 1
+        return Statistic(
+            size=self.n_models * statistic_size(self.dimension),
+            max_sensitivity=self._most_moved,
+            max_abs_contribution=bound * max(self._largest, self._diagonal * bound),
+            max_records=longest or 0,
+            counter=self._counter,
+        )
+
+    def _params(self) -> Params:
+        private = self.budget is not None
+        # Of rewards, the norm of N, and that of z.
+        shares = [max(share * self._each_failure, 1e-300) for share in _SHARES]
+        d, releases = self.dimension, self._releases or MOST_ROUNDS
+        adds_up = isinstance(self._counter, Independent)
+        std = 0.0
+        if private:
+            std = self.noise_scale if adds_up else self._noise_std
+        along, across = (
+            std * math.hypot(1.0 / self._weight, self._parameter_bound * part)
+            for part in (1.0, math.sqrt(0.5))
+        )
+        steps = 0.5 * (self._releases or _STEPS)
+        matrix_norm = symmetric_norm(d, std, releases, shares[1])
+        params = Params(
+            **self._model(),
+            n_models=self.n_models,
+            weight=self._weight,
+            diagonal=self._diagonal,
+            published=self._published,
+            adds_up=adds_up,
+            matrix_norm=matrix_norm,
+            spread=along,
+            vector_norm=gaussian_norm(d, across, releases, shares[2], along),
+            walk=planned_walk(d, along**2, across**2, steps, shares[2]),
+            base=self._ridge + matrix_norm * (math.sqrt(steps) if adds_up else 1.0),
+            log_odds=-2.0 * math.log(shares[0] if private else self._each_failure),
+            parameter_bound=self._parameter_bound,
+            radius_scale=self._radius_scale,
+            batch=self._batch,
+            growth=self._growth,
+            movement=self.statistic.max_sensitivity,
+        )
+        return self._with_published_bounds(params) if self._published else params
+
+    def _moved(self, reward: float, length: float) -> float:
+        """By how much a record moves the statistic, for bounds on weighted rewards and features.
+
+        With squares as heavy as products it is sqrt(2) times the upper triangle, which moves no
+        farther than x x^T, and as far where the difference of two records is diagonal.
+        """
+        return self._diagonal * joint_sensitivity(reward / self._diagonal, length)
+
+    def _with_published_bounds(self, params: Params) -> Params:
+        return params

@@ -1,0 +1,85 @@
+"""What the runs of a study spent of their budgets, as a section of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pandas as pd
+
+from ..plotting.numbers import number, percent
+from .html import Html, table, tag, text
+from .summaries import EnvironmentSummary
+from .wording import mean_count, promise_cell
+
+_ALL = percent(1.0, 1)
+_CURRENCIES = {"pure": "ε", "zcdp": "ρ", "rdp": "ε", "gdp": "μ²"}
+
+Grouped = Callable[[pd.DataFrame, Callable[[pd.Series], list[str]]], Any]
+
+
+def spending(summary: EnvironmentSummary, grouped: Grouped) -> Iterator[Html]:
+    """The section of what was spent; ``grouped`` makes rows of cells, a group for each policy."""
+    limited = summary.table[summary.table["setting"].map(lambda one: one.limit is not None)]
+    exhausted = len(limited) > 0 and all(
+        _share(row) == _ALL and not row["over"] for _, row in limited.iterrows()
+    )
+
+    def cells(row: pd.Series) -> list[str]:
+        counts = [mean_count(row["releases"]), mean_count(row["draws"])]
+        if row.name not in limited.index:
+            spending = ["no limit", "not counted", "–"]
+        else:
+            unit = _CURRENCIES[row["setting"].currency]
+            spending = [
+                f"{unit} {number(row['setting'].limit)}",
+                f"{unit} {number(row['spent'])}",
+                _bar(row),
+            ]
+        return [
+            promise_cell(row),
+            *(spending[:2] if exhausted else spending),
+            *counts,
+        ]
+
+    yield tag("h3", "Privacy spent")
+    yield tag(
+        "p",
+        "Every noisy number that leaves the private side is written in a ledger. Spent is the"
+        " worst case over people: the most that was paid for any one person's record, in the"
+        " run that paid most.",
+        (" Every private policy spent all of its limit, and none spent more." if exhausted else ""),
+    )
+    share = [] if exhausted else ["Of the limit"]
+    heads = [
+        "Policy",
+        "Budget",
+        "Limit",
+        "Most spent in any run",
+        *share,
+        "Releases per run",
+        "Noise draws per run",
+    ]
+    squares = "(ε, δ) budgets are counted in μ², the currency in which Gaussian noise adds up."
+    caption = (
+        "Privacy spent against the budget."
+        f" {squares if 'gdp' in {one.currency for one in limited['setting']} else ''}".strip()
+    )
+    yield table(caption, heads, grouped(summary.table, cells))
+
+
+def _share(row: pd.Series) -> str:
+    """How much of its limit a row spent."""
+    return percent(row["spent"] / row["setting"].limit, 1)
+
+
+def _bar(row: pd.Series) -> Html:
+    """The same, drawn and in percent."""
+    width = min(100 * row["spent"] / row["setting"].limit, 100)
+    bar = (
+        f'<span class="bar{" over" if row["over"] else ""}"><i'
+        f' style="width:{width:.1f}%"></i></span>'
+    )
+    return Html(
+        bar + text(_share(row) + (f", over in {row['over']:,} runs" if row["over"] else ""))
+    )
