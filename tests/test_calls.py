@@ -47,6 +47,7 @@ def is_none(rng):
     return generator_at(rng) is None
 
 
+@pytest.mark.long
 def test_a_generator_draws_what_numpy_draws_and_moves_on() -> None:
     pair, call = Pair(np.ones(2), 2.0), called(draw, draws=True)
     one, other = np.random.default_rng(3), np.random.default_rng(3)
@@ -74,6 +75,7 @@ def test_no_generator_is_none() -> None:
     assert not called(is_none, draws=True)(np.random.default_rng())
 
 
+@pytest.mark.long
 def test_arguments_of_other_types_are_looked_at_again() -> None:
     """An array of another type, or with other strides, would be read as what it is not."""
     call = called(first)

@@ -113,10 +113,12 @@ def printed():
     return out.getvalue().strip()
 
 
+@pytest.mark.long
 def test_the_next_process_compiles_nothing(printed):
     assert run_anew(NO_COMPILER + POLICY) == printed
 
 
+@pytest.mark.long
 def test_plain_python_runs_the_same_code(printed):
     assert run_anew(NO_COMPILER + POLICY, NUMBA_DISABLE_JIT="1") == printed
 
@@ -156,6 +158,7 @@ def near(pair):
 PAIR = "from typing import NamedTuple\nclass Pair(NamedTuple):\n    {}: float\n    {}: float\n"
 
 
+@pytest.mark.long
 def test_equally_named_tuples_with_other_fields_share_no_code(tmp_path):
     """numba names a tuple's type by its class and its types alone, and symbols by it."""
     (tmp_path / "shared.py").write_text(FIELDS)
@@ -167,6 +170,7 @@ def test_equally_named_tuples_with_other_fields_share_no_code(tmp_path):
         assert run(tmp_path, script.format(order)) == str(expected)
 
 
+@pytest.mark.long
 def test_a_change_of_a_callee_in_another_file_is_seen(tmp_path):
     (tmp_path / "caller.py").write_text(CALLER)
     versions = [
@@ -185,6 +189,7 @@ def test_a_change_of_a_callee_in_another_file_is_seen(tmp_path):
     assert run(tmp_path, NO_COMPILER + script) == expected
 
 
+@pytest.mark.long
 def test_a_constant_that_changes_after_its_kernel_does_not_poison_the_cache(tmp_path):
     (tmp_path / "callee.py").write_text(CALLEE.format(scale=2, default="", body="SCALE * x"))
     assert run(tmp_path, "import callee; callee.SCALE = 7; print(callee.inner(10))") == "20"
@@ -233,6 +238,7 @@ def test_types_are_told_apart_by_their_fields_at_any_depth():
     assert _describe_type(typeof((1, 2.0))) != _describe_type(typeof((1, 2)))
 
 
+@pytest.mark.long
 def test_a_class_of_a_script_is_not_mistaken_for_its_like(tmp_path):
     script = (
         STATE.format(first="left", second="right")
@@ -242,6 +248,7 @@ def test_a_class_of_a_script_is_not_mistaken_for_its_like(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "garbage", "flipped", "directory"])
+@pytest.mark.long
 def test_a_damaged_entry_is_a_miss(tmp_path, damage):
     (tmp_path / "callee.py").write_text(CALLEE.format(scale=2, default="", body="SCALE * x"))
     script = "from callee import inner; print(inner(10))"

@@ -264,12 +264,14 @@ def walk_norms(k: np.ndarray, planned: float, models: int) -> np.ndarray:
     return bound(starts[np.argmin(bound(starts, planned))], k)
 
 
-def growing(horizon: int, growth: float) -> list[int]:
-    """Rounds after which a release is made, each number 1 + growth times the last."""
-    rounds, found = 1, []
+def growing(horizon: int, growth: float, first: int = 1) -> list[int]:
+    """Rounds after which a release is made, each number 1 + growth times the last, or ``first``
+    more.
+    """
+    rounds, found = first, []
     while rounds <= horizon:
         found.append(rounds)
-        rounds = max(rounds + 1, math.ceil(rounds * (1.0 + growth)))
+        rounds = max(rounds + first, math.ceil(rounds * (1.0 + growth)))
     return found
 
 

@@ -79,6 +79,7 @@ def learned(policy, state, arm, loss, *, in_place=False):
     return moved
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cls", [EXP3, HTINF, TsallisINF])
 def test_importance_weighted_estimates_are_unbiased(cls):
     policy, losses = cls(3, budget=None), np.array([0.2, 0.9, 0.4])
@@ -129,6 +130,7 @@ def led(tries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return public.losses, seen[:, 0], seen[:, 1]
 
 
+@pytest.mark.long
 def test_the_leader_is_drawn_with_its_probability_and_resampling_is_geometric_and_cut_at_its_limit():
     # Power: a limit of 12 + 1, a zero where no try led (arg max instead of arg min has this too),
     # or another arm's probability each move more than one per cent of the draws of every arm to
@@ -298,6 +300,7 @@ WALKS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("cls", "walker", "epsilon", "horizon"), WALKS)
 def test_policies_walk_as_the_papers_say(cls, walker, epsilon, horizon):
     options = {"horizon": horizon} if horizon else {}
@@ -402,6 +405,7 @@ def test_every_batch_spends_the_budget_once_and_the_last_part_nothing(cls):
 
 
 @pytest.mark.parametrize("cls", PRIVATE)
+@pytest.mark.long
 def test_rewards_of_any_range_are_the_same_losses(cls):
     arms = [
         arms_played(
@@ -420,6 +424,7 @@ def test_one_record_per_release_is_still_central(cls):
 
 
 @pytest.mark.parametrize("cls", [*PRIVATE, EXP3IX, TsallisINF])
+@pytest.mark.long
 def test_one_arm(cls):
     policy = cls(1, budget=PureDP(0.2) if cls in PRIVATE else None, seed=1)
     assert arms_played(policy, REWARDS[:200, :1]) == [0] * 200
@@ -443,6 +448,7 @@ def test_extreme_budgets_and_horizons_shorter_than_a_batch(cls, budget, calibrat
         assert abs(public.probability.sum() - 1.0) < 1e-12
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cls", [EXP3, HTINF])
 @pytest.mark.parametrize(("n_arms", "horizon"), [(10, 100_000), (1000, 3000)])
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-2])
@@ -456,6 +462,7 @@ def test_probabilities_sum_to_one_under_any_noise(cls, n_arms, horizon, epsilon)
 
 
 @pytest.mark.parametrize("cls", DRAWN)
+@pytest.mark.long
 def test_a_decision_carries_the_probability_it_was_drawn_with(cls):
     policy = budgeted(cls, PureDP(0.5), seed=3)
     for row in REWARDS[:100]:
@@ -494,6 +501,7 @@ def learn_mean(params, public, memo, loss):
     public.losses[int(memo[MEMO.arm])] += loss
 
 
+@pytest.mark.long
 def test_the_conversion_takes_any_learner():
     policy = HTINF(3, budget=PureDP(0.1), seed=4)
     vars(policy)["kernels"] = conversion(Learner(choose=choose_next, learn=learn_mean))
@@ -535,6 +543,7 @@ def test_batches_beat_noise_in_every_round(cls):
     assert batched.mean() + error < local.mean()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "cls",
     [

@@ -55,6 +55,7 @@ def distances(policy, facts, rng):
     return max(shares), max(silent)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("cls", "budget", "facts", "own"),
     [

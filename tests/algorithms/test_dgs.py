@@ -72,6 +72,7 @@ def played(policy, contexts, rewards):
     return arms, np.array(estimates)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("horizon", [300, None])
 @pytest.mark.parametrize("sensitivity", ["published", "tight", "as_coded"])
 def test_it_walks_as_the_paper_says(sensitivity, horizon):
@@ -110,6 +111,7 @@ def test_it_walks_as_the_paper_says(sensitivity, horizon):
     assert policy.ledger.draws == 300 * 3
 
 
+@pytest.mark.long
 def test_without_noise_the_estimate_is_ridge_regression_and_greedy_has_no_bonus():
     rng = np.random.default_rng(4)
     contexts, rewards = ball(rng, 200, 3, 2), rng.random((200, 3))
@@ -127,6 +129,7 @@ def test_without_noise_the_estimate_is_ridge_regression_and_greedy_has_no_bonus(
     np.testing.assert_allclose(estimates, expected[1], rtol=1e-7, atol=1e-10)
 
 
+@pytest.mark.long
 def test_a_node_keeps_its_noise_and_has_the_scale_of_the_round_that_closed_it():
     rng = np.random.default_rng(5)
     contexts, rewards = ball(rng, 64, 1, 2), rng.random((64, 1))
@@ -274,6 +277,7 @@ def test_runs_of_the_policy_show_that_the_claim_is_broken():
 
 
 @pytest.mark.parametrize("budget", [CLAIM, PureDP(2.0)])
+@pytest.mark.long
 def test_it_promises_nothing_and_says_why(budget):
     policy = dgs(budget=budget, choices_public=True)
     promise = policy.guarantee
@@ -299,6 +303,7 @@ def test_it_promises_nothing_and_says_why(budget):
     )
 
 
+@pytest.mark.long
 def test_simulate_runs_it_and_its_result_promises_nothing():
     rng = np.random.default_rng(6)
     contexts, rewards = ball(rng, 64, 3, 2), rng.random((64, 3))
@@ -439,6 +444,7 @@ def test_the_smallest_instance(sensitivity):
     assert policy.pull([[1.0]]).arm == 0
 
 
+@pytest.mark.long
 def test_after_a_crash_it_goes_on_from_what_was_released():
     rng = np.random.default_rng(8)
     contexts, rewards = ball(rng, 30, 3, 2), rng.random((30, 3))
@@ -644,6 +650,7 @@ def test_the_published_radius_leaves_out_nearly_all_of_the_noise():
 # What docs/errata.md says of AdaC-OFUL and LinPriv -------------------------------------------
 
 
+@pytest.mark.long
 def test_adac_oful_has_the_ridge_estimate():
     rng = np.random.default_rng(1)
     contexts, rewards = ball(rng, 300, 4, 3), rng.random((300, 4))

@@ -42,6 +42,7 @@ def arms_played(policy, shown) -> list[int]:
     return arms
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["LinUCB", "AdaCOFULJDP", "LinUCBJDP", "LinUCBLDP"])
 def test_without_a_radius_it_plays_as_one_model_of_lifted_features(name: str):
     own = made(name, radius_scale=0.0)
@@ -52,6 +53,7 @@ def test_without_a_radius_it_plays_as_one_model_of_lifted_features(name: str):
     assert len(np.unique(own.estimate)) == K * D
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("budget", [None, ZCDP(0.5)])
 def test_draws_of_all_models_are_one_draw_of_the_lifted_one(budget: ZCDP | None):
     """With the same random numbers, those of the noise on all blocks among them."""
@@ -62,6 +64,7 @@ def test_draws_of_all_models_are_one_draw_of_the_lifted_one(budget: ZCDP | None)
     assert own.estimate.ravel() == pytest.approx(one.estimate, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.long
 def test_draws_of_hidden_models_are_one_draw_of_the_lifted_one():
     own = made("LinearThompsonJDP")
     one = made("LinearThompsonJDP", K * D, models="shared")
@@ -69,6 +72,7 @@ def test_draws_of_hidden_models_are_one_draw_of_the_lifted_one():
 
 
 @pytest.mark.parametrize("name", ["LinUCB", *PLANNED])
+@pytest.mark.long
 def test_one_vector_is_a_row_for_every_arm(name: str):
     once, row, rows = made(name), made(name), made(name)
     assert (
@@ -93,6 +97,7 @@ def test_only_a_model_per_arm_takes_one_vector():
         dpb.AdaCOFUL(K, D, budget=None, horizon=9, models="disjoint")
 
 
+@pytest.mark.long
 def test_one_hidden_vector_with_a_bad_number_is_blanked_once():
     policy = made("LinUCBJDP")
     for person in ([np.nan, 0.5], ["much", 0.5], np.array([1j, 0.5])):
@@ -101,6 +106,7 @@ def test_one_hidden_vector_with_a_bad_number_is_blanked_once():
 
 
 @pytest.mark.parametrize("name", PLANNED)
+@pytest.mark.long
 def test_its_chooser_chooses_as_it_does(name: str):
     policy = made(name, budget=ZCDP(50.0))
     arms_played(policy, PEOPLE)
@@ -112,6 +118,7 @@ def test_its_chooser_chooses_as_it_does(name: str):
     assert policy.card.randomised or arms == [decide(x)[0] for x in people]
 
 
+@pytest.mark.long
 def test_a_device_reports_in_the_block_of_its_arm():
     server = made("LinUCBLDP", budget=ZCDP(1e12), reports=True, batch=3)
     device, x, size = tireless(server.device()), np.array([0.6, 0.8]), D + D * (D + 1) // 2
@@ -194,6 +201,7 @@ def test_models_share_the_failure_probability():
 # Play ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "options"),
     [

@@ -27,6 +27,7 @@ def gaussian_index(beta, scale, width=1.0):
 
 @pytest.mark.parametrize("budget", [ZCDP(0.01), ZCDP(5.0), ApproxDP(1.0, 1e-5), None])
 @pytest.mark.parametrize("beta", [0.5, 1.0, 4.0])
+@pytest.mark.long
 def test_adac_ucb_walks_as_the_paper_says(budget, beta):
     policy = AdaCUCB(3, budget=budget, beta=beta, seed=SEED)
     rng = SimulationNoise(SEED).generator("privacy")
@@ -98,6 +99,7 @@ def test_adap_klucb_walks_as_the_paper_says(epsilon):
     assert arms_played(policy, REWARDS) == doubling(REWARDS, index, noise)
 
 
+@pytest.mark.long
 def test_without_forgetting_regret_is_lower_under_strong_privacy():
     """30 % less would pass with 400 runs by 10 standard errors; equal regret would not."""
     import dpbandits as dpb

@@ -13,6 +13,7 @@ REWARDS = table(120_000, [0.8, 0.7, 0.3, 0.1])
 
 
 @pytest.mark.parametrize("epsilon", [0.02, 1.0, None])
+@pytest.mark.long
 def test_dpse_walks_as_the_paper_says(epsilon):
     policy = DPSE(4, horizon=len(REWARDS), budget=PureDP(epsilon) if epsilon else None)
     rng, scale = stream_of_the_loop(policy, "privacy"), 1 / epsilon if epsilon else 0.0
@@ -35,6 +36,7 @@ def test_one_arm_needs_no_release():
     assert policy.ledger.releases == 0
 
 
+@pytest.mark.long
 def test_noise_is_independent_between_arms():
     """One scalar for all arms cancels in every comparison; the released sums of equal arms must
     differ by Laplace differences, of standard deviation 4 for a scale of 2.
@@ -51,6 +53,7 @@ def test_noise_is_independent_between_arms():
     assert abs(np.mean(gaps)) < 4 * 4.0 / np.sqrt(2000)
 
 
+@pytest.mark.long
 def test_epochs_are_whole_and_each_may_spend_the_budget():
     result = dpb.simulate(
         DPSE(4, horizon=10**6, budget=PureDP(0.5)),

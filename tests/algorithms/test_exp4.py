@@ -67,6 +67,7 @@ def released(policy, rounds):
     return moved - moved[0], probability
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("cls", "options"),
     [
@@ -118,6 +119,7 @@ def moved_by_a_record(policy, contexts, arm):
 
 @pytest.mark.parametrize("options", [{}, {"variant": "improved"}], ids=str)
 @pytest.mark.parametrize("width", [0.01, 1.0, 1.2, 300.0])
+@pytest.mark.long
 def test_hardly_any_advice_moves_no_release_without_noise(options, width):
     # Advice down to the smallest float, whose square is zero: a softmax with far logits gives it.
     cls = BatchedEXP4 if options else EXP4
@@ -402,6 +404,7 @@ def budgets(cls, small, large):
 
 @pytest.mark.parametrize("cls", CLASSES)
 @pytest.mark.parametrize(("k", "n", "horizon"), [(1, 1, 1), (1, 3, 10), (3, 1, 10), (2, 2, 1)])
+@pytest.mark.long
 def test_edges_of_sizes_and_budgets_play(cls, k, n, horizon):
     for budget in budgets(cls, 1e-6, 1e6):
         policy = cls(k, n, budget=budget, horizon=horizon, seed=1)
@@ -415,6 +418,7 @@ def test_edges_of_sizes_and_budgets_play(cls, k, n, horizon):
         assert policy.regret_bound >= 0.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cls", CLASSES)
 def test_a_batch_that_is_never_full_is_never_released(cls):
     if cls is not LocalEXP4:
@@ -441,6 +445,7 @@ def test_a_tiny_share_of_uniform_play_still_bounds_the_worst_case():
 
 
 @pytest.mark.parametrize("cls", CLASSES)
+@pytest.mark.long
 def test_probabilities_sum_to_one_after_many_releases_of_noise(cls):
     policy = made(cls, None, rate=0.5, mixing=0.01, **({} if cls is LocalEXP4 else {"batch": 1}))
     state, rng = policy.new_state(), np.random.default_rng(1)
@@ -471,6 +476,7 @@ def test_lost_rewards_count_as_the_default_for_every_expert(cls):
 
 
 @pytest.mark.parametrize("cls", [EXP4, BatchedEXP4, FrozenEXP4])
+@pytest.mark.long
 def test_a_public_deviation_is_taken_back_and_the_bound_stays(cls):
     policy = made(cls, ZCDP(1.0), batch=3, seed=1, choices_public=True, mixing=0.2)
     decision = policy.pull(ADVICE)
@@ -499,6 +505,7 @@ def test_a_public_deviation_is_taken_back_and_the_bound_stays(cls):
     ],
     ids=str,
 )
+@pytest.mark.long
 def test_secure_noise_is_on_a_grid_and_rounding_is_within_the_bound(cls, budget):
     grid = 2.0**-8  # coarse, so that rounding is seen
     policy = made(cls, budget, noise="secure", grid=grid, batch=4, mixing=0.3)

@@ -32,6 +32,7 @@ LEARNERS = list(ALONE)
 
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("budget", [None, PureDP(0.3), ZCDP(0.01)], ids=str)
+@pytest.mark.long
 def test_the_learner_plays_as_it_does_alone_with_experts_for_arms(learner, budget):
     alone = (
         ALONE[learner](4, budget=budget, horizon=1000 if learner != "htinf" else None)
@@ -130,6 +131,7 @@ def test_every_expert_is_followed_for_a_batch(learner):
     assert len(set(blocks[:, 0])) > 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "learner", ["htinf", *(pytest.param(name, marks=pytest.mark.long) for name in LEARNERS[1:])]
 )
@@ -210,6 +212,7 @@ def test_a_bad_argument_is_named(argument, value):
         ExpertConversion(3, 4, budget=None, **{argument: value})
 
 
+@pytest.mark.long
 def test_a_good_expert_is_found():
     rewards = (np.random.default_rng(1).random((5000, 3)) < 0.5).astype(float)
     advice = np.tile(ADVICE, (5000, 1, 1))

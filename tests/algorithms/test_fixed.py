@@ -47,6 +47,7 @@ def walk(contexts, rewards, *, ridge=1.0, scatter, failure=0.001, scale=1.0):
     return arms
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("n_arms", "dimension"), [(12, 3), (9, 9), (5, 12)])
 def test_the_arms_of_linucb_solved_anew_in_every_round(n_arms, dimension):
     features, rewards = instance(n_arms, dimension)
@@ -56,6 +57,7 @@ def test_the_arms_of_linucb_solved_anew_in_every_round(n_arms, dimension):
     assert len(set(expected)) > 3  # it explored
 
 
+@pytest.mark.long
 def test_pull_and_update_play_the_arms_of_the_loop():
     features, rewards = instance(10, 5, rounds=1500)
     policy = FixedLinUCB(features, reward_range=(-2, 2), subgaussian=0.3)
@@ -79,6 +81,7 @@ def test_fresh_contexts_too(n_arms, dimension):
     )
 
 
+@pytest.mark.long
 def test_fixed_arms_are_linucb_shown_the_same_features_in_every_round():
     features, rewards = instance(8, 4)
     options = {"reward_range": (-2, 2), "ridge": 0.3, "radius_scale": 0.5}
@@ -92,6 +95,7 @@ def test_fixed_arms_are_linucb_shown_the_same_features_in_every_round():
     "features",
     [[[0.0]], [[2.0]], [[0.0, 0.0]] * 3, [[1.0, 1.0], [1.0, 1.0], [2.0, 2.0]], np.eye(2) * 1e20],
 )
+@pytest.mark.long
 def test_degenerate_arms(features):
     policy = FixedLinUCB(features, reward_range=(-1, 1))
     rewards = np.random.default_rng(1).uniform(-1, 1, (500, len(features)))

@@ -284,6 +284,7 @@ def received(js: MiniRacer, *reward: float | None) -> Messages:
         {"bound": 1e6, "levels": 7, "noise": 64},
     ],
 )
+@pytest.mark.long
 def test_both_make_the_same_messages_of_the_same_bytes(js, kind, d, options):
     protocol, rng = kind(batch=5, dimension=d, **options), np.random.default_rng(d)
     vectors = rng.normal(size=(60, d)) * protocol.bound * 10.0 ** rng.integers(-9, 4, (60, 1))

@@ -37,6 +37,7 @@ def test_without_noise_the_estimate_is_ridge_regression_whatever_the_weight(weig
     assert policy.estimate == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.long
 def test_the_weight_moves_noise_between_rewards_and_features():
     """A weight of 1/2 leaves less noise on x x^T, and more on x r: sqrt(2/4 + 2 + 1/32) and twice
     that, against sqrt(4.5).

@@ -47,6 +47,7 @@ def test_linucb_walks_as_the_paper_says(n_arms, dimension):
 @SIZES
 @pytest.mark.parametrize("counter", ["toeplitz", "tree"])
 @pytest.mark.parametrize("rho", [1e-8, 0.5, 1e8])
+@pytest.mark.long
 def test_private_linucb_walks_with_dense_gaussian_noise(counter, rho, n_arms, dimension):
     world, make = (
         problem(300, n_arms, dimension),
@@ -72,6 +73,7 @@ def test_private_linucb_walks_with_a_laplace_tree(epsilon, n_arms, dimension):
 
 @pytest.mark.parametrize("rho", [None, 0.01, 1.0])
 @SIZES
+@pytest.mark.long
 def test_linear_thompson_walks_with_the_same_draws(rho, n_arms, dimension):
     world, source = problem(500, n_arms, dimension), SimulationNoise(7)
     noise = (
@@ -125,6 +127,7 @@ def test_one_round_is_enough(make):
     assert np.isfinite(public_of(policy).estimate).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "counter", ["tree", "honaker", "toeplitz", "buffered", "hybrid", "independent"]
 )

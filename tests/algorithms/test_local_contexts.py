@@ -220,6 +220,7 @@ def published(epsilon: float, **options) -> LinUCBLDP:
     return LinUCBLDP(3, 2, **options)
 
 
+@pytest.mark.long
 def test_the_published_recipe_plays_as_the_textbook():
     world = walks.problem(400)
 

@@ -199,6 +199,7 @@ WALKS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("cls", "options", "rule", "budget"), WALKS, ids=str)
 @pytest.mark.parametrize(
     ("arms", "theta"),
@@ -244,6 +245,7 @@ def lengths(policy, phases):
 
 
 @pytest.mark.parametrize("rho", [1e-6, 1e-3, 1e-2, 0.09, 0.1, 1.0, 100.0])
+@pytest.mark.long
 def test_phases_are_shorter_than_published_at_the_same_confidence(rho):
     options = {"reward_range": (-1.0, 1.0), "subgaussian": 1.0}
     tight, published = (
@@ -376,6 +378,7 @@ def best_arm_lost(cls, budget, subgaussian):
     return int((runs[f"pulls_{np.argmax(ARMS @ THETA)}"] < 0.9 * 10**9).sum())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cls", [GOPE, AdaCGOPE, AdaRGOPEVar, OutputGOPE, DPDPE, HannaGOPE])
 def test_the_best_arm_survives(cls):
     budget = None if cls is GOPE else PureDP(0.5) if cls is HannaGOPE else ZCDP(0.05)
@@ -384,6 +387,7 @@ def test_the_best_arm_survives(cls):
     )
 
 
+@pytest.mark.long
 def test_too_short_phases_lose_the_best_arm():
     """The control of the test above."""
     assert (
@@ -393,6 +397,7 @@ def test_too_short_phases_lose_the_best_arm():
 
 @pytest.mark.parametrize("variant", ["tight", "published"])
 @pytest.mark.parametrize("rho", [1e-3, 0.1, 10.0])
+@pytest.mark.long
 def test_regret_is_within_the_theorem(variant, rho):
     """Theorem 4 by its proof: in phase l only arms with gaps of at most 8 * 2^-l are left, but with
     probability delta.
@@ -430,6 +435,7 @@ def play_one_phase(policy, arms):
     return counts
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("calibration", ["exact", "paper"])
 @pytest.mark.parametrize("cls", [AdaCGOPE, OutputGOPE])
 def test_noise_belongs_to_the_rounds_that_were_played(calibration, cls):
@@ -482,6 +488,7 @@ def test_the_smaller_noise_is_taken():
     assert lengths(on_sums, 5).tolist() == lengths(on_phi, 5).tolist()
 
 
+@pytest.mark.long
 def test_an_arm_of_the_span_needs_no_round_of_its_own():
     policy = AdaCGOPE(
         [[1.0, 0.0], [0.0, 1.0], [0.3, 0.3]], budget=ZCDP(1.0), failure_probability=0.9, seed=1

@@ -77,6 +77,7 @@ def test_without_messages_it_is_the_central_policy(cls):
 
 
 @pytest.mark.parametrize("cls", CLASSES)
+@pytest.mark.long
 def test_batches_are_episodes_of_the_central_policy(cls):
     """With a budget so loose that noise decides nothing: arms, lengths, and the ledger."""
     budget, means, played = dpb.PureDP(40.0), [0.9, 0.1, 0.5], []
@@ -97,6 +98,7 @@ def test_batches_are_episodes_of_the_central_policy(cls):
     assert np.abs(estimates[0] - estimates[1]).max() < 0.1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reward_range", [(0.0, 1.0), (-3.0, 1.0)])
 def test_what_is_released_has_the_law_of_laplace_noise_once(reward_range):
     """The first batch, of one person.  KS at alpha 1e-4; noise half as much again fails, as noise

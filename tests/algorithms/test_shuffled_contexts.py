@@ -43,6 +43,7 @@ def batch_of(policy: LinUCBSDP, reward: float = 1.0) -> Messages:
 
 
 @pytest.mark.parametrize("protocol", EACH)
+@pytest.mark.long
 def test_devices_and_loops_make_sums_of_one_law(protocol):
     """What the server receives, and what a simulation releases for the same records: means and
     noise of equal size, which 8 % less noise would not have.
@@ -167,6 +168,7 @@ def test_users_who_come_back_share_the_budget_over_their_batches():
     assert spent == [None, BUDGET, BUDGET]  # no proof says what one batch of two costs
 
 
+@pytest.mark.long
 def test_published_constants_keep_what_they_keep():
     """Figure 1's middle panel: both theorems overshoot; nothing here rests on amplification."""
     shape = {"budget": ApproxDP(1.0, 0.1), "batch": 20, "horizon": 20_000}
@@ -246,6 +248,7 @@ def test_levels_of_trust_stand_in_the_guarantee():
     assert simulated().guarantee_in_simulations.trust_model == "shuffle"
 
 
+@pytest.mark.long
 def test_a_budget_for_messages_by_themselves():
     """As far as LinUCBLDP goes, and what leaves the shuffler keeps more."""
     for protocol in EACH:
@@ -318,6 +321,7 @@ def test_published_batches(protocol):
         simulated(batch="best")
 
 
+@pytest.mark.long
 def test_sums_have_least_regret_and_reports_most():
     """At one budget: a curator's noise on sums, the shuffler's, and that of every report."""
     world, finals = AnchoredContexts.random(20, 3, seed=2), {}

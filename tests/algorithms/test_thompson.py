@@ -38,6 +38,7 @@ def lazy_thompson(rewards, scale, noise, choices):
     return arms
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.2, 2.0, None])
 def test_lazy_dp_ts_walks_as_the_paper_says(epsilon):
     policy = LazyDPTS(3, budget=PureDP(epsilon) if epsilon else None, seed=4)
@@ -49,6 +50,7 @@ def test_lazy_dp_ts_walks_as_the_paper_says(epsilon):
     )
 
 
+@pytest.mark.long
 def test_each_line_covers_one_arm_and_nobody_pays_twice():
     policy = LazyDPTS(3, budget=PureDP(1.0), seed=4)
     arms_played(policy, REWARDS)
@@ -59,6 +61,7 @@ def test_each_line_covers_one_arm_and_nobody_pays_twice():
     assert policy.ledger.spent() == PureDP(1.0)
 
 
+@pytest.mark.long
 def test_an_unanswered_pull_is_closed_with_its_own_arm_only():
     policy = LazyDPTS(2, budget=PureDP(1.0), seed=1)
     first, second = policy.pull(), policy.pull()

@@ -61,6 +61,7 @@ def test_noise_is_for_the_longest_record_and_all_its_nodes():
     assert several.freedom > 7 * plain.freedom
 
 
+@pytest.mark.long
 def test_gaussian_noise_is_less_at_the_same_budget():
     shape = {"budget": BUDGET, "horizon": 20_000, "batch": 20}
     ours = WishartLinUCBJDP(3, 5, **shape)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import linear, simulation, startup
+from benchmarks import glm, linear, simulation, startup
 from benchmarks.timing import Row, scaled
 from dpbandits.environments import Bernoulli
 from dpbandits.policies import registered
@@ -42,6 +42,7 @@ def assert_compared(rows: Iterable[Row], peers: Iterable[str]) -> None:
         assert any(row.unit == "x" or row.value is None for row in own), peer
 
 
+@pytest.mark.long
 def test_every_registered_policy_is_served():
     rows = measured("serving")
     rounds = {name: row for name, row in rows.items() if name.startswith("pull + update")}
@@ -55,6 +56,7 @@ def test_every_registered_policy_is_served():
     assert {row.name.split(", ")[1] for row in secure} == {"AdaPUCB", "AdaCUCB"}
 
 
+@pytest.mark.long
 def test_simulations_are_compared_with_pull_and_update_and_with_peers():
     rows = measured("simulation")
     assert rows["exact sums against pull + update of every round"].unit == "x"
@@ -78,6 +80,13 @@ def test_adversarial_policies_run_with_and_without_advice():
 
 
 @pytest.mark.long
+def test_private_regression_is_compared_with_peers():
+    rows = measured("glm")
+    assert_compared(rows.values(), glm.PEERS)
+    assert rows["  ours, epsilon = 1, against the best"].unit == "x"
+
+
+@pytest.mark.long
 def test_processes_start_from_cold_kernels():
     rows = measured("startup")
     for name in startup.FIRST:
@@ -93,10 +102,12 @@ def test_every_group_is_among_these():
         "linear",
         "adversarial",
         "shuffling",
+        "glm",
     }
 
 
 @pytest.mark.parametrize("peer", PACKAGES)
+@pytest.mark.long
 def test_a_peer_that_is_not_installed_is_skipped_with_the_reason(
     peer: str, monkeypatch: pytest.MonkeyPatch
 ):
@@ -114,6 +125,7 @@ def test_a_peer_that_is_not_installed_is_skipped_with_the_reason(
     assert all(package in row.remark for row in skipped)
 
 
+@pytest.mark.long
 def test_ratios_are_how_many_times_ours_is_as_fast(monkeypatch: pytest.MonkeyPatch):
     def slow(means: list[float], horizon: int, seeds: int) -> tuple[int, np.ndarray, float]:
         return seeds, np.zeros(20), 1e6

@@ -177,6 +177,7 @@ def test_list_brings_in_nothing_slow() -> None:
     }
 
 
+@pytest.mark.long
 def test_late_names_are_there() -> None:
     program = (
         "import sys, dpbandits as dpb\nassert 'pandas' not in sys.modules\nassert set(dpb.__all__)"
@@ -352,6 +353,7 @@ def test_run_writes_a_folder_and_says_where(study: Path) -> None:
     assert "Bernoulli, 2 arms: 3 of 3 runs" in result.stderr  # lines, because this is no terminal
 
 
+@pytest.mark.long
 def test_the_closing_tables_have_the_labels_of_the_report_and_the_replay(study: Path) -> None:
     study.write_text(
         STUDY.replace(
@@ -475,6 +477,7 @@ def writing(study: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
+@pytest.mark.long
 def test_a_killed_run_leaves_no_results_and_the_next_one_sweeps_up(
     writing: subprocess.Popen[str], study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -535,6 +538,7 @@ def test_an_interrupted_run_ends_with_130_and_the_same_command_continues(
     assert len(finished_cells(study.parent)) == 1
 
 
+@pytest.mark.long
 def test_an_interrupted_simulation_ends_soon(study: Path) -> None:
     study.write_text(
         STUDY.replace("Bernoulli", "Beta").replace("horizon = 300", "horizon = 1_000_000_000")

@@ -132,6 +132,7 @@ class Headings(HTMLParser):
             self._inside = False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "paper",
     [
@@ -201,7 +202,10 @@ def test_an_interrupt_says_that_the_same_command_continues(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nobody"], "'nobody' is not one of 'adversarial', 'concentrated', 'dgs', 'shuffle'"),
+        (
+            ["nobody"],
+            "'nobody' is not one of 'adversarial', 'concentrated', 'dgs', 'glm', 'shuffle'",
+        ),
         (["concentrated", "--runs", "0"], "--runs"),
         (["dgs", "--quick", "--data", "nowhere"], "folder must hold artists.dat"),
         (
@@ -210,6 +214,7 @@ def test_an_interrupt_says_that_the_same_command_continues(
         ),
     ],
 )
+@pytest.mark.long
 def test_wrong_arguments_end_in_a_sentence(arguments: list[str], message: str) -> None:
     found = call("reproduce", *arguments)
     assert found.exit_code == 2

@@ -116,6 +116,92 @@ def adap_klucb(
     )
 
 
+# Merged batches ------------------------------------------------------------------------------
+
+TILTS = np.geomspace(1e-4, 60, 300)  # at which exponents are compared
+
+
+def _tilted(weights: list[np.ndarray], plays: list[np.ndarray], scale: float, laplace: bool):
+    """For each arm the rounds N that its merged value is worth, and the cost of every tilt, for
+    means up to 1/2 and above.
+    """
+    rounds, costs = [], []
+    for w, n in zip(weights, plays, strict=True):
+        a = w / w.sum() / n
+        worth = 1 / (n @ a**2)
+        tilt = worth * TILTS
+        if laplace:
+            reach = np.minimum((scale * a.max() * tilt) ** 2, 1)
+            with np.errstate(divide="ignore"):
+                noise = -((a**2).sum() / a.max() ** 2) * np.log1p(-reach)
+        else:
+            noise = scale**2 * (a**2).sum() * tilt**2 / 2
+        bent = tilt**3 * (n @ a**3 - 1 / worth**2) / (36 * math.sqrt(3))
+        rounds.append(worth)
+        costs.append((noise, noise + bent))
+    return np.array(rounds), costs
+
+
+def _imed(values: np.ndarray, weights: np.ndarray, rounds, costs, t: float) -> np.ndarray:
+    target = min(max(values.max(), 0.0), 1.0)
+    psi = np.log1p(target * np.expm1(-TILTS)) if target < 1.0 else -TILTS
+    distances = [
+        max((n * (-TILTS * x - psi) - cost[int(0.5 < target < 1.0)]).max(), 0.0)
+        if x < target
+        else 0.0
+        for x, n, cost in zip(values, rounds, costs, strict=True)
+    ]
+    return -(np.array(distances) + np.log(weights / 4))
+
+
+def _largest(values: np.ndarray, weights: np.ndarray, rounds, costs, t: float) -> np.ndarray:
+    found = []
+    for x, n, cost in zip(values, rounds, costs, strict=True):
+        low, high = (
+            (np.expm1(-(math.log(t) / n + TILTS * x + one / n)) / np.expm1(-TILTS)).min()
+            for one in cost
+        )
+        found.append(high if high > 0.5 else low)
+    return np.clip(np.where(values >= 1, 1, found), 0, 1).round(7)
+
+
+def _merging(index: Callable[..., np.ndarray]) -> Reference:
+    """Batches of half of all rounds of an arm before, merged by inverse variance."""
+
+    def reference(
+        budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        laplace = isinstance(budget, PureDP)
+        scale = laplace_scale(budget) if laplace else gaussian_std(budget)
+        variance = scale**2 * (2 if laplace else 1)
+
+        def play() -> float:
+            arms = range(len(means))
+            sums, sizes = [[] for _ in arms], [[] for _ in arms]
+            total, t = np.zeros(len(means), int), 0
+            while t < horizon:
+                arm = t
+                if t >= len(means):
+                    n = [np.array(one, float) for one in sizes]
+                    w = [1 / (1 / (4 * one) + variance / one**2) for one in n]
+                    pairs = zip(w, sums, n, strict=True)
+                    values = np.array([one @ (s / m) / one.sum() for one, s, m in pairs])
+                    whole = np.array([one.sum() for one in w])
+                    rounds, costs = _tilted(w, n, scale, laplace)
+                    order = (total, -index(values, whole, rounds, costs, float(t + 1)))
+                    arm = int(np.lexsort(order if index is _largest else order[1:])[0])
+                size = min(max(1, math.ceil(total[arm] / 2)), horizon - t)
+                noise = scale * (rng.laplace() if laplace else rng.normal())
+                sums[arm] = np.append(sums[arm], rng.binomial(size, means[arm]) + noise)
+                sizes[arm] = np.append(sizes[arm], size)
+                total[arm], t = total[arm] + size, t + size
+            return float((means.max() - means) @ total)
+
+        return np.array([play() for _ in range(runs)])
+
+    return reference
+
+
 # Elimination ---------------------------------------------------------------------------------
 
 
@@ -574,6 +660,8 @@ REFERENCES: dict[str, Reference] = {
     "LDPUCB": ldp_ucb,
     "DPTS": dp_ts,
     "LazyDPTS": lazy_dp_ts,
+    "MergedIMED": _merging(_imed),
+    "MergedKLUCB": _merging(_largest),
     "FixedLinUCB": fixed_linucb,
     "GOPE": _phased(on_sums, chernoff, 1e-6, gaussian_std),
     "AdaCGOPE": _phased(on_phi, chernoff, 1e-6, gaussian_std),

@@ -17,12 +17,23 @@ from dpbandits.privacy import ZCDP, Budget, PureDP
 sys.path.append(str(Path(__file__).parents[1] / "algorithms"))
 
 import dgs_walks
+import glm_local_walks
+import glm_walks
+import glm_weighted_walks
 import linear_walks as walks
 
-HORIZON, DIMENSION = 400, 2
+HORIZON, DIMENSION = 200, 2
 WORLD = walks.problem(HORIZON, 3, DIMENSION)
 # One class for each set of kernels.
-DISJOINT = ["LinUCBJDP", "LinUCBLDP", "LinearThompson", "LinearThompsonJDP", "PrivateLinUCB"]
+DISJOINT = [
+    "GLMUCB",
+    "GLMUCBJDP",
+    "LinUCBJDP",
+    "LinUCBLDP",
+    "LinearThompson",
+    "LinearThompsonJDP",
+    "PrivateLinUCB",
+]
 
 
 class Table(NamedTuple):
@@ -35,6 +46,7 @@ class Table(NamedTuple):
 
 
 def noise(budget: Budget | None, rng: np.random.Generator, n: int, models: int = 1) -> walks.Noise:
+    """Of n running sums."""
     if budget is None:
         return walks.silence(n, models * DIMENSION)
     if isinstance(budget, PureDP):
@@ -110,7 +122,11 @@ EVERY, EVERY_FOURTH = (list(range(step, HORIZON + 1, step)) for step in (1, 4))
 
 
 def joint(
-    schedule: list[int], *, sampling: bool = False, noise: Any = walks.joint_noise
+    schedule: list[int],
+    *,
+    sampling: bool = False,
+    noise: Any = walks.joint_noise,
+    walk: Any = walks.joint,
 ) -> Callable[..., float]:
     def play(budget: Budget | None, rng: np.random.Generator, models: int = 1) -> float:
         n = len(schedule)
@@ -119,7 +135,57 @@ def joint(
             assert isinstance(budget, ZCDP)
             added = noise(n, DIMENSION, budget.rho, rng, models)
         each = walks.DELTA if budget is None else 0.1 * walks.DELTA
-        return WORLD.regret(walks.joint(WORLD, added, schedule, each, rng if sampling else None))
+        return WORLD.regret(walk(WORLD, added, schedule, each, rng if sampling else None))
+
+    return play
+
+
+def newton(*, sampling: bool = False) -> Callable[..., float]:
+    schedule = walks.growing(HORIZON, 0.25, first=4)
+    return joint(schedule, sampling=sampling, noise=glm_walks.joint_noise, walk=glm_walks.joint)
+
+
+def generalised(*, sampling: bool = False) -> Callable[..., float]:
+    schedule = walks.growing(HORIZON, 0.1, first=4)
+
+    def play(budget: Budget | None, rng: np.random.Generator, models: int = 1) -> float:
+        added, drawn = noise(budget, rng, len(schedule), models), rng if sampling else None
+        arms = glm_walks.public(WORLD, added, schedule, failure(budget), models, drawn)
+        return WORLD.regret(arms)
+
+    return play
+
+
+def descent(budget: Budget | None, rng: np.random.Generator) -> float:
+    report = glm_local_walks.in_the_clear()
+    if isinstance(budget, PureDP):
+        report = glm_local_walks.ball(DIMENSION, budget.epsilon, rng)
+    elif isinstance(budget, ZCDP):
+        report = glm_local_walks.gaussian(DIMENSION, budget.rho, rng)
+    return WORLD.regret(glm_local_walks.descent(WORLD, report))
+
+
+def online(budget: Budget | None, rng: np.random.Generator) -> float:
+    if budget is None:
+        return WORLD.regret(glm_local_walks.to_confidence_sets(WORLD, None, None))
+    assert isinstance(budget, ZCDP)
+    return WORLD.regret(glm_local_walks.to_confidence_sets(WORLD, budget.rho, rng))
+
+
+def narrowed(budget: Budget | None, horizon: int) -> dict[str, Any]:
+    return {"horizon": horizon, "radius_scale": glm_weighted_walks.SCALE}
+
+
+def weighted(first: int, *, local: bool = False) -> Callable[..., float]:
+    schedule = walks.growing(HORIZON, 1.0, first=first)
+    noises = HORIZON if local else len(schedule)
+
+    def play(budget: Budget | None, rng: np.random.Generator) -> float:
+        assert budget is None or isinstance(budget, ZCDP)
+        rho, each = (None, walks.DELTA) if budget is None else (budget.rho, 0.1 * walks.DELTA)
+        at = glm_weighted_walks.wall(rho, DIMENSION, noises, local=local)
+        odds = math.log(noises / each)
+        return WORLD.regret(glm_weighted_walks.walk(WORLD, schedule, at, odds, rng))
 
     return play
 
@@ -127,6 +193,14 @@ def joint(
 TABLES: dict[str, Table] = {
     "AdaCOFUL": Table(planned, oful),
     "AdaCOFULJDP": Table(planned, joint(walks.growing(HORIZON, 0.1))),
+    "GLMThompson": Table(planned, generalised(sampling=True)),
+    "GLMThompsonJDP": Table(planned, newton(sampling=True)),
+    "GLMUCB": Table(planned, generalised()),
+    "GLMUCBJDP": Table(planned, newton()),
+    "WeightedGLMJDP": Table(narrowed, weighted(4)),
+    "WeightedGLMLDP": Table(narrowed, weighted(1, local=True)),
+    "LDPGLOC": Table(unplanned, online),
+    "LDPSGD": Table(none, descent),
     "LinUCB": Table(none, linucb),
     "LinUCBDGS": Table(published, dgs),
     "LinUCBJDP": Table(planned, joint(EVERY_FOURTH)),

@@ -132,6 +132,7 @@ def hiding(**options: Any) -> Hiding:
     return Hiding(budget=ZCDP(0.5), seed=1, **options)
 
 
+@pytest.mark.long
 def test_loop_and_hand_tell_the_round_alone_and_play_the_same():
     world = table(hiding(), ROUNDS)
     one = hiding()
@@ -233,6 +234,7 @@ def test_open_deviations_are_refused(case: Case):
 
 
 @over(HIDDEN)
+@pytest.mark.long
 def test_a_record_that_was_lost_adds_nothing(case: Case, tmp_path):
     """After a crash public contexts are put back with the default; private ones are not."""
     policy = case.make(seed=1)

@@ -83,6 +83,7 @@ MAY_BE_ZERO = {
     "smallest_eigenvalue",
     "subgaussian",
     "switch",
+    "weight_decay",
 }
 # arguments that are words, and one that is allowed
 NAMES = {

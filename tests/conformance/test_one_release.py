@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from suite import BY_FAMILY, CASES, Case, frozen, over, play, releases, snapshot
+from suite import BY_FAMILY, CASES, OF_KINDS, Case, frozen, over, play, releases, snapshot
 
 from dpbandits.kernel import plain
 from dpbandits.policies import Decision, Policy, gate
@@ -123,7 +123,7 @@ def check(policies: tuple[Policy, Policy], monkeypatch: pytest.MonkeyPatch, *, n
     assert after != confirmed
 
 
-@over(BY_FAMILY)
+@over(BY_FAMILY, short=OF_KINDS)
 def test_compiled_and_interpreted_releases_leave_the_same_trace(case: Case, monkeypatch):
     noise = case.budget is not None
     check((case.make(seed=1), case.make(seed=1)), monkeypatch, noise=noise)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 from streams import ROUNDS, SEED, by_hand, looped, table
-from suite import BY_FAMILY, OF_FAMILIES, Case, over
+from suite import BY_FAMILY, OF_KINDS, Case, over
 
 import dpbandits
 from dpbandits.environments import Bernoulli
@@ -21,7 +21,7 @@ HOLDING = [case for case in BY_FAMILY if case.cls.kernels.hold_rounds is not one
 LAWS = list({case.name: case for case in reversed(HOLDING)}.values())
 
 
-@over(BY_FAMILY, short=OF_FAMILIES)
+@over(BY_FAMILY, short=OF_KINDS)
 def test_loop_and_hand_play_the_same_arms_compiled_and_interpreted(case: Case):
     # Enough rounds for several releases of every kind.
     world = table(case.make(), 400 if case.cls.card.learns_at_once else ROUNDS)
@@ -34,7 +34,7 @@ def test_loop_and_hand_play_the_same_arms_compiled_and_interpreted(case: Case):
     assert all(arms == played[0] for arms in played)
 
 
-@over(HOLDING, short=OF_FAMILIES)
+@over(HOLDING, short=OF_KINDS)
 def test_on_a_table_single_rounds_and_holds_are_the_same(case: Case):
     policy = case.make()
     world, options = table(policy), {"horizon": ROUNDS, "seed": SEED}

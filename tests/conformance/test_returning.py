@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from suite import (
     FIRST_OF_CLASS,
-    OF_FAMILIES,
+    OF_KINDS,
     PRIVATE,
     PRIVATE_BY_FAMILY,
     ROUNDS,
@@ -29,7 +29,7 @@ from suite import (
 
 from dpbandits import RDP, ArgumentError
 from dpbandits.policies import Policy
-from dpbandits.privacy.channels import unit_cost
+from dpbandits.privacy.channels import Hemisphere, unit_cost
 from dpbandits.privacy.continual import Independent
 from dpbandits.privacy.ledger import SPAN, WHOLE
 
@@ -165,7 +165,7 @@ def test_all_rounds_of_a_user_cost_at_most_the_budget(case: Case):
     assert policy.meter is not None
     assert policy.meter.limit == one.meter.limit
     assert policy.meter.allows(cost_of_a_user(policy))
-    counter, norm = policy.statistic.counter, policy.channel.norm
+    counter, norm = policy.statistic.counter, policy.channel.composition_norm
     growth = Independent() if counter is None else counter
     assert policy.channel.multiplier == one.channel.multiplier * growth.growth(MOST, norm)
     if counter is None:
@@ -186,7 +186,7 @@ def test_too_little_noise_for_a_user_is_caught(norm: int, monkeypatch: pytest.Mo
     # the root of the number of rounds, which is enough for Gaussian noise only
     monkeypatch.setattr(Independent, "_growth", lambda _, records, norm: math.sqrt(records))
     cases = [case for case in PRIVATE if case.make().statistic.counter is None]
-    for case in [case for case in cases if case.make().channel.norm == norm]:
+    for case in [case for case in cases if case.make().channel.composition_norm == norm]:
         policy = case.make(max_rounds=MOST)
         assert policy.meter is not None
         assert policy.meter.allows(cost_of_a_user(policy)) == (norm == 2)
@@ -227,6 +227,8 @@ def loss_of_a_user(policy: Policy, most: int) -> float:
     rows = np.array([m / (channel.multiplier * b) for m, b in zip(moved, bounds, strict=True)])
     if counter is not None:
         rows = counter.encoder(len(rows), channel.norm) @ rows / counter.column_norm(channel.norm)
+    if isinstance(channel, Hemisphere):
+        return np.count_nonzero(np.any(moved, axis=1)) / channel.multiplier
     if channel.norm == 1:
         return float(np.abs(rows).sum())
     squared = float(np.sum(rows**2))
@@ -234,7 +236,7 @@ def loss_of_a_user(policy: Policy, most: int) -> float:
     return {"gdp": squared, "zcdp": squared / 2, "rdp": alpha * squared / 2}[meter.currency]
 
 
-@over(PRIVATE_BY_FAMILY, short=OF_FAMILIES)
+@over(PRIVATE_BY_FAMILY, short=OF_KINDS)
 def test_two_worlds_that_differ_in_all_rounds_of_a_user_are_as_close_as_accounted(case: Case):
     policy = case.make(max_rounds=MOST)
     assert policy.meter is not None

@@ -28,6 +28,7 @@ from suite import (
 )
 
 from dpbandits import BudgetExhausted, PureDP
+from dpbandits.kernel import plain
 from dpbandits.privacy import Certified, LaplaceVector, accounting
 from dpbandits.privacy.continual import HonakerTree
 from dpbandits.privacy.ledger import HEAD, SPAN, Ledger
@@ -111,9 +112,8 @@ def test_an_exhausted_budget_stops_releases_and_not_the_service(case: Case, made
     assert policy.update(1.0, decision) is False
     assert policy.dropped == dropped + 1
     after = snapshot(policy)
-    # Where nothing of the contexts may be kept, what a choice draws is drawn ahead of it.
-    card = case.cls.card
-    draws_ahead = card.hides_contexts and card.randomised
+    # What a choice draws is drawn ahead of it, where nothing of the contexts may be kept.
+    draws_ahead = plain(case.cls.kernels.prepare).__name__ == "prepare_sample"
     sides = ("raw", "wall") if draws_ahead else ("raw", "public", "wall")
     assert all(after[side] == before[side] for side in sides)
 

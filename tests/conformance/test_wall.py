@@ -117,6 +117,7 @@ _UP = [
     "kernel",
     "calls",
     "privacy",
+    "glm",
     "shuffle",
     "stores",
     "policies",
@@ -128,13 +129,14 @@ _UP = [
     "cli",
 ]
 BELOW = {room: set(_UP[: i + 1]) for i, room in enumerate(_UP)}
-BELOW["environments"] = {"errors", "validation", "kernel", "environments"}
+BELOW["environments"] = {"errors", "validation", "kernel", "glm", "environments"}
 BELOW["plotting"] = {"errors", "validation", "privacy", "plotting"}
 for _room in _UP[_UP.index("simulation") :]:
     BELOW[_room] |= {"environments", "plotting"}
 TOP = {"__init__", "__main__"}
 # What families of algorithms share, each to be used by those to its right and by families.
 SHARED_BY_FAMILIES = ("maths", "bases")
+GENERALISED = {"glm": ("private_contexts",)}
 
 SAMPLERS = {name for name in dir(np.random.Generator) if not name.startswith("_")} - {
     "bit_generator",
@@ -201,14 +203,15 @@ def _imports(node: ast.AST, module: list[str]) -> list[tuple[list[str], list[str
 
 
 def _sideways(module: list[str], target: list[str], names: list[str]) -> list[str]:
-    """Families of algorithms use what all share, and no other family; from the wall they take
-    classes and constants, never what adds noise.
+    """Families of algorithms use what all share, and no other family but one that they generalise;
+    from the wall they take classes and constants, never what adds noise.
     """
     complaints = []
     if target[0] == "algorithms" and module[1] != "__init__":
         family, used = module[1], target[1] if len(target) > 1 else ""
         shared = SHARED_BY_FAMILIES
         below = shared[: shared.index(family) + 1] if family in shared else (family, *shared)
+        below += GENERALISED.get(family, ())
         if used not in below:
             complaints.append(f"imports its neighbour {'.'.join(target)}")
     if target[0] == "privacy":

@@ -14,7 +14,7 @@ import typer
 from scipy.stats import ks_2samp
 
 import dpbandits
-from dpbandits import environments, privacy, shuffle
+from dpbandits import environments, glm, privacy, shuffle
 from dpbandits.algorithms.adversarial import any_learner
 from dpbandits.cli import app
 from dpbandits.policies import registered
@@ -32,7 +32,13 @@ def blocks(page, language="python"):
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.long] if page.parent != ROOT else [])
+        for page in PAGES
+        if blocks(page)
+    ],
+    ids=lambda page: page.name,
 )
 def test_the_examples_run(page, monkeypatch):
     matplotlib.use("Agg")
@@ -42,6 +48,7 @@ def test_the_examples_run(page, monkeypatch):
     exec(compile("\n".join(blocks(page)), str(page), "exec"), {"__name__": "page"})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if blocks(page, "toml")], ids=lambda page: page.name
 )
@@ -56,7 +63,7 @@ def test_the_study_files_run(page, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "module", [dpbandits, environments, privacy, shuffle], ids=lambda module: module.__name__
+    "module", [dpbandits, environments, glm, privacy, shuffle], ids=lambda module: module.__name__
 )
 def test_every_public_name_is_on_some_page(module):
     pages = "\n".join(page.read_text() for page in PAGES)

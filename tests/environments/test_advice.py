@@ -51,6 +51,7 @@ def held_against(play, environment, advice, rewards, arms, seed=0):
 # On arms -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("period", [None, 1, 4, 7, 100])
 def test_regret_is_against_the_expert_who_is_best_over_the_whole_horizon(play, period):
     plan = ADVICE[:3]
@@ -62,6 +63,7 @@ def test_regret_is_against_the_expert_who_is_best_over_the_whole_horizon(play, p
     assert rounds.rewards == pytest.approx(REWARDS[np.arange(T), arms])
 
 
+@pytest.mark.long
 def test_the_best_expert_of_all_rounds_need_not_be_that_of_the_first(play):
     """Expert 0 is right for four rounds and expert 1 for the six after; a horizon of four makes the
     other one best.
@@ -74,6 +76,7 @@ def test_the_best_expert_of_all_rounds_need_not_be_that_of_the_first(play):
     assert play(short, np.zeros(4, int), 0).regrets.tolist() == [0.0] * 4
 
 
+@pytest.mark.long
 def test_the_last_period_may_be_cut_short(play):
     """Ten rounds in periods of four: expert 0 is right in six, expert 2 in 5.5; without the last
     two, expert 2 would be ahead.
@@ -85,6 +88,7 @@ def test_the_last_period_may_be_cut_short(play):
     assert play(environment, np.zeros(10, int), 0).regrets.sum() == pytest.approx(6 - 10)
 
 
+@pytest.mark.long
 def test_mean_rewards_count_where_rewards_are_drawn(play):
     world = SwitchingBest(2, best=[0, 1], switches=[30], horizon=100, gap=0.4)
     environment = Advised(world, [[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]], horizon=100)
@@ -94,6 +98,7 @@ def test_mean_rewards_count_where_rewards_are_drawn(play):
     assert rounds.regrets == pytest.approx(means[:, 1] - means[:, 0])
 
 
+@pytest.mark.long
 def test_advice_does_not_touch_the_rewards(play):
     """The same draws as the arms themselves give, whatever the experts say."""
     arms = np.random.default_rng(4).integers(0, 2, 200)
@@ -131,6 +136,7 @@ def test_distributions_of_constant_experts_are_uniform():
 
 
 @pytest.mark.parametrize("n_experts", [1, 3, 8])
+@pytest.mark.long
 def test_shifted_experts_move_on_at_their_pace(play, n_experts):
     period, horizon = 5, 70
     rewards = np.random.default_rng(6).random((horizon, 3))

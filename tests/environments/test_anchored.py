@@ -13,6 +13,7 @@ ALPHA = 1e-4
 HALF = np.sqrt(0.5)
 
 
+@pytest.mark.long
 def test_features_are_fixed_in_one_coordinate_and_point_anywhere_in_the_others(play):
     """24,000 rounds: directions drawn from a flat cube, would be rejected."""
     contexts = play(AnchoredContexts.random(4, 3, seed=1), np.zeros(24_000), seed=2).contexts
@@ -27,6 +28,7 @@ def test_features_are_fixed_in_one_coordinate_and_point_anywhere_in_the_others(p
 
 
 @pytest.mark.parametrize("dimension", [2, 5])
+@pytest.mark.long
 def test_rewards_are_coins_with_linear_means_and_regret_is_against_the_best(play, dimension: int):
     environment = AnchoredContexts.random(7, dimension, seed=3)
     arms = np.random.default_rng(2).integers(0, 7, 20_000)
@@ -42,6 +44,7 @@ def test_rewards_are_coins_with_linear_means_and_regret_is_against_the_best(play
     assert abs(score) < stats.norm.isf(ALPHA / 2)
 
 
+@pytest.mark.long
 def test_contexts_do_not_depend_on_the_arms(play):
     environment, arms = AnchoredContexts.random(4, 5, seed=1), np.arange(300) % 4
     one, other = play(environment, arms, seed=6), play(environment, np.zeros(300), seed=6)
@@ -75,6 +78,7 @@ def test_bad_arguments_are_named(make, message: str):
 # One vector for all arms ---------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_person_is_shown_alike_to_every_arm_and_answers_by_the_parameter_of_hers(play):
     environment = CovariateArms.random(5, 3, seed=3)
     arms = np.random.default_rng(2).integers(0, 5, 20_000)

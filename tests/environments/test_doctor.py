@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 
-from dpbandits import ZCDP, AdaCUCB, simulate
-from dpbandits.environments import DoctorBandit, DoctorReplay, actg175
-from dpbandits.environments.datasets.doctor import TREATMENTS, compact
+from dpbandits import ZCDP, AdaCUCB, LinearThompson, replay, simulate
+from dpbandits.environments import DoctorBandit, DoctorContexts, DoctorReplay, actg175
+from dpbandits.environments.datasets.doctor import COVARIATES, TREATMENTS, compact
 
 RATES = [0.436, 0.653, 0.555, 0.556]
 
@@ -91,3 +93,87 @@ def test_patients_as_a_table():
 def test_any_horizon_can_be_simulated():
     result = simulate(AdaCUCB(4, budget=ZCDP(1.0)), DoctorBandit(), horizon=10**6, runs=5, seed=1)
     assert (result.runs["pulls_1"] > 800_000).all()
+
+
+# With covariates -----------------------------------------------------------------------------
+
+
+def outcomes():
+    world = DoctorContexts()
+    return expit(world.features @ world.parameter.T)
+
+
+def test_covariates_are_those_of_the_table():
+    features, patients = DoctorContexts().features, actg175()
+    assert features.shape == (2139, len(COVARIATES))
+    assert np.linalg.norm(features, axis=1) == pytest.approx(1.0)
+    # before rows were divided by their lengths, the intercept was 1
+    raw = features[:, :-1] / features[:, -1:]
+    for i, name in enumerate(["age", "wtkg", "karnof", "cd40", "gender", "race", "symptom"]):
+        assert raw[:, i] * 3.0 == pytest.approx(stats.zscore(patients[name]), abs=1e-5)
+    assert raw[:, 7] * 3.0 == pytest.approx(stats.zscore(patients["strat"] == 2), abs=1e-5)
+    assert raw[:, 8] * 3.0 == pytest.approx(stats.zscore(patients["strat"] == 3), abs=1e-5)
+
+
+def test_models_are_those_of_scikit_learn():
+    world, trial = DoctorContexts(), DoctorReplay()
+    for arm in range(4):
+        mine = trial.arms == arm
+        theirs = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10, max_iter=1000)
+        theirs.fit(world.features[mine], trial.rewards[mine])
+        assert world.parameter[arm] == pytest.approx(theirs.coef_[0], abs=1e-4)
+    assert np.array_equal(world.parameter * 2**20, np.round(world.parameter * 2**20))
+
+
+def test_what_covariates_are_worth():
+    """The models agree with the trial on the treatments.  One for all is right for most patients,
+    so that to know the patient is worth little.
+    """
+    means = outcomes()
+    assert means.mean(axis=0).round(3).tolist() == [0.442, 0.653, 0.56, 0.554]
+    assert means.mean(axis=0) == pytest.approx(RATES, abs=0.006)
+    assert means.max(axis=1).mean() == pytest.approx(0.659, abs=5e-4)
+    assert (means.argmax(axis=1) == 1).mean() == pytest.approx(0.817, abs=5e-4)
+
+
+def test_patients_come_from_all_and_answer_by_the_model_of_the_treatment(play):
+    world, arms = DoctorContexts(), np.random.default_rng(1).integers(0, 4, 20_000)
+    rounds = play(world, arms, seed=2)
+    counts = np.bincount(rounds.hidden.astype(int), minlength=2139)
+    assert stats.chisquare(counts).pvalue > 1e-4
+    assert np.array_equal(rounds.contexts[:, 3], world.features[rounds.hidden.astype(int)])
+    means = outcomes()[rounds.hidden.astype(int)]
+    played = means[np.arange(arms.size), arms]
+    assert rounds.regrets == pytest.approx(means.max(axis=1) - played)
+    for arm in range(4):
+        mine = arms == arm
+        score = (rounds.rewards - played)[mine].sum()
+        score /= np.sqrt((played * (1.0 - played))[mine].sum())
+        assert abs(score) < stats.norm.isf(1e-4 / 8)
+
+
+@pytest.mark.long
+def test_learning_from_covariates_beats_chance():
+    """Playing at random costs .107 a round; 5,000 rounds are too few to beat one treatment for all,
+    which costs .006.
+    """
+    policies = [
+        LinearThompson(4, 10, budget=None, models="disjoint"),
+        LinearThompson(4, 10, budget=None),
+    ]
+    runs = simulate(policies, DoctorContexts(), horizon=5000, runs=2, seed=1).runs
+    disjoint = runs[runs["policy"].str.contains("disjoint")]["regret"]
+    at_random = 5000 * (outcomes().max(axis=1).mean() - outcomes().mean())
+    assert at_random == pytest.approx(534, abs=1)
+    assert (disjoint < 0.5 * at_random).all()
+
+
+@pytest.mark.long
+def test_a_replay_knows_the_covariates():
+    trial = DoctorReplay()
+    assert (trial.dimension, trial.contexts.shape) == (10, (2139, 4, 10))
+    assert np.array_equal(trial.contexts[:, 2], DoctorContexts().features)
+    policy = LinearThompson(4, 10, budget=None, models="disjoint")
+    row = replay(policy, trial, runs=20, seed=1).summary().loc[0]
+    assert row["low"] > row["trial"]
+    assert row["mean"] < row["best"]

@@ -163,6 +163,7 @@ def true_means(environment, contexts):
     return np.clip(means, -1.0, 1.0) if environment.rewards == "bounded" else means
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("environment", WORLDS, ids=repr)
 def test_regret_is_against_the_best_arm_of_the_round(environment, play):
     arms = np.random.default_rng(1).integers(0, environment.n_arms, 2000)
@@ -251,6 +252,7 @@ def test_one_arm_in_one_dimension(play):
     assert single.kernels.regret(single.state, 0, 0, 10) == 0.0
 
 
+@pytest.mark.long
 def test_tables_of_contexts_answer_from_the_table(play):
     rng = np.random.default_rng(1)
     contexts, rewards, means = (

@@ -36,6 +36,23 @@ def test_a_table_holds_the_records_of_every_arm_in_their_order():
     assert shorter.state.prefix.tolist() == [[0.0, 0.0, 0.0], [2.0, 1.0, 4.0]]
 
 
+def test_contexts_are_one_vector_for_all_arms_or_one_for_each():
+    alike = LoggedTrial([0, 1], [1.0, 0.0], [[3.0, 4.0, 0.0], [0.0, 0.0, 1.0]])
+    assert (alike.dimension, alike.context_bound, alike.contexts.shape) == (3, 5.0, (2, 2, 3))
+    assert alike.contexts[0].tolist() == [[3.0, 4.0, 0.0]] * 2
+    assert repr(alike) == "LoggedTrial(2 records, 2 arms, dimension 3, content 407a4fe2)"
+    each = LoggedTrial([0, 1], [1.0, 0.0], [[[1.0], [2.0]], [[3.0], [4.0]]])
+    assert (each.dimension, each.contexts[:, :, 0].tolist()) == (1, [[1.0, 2.0], [3.0, 4.0]])
+    none = LoggedTrial([0, 1], [1.0, 0.0])
+    assert (none.dimension, none.contexts) == (None, None)
+
+
+@pytest.mark.parametrize("bad", [[1.0, 2.0], [[1.0]], [[[1.0]]] * 2, [[np.nan]] * 2, [["a"]], 3])
+def test_bad_contexts_are_refused(bad):
+    with pytest.raises(ArgumentError, match=r"^contexts must"):
+        LoggedTrial([0, 1], [1.0, 0.0], bad)
+
+
 @pytest.mark.parametrize(
     "bad",
     [[], [0.0, 1.0], [[0, 1]], [0, -1], ["a", "b"], None, [True, False], [0, 0], [0, 10**12]],

@@ -19,7 +19,9 @@ from dpbandits.environments import (
     Advised,
     AnchoredContexts,
     Bernoulli,
+    CovariateArms,
     GaussianContexts,
+    GLMContexts,
     LinearArms,
     LoggedTrial,
     PoolContexts,
@@ -30,14 +32,16 @@ from dpbandits.environments.arrays import settled
 
 SOURCE = Path(dpbandits.__path__[0]).parent
 
-# Both solvers of principal components, and classifiers, with a learner on each.
+# Both solvers of principal components, fitted models, and classifiers, with a learner on each.
 PROGRAM = """
 import hashlib, json, sys
 import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_info
 import dpbandits as dpb
-from dpbandits.environments import Recommendations, classification, classifier_advice
+from dpbandits.environments import (
+    DoctorContexts, Recommendations, classification, classifier_advice
+)
 from dpbandits.environments.datasets import features
 
 rng = np.random.default_rng(1)
@@ -50,6 +54,8 @@ for features._DENSE in (10**9, 0):
     found.append((world, rows, dpb.LinUCB(25, 20)))
 world = classification("breast_cancer", components=5)
 found.append((world, world.state.rows, dpb.LinUCB(2, 12)))
+world = DoctorContexts()
+found.append((world, world.parameter, dpb.LinUCB(4, 10, models="disjoint")))
 world = classifier_advice("digits", 8)
 found.append((world, world.state.advice, dpb.EXP4(10, 8, budget=None, horizon=300)))
 json.dump({
@@ -89,6 +95,8 @@ def test_what_was_computed_is_not_part_of_a_stream_key():
         lambda: LinearArms.on_sphere(4, 3, seed=5),
         lambda: AnchoredContexts.random(4, 3, seed=5),
         lambda: GaussianContexts.on_sphere(4, 3, seed=5),
+        lambda: GLMContexts.random(4, 3, seed=5),
+        lambda: CovariateArms.random(4, 3, link="logistic", seed=5),
         lambda: PoolContexts.uniform(20, 3, per_round=4, seed=5),
         lambda: ReturningUsers(2, 3, users=10, seed=5),
         lambda: Advised.constant(Bernoulli([0.6, 0.4]), 5, horizon=50, seed=5),

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from scipy import stats
 
 import dpbandits
@@ -40,6 +41,7 @@ def test_the_law_is_normal():
     assert stats.kstest(1.01 * (sample - 2.0) + 2.0, stats.norm(2.0, 3.0).cdf).pvalue < ALPHA
 
 
+@pytest.mark.long
 def test_every_layer_has_its_share_and_the_tail_its_law():
     """20 million: the tail beyond 3.65 has some 5,200 of them, whose share is seen to within 6 %,
     and its law to within 0.03.
@@ -78,6 +80,7 @@ print(view.tolist())
 """
 
 
+@pytest.mark.long
 def test_plain_python_draws_the_same_numbers():
     package = str(Path(dpbandits.__file__).parents[1])
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": package}

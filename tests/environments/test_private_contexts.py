@@ -46,6 +46,7 @@ def test_there_are_some():
     assert {"AdaCOFULJDP", "LinUCBJDP", "LinUCBLDP", "LinearThompsonJDP"} <= set(POLICIES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("world", "name"), PAIRS)
 def test_they_play(world, name, published):
     if world == "classification":
@@ -53,8 +54,9 @@ def test_they_play(world, name, published):
     environment = WORLDS[world](published)
     make = registered()[name]
     shape = (environment.n_arms, environment.dimension)
-    own = {"horizon": ROUNDS, "models": "disjoint" if world == "ReturningUsers" else "shared"}
-    own |= {"batch": 10} if "batch" in make.__init__.__annotations__ else {}
+    own = {"horizon": ROUNDS, "batch": 10}
+    own |= {"models": "disjoint"} if world == "ReturningUsers" else {}
+    own = {key: value for key, value in own.items() if key in make.__init__.__annotations__}
     policies = [
         make(*shape, budget=budget, reward_range=environment.support, **own)
         for budget in (make.example_budgets()[0], None)

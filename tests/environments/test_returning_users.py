@@ -138,6 +138,7 @@ def joint(**options):
     return dpb.LinUCBJDP(2, 2, models="disjoint", reward_range=(-1, 1), **(given | options))
 
 
+@pytest.mark.long
 def test_the_loop_records_what_a_policy_would_that_is_told_who_comes(play):
     """Every round, and hence with as many releases."""
     policy = joint(seed=1)
@@ -170,6 +171,7 @@ def test_users_whom_a_policy_would_not_record_are_refused(policy, message):
         dpb.simulate(policy, WORLD, horizon=WORLD.horizon)
 
 
+@pytest.mark.long
 def test_within_the_horizon_they_may_fit():
     """In twelve rounds everybody is new; and without ``max_rounds`` every round is a person's."""
     for policy in (joint(max_rounds=1), joint(max_rounds=None, batch=50)):
@@ -208,6 +210,7 @@ batch = 12
             load_study(path)
 
 
+@pytest.mark.long
 def test_models_of_arms_learn_what_states_mean():
     world = ReturningUsers(2, 2, users=300, visits=10, seed=1)
     policies = [

@@ -197,6 +197,7 @@ def test_after_its_horizon_a_policy_serves_and_releases_nothing(save, tmp_path):
     assert policy.ledger.spent() == dpb.ZCDP(0.5)
 
 
+@pytest.mark.long
 def test_after_its_changes_an_episodic_policy_serves_and_releases_nothing():
     policy = episodic(budget=dpb.ZCDP(0.5), horizon=3, growth=0.2)
     most, refusals, arms = policy.most_changes, 0, []
@@ -217,6 +218,7 @@ def test_after_its_changes_an_episodic_policy_serves_and_releases_nothing():
     assert simulate(policy, table, horizon=400).runs["releases"].item() == most
 
 
+@pytest.mark.long
 def test_the_compiled_loop_stops_releasing_after_the_horizon_too():
     policy = at_once(budget=dpb.ZCDP(0.5), horizon=5)
     table = ContextTable(CONTEXTS[:50], REWARDS[:50])

@@ -311,6 +311,7 @@ def test_one_split_again_and_again_is_no_bound_for_batches():
     assert found.epsilon > epsilon
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("method", "share"), [("clones", math.exp(-1)), ("binary", 0.5378828)])
 def test_composition_agrees_with_the_pair_spelt_out(method, share):
     first, second = (
@@ -368,6 +369,7 @@ def test_the_published_lemma_would_say_little_in_the_published_experiments(epsil
     assert (amplified, cost) == pytest.approx(lemma, rel=2e-3)
 
 
+@pytest.mark.long
 def test_the_published_condition_is_out_of_reach():
     """The section of docs/errata.md."""
 
@@ -406,6 +408,7 @@ def test_enumeration_proves_what_was_published_for_a_large_batch():
     assert (closed, clones) == pytest.approx((0.2061, 0.0494), abs=1e-4)
 
 
+@pytest.mark.long
 def test_gaussian_messages_are_amplified_in_large_batches():
     local = gaussian_epsilon(1 / 5, 1e-6)
     closed, clones = (

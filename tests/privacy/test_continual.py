@@ -415,6 +415,7 @@ def expected_noise(
 
 @over_kinds
 @pytest.mark.parametrize("horizon", [1, 2, 8, 9, 50])
+@pytest.mark.long
 def test_the_compiled_step_is_the_factorisation_draw_by_draw(name, norm, horizon):
     # Nothing statistical: from the same seed, the same numbers as dense matrices; so every node is
     # drawn once, in order, with the scale of its release, and nothing else is drawn.
@@ -454,6 +455,7 @@ REPLICAS = 20_000  # finds 7 % of a variance, and a correlation of 0.04
 
 
 @over_kinds
+@pytest.mark.long
 def test_the_noise_has_the_covariance_of_its_factorisation(name, norm):
     horizon = 11
     counter, rng = MAKERS[name](horizon), np.random.default_rng(7)
@@ -558,6 +560,7 @@ def walk_of_every_kind() -> list[list[float]]:
     return walk
 
 
+@pytest.mark.long
 def test_plain_python_gives_the_same_numbers():
     places = [Path(dpbandits.__file__).parents[1], Path(__file__).parent]
     paths = os.pathsep.join(map(str, places))
@@ -592,6 +595,7 @@ def test_matrices_keep_their_lengths_as_vectors():
             smat(bad)
 
 
+@pytest.mark.long
 def test_matrix_noise_is_the_gaussian_orthogonal_ensemble():
     running = ContinualSum(Independent(5000), ZCDP(0.5), shape=(3, 3), sensitivity=2.0, seed=3)
     sums = np.array([running.add(np.zeros((3, 3))) for _ in range(5000)])
@@ -797,6 +801,7 @@ def test_an_open_secure_sum_is_exact(name, norm):
         assert np.array_equal(release, np.cumsum(increments, axis=0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "norm"), [("tree", 1), ("rounded", 2), ("hybrid", 2)])
 def test_secure_noise_has_the_covariance_of_its_factorisation(name, norm):
     # 4,000 replicas find 25 % of a variance (one level too many or too few) and a correlation of

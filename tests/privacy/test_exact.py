@@ -101,6 +101,7 @@ def law_of(draw, least: float) -> tuple[dict, float]:
     return dict(law), rest
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 7, 8, 100, 255, 256, 257, 1000])
 def test_uniform_integers_are_equally_likely_in_every_byte(n):
     law, rest = law_of(lambda path: exact.uniform(n, path.byte), 2.0**-15)
@@ -199,6 +200,7 @@ def bytes_of(seed: int):
     return io.BytesIO(np.random.default_rng(seed).bytes(2**23)).read
 
 
+@pytest.mark.long
 def test_draws_from_bytes_follow_the_law():
     p, q, take = 9, 4, bytes_of(1)
     sample = np.array([exact.discrete_gaussian(p, q, take) for _ in range(DRAWS)])

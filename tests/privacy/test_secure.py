@@ -51,6 +51,7 @@ def p_value(sample, channel, scale):
     return stats.chisquare(observed, expected / expected.sum() * sample.size).pvalue
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "scale", "grid"),
     [

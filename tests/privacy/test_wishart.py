@@ -42,6 +42,7 @@ def delta_of(loss: np.ndarray, epsilon: float) -> tuple[float, float]:
     return float(lost.mean()), float(lost.std() / math.sqrt(lost.size))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_three_variables_have_the_law_of_the_loss_whatever_the_records(seed: int):
     """And not with one degree of freedom more in one of them."""
@@ -57,6 +58,7 @@ def test_three_variables_have_the_law_of_the_loss_whatever_the_records(seed: int
     assert stats.ks_2samp(true, wrong).pvalue < ALPHA
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("excess", "releases", "epsilon"), [(8, 1, 1.0), (20, 1, 0.5), (40, 4, 1)])
 def test_no_pair_of_records_loses_more_than_is_proved(excess: int, releases: int, epsilon: float):
     """For noise that is told apart from Gaussian noise of its variance, which would lose less."""
@@ -79,6 +81,7 @@ def stats_delta(epsilon: float, mu: float) -> float:
     return float(stats.norm.cdf(above) - math.exp(epsilon) * stats.norm.cdf(below))
 
 
+@pytest.mark.long
 def test_the_least_freedom_keeps_the_budget_and_nearly_right_ones_do_not():
     """m / mu^2, which Gaussian noise of this variance would need, and half of ours."""
     budget, releases, rng, n = ApproxDP(1.0, 0.01), 10, np.random.default_rng(2), 1_000_000
@@ -143,6 +146,7 @@ def test_shorter_records_lose_less_although_not_at_first(b: float):
     assert math.log(at[1]) <= (1 - b) * math.log(at[0]) + b * math.log(at[2])
 
 
+@pytest.mark.long
 def test_the_published_noise_keeps_far_more_than_was_claimed_but_at_absurd_budgets():
     law = WishartNoise(6, releases=15)
     freedom = law.published_freedom(1.0, 1e-6)
@@ -166,6 +170,7 @@ def test_several_records_of_a_user_are_a_chain_of_single_ones():
     assert three.least_freedom(1.5, 1e-3) == one.least_freedom(0.5, delta)
 
 
+@pytest.mark.long
 def test_extreme_budgets_are_refused_by_name():
     for law in (WishartNoise(3, 1), WishartNoise(3, 1, records=10**6)):
         with pytest.raises(ArgumentError, match=r"^budget must be less extreme"):
@@ -200,6 +205,7 @@ def rebuilt(noise: np.ndarray, d: int) -> np.ndarray:
     return whole
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("d", "releases"), [(1, 1), (2, 1), (4, 1), (2, 3)])
 def test_noise_has_the_law_of_wishart_matrices(d: int, releases: int):
     """Eigenvalues, and a cubic form that sees how entries depend on each other; not one degree of

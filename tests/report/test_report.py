@@ -227,6 +227,7 @@ def test_embedded_figures_are_those_of_the_files(page, folder):
         assert path.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.long
 def test_nothing_is_loaded_from_elsewhere(page, folder):
     for _, attrs in page.tags:
         for name in ("src", "href", "srcset"):
@@ -238,6 +239,7 @@ def test_nothing_is_loaded_from_elsewhere(page, folder):
     assert {attrs["href"][1:] for tag, attrs in page.tags if tag == "a"} <= targets
 
 
+@pytest.mark.long
 def test_regret_and_people_helped_equal_the_frames(page, result):
     rows = cells_of(page.table("Means over runs"))
     groups = list(result.runs.groupby(["policy", "budget"]))
@@ -408,6 +410,7 @@ def test_folder_has_to_exist(record, tmp_path):
 # Other studies -------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_text_of_users_stays_text(result, tmp_path):
     evil = '<script>alert("$x$")</script>&'
     facts = {
@@ -430,6 +433,7 @@ def test_text_of_users_stays_text(result, tmp_path):
     assert page.all.count(evil) > 10
 
 
+@pytest.mark.long
 def test_study_without_extras(tmp_path):
     policies = [AdaCUCB(3, budget=budget) for budget in (None, PureDP(1.0).to_zcdp())]
     results = [
@@ -554,6 +558,7 @@ def with_long_name(result: Result) -> Result:
     return replace(result, settings=settings)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_nothing_overlaps_or_is_cut_off(result, width):
     assert len(LONG) == 60
@@ -596,6 +601,7 @@ def test_meaning_of_budgets():
     assert "may reveal" in meaning(None)
 
 
+@pytest.mark.long
 def test_equal_titles_are_numbered_and_nothing_is_headed_by_code(tmp_path):
     worlds = [Bernoulli([0.9, 0.1]), RewardTable(np.eye(2)), Bernoulli([0.8, 0.2])]
     policies = [AdaCUCB(2, budget=ZCDP(1.0), name="ours"), AdaCUCB(2, budget=None, beta=2.0)]
@@ -632,6 +638,7 @@ def test_clipping_is_told_where_it_happens(tmp_path):
     ]
 
 
+@pytest.mark.long
 def test_a_budget_that_does_not_hold_is_marked_wherever_it_is_shown(tmp_path):
     """Unclipped rewards void the guarantee, and the published calibration of (5, 0.01)-DP gives
     less than it was asked for.

@@ -90,6 +90,7 @@ def test_bad_arguments_are_named(change, message):
         published_batch(given.pop("budget"), **given)
 
 
+@pytest.mark.long
 def test_privacy_targeted_noise_is_that_of_the_corollaries_and_owes_nothing_to_the_batch():
     budget, features = ApproxDP(1.0, 1e-3), 5
     for batch in (1, 400):

@@ -80,6 +80,7 @@ def run(chosen, world=None, **options):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("world", [TABLE, Fresh()], ids=["table", "fresh"])
 def test_workers_and_company_change_nothing(world):
     chosen = two_policies()
@@ -89,6 +90,7 @@ def test_workers_and_company_change_nothing(world):
     pd.testing.assert_frame_equal(together.frame, run(chosen, world).frame)
 
 
+@pytest.mark.long
 def test_all_policies_meet_the_same_contexts_and_noise():
     """With one arm there is nothing to choose, so that equal rewards mean equal contexts and equal
     noise.
@@ -111,6 +113,7 @@ def test_all_policies_meet_the_same_contexts_and_noise():
     assert np.unique(runs[:, 0]).size == 6
 
 
+@pytest.mark.long
 def test_a_policys_choices_do_not_change_later_contexts():
     """Regret at uniform play and at the best arm differ by what was lost in each round alone."""
     both = run([dpb.LinUCB(3, 2), dpb.LinUCB(3, 2, radius_scale=0.0)]).runs
@@ -122,6 +125,7 @@ def test_a_policys_choices_do_not_change_later_contexts():
     assert np.ptp(best[:, 0]) > 3.0
 
 
+@pytest.mark.long
 def test_the_distance_is_that_of_the_estimate():
     result = run(two_policies())
     assert np.isfinite(result.frame["distance"]).all()
@@ -137,6 +141,7 @@ def test_the_distance_is_that_of_the_estimate():
     assert "distance" not in simulate(dpb.UCB1(2), Bernoulli([0.5, 0.4]), horizon=10).frame
 
 
+@pytest.mark.long
 def test_results_with_distances_come_back_from_a_file(tmp_path):
     result = run(policies()[:2])
     loaded = type(result).load(result.save(tmp_path / "a"))
@@ -178,6 +183,7 @@ def test_pauses_full_ledgers_and_idle_scaling_do_not_change_a_run(policy):
     assert other == end
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", policies(context_bound=0.9), ids=repr)
 def test_contexts_beyond_the_bound_are_scaled(policy):
     """One arm of three is too long.  At equal lengths ties, and at length one the doubling of det
@@ -198,6 +204,7 @@ def test_contexts_beyond_the_bound_are_scaled(policy):
 
 
 @pytest.mark.filterwarnings("ignore::dpbandits.ClippingWarning")
+@pytest.mark.long
 def test_rewards_outside_the_range_are_clipped():
     contexts, rewards = np.ones((3, 1, 1)), np.array([[-5.0], [0.5], [7.0]])
     assert (

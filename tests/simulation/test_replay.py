@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import expit
 
 import dpbandits
 from dpbandits import ZCDP, AdaCUCB, ArgumentError, DPBanditsError, replay, simulate
-from dpbandits.environments import Bernoulli, DoctorReplay, LoggedTrial
+from dpbandits.environments import Bernoulli, DoctorReplay, GLMContexts, LoggedTrial
 from dpbandits.kernel import kernel
 from dpbandits.policies import Card, Kernels, Policy
 from dpbandits.privacy.ledger import empty_arrays
@@ -143,6 +144,7 @@ KINDS = [
 @pytest.mark.parametrize(
     ("kind", "budget"), KINDS, ids=lambda value: getattr(value, "__name__", "")
 )
+@pytest.mark.long
 def test_the_same_decisions_as_by_hand(kind, budget):
     played = replay(kind(3, budget=budget), WIDE, runs=2, seed=3).runs
     for run in range(2):
@@ -159,6 +161,7 @@ def test_the_same_decisions_as_by_hand(kind, budget):
         assert row["spent"] == policy.ledger.total()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arm", range(4))
 def test_one_arm_for_ever_meets_exactly_its_patients(arm):
     trial = DoctorReplay()
@@ -168,6 +171,7 @@ def test_one_arm_for_ever_meets_exactly_its_patients(arm):
     assert (runs[f"pulls_{arm}"] == trial.counts[arm]).all()
 
 
+@pytest.mark.long
 def test_one_arm_for_ever_is_unbiased():
     """1,500 logs of 40 people: standard error .0027, so that a mean which is off by .02 is
     rejected; that of both arms is off by .15.
@@ -179,6 +183,7 @@ def test_one_arm_for_ever_is_unbiased():
     assert abs(error) < stats.norm.isf(ALPHA / 2)
 
 
+@pytest.mark.long
 def test_a_learner_is_unbiased():
     """60 counted rounds of 300 people have the law of 60 rounds in charge.
 
@@ -206,6 +211,7 @@ def test_a_learner_is_unbiased():
     assert stats.mannwhitneyu(unfair, online["reward"]).pvalue < ALPHA
 
 
+@pytest.mark.long
 def test_each_person_counts_with_probability_one_in_k_whatever_happened():
     """1,000 logs of 300 people: the number of counted rounds is binomial, and tells nothing about
     the rate.
@@ -223,6 +229,122 @@ def test_each_person_counts_with_probability_one_in_k_whatever_happened():
     )
     best = rates < np.median(rates)
     assert stats.mannwhitneyu(rounds[best], rounds[~best]).pvalue > ALPHA
+
+
+# With contexts -------------------------------------------------------------------------------
+
+WORLD = GLMContexts(2, [[6.0, 0.0], [0.0, 6.0]])
+
+
+def contextual_log(people, rng, *, fair=True):
+    """People of ``WORLD``; without ``fair`` most got what is best for them."""
+    x = rng.standard_normal((people, 2))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    means = expit(x @ WORLD.parameter.T)
+    arms = rng.integers(0, 2, people)
+    if not fair:
+        arms = np.where(rng.random(people) < 0.8, means.argmax(axis=1), arms)
+    return LoggedTrial(arms, rng.random(people) < means[np.arange(people), arms], x)
+
+
+def lin_ucb(log, order, scale=1.0, ridge=1.0, failure=0.001):
+    """Whose rounds count under LinUCB with a model per arm, straight from the definitions (Li et
+    al. 2011, Algorithm 3; Abbasi-Yadkori et al. 2011, Theorem 2).
+    """
+    d, met = log.dimension, []
+    v, b = np.tile(ridge * np.eye(d), (log.n_arms, 1, 1)), np.zeros((log.n_arms, d))
+    for person in order:
+        index = []
+        for a in range(log.n_arms):
+            x, inverse = log.contexts[person, a], np.linalg.inv(v[a])
+            radius = 0.5 * np.sqrt(
+                2 * np.log(log.n_arms / failure) + np.log(np.linalg.det(v[a] / ridge))
+            ) + np.sqrt(ridge)
+            index.append(x @ inverse @ b[a] + scale * radius * np.sqrt(x @ inverse @ x))
+        arm = int(np.argmax(index))
+        if arm == log.arms[person]:
+            v[arm] += np.outer(log.contexts[person, arm], log.contexts[person, arm])
+            b[arm] += log.rewards[person] * log.contexts[person, arm]
+            met.append(person)
+    return np.array(met)
+
+
+@pytest.mark.long
+def test_contexts_lead_to_the_same_decisions_as_by_hand():
+    log = contextual_log(400, np.random.default_rng(1))
+    policy = dpbandits.LinUCB(2, 2, models="disjoint", radius_scale=0.3)
+    runs = replay(policy, log, runs=2, seed=3).runs
+    for run in range(2):
+        order = stream(3, "environment", identity(log.stream_key), run).permutation(len(log))
+        met = lin_ucb(log, order, scale=0.3)
+        assert runs.loc[run, "rounds"] == met.size
+        assert runs.loc[run, "successes"] == log.rewards[met].sum()
+        assert runs.loc[run, "pulls_1"] == log.arms[met].sum()
+
+
+@pytest.mark.long
+def test_a_learner_with_contexts_is_unbiased():
+    """As ``test_a_learner_is_unbiased``; to play at random would have 30 successes, not 40."""
+    policy, rng = (
+        dpbandits.LinUCB(2, 2, models="disjoint", radius_scale=0.3),
+        np.random.default_rng(5),
+    )
+    replayed = [played(policy, contextual_log(240, rng), i, horizon=60) for i in range(1500)]
+    assert all(run.rounds == 60 for run in replayed)
+    online = simulate(policy, WORLD, horizon=60, runs=3000, seed=6).runs
+    assert online["reward"].mean() > 34
+    for sample, theirs in (
+        ([run.successes for run in replayed], online["reward"]),
+        ([run.pulls[0] for run in replayed], online["pulls_0"]),
+    ):
+        assert stats.mannwhitneyu(sample, theirs).pvalue > ALPHA
+        assert stats.ks_2samp(sample, theirs).pvalue > ALPHA
+    unfair = [
+        played(policy, contextual_log(240, rng, fair=False), i, horizon=60).successes
+        for i in range(300)
+    ]
+    assert stats.mannwhitneyu(unfair, online["reward"]).pvalue < ALPHA
+
+
+def test_long_contexts_are_scaled_to_the_bound():
+    """The same numbers as from a log whose contexts were scaled by hand."""
+    log = contextual_log(300, np.random.default_rng(2))
+    short = LoggedTrial(log.arms, log.rewards, 0.5 * log.contexts * (1.0 - 1e-15))
+    log.origin = short.origin = "one"
+    policy = dpbandits.LinUCB(2, 2, models="disjoint", context_bound=0.5)
+    one, other = (replay(policy, given, runs=3, seed=1).runs for given in (log, short))
+    assert one["rate"].equals(other["rate"])
+    loose = dpbandits.LinUCB(2, 2, models="disjoint")
+    assert not replay(loose, log, runs=3, seed=1).runs["rate"].equals(one["rate"])
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        dpbandits.PrivateLinUCB(2, 2, budget=ZCDP(1.0), horizon=300, models="disjoint"),
+        dpbandits.LinearThompson(2, 2, budget=ZCDP(1.0), horizon=300, models="disjoint"),
+        dpbandits.LinUCBLDP(2, 2, budget=ZCDP(1.0), horizon=300),
+    ],
+    ids=lambda policy: type(policy).__name__,
+)
+@pytest.mark.long
+def test_private_policies_with_contexts_stay_within_the_budget(policy):
+    runs = replay(policy, contextual_log(200, np.random.default_rng(3)), runs=2).runs
+    assert (runs["releases"] == runs["rounds"]).all()
+    assert (runs["spent"] <= 1.0 + 1e-9).all()
+    assert runs["rounds"].between(60, 140).all()
+
+
+def test_policies_without_contexts_ignore_those_of_a_log(monkeypatch):
+    log = contextual_log(300, np.random.default_rng(4))
+    bare = LoggedTrial(log.arms, log.rewards)
+    monkeypatch.setattr(LoggedTrial, "stream_key", "the same order")
+    one, other = (replay(AdaCUCB(2, budget=None), given, runs=3).runs for given in (log, bare))
+    assert one["rate"].equals(other["rate"])
+    with pytest.raises(
+        ArgumentError, match=r"dimension 3, and the log has contexts of dimension 2"
+    ):
+        replay(dpbandits.LinUCB(2, 3), log)
 
 
 POLICIES = [AdaCUCB(4, budget=ZCDP(0.5)), AdaCUCB(4, budget=None)]
@@ -335,9 +457,16 @@ def test_wrong_arguments_are_refused(arguments, message):
         replay(**{"policies": POLICIES[0], "log": DoctorReplay(), **arguments})
 
 
-def test_policies_that_take_contexts_are_refused():
-    with pytest.raises(ArgumentError, match=r"^policies must fit the log: LinUCB.* takes contexts"):
-        replay(dpbandits.LinUCB(3, 2), WIDE)
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (dpbandits.LinUCB(3, 2), "contexts of dimension 2, and the log has none"),
+        (dpbandits.EXP4(3, 2, budget=None, horizon=9), "advice, and the log has none"),
+    ],
+)
+def test_policies_that_take_what_a_log_has_not_are_refused(policy, message):
+    with pytest.raises(ArgumentError, match=rf"^policies must fit the log: .* takes {message}"):
+        replay(policy, WIDE)
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,7 @@ def test_results_with_different_policies_of_one_name_are_not_combined():
         Result.combined([one, other])
 
 
+@pytest.mark.long
 def test_policies_that_trust_nobody_or_promise_nothing_are_remarked_on():
     policies = [
         dpb.LDPUCB(2, budget=dpb.PureDP(1.0), name="on the phone"),

@@ -70,6 +70,7 @@ WIDE = LinearArms([[1.0], [0.5]], [0.2], rewards="bounded")  # 1 or -1
         (Gaussian([0.2, 1.8]), {"clip": False}, None),
     ],
 )
+@pytest.mark.long
 def test_a_range_that_could_fit_better_is_warned_of(world, options, what):
     policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5), **options)
     with warnings.catch_warnings(record=True) as caught:
@@ -83,21 +84,27 @@ def test_a_range_that_could_fit_better_is_warned_of(world, options, what):
 
 
 def test_several_budgets_and_runs_of_a_policy_are_warned_of_once():
+    policies = [dpb.AdaCUCB(2, budget=budget) for budget in (None, dpb.ZCDP(0.5), dpb.ZCDP(1.0))]
+    for policy in policies:  # compiling makes Python forget what it has warned of
+        with pytest.warns(dpb.ClippingWarning):
+            simulate(policy, WIDE, horizon=5)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
-        for budget in (None, dpb.ZCDP(0.5), dpb.ZCDP(1.0)):
-            simulate(dpb.AdaCUCB(2, budget=budget), WIDE, horizon=5)
+        for policy in policies:
+            simulate(policy, WIDE, horizon=5)
     assert len(caught) == 1
 
 
 # Reproducible --------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_jobs", [2, 3, -1])
 def test_the_number_of_workers_changes_nothing(n_jobs: int):
     same(run(policies()), run(policies(), n_jobs=n_jobs))
 
 
+@pytest.mark.long
 def test_another_seed_changes_everything():
     assert not np.allclose(run(policies()).runs["reward"], run(policies(), seed=4).runs["reward"])
 
@@ -156,6 +163,7 @@ def _used(ledger: LedgerArrays) -> LedgerArrays:
     return LedgerArrays(ledger.span[:lines], ledger.noise[:lines], ledger.head)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", policies(), ids=repr)
 @pytest.mark.parametrize("every", [1, 7, 1000])
 def test_pauses_do_not_change_a_run(policy: Policy, every: int):

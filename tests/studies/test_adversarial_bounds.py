@@ -41,6 +41,7 @@ from dpbandits.studies.papers.adversarial.section import Section
 from dpbandits.studies.plans import Plan, Size
 from dpbandits.studies.reproduce import reproduce
 
+pytestmark = pytest.mark.xdist_group("a small study of adversarial bandits")  # made once
 TINY = Size(quick=True, runs=2, horizon=400, seed=2)
 
 
@@ -165,6 +166,7 @@ def test_the_page_shows_the_real_tables_by_themselves_and_the_files_hold_everyth
     ("learner", "symbol"),
     [(name, symbol) for name in adversarial.LEARNERS for symbol in ("T", "K", "1/ε")],
 )
+@pytest.mark.long
 def test_regret_that_grows_faster_than_the_bound_is_found_out(
     plan: Plan, learner: str, symbol: str
 ) -> None:
@@ -186,6 +188,7 @@ def test_regret_that_grows_faster_than_the_bound_is_found_out(
     assert found.verdict == FAILS
 
 
+@pytest.mark.long
 def test_one_bad_instance_is_enough(plan: Plan) -> None:
     def regret(cell: Cell) -> float:
         return 10.0 * cell.horizon if "/0.3/" in cell.key else as_proved(cell)
@@ -206,6 +209,7 @@ def test_slopes_of_the_bounds() -> None:
     )
 
 
+@pytest.mark.long
 def test_batches_that_save_nothing_are_found_out(plan: Plan) -> None:
     def half(cell: Cell) -> float:
         return as_proved(cell) * (epsilon(cell) ** -0.5 if unbatched(cell) else 1.0)

@@ -59,6 +59,7 @@ def test_few_experts_and_many_and_small_budgets_have_their_own_best_policies():
     assert best(1000, 0.01) == "LocalEXP4"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("budget", [PureDP(1.0), ApproxDP(1.0, 1e-6)], ids=str)
 def test_regret_is_below_the_bound_of_the_choice(budget):
     horizon = 20_000

@@ -24,6 +24,7 @@ from dpbandits.studies.papers.dgs.changes import Changes
 from dpbandits.studies.plans import Plan, Size, recorded
 from dpbandits.studies.reproduce import reproduce
 
+pytestmark = pytest.mark.xdist_group("small studies of papers")  # which are made once
 TINY = Size(quick=True, runs=3, horizon=400, seed=2)
 
 
@@ -89,6 +90,7 @@ def planted(
     return list(plan.assess(parts(plan, record, change)).claims)
 
 
+@pytest.mark.long
 def test_every_setting_has_its_claims_and_figures(study: tuple[Plan, StudyRecord]) -> None:
     _, record = study
     assert len(record.claims) == 3 * 4 + 4 + 2 * 4 + 3
@@ -127,6 +129,7 @@ def test_a_tight_variant_that_loses_more_is_found_out(study: tuple[Plan, StudyRe
     assert asked(same, title).verdict == HOLDS
 
 
+@pytest.mark.long
 def test_a_cost_that_stays_at_large_budgets_is_found_out(study: tuple[Plan, StudyRecord]) -> None:
     title = ("Linear contextual, AdaC-OFUL: privacy is free", "As published")
     costly = planted(
@@ -151,6 +154,7 @@ def test_a_cost_that_rises_with_the_budget_is_found_out(study: tuple[Plan, Study
 
 
 @pytest.mark.parametrize(("growth", "verdict"), [(0.5, FAILS), (-0.5, HOLDS), (0.0, FAILS)])
+@pytest.mark.long
 def test_a_price_that_does_not_fall_is_found_out(
     study: tuple[Plan, StudyRecord], growth: float, verdict: str
 ) -> None:
@@ -176,6 +180,7 @@ def test_a_price_that_does_not_fall_is_found_out(
     assert claim.verdict == verdict
 
 
+@pytest.mark.long
 def test_who_loses_in_figure_5_decides_it(study: tuple[Plan, StudyRecord]) -> None:
     title = "AdaC-GOPE has less regret than AdaR-GOPE-Var at ρ = 0.001"
     for regret_of_sums, verdict in ((2.0, HOLDS), (1.0, FAILS), (0.5, FAILS)):
@@ -188,6 +193,7 @@ def test_who_loses_in_figure_5_decides_it(study: tuple[Plan, StudyRecord]) -> No
         assert asked(found, title).verdict == verdict
 
 
+@pytest.mark.long
 def test_parts_on_music_are_left_out_without_the_data() -> None:
     plan = dgs.plan(TINY)
     assert not any("lastfm" in cell.key for cell in plan.cells)
@@ -279,6 +285,7 @@ def test_the_papers_are_known_to_the_command() -> None:
     assert set(PAPERS) == set(Paper)
 
 
+@pytest.mark.long
 def test_a_small_version_says_so(study):
     plan, record = study
     assert "--quick" in record.notes[0]
@@ -303,6 +310,7 @@ def verdicts_on_fixed_arms(seed: int) -> list[str]:
     return [asked(found, title).verdict for title in FLIPPED]
 
 
+@pytest.mark.long
 def test_verdicts_that_hang_on_the_instance_are_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seeds 1 and 7 had opposite verdicts, on one instance each."""
     several = [verdict for seed in (1, 7) for verdict in verdicts_on_fixed_arms(seed)]

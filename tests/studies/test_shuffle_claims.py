@@ -56,6 +56,7 @@ def asked(claims: list[Claim], *words: str) -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_every_panel_has_its_claims(plan):
     claims = claims_of(plan)
     # two orders of trust and the level in each of five panels, twice more the order, and the rest
@@ -79,18 +80,21 @@ def batched() -> dict[str, float]:
     return dict.fromkeys(["jdp-B", "ldp-B", "ldp-1", "jdp-1", "jdp-16", "sum-1", "sum-16"], 2.0)
 
 
+@pytest.mark.long
 def test_an_order_that_turns_round_is_found_out(plan):
     claims = claims_of(plan, vec=4.5)
     assert asked(claims, "LinUCB-SDP-Vec has less regret than LinUCB-LDP") == 15 * [FAILS]
     assert asked(claims, "LinUCB-SDP-Amp has less regret than LinUCB-LDP") == 15 * [HOLDS]
 
 
+@pytest.mark.long
 def test_batches_that_cost_are_found_out(plan):
     claims = claims_of(plan, **{"ldp-B": 4.6})
     assert asked(claims, shuffle.BATCHED, "LinUCB-LDP") == [FAILS]
     assert asked(claims, shuffle.BATCHED, "LinUCB-JDP") == [HOLDS]
 
 
+@pytest.mark.long
 def test_exact_noise_that_saves_too_little_is_found_out(plan):
     """Shares of 0.1 / 0.9 and of 0.2 / 1.0 of what was published; and the same without the part
     that is not private.
@@ -102,6 +106,7 @@ def test_exact_noise_that_saves_too_little_is_found_out(plan):
     assert asked(claims_of(plan, **keys), gains, "LinUCB-JDP has") == [FAILS]  # both are equal here
 
 
+@pytest.mark.long
 def test_users_that_cost_more_than_their_noise_are_found_out(plan):
     assert asked(claims_of(plan), shuffle.RETURNING, "at most 4") == [HOLDS]
     assert asked(claims_of(plan, **{"sum-16": 10.0}), shuffle.RETURNING, "at most 4") == [FAILS]

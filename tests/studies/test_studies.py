@@ -640,6 +640,7 @@ kind = "AdaCUCB"
 """
 
 
+@pytest.mark.long
 def test_loose_budgets_are_warned_of_once_with_their_numbers(folder: Path) -> None:
     with pytest.warns(BudgetWarning) as caught:
         study = load_study(written(folder, LOOSE))

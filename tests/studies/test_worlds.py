@@ -183,7 +183,10 @@ def test_policies_take_features_from_the_arms(tmp_path: Path) -> None:
         ),
         (
             CONTEXTS + '\n[[environments]]\nkind = "DoctorReplay"\n',
-            ["environments: must not show contexts beside a log, which has none"],
+            [
+                "environments: one shows contexts of dimension 3 beside a log that has contexts of"
+                " dimension 10"
+            ],
         ),
     ],
 )
@@ -212,6 +215,67 @@ def test_logged_patients_may_be_a_table(tmp_path: Path) -> None:
     study = loaded(tmp_path, TABLES)
     assert study.environments[0].horizon == 522
     assert study.policies[0].n_arms == 4
+
+
+COVARIATES = """
+title = "Patients and what is known of them"
+horizon = 300
+runs = 2
+record = 2
+budgets.zcdp = [0.5]
+
+[[environments]]
+kind = "DoctorContexts"
+
+[[environments]]
+kind = "GLMContexts.random"
+n_arms = 4
+dimension = 10
+models = "disjoint"
+link = "probit"
+norm = 2.0
+decay = 1.0
+
+[[environments]]
+kind = "GLMContexts"
+n_arms = 4
+theta = [0.6, 0, 0, 0, 0, 0, 0, 0, 0, 0.8]
+eigenvalues = [0.1, 0.1, 0.1, 0, 0, 0, 0, 0, 0, 0.001]
+link = "identity"
+
+[[environments]]
+kind = "CovariateArms.random"
+n_arms = 4
+dimension = 10
+link = "logistic"
+
+[[environments]]
+kind = "DoctorReplay"
+
+[[policies]]
+kind = "LinUCB"
+models = "disjoint"
+"""
+
+
+@pytest.mark.long
+def test_patients_with_covariates_are_simulated_and_replayed(tmp_path: Path) -> None:
+    study = loaded(tmp_path, COVARIATES)
+    assert [type(world).__name__ for world in study.environments] == [
+        "DoctorContexts",
+        "GLMContexts",
+        "GLMContexts",
+        "CovariateArms",
+    ]
+    assert "link='probit', decay=1, random, norm=2" in repr(study.environments[1])
+    simulated = COVARIATES.index("[[environments]]", COVARIATES.index("DoctorContexts"))
+    logged = COVARIATES.index('[[environments]]\nkind = "DoctorReplay"')
+    record = run_study(loaded(tmp_path, COVARIATES[:simulated] + COVARIATES[logged:]), n_jobs=1)
+    assert len(record.result.runs) == 2
+    assert record.replay is not None
+    assert record.replay.runs["rounds"].between(450, 620).all()
+    problems = problems_of(tmp_path, changed(COVARIATES, "decay = 1.0", "decay = -1.0"))
+    assert problems == ["environments[1].decay: must be a number in [0, 100], got -1"]
 
 
 @pytest.mark.parametrize(
@@ -309,6 +373,7 @@ def test_classifiers_take_their_arguments(tmp_path: Path) -> None:
     assert repr(world) == repr(classifier_advice("breast_cancer", 4, share=0.2, once=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "rows"), [(EXPERTS, 2 * 2 * 2), (TUMOURS, 2)], ids=["experts", "tumours"]
 )

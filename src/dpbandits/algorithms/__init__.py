@@ -16,8 +16,19 @@ from .doubling import AdaCUCB, AdaPKLUCB, AdaPKLUCBSDP, AdaPUCB, AdaPUCBSDP
 from .elimination import DPSE, DPSESDP
 from .exp4 import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
 from .fixed_linucb import FixedLinUCB
+from .glm import (
+    GLMUCB,
+    GLMUCBJDP,
+    LDPGLOC,
+    LDPSGD,
+    GLMThompson,
+    GLMThompsonJDP,
+    WeightedGLMJDP,
+    WeightedGLMLDP,
+)
 from .lazy_thompson import LazyDPTS
 from .linucb import LinearThompson, LinUCB, PrivateLinUCB
+from .merged import MergedIMED, MergedKLUCB
 from .oful import RSOFUL, AdaCOFUL
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .private_contexts import (
@@ -43,9 +54,13 @@ __all__ = [
     "EXP3IX",
     "EXP4",
     "FTPL",
+    "GLMUCB",
+    "GLMUCBJDP",
     "GOPE",
     "HTINF",
     "KLUCB",
+    "LDPGLOC",
+    "LDPSGD",
     "LDPUCB",
     "RSOFUL",
     "UCB1",
@@ -65,6 +80,8 @@ __all__ = [
     "ExpertConversion",
     "FixedLinUCB",
     "FrozenEXP4",
+    "GLMThompson",
+    "GLMThompsonJDP",
     "HannaGOPE",
     "LazyDPTS",
     "Learner",
@@ -78,10 +95,14 @@ __all__ = [
     "LinearThompsonLDP",
     "LinearThompsonSDP",
     "LocalEXP4",
+    "MergedIMED",
+    "MergedKLUCB",
     "OutputGOPE",
     "PrivateLinUCB",
     "ThompsonSampling",
     "TsallisINF",
+    "WeightedGLMJDP",
+    "WeightedGLMLDP",
     "WishartLinUCBJDP",
     "register_learner",
 ]

@@ -4,12 +4,11 @@ answers at once.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -20,29 +19,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .. import __version__
-from ..errors import ArgumentError, BudgetWarning, DPBanditsError
+from ..errors import ArgumentError, BudgetWarning
 from ..policies import Policy, registered
+from .estimate import estimate
 from .first_run import announce_compilation, compiling_ahead
+from .inputs import Noise, budget_of, clear_errors
 from .tables import new_console, print_claims, print_results
 
 if TYPE_CHECKING:
-    from ..privacy import Budget
     from ..report.record import StudyRecord
     from ..studies import Study
     from ..studies.cells import Cell
     from ..studies.plans import Size
 
-WRONG_INPUT, INTERRUPTED = 2, 130
 _KEPT = (
     "Interrupted: what is finished has been kept beside the output, and the same command continues."
 )
-
-
-class Noise(StrEnum):
-    """The values of ``--noise``."""
-
-    secure = "secure"
-    simulation = "simulation"
 
 
 class Paper(StrEnum):
@@ -51,6 +43,7 @@ class Paper(StrEnum):
     adversarial = "adversarial"
     concentrated = "concentrated"
     dgs = "dgs"
+    glm = "glm"
     shuffle = "shuffle"
 
 
@@ -159,9 +152,9 @@ def explain(
     """Say what a policy promises, in words, for a budget."""
     from ..studies.cautions import cautions
 
-    with _clear_errors():
+    with clear_errors():
         cls = _policy_class(policy)
-        budgets: list[Any] = [_budget(budget)] if budget else cls.example_budgets() or [None]
+        budgets: list[Any] = [budget_of(budget)] if budget else cls.example_budgets() or [None]
         chosen = noise or (
             Noise.secure
             if find_spec("opendp") and not cls.card.refuted_because
@@ -191,6 +184,9 @@ def explain(
         console.print(f"\n{asked}: {one.guarantee}", highlight=False, markup=False, soft_wrap=True)
 
 
+app.command()(estimate)
+
+
 @app.command("choose")
 def choose_policy(
     arms: Annotated[int, typer.Option(min=1, help="Number of arms.")],
@@ -213,11 +209,11 @@ def choose_policy(
 
     from ..studies import choose_for_experts
 
-    with _clear_errors():
+    with clear_errors():
         chosen = choose_for_experts(
             arms,
             experts,
-            budget=_budget(budget) if budget else None,
+            budget=budget_of(budget) if budget else None,
             horizon=horizon,
             advice_changes=not standing_advice,
         )
@@ -254,7 +250,7 @@ def check(study_file: StudyFile) -> None:
     """Check a study file and say everything that is wrong with it."""
     from ..studies import load_study
 
-    with _clear_errors():
+    with clear_errors():
         study = load_study(study_file, before_policies=announce_compilation)
     typer.echo(f"{study_file} is in order: {_size(study)}.")
 
@@ -277,7 +273,7 @@ def run(
     """
     from ..studies import load_study
 
-    with _clear_errors(_KEPT):
+    with clear_errors(_KEPT):
         study = load_study(study_file, before_policies=announce_compilation)
         if quick:
             study = study.quick()
@@ -293,7 +289,7 @@ def demo(output: Output = None, jobs: Jobs = -1, force: Force = False) -> None:
     """Run the shipped study: treatments for the patients of a real HIV trial, chosen in private."""
     from ..studies import DEMO, load_study
 
-    with _clear_errors(_KEPT):
+    with clear_errors(_KEPT):
         study = load_study(DEMO, before_policies=announce_compilation)
         _run(study, DEMO, output or _dated("dpbandits-demo"), jobs, force)
 
@@ -339,7 +335,7 @@ def reproduce(
     """
     from ..studies.plans import Size
 
-    with _clear_errors(_KEPT):
+    with clear_errors(_KEPT):
         announce_compilation()
         typer.echo("Preparing the experiments.", err=True)
         size = Size(quick=quick, full=full, runs=runs, horizon=horizon, seed=seed, data=data)
@@ -414,21 +410,6 @@ def _carried_out(
 # Small things --------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def _clear_errors(interrupted: str = "Interrupted: nothing was written.") -> Iterator[None]:
-    """A mistake of the user's ends in a sentence, not in a traceback, and so does a warning."""
-    try:
-        with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_: typer.echo(f"Warning: {message}", err=True)
-            yield
-    except DPBanditsError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(WRONG_INPUT) from None
-    except KeyboardInterrupt:
-        typer.echo(interrupted, err=True)
-        raise typer.Exit(INTERRUPTED) from None
-
-
 def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
     from ..privacy.budgets import NOTIONS
 
@@ -458,30 +439,6 @@ def _policy_class(name: str) -> type[Policy]:
     if name not in known:
         raise ArgumentError(f"there is no policy {name!r}; {close_name(name, known)}")
     return known[name]
-
-
-def _budget(text: str) -> Budget:
-    """A budget as the option ``--budget`` takes it: notion=number[,number]."""
-    from pydantic import ValidationError
-
-    from ..privacy.budgets import NOTIONS
-    from ..studies.schema import Budgets
-
-    notion, _, written = text.partition("=")
-    try:
-        numbers = [float(part) for part in written.split(",")]
-    except ValueError:
-        numbers = []
-    if notion not in NOTIONS or not numbers:
-        raise ArgumentError(
-            f"--budget must be one of {', '.join(NOTIONS)}, = and numbers, as in zcdp=0.1, got"
-            f" {text!r}"
-        )
-    try:
-        given = Budgets.model_validate({notion: [numbers[0] if len(numbers) == 1 else numbers]})
-    except ValidationError as error:
-        raise ArgumentError(f"--budget {text}: {error.errors()[0]['ctx']['error']}") from None
-    return getattr(given, notion)[0]
 
 
 def _size(study: Study) -> str:

@@ -10,12 +10,14 @@ from .base import (
 )
 from .datasets.classification import Classification, classification
 from .datasets.classifier_advice import ClassifierAdvice, classifier_advice
-from .datasets.doctor import DoctorBandit, DoctorReplay, actg175
+from .datasets.doctor import DoctorBandit, DoctorContexts, DoctorReplay, actg175
 from .datasets.lastfm import LastFM, lastfm
 from .datasets.logged import LoggedTrial
 from .datasets.movielens import MovieLens, movielens
+from .datasets.warfarin import Warfarin, warfarin
 from .simulated.advised import Advised
 from .simulated.anchored import AnchoredContexts, CovariateArms
+from .simulated.generalised import GLMContexts
 from .simulated.linear_rewards import GaussianContexts, LinearArms
 from .simulated.nonstationary import LateTurn, Piecewise, SineDrift, SwitchingBest
 from .simulated.pools import PoolContexts, Recommendations
@@ -40,8 +42,10 @@ __all__ = [
     "ContextTable",
     "CovariateArms",
     "DoctorBandit",
+    "DoctorContexts",
     "DoctorReplay",
     "Environment",
+    "GLMContexts",
     "Gaussian",
     "GaussianContexts",
     "LastFM",
@@ -57,9 +61,11 @@ __all__ = [
     "RewardTable",
     "SineDrift",
     "SwitchingBest",
+    "Warfarin",
     "actg175",
     "classification",
     "classifier_advice",
     "lastfm",
     "movielens",
+    "warfarin",
 ]

@@ -168,13 +168,13 @@ class ContextEnvironment(Environment):
         dimension: of the features, d.
         state: what the kernels see.
         context_bound: no feature vector is longer; infinite where they are not bounded.
-        parameter: theta, where mean rewards are linear in the features: shape (d,), or (K, d) where
-            every arm has one of its own; otherwise None.
+        parameter: theta, where mean rewards are a function of <x, theta>: shape (d,), or (K, d)
+            where every arm has one of its own; otherwise None.
         attendance: which user comes in which round, shape (horizon,), where users come back; None
             where every round is another person's.
     """
 
-    kernels: ClassVar[ContextKernels]
+    kernels: ContextKernels
     state: Any
     dimension: int
     context_bound: float

@@ -39,6 +39,11 @@ class Chooser:
         for name, array in self._public.items():
             array[...] = np.reshape(public[name], array.shape)  # an empty list has lost its shape
 
+    @property
+    def public(self) -> dict[str, Any]:
+        """The arrays by which it chooses, by name, as they are."""
+        return self._public
+
     def choose(self, contexts: Any = None) -> int:
         """The arm for a person, with contexts as ``Policy.pull`` takes them.
 

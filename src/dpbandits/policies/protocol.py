@@ -56,6 +56,7 @@ schedule are told the round alone: see ``blind``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -64,7 +65,7 @@ import numpy as np
 
 from ..kernel import Generator, Kernel, Matrix, Vector, bind, kernel, unbound
 from ..privacy.budgets import Budget
-from ..privacy.channels import Channel
+from ..privacy.channels import Channel, PublishedGaussian
 from ..privacy.continual import Counter, RunningSum
 from ..privacy.guarantees import Protects, TrustModel, View
 from ..privacy.ledger import WHOLE, LedgerArrays
@@ -277,7 +278,7 @@ class Card:
 
     title: str
     source: str
-    channels: dict[type[Budget], type[Channel]]
+    channels: Mapping[type[Budget], type[Channel] | PublishedGaussian]
     proof: str = ""
     trust_model: TrustModel = "central"
     protects: Protects = "rewards"

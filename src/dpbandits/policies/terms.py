@@ -79,7 +79,7 @@ class Terms:
                 f" sum is planned, got {rounds}",
                 "max_rounds",
             )
-        return counter.growth(rounds, self.channel.norm)
+        return counter.growth(rounds, self.channel.composition_norm)
 
     def shared_channel(self, counter: Counter | None) -> Channel:
         """The channel such that all releases with a user's rounds together spend the budget."""

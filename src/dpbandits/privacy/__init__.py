@@ -8,7 +8,7 @@ from .amplification import (
     shuffle_amplification,
 )
 from .budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from .channels import Certified, Channel, Gaussian, Laplace, LaplaceVector, Open
+from .channels import Certified, Channel, Gaussian, Hemisphere, Laplace, LaplaceVector, Open
 from .continual import (
     BinaryTree,
     BufferedToeplitz,
@@ -24,6 +24,7 @@ from .continual import (
 from .continual_sum import ContinualSum
 from .guarantees import Guarantee
 from .ledger import Ledger
+from .vector_channels import SymmetricChannel, VectorChannel
 
 __all__ = [
     "RDP",
@@ -39,6 +40,7 @@ __all__ = [
     "Counter",
     "Gaussian",
     "Guarantee",
+    "Hemisphere",
     "HonakerTree",
     "HybridTree",
     "Independent",
@@ -48,6 +50,8 @@ __all__ = [
     "Open",
     "PureDP",
     "SqrtToeplitz",
+    "SymmetricChannel",
+    "VectorChannel",
     "gaussian_shuffle_amplification",
     "overshoot",
     "shuffle_amplification",

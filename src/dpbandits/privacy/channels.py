@@ -11,6 +11,8 @@ what was released:
 * ``LaplaceVector``, L2: Laplace noise of scale m * D in every coordinate independently, hence (1 /
   2m^2)-zCDP: a record that moves coordinate i by v_i loses |v_i| / (m D) there in pure DP, hence
   half the square of that in zCDP, and the squares sum to |v|^2.
+* ``Hemisphere``, L2: a random vector of one of two half spheres for a vector of the unit ball,
+  hence (1/m)-DP; two such vectors differ by at most D = 2.
 * ``Open``: no noise, no privacy; it turns an algorithm into its non-private counterpart.
 
 Discrete Gaussian noise keeps the zCDP and RDP statements exactly (Canonne, Kamath & Steinke 2020)
@@ -21,6 +23,7 @@ discrete.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -39,6 +42,7 @@ VECTOR = 4
 # Of ledger lines only: releases that together are (1 / multiplier)-DP, and nothing else is known.
 PURE = 3
 CERTIFIED = 5
+HEMISPHERE = 6
 
 
 @outlined
@@ -56,10 +60,47 @@ def draw_noise(family: int, scale: float, noise: Vector, rng: Generator) -> None
 
 
 @kernel
+def hemisphere_radius(epsilon: float, dimension: int) -> float:
+    """The length of what ``Hemisphere`` releases; see there.
+
+    >>> round(hemisphere_radius(1.0, 1) * math.tanh(0.5), 12)
+    1.0
+    """
+    root = math.exp(math.lgamma(0.5 * (dimension + 1)) - math.lgamma(0.5 * dimension))
+    return math.sqrt(math.pi) * root / math.tanh(0.5 * epsilon)
+
+
+@outlined
+def draw_from_hemisphere(scale: float, statistic: Vector, release: Vector, rng: Generator) -> None:
+    """Replace a vector of the unit ball by one of a half sphere; see ``Hemisphere``.  Simulation
+    only, as above.
+    """
+    epsilon = 2.0 / scale
+    size = length = along = 0.0
+    for i in range(statistic.size):
+        release[i] = rng.standard_normal()
+        size += release[i] * release[i]
+        length += statistic[i] * statistic[i]
+        along += release[i] * statistic[i]
+    # Whatever the vector is, this lies between 1 / (1 + e^epsilon) and e^epsilon times that.
+    likely = 0.5 + 0.5 * math.tanh(0.5 * epsilon) * min(math.sqrt(length), 1.0)
+    radius = hemisphere_radius(epsilon, statistic.size) / math.sqrt(size)
+    if (along > 0.0) != (rng.random() < likely):
+        radius = -radius
+    for i in range(statistic.size):
+        release[i] *= radius
+
+
+@kernel
 def add_noise(
     family: int, scale: float, statistic: Vector, release: Vector, rng: Generator
 ) -> None:
-    """Write the statistic plus independent noise of the family into ``release``."""
+    """Write the statistic plus independent noise of the family into ``release``, or what the family
+    releases in its place.
+    """
+    if family == HEMISPHERE:
+        draw_from_hemisphere(scale, statistic, release, rng)
+        return
     draw_noise(family, scale, release, rng)
     for i in range(statistic.size):
         release[i] += statistic[i]
@@ -75,13 +116,18 @@ def add_noise_from_python(
 
 @dataclass(frozen=True)
 class Channel:
-    """A noise family and its multiplier.  Use ``Gaussian``, ``Laplace`` or ``Open``."""
+    """A noise family and its multiplier.  Use one of those below."""
 
     multiplier: float
 
     family: ClassVar[int]
     norm: ClassVar[int]  # in which sensitivity is measured: 1 or 2
     name: ClassVar[str]
+
+    @property
+    def composition_norm(self) -> int:
+        """In which the multipliers of several releases grow: 1 where their epsilons add up."""
+        return self.norm
 
     def __post_init__(self) -> None:
         object.__setattr__(
@@ -155,6 +201,28 @@ class Gaussian(Channel):
         raise ArgumentError(
             f"budget must be ZCDP, ApproxDP or RDP for Gaussian noise, got {budget!r}"
         )
+
+
+class PublishedGaussian:
+    """In the place of ``Gaussian`` where a recipe has a calibration of its own.
+
+    Args:
+        multiplier: what ``calibration="paper"`` makes of an ``ApproxDP`` budget; everything else is
+            as in ``Gaussian``, exact.
+    """
+
+    def __init__(self, multiplier: Callable[[ApproxDP], float]) -> None:
+        self._multiplier = multiplier
+
+    def __repr__(self) -> str:
+        return "PublishedGaussian"
+
+    def calibrated(
+        self, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False
+    ) -> Gaussian:
+        if calibration == "paper" and isinstance(budget, ApproxDP):
+            return Gaussian(self._multiplier(budget))
+        return Gaussian.calibrated(budget, discrete=discrete)
 
 
 @dataclass(frozen=True)
@@ -239,6 +307,59 @@ class Certified(Channel):
 
 
 @dataclass(frozen=True)
+class Hemisphere(Channel):
+    """The l2-ball randomiser (Duchi, Jordan & Wainwright 2018, Minimax Optimal Procedures for
+    Locally Private Estimation, Section 4.2.3), for one vector of the unit ball.
+
+    Of v, |v| <= 1, it releases z = r u: u is uniform on the half sphere <u, v> > 0 with probability
+    1/2 + tanh(epsilon / 2) |v| / 2, and on the other one else.
+
+    **Pure DP.**  Let q be that probability.  With respect to the uniform law on the sphere u has
+    the density 2 q where <u, v> > 0 and 2 (1 - q) elsewhere (for v = 0: 1 everywhere).  Both are
+    between 2 / (1 + e^epsilon) and e^epsilon times that, because tanh(epsilon / 2) = (e^epsilon -
+    1) / (e^epsilon + 1).  So the densities for any two vectors have a quotient of at most
+    e^epsilon.  That is so for whatever q is in that interval: longer vectors, whose q is cut to
+    it, void unbiasedness alone.
+
+    **Unbiased.**  E <u, e> over the half sphere around a unit vector e is k = E |u_1| =
+    Gamma(d / 2) / (sqrt(pi) Gamma((d + 1) / 2)) in d dimensions, and what is orthogonal to e
+    cancels.  So E u = (2 q - 1) k v / |v| = tanh(epsilon / 2) k v, and r = 1 / (tanh(epsilon / 2)
+    k) makes E z = v.
+
+    No noise is added to anything, and z is no longer than that: its square is at most pi d /
+    (2 tanh(epsilon / 2)^2), d / epsilon^2 times 2 pi for small epsilon.  The multiplier is
+    1 / epsilon, and the scale for vectors of the unit ball 2 / epsilon.
+    """
+
+    family: ClassVar[int] = HEMISPHERE
+    norm: ClassVar[int] = 2
+    name: ClassVar[str] = "hemisphere"
+
+    @classmethod
+    def calibrated(
+        cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False
+    ) -> Hemisphere:
+        """The channel one release of which spends the budget, which must be in pure DP; published
+        constants are exact here.
+        """
+        if isinstance(budget, PureDP):
+            return cls(1.0 / budget.epsilon)
+        raise ArgumentError(f"budget must be PureDP for vectors on half spheres, got {budget!r}")
+
+    @property
+    def composition_norm(self) -> int:
+        return 1
+
+    def radius(self, dimension: int) -> float:
+        """r, the length of what is released.
+
+        >>> round(Hemisphere(1.0).radius(10), 4)
+        8.365
+        """
+        return hemisphere_radius(1.0 / self.multiplier, dimension)
+
+
+@dataclass(frozen=True)
 class Open(Channel):
     """No noise and no privacy."""
 
@@ -279,7 +400,7 @@ def unit_cost(family: int, multiplier: float, currency: Currency, alpha: float =
             return accounting.laplace_rdp(epsilon, alpha)
         mu = accounting.pure_mu(epsilon)
         return mu * mu
-    if family == PURE:
+    if family in (PURE, HEMISPHERE):
         epsilon = 1.0 / multiplier
         mu = accounting.pure_mu(epsilon)
         return {

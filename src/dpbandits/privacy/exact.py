@@ -19,15 +19,23 @@ Why the laws are exact, given fair and independent bits:
 * ``discrete_gaussian`` (Algorithm 3): exp(-|y| / t) times exp(-(|y| - p / (q t))^2 q / (2 p)) is
   exp(-y^2 q / (2 p)) times a constant.  Any t would do; the one that is used refuses few.
 
+* ``bernoulli_logistic``: each turn ends with True with probability 1/2 and with False with
+  probability exp(-g) / 2, so that the quotient of both is exp(g).
+* ``hemisphere``: see there.
+
 How long a draw takes tells of how large it is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 Source = Callable[[int], bytes]
+
+_SPREAD = 2**32  # the parameter of integers whose direction is all that matters
+_FINE = 2**40
 
 
 def _integer(size: int, take: Source) -> int:
@@ -68,6 +76,14 @@ def bernoulli_exp(n: int, d: int, take: Source) -> bool:
     return k % 2 == 1
 
 
+def bernoulli_logistic(n: int, d: int, take: Source) -> bool:
+    """True with probability exp(n / d) / (1 + exp(n / d)), n >= 0."""
+    while uniform(2, take) == 0:
+        if bernoulli_exp(n, d, take):
+            return False
+    return True
+
+
 def discrete_laplace(t: int, s: int, take: Source) -> int:
     """y with a probability proportional to exp(-|y| s / t).
 
@@ -100,3 +116,30 @@ def discrete_gaussian(p: int, q: int, take: Source) -> int:
         y = discrete_laplace(t, 1, take)
         if bernoulli_exp((abs(y) * q * t - p) ** 2, 2 * p * q * t * t, take):
             return y
+
+
+def hemisphere(vector: Sequence[float], epsilon: Fraction, take: Source) -> list[int]:
+    """Integers, as a vector in about the direction that ``channels.Hemisphere`` releases for a
+    vector of the unit ball.
+
+    **Pure DP**, exactly: U is a vector of independent discrete Gaussian integers, drawn anew where
+    all are 0, and owes nothing to v.  Its law is symmetric.  Released is +-U, with the sign for
+    which the product with v is positive with a probability q between 1 / (1 + e^epsilon) and
+    e^epsilon times that; where the product is 0, which is seen in exact arithmetic, both signs are
+    equally likely.  So w is released with probability 2 q P(U = w), 2 (1 - q) P(U = w) or P(U = w),
+    and any two vectors v have quotients of at most e^epsilon.
+
+    >>> import os
+    >>> len(hemisphere([0.5, -0.5], Fraction(1), os.urandom))
+    2
+    """
+    drawn = [0]
+    while not any(drawn):
+        drawn = [discrete_gaussian(_SPREAD, 1, take) for _ in vector]
+    product = sum(u * Fraction(v) for u, v in zip(drawn, vector, strict=True))
+    # With which the half sphere is that of v, and not of -v: any number between 0 and 1 is private.
+    length = min(math.ceil(_FINE * math.hypot(*vector)), _FINE)
+    toward = bernoulli(_FINE + length, 2 * _FINE, take)
+    kept = bernoulli_logistic(epsilon.numerator, epsilon.denominator, take)
+    positive = uniform(2, take) == 1 if product == 0 else (product > 0) == (toward == kept)
+    return drawn if positive else [-u for u in drawn]

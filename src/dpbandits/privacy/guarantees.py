@@ -19,6 +19,11 @@ Where contexts are private, a decision is a function of them, and goes to its pe
   so that later decisions do not rest on what would have been chosen for it.
 * **Shuffle**: the adversary sees what leaves the shuffler: a batch of messages without order or
   identity.
+
+What is learnt once, from a table of people, has no rounds:
+
+* **Non-interactive**: the adversary sees all that is published, the estimate among it (joint
+  privacy of non-interactive algorithms, Chen, Li, Rakhlin & Simchi-Levi 2025).
 """
 
 from __future__ import annotations
@@ -30,9 +35,11 @@ from typing import Any, Literal
 from .budgets import Budget
 
 TrustModel = Literal["central", "local", "shuffle", "none"]
-Protects = Literal["rewards", "contexts and rewards"]
-View = Literal["interactive", "table", "view", "joint", "anticipating joint", "shuffle"]
-Unit = Literal["round", "user"]
+Protects = Literal["rewards", "contexts and rewards", "features and outcomes"]
+View = Literal[
+    "interactive", "table", "view", "joint", "anticipating joint", "shuffle", "non-interactive"
+]
+Unit = Literal["round", "user", "person"]
 
 _OBSERVERS = {
     "interactive": "anyone who sees every decision and may even override recommendations",
@@ -44,19 +51,22 @@ _OBSERVERS = {
         "decisions up to then"
     ),
     "shuffle": "anyone who sees all messages that leave the shuffler",
+    "non-interactive": "anyone who sees what is published",
 }
 _TRUST = {
-    "central": "The party that runs the policy sees the true {protects} and is trusted with them",
+    "central": (
+        "The party that runs the {algorithm} sees the true {protects} and is trusted with them"
+    ),
     "local": (
-        "The {protects} of each person are randomised before the party that runs the policy sees "
-        "them; nobody is trusted"
+        "The {protects} of each person are randomised before the party that runs the {algorithm} "
+        "sees them; nobody is trusted"
     ),
     "shuffle": (
         "The party that runs the policy sees the messages of batches of people, shuffled; the "
         "shuffler is trusted to take away order and identity, and the people of a batch to add "
         "their noise"
     ),
-    "none": "The party that runs the policy sees the true {protects}",
+    "none": "The party that runs the {algorithm} sees the true {protects}",
 }
 _BUDGETS = ("holds", "asked")
 _LISTS = ("assumptions", "caveats")
@@ -97,16 +107,19 @@ class Guarantee:
 
     def in_words(self, budget: str) -> str:
         """As sentences, with these words for the budget that holds."""
+        algorithm = "estimator" if self.view == "non-interactive" else "policy"
         if self.holds is None:
             promise = (
-                f"This policy gives no privacy guarantee for the {self.protects} it learns from."
+                f"This {algorithm} gives no privacy guarantee for the {self.protects} that it"
+                " learns from."
             )
         else:
             promise = (
                 f"The {self.protects} of one {self.unit} are protected with {budget}"
                 f" ({self.view} privacy) from {_OBSERVERS[self.view].format(unit=self.unit)}."
             )
-        sentences = [promise, _TRUST[self.trust_model].format(protects=self.protects) + "."]
+        trust = _TRUST[self.trust_model].format(protects=self.protects, algorithm=algorithm)
+        sentences = [promise, trust + "."]
         if self.assumptions:
             sentences.append("This assumes that " + "; ".join(self.assumptions) + ".")
         sentences += [caveat if caveat.endswith(".") else caveat + "." for caveat in self.caveats]

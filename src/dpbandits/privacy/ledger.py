@@ -34,7 +34,7 @@ from ..errors import DPBanditsError
 from ..kernel import kernel, outlined
 from . import accounting
 from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
-from .channels import CERTIFIED, GAUSSIAN, LAPLACE, OPEN, PURE, VECTOR, unit_cost
+from .channels import CERTIFIED, GAUSSIAN, HEMISPHERE, LAPLACE, OPEN, PURE, VECTOR, unit_cost
 
 if TYPE_CHECKING:
     import dp_accounting
@@ -77,6 +77,7 @@ FAMILY_NAMES = {
     VECTOR: "Laplace vector",
     PURE: "pure",
     CERTIFIED: "certified",
+    HEMISPHERE: "hemisphere",
 }
 _SLACK = 1e-9  # relative; by rounding, the costs of an exactly spent budget may add up to more
 
@@ -376,17 +377,20 @@ class Ledger:
             one = dp_accounting.LaplaceDpEvent(multiplier * growth)
             return one if growth == 1.0 else dp_accounting.SelfComposedDpEvent(one, round(growth))
 
+        def one_bit(multiplier: float) -> dp_accounting.DpEvent:
+            # Randomised response on one bit, which dominates every mechanism of its epsilon; its
+            # parameter is P(answer is random).
+            random = 2.0 * float(special.expit(-1.0 / multiplier))
+            return dp_accounting.RandomizedResponseDpEvent(random, 2)
+
         makers: dict[int, Any] = {
             OPEN: lambda _: dp_accounting.NonPrivateDpEvent(),
             GAUSSIAN: dp_accounting.GaussianDpEvent,
             LAPLACE: laplace,
             VECTOR: lambda multiplier: dp_accounting.ZCDpEvent(0.5 / multiplier**2),
             CERTIFIED: lambda _: dp_accounting.UnsupportedDpEvent(),
-            # Randomised response on one bit, which dominates every mechanism of its epsilon; its
-            # parameter is P(answer is random).
-            PURE: lambda multiplier: dp_accounting.RandomizedResponseDpEvent(
-                2.0 * float(special.expit(-1.0 / multiplier)), 2
-            ),
+            PURE: one_bit,
+            HEMISPHERE: one_bit,
         }
         lines = self._worst_lines()
         span, noise = self._arrays.span[lines], self._arrays.noise[lines]

@@ -16,6 +16,8 @@ nothing is rounded behind the wall:
   Gaussian noise of parameter s with L2 sensitivity D is (D^2 / 2s^2)-zCDP, hence (alpha, alpha D^2
   / 2s^2)-RDP; it obeys no Gaussian-DP curve exactly, so that an (epsilon, delta) budget is kept in
   zCDP.  D and the scale are divided by the same grid, which changes neither.
+* A vector that is replaced instead (``Hemisphere``) gets a direction in integers, of which the
+  released floats are a function (``exact.hemisphere``); it need not be on a grid.
 * Scales are rounded up by more than all rounding errors on the way from the budget.
 
 Continual sums keep to the same rules (``SecureSum``): the rows of an integer matrix times the
@@ -35,9 +37,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ArgumentError, BudgetExhausted, DPBanditsError, MissingExtra
-from .channels import GAUSSIAN, OPEN, Channel
+from .channels import GAUSSIAN, HEMISPHERE, OPEN, Channel, hemisphere_radius
 from .continual import BinaryTree, Counter, HybridTree, Independent, SqrtToeplitz
-from .exact import Source, discrete_gaussian, discrete_laplace
+from .exact import Source, discrete_gaussian, discrete_laplace, hemisphere
 from .noise import EXACT, NoiseSource
 
 _FINEST, _COARSEST = 2.0**-40, 2.0**20
@@ -91,6 +93,7 @@ class GridNoise(NoiseSource):
     """
 
     secure = True
+    _take: Source = staticmethod(os.urandom)
     caveats = (
         (
             "Secure noise does not hide how long a release takes to compute: timing side channels"
@@ -154,6 +157,9 @@ class GridNoise(NoiseSource):
         if channel.family == OPEN:
             release[:] = statistic
             return
+        if channel.family == HEMISPHERE:
+            self._replace_vector(scale, statistic, release)
+            return
         refuse_wide_noise(scale, self.grid)
         units = [value / self.grid for value in statistic.tolist()]
         if not all(abs(value) < EXACT and value.is_integer() for value in units):
@@ -165,6 +171,17 @@ class GridNoise(NoiseSource):
             release[i] = (
                 int(value) + self._draw(channel.family, scale / self.grid * _UP)
             ) * self.grid
+
+    def _replace_vector(self, scale: float, statistic: np.ndarray, release: np.ndarray) -> None:
+        """What ``Hemisphere`` releases of a vector, in a direction that is an exact one's: lengths
+        and floats come after it.
+        """
+        # Rounded down, to what draws faster than exact numbers.
+        epsilon = Fraction(math.floor(2**41 / (Fraction(scale) * Fraction(_UP))), 2**40)
+        drawn = hemisphere(statistic.tolist(), epsilon, self._take)
+        radius = hemisphere_radius(2.0 / scale, len(drawn)) / math.hypot(*drawn)
+        for i, u in enumerate(drawn):
+            release[i] = u * radius
 
 
 class SecureNoise(Sampler, GridNoise):

@@ -12,7 +12,18 @@ from typing import Any
 import numpy as np
 
 from ..environments.base import ContextKernels
-from ..kernel import Generator, Kernel, Matrix, Vector, bind, entry, inlined, kernel, unbound
+from ..kernel import (
+    Generator,
+    Kernel,
+    Matrix,
+    Vector,
+    bind,
+    entry,
+    inlined,
+    kernel,
+    outlined,
+    unbound,
+)
 from ..policies.protocol import Kernels, Wall
 from ..privacy.ledger import is_full
 from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, PAUSED, Tally
@@ -40,7 +51,7 @@ def _distance_to(params: Any, public: Any, parameter: Vector) -> float:
     return np.sqrt(squared)
 
 
-@kernel
+@outlined  # else the entry would be optimised with all of it once more
 def _play(
     params: Any,
     raw: Any,

@@ -23,7 +23,7 @@ import pandas as pd
 from ..algorithms.bases import SideInformationPolicy
 from ..environments.datasets.logged import LoggedTrial
 from ..errors import ArgumentError, DPBanditsError
-from ..kernel import Generator, Kernel, Vector, bind, entry, unbound
+from ..kernel import Generator, Kernel, Matrices, Matrix, Vector, bind, entry, unbound
 from ..policies import Policy
 from ..policies.protocol import Kernels, Wall
 from ..policies.steps import steps_of
@@ -41,9 +41,10 @@ from .results import (
 )
 from .seeding import identity, stream
 from .settings import PolicySetting, SettingsByKey, keyed
+from .simulating import what_is_taken
 from .tally import BAD_SENSITIVITY, DONE, LEDGER_FULL
 
-decide = absorb_and_release = unbound
+decide = absorb_and_release = preprocess_contexts = unbound
 
 
 class Cursor(NamedTuple):
@@ -97,19 +98,60 @@ def _replay(
     return DONE
 
 
-_bound: dict[tuple[Kernels, Kernel], Kernel] = {}
+@entry
+def _replay_contexts(
+    params: Any,
+    raw: Any,
+    public: Any,
+    memo: Vector,
+    wall: Wall,
+    arms: Vector,
+    rewards: Vector,
+    cursor: Vector,
+    counted: Vector,
+    limit: int,
+    choice_rng: Generator,
+    privacy_rng: Generator,
+    contexts: Matrices,
+    seen: Matrix,
+    altered: bool,
+) -> int:
+    """The same for policies with contexts; ``seen`` is what they take them for, if ``altered``."""
+    while cursor[CURSOR.person] < arms.size and cursor[CURSOR.counted] < limit:
+        if is_full(wall.ledger):
+            return LEDGER_FULL
+        person = cursor[CURSOR.person]
+        cursor[CURSOR.person] += 1
+        taken = contexts[person]
+        if altered:
+            preprocess_contexts(params, contexts[person], seen, choice_rng)
+            taken = seen
+        arm = decide(params, public, taken, choice_rng)[0]
+        if arm != arms[person]:
+            continue
+        counted[cursor[CURSOR.counted]] = person
+        cursor[CURSOR.counted] += 1
+        rounds, reward = cursor[CURSOR.counted], rewards[person]
+        if not absorb_and_release(
+            params, raw, public, memo, wall, arm, taken[arm], reward, rounds, privacy_rng
+        ):
+            return BAD_SENSITIVITY
+    return DONE
 
 
-def replay_loop(kernels: Kernels, mechanism: Kernel) -> Kernel:
+_bound: dict[tuple[Kernels, Kernel, bool], Kernel] = {}
+
+
+def replay_loop(kernels: Kernels, mechanism: Kernel, *, contexts: bool = False) -> Kernel:
     """The loop of one algorithm, made of the steps behind ``pull`` and ``update``; compiled at its
     first call.
     """
-    key = (kernels, mechanism)
+    key = (kernels, mechanism, contexts)
     if key not in _bound:
-        steps = steps_of(*key)
-        _bound[key] = bind(
-            _replay, decide=steps.decide, absorb_and_release=steps.absorb_and_release
-        )
+        steps = steps_of(kernels, mechanism)._asdict()
+        names = ("decide", "absorb_and_release") + ("preprocess_contexts",) * contexts
+        template = _replay_contexts if contexts else _replay
+        _bound[key] = bind(template, **{name: steps[name] for name in names})
     return _bound[key]
 
 
@@ -228,7 +270,7 @@ def replay(
     Args:
         policies: one or more; refused are two that differ in nothing but seed and name, and two
             different ones (apart from their budget) of the same name.
-        log: who got which arm, and how it went.
+        log: who got which arm, how it went, and for policies with contexts what was known.
         horizon: a run ends after so many counted rounds; by default, and at the latest, when
             everybody has been met.
         runs: how many orders.
@@ -281,15 +323,21 @@ def replay(
 
 def _check_fit(policy: Policy, log: LoggedTrial) -> None:
     if isinstance(policy, SideInformationPolicy):
-        raise ArgumentError(
-            f"policies must fit the log: {policy!r} takes contexts, and a log has none", "policies"
-        )
+        taken, has = what_is_taken(type(policy)), log.dimension
+        if taken == "advice" or policy.dimension != has:
+            wanted = taken if taken == "advice" else f"{taken} of dimension {policy.dimension}"
+            found = "none" if has is None else f"contexts of dimension {has}"
+            raise ArgumentError(
+                f"policies must fit the log: {policy!r} takes {wanted}, and the log has {found}",
+                "policies",
+            )
     if policy.n_arms != log.n_arms:
         raise ArgumentError(f"n_arms of {policy!r} must be {log.n_arms}, the log's number of arms")
 
 
 def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed: int) -> _Run:
-    loop = replay_loop(policy.driven, policy.mechanism)
+    contextual = isinstance(policy, SideInformationPolicy)
+    loop = replay_loop(policy.driven, policy.mechanism, contexts=contextual)
     owner, state = identity(policy.stream_key), policy.new_state()
     order = stream(seed, "environment", identity(log.stream_key), run).permutation(len(log))
     choices = stream(seed, "policy", owner, run) if policy.card.randomised else None
@@ -298,7 +346,11 @@ def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed:
     seen = np.clip(rewards, *policy.reward_range) if policy.clip else rewards
     limit = len(log) if horizon is None else min(horizon, len(log))
     cursor, counted = np.zeros(len(CURSOR), np.int64), np.empty(limit, np.int64)
-    people = (arms, seen, cursor, counted, limit, choices, privacy)
+    people: tuple[Any, ...] = (arms, seen, cursor, counted, limit, choices, privacy)
+    if isinstance(policy, SideInformationPolicy):
+        assert log.contexts is not None
+        shape, altered = log.contexts.shape[1:], policy.alters(log.context_bound)
+        people += (log.contexts[order], np.zeros(shape), altered)
     sides = (policy.params, state.raw, state.public, state.memo)
     while (status := loop(*sides, state.wall, *people)) != DONE:
         if status == BAD_SENSITIVITY:

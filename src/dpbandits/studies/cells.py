@@ -35,7 +35,7 @@ except ImportError:  # Windows, where the folder goes with the first process tha
 Progress = Callable[[str, int, int], None]
 
 # whose code decides numbers
-_ROOMS = ("privacy", "policies", "algorithms", "environments", "simulation")
+_ROOMS = ("privacy", "glm", "policies", "algorithms", "environments", "simulation")
 _LIBRARIES = ("numpy", "numba", "scipy", "scikit-learn")
 _PREFIX, _SUFFIX = ".dpbandits-", ".cells"
 

@@ -18,10 +18,12 @@ from ..environments import (
     AnchoredContexts,
     ArmsEnvironment,
     Bernoulli,
+    Classification,
     ContextEnvironment,
     CovariateArms,
     DoctorReplay,
     GaussianContexts,
+    GLMContexts,
     LinearArms,
     LoggedTrial,
     PoolContexts,
@@ -31,6 +33,7 @@ from ..environments import (
     classifier_advice,
     lastfm,
     movielens,
+    warfarin,
 )
 from ..errors import ArgumentError
 from ..policies import Policy
@@ -181,8 +184,11 @@ def read_worlds(
         problems.add(
             "environments", "must hold one that is simulated, beside the log that is replayed"
         )
-    if log is not None and any(_dimension(world) is not None for world in worlds):
-        problems.add("environments", "must not show contexts beside a log, which has none")
+    if log is not None and worlds and _dimension(worlds[0]) is not None:
+        has = None if isinstance(worlds[0], AdviceEnvironment) else log.dimension
+        if has != _dimension(worlds[0]):
+            known = f"contexts of dimension {log.dimension}" if log.dimension else "no contexts"
+            problems.add("environments", f"one {_shown(worlds[0])} beside a log that has {known}")
     return Worlds(worlds, log, sound=len(problems) == before)
 
 
@@ -204,6 +210,7 @@ def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:
         "LinearArms.on_sphere": LinearArms.on_sphere,
         "AnchoredContexts.random": AnchoredContexts.random,
         "CovariateArms.random": CovariateArms.random,
+        "GLMContexts.random": GLMContexts.random,
         "GaussianContexts.on_sphere": GaussianContexts.on_sphere,
         "PoolContexts.uniform": PoolContexts.uniform,
         "RewardTable": _table_reader(folder),
@@ -216,6 +223,7 @@ def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:
         "movielens": _movielens_reader(folder),
         "movielens.reward_table": _genres_reader(folder),
         "DoctorReplay.reward_table": _patients,
+        "warfarin": _warfarin_reader(folder),
     }
 
 
@@ -313,6 +321,24 @@ def _artists_reader(beside: Path) -> Callable[..., RewardTable]:
 def _genres_reader(beside: Path) -> Callable[..., RewardTable]:
     def read(folder: Any, liked_from: int = 4) -> RewardTable:
         return movielens(_inside(beside, folder)).reward_table(liked_from=liked_from)
+
+    return read
+
+
+def _warfarin_reader(beside: Path) -> Callable[..., Classification]:
+    def read(
+        path: Any,
+        ends: str = "medium",
+        genotypes: bool = True,
+        once: bool = False,
+        seed: int = 0,
+        blocks: bool = True,
+    ) -> Classification:
+        if not isinstance(path, str):
+            raise ArgumentError(f"path must be the name of a file, got {path!r}", "path")
+        return warfarin(beside / path, ends=ends).environment(
+            genotypes=genotypes, once=once, seed=seed, blocks=blocks
+        )
 
     return read
 

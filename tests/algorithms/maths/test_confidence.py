@@ -28,6 +28,7 @@ def test_the_norm_of_a_vector_that_is_larger_along_an_axis_is_exact(d, probabili
     assert stats.binomtest(beyond, runs, probability).pvalue > 1e-4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("d", [1, 2, 3, 6, 15])
 @pytest.mark.parametrize("probability", [0.01, 1e-3])
 def test_the_symmetric_norm_is_exceeded_as_often_as_it_says(d, probability):

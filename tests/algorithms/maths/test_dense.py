@@ -25,6 +25,7 @@ def padded(a):
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 12])
+@pytest.mark.long
 def test_it_agrees_with_numpy_on_the_leading_block(n):
     root, x, y = RNG.normal(size=(n, n)), RNG.normal(size=n), RNG.normal(size=n)
     a = root @ root.T + 0.1 * np.eye(n)

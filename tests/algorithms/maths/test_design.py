@@ -89,6 +89,7 @@ def test_evenly_spaced_directions_need_three_arms():
     assert design.gap < 1e-8
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("k", "d"), [(40, 3), (7, 3), (300, 6), (4, 2), (3, 1)])
 def test_thinning_out_shortens_support_and_no_width_grows(k, d):
     arms, space = sphere(k, d, seed=d), new_space(k, d)
@@ -105,6 +106,7 @@ def test_thinning_out_shortens_support_and_no_width_grows(k, d):
     assert not _thin_out(space, k, d)
 
 
+@pytest.mark.long
 def test_thinning_out_copes_with_equal_arms():
     arms, space = np.repeat(np.eye(2), 5, axis=0), new_space(10, 2)
     space.rows[:] = np.arange(10)

@@ -74,6 +74,7 @@ def test_the_norm_bound_holds_for_the_inverse_until_it_is_computed_anew(d, ridge
 
 @pytest.mark.parametrize("spread", [0.0, 0.4])
 @pytest.mark.parametrize(("n_arms", "d"), [(1, 1), (5, 3), (10, 3), (30, 9), (25, 25)])
+@pytest.mark.long
 def test_pruning_never_changes_the_arm(n_arms, d, spread):
     """Against no pruning at all (``longest`` infinite), ties and zero features included; and
     against NumPy up to rounding.

@@ -99,6 +99,7 @@ def test_the_smallest_eigenvalue_is_bounded_from_below_and_tightly(d, condition,
 
 
 @pytest.mark.parametrize("search", [ridge.most_optimistic_of_few, ridge.most_optimistic_of_many])
+@pytest.mark.long
 def test_the_most_optimistic_arm_is_that_of_the_formula(search):
     rng = np.random.default_rng(3)
     for longest in np.repeat([np.inf, 1e3], 100):
@@ -122,6 +123,7 @@ def test_the_most_optimistic_arm_is_that_of_the_formula(search):
     assert search(np.ones((4, 3)), np.ones(3), np.eye(3), 1.0, 1.0, 0.0, np.zeros((3, 4))) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", ["LinUCB", "RSOFUL", "LinearThompson"])
 def test_inverse_and_factor_stay_accurate_over_many_rounds(make):
     """Nearly collinear features, the worst case for rank-one updates: the precision's condition

@@ -98,7 +98,7 @@ def _rotate(matrix: Matrix, vectors: Matrix, p: int, q: int, n: int) -> None:
     """Rotate two coordinates such that matrix[p, q] becomes 0."""
     ratio = (matrix[q, q] - matrix[p, p]) / (2.0 * matrix[p, q])
     sign = 1.0 if ratio >= 0.0 else -1.0
-    tangent = sign / (abs(ratio) + np.sqrt(1.0 + ratio * ratio))
+    tangent = sign / (abs(ratio) + np.hypot(1.0, ratio))
     cosine = 1.0 / np.sqrt(1.0 + tangent * tangent)
     sine = cosine * tangent
     for k in range(n):

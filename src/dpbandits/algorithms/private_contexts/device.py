@@ -131,7 +131,11 @@ class Device:
         elif features is not None:
             self.left -= 1
         x = np.zeros(self._params.dimension) if features is None else features[0]
-        return self._sent(contribution(self._params, arm, x, value))
+        return self._sent(self._record(arm, x, value))
+
+    def _record(self, arm: int, x: np.ndarray, reward: float) -> np.ndarray:
+        """What is randomised."""
+        return contribution(self._params, arm, x, reward)
 
     def _sent(self, record: np.ndarray) -> Any:
         return self._randomise(record)

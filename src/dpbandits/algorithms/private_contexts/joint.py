@@ -23,7 +23,7 @@ from typing import Any, Unpack
 from ...errors import ArgumentError
 from ...policies import Card, register
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
-from ...privacy.channels import Calibration, Gaussian
+from ...privacy.channels import Gaussian, PublishedGaussian
 from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
 from .model import OPTIMISTIC
@@ -42,19 +42,11 @@ SOURCE = (
 PROOF = "dpbandits.algorithms.private_contexts: sensitivity in model, billboard lemma in joint"
 
 
-class _MatrixGaussian(Gaussian):
-    """Gaussian noise with the published calibration of a tree of symmetric matrices."""
-
-    @classmethod
-    def calibrated(
-        cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False
-    ) -> Gaussian:
-        """``calibration="paper"``: Z' has the variance 16 m L^4 ln(4 / delta)^2 / epsilon^2 at m
-        levels, that is sqrt(m) times 4 ln(4 / delta) / epsilon for a sensitivity of L^2.
-        """
-        if calibration == "paper" and isinstance(budget, ApproxDP):
-            return cls(4.0 * math.log(4.0 / budget.delta) / budget.epsilon)
-        return cls(Gaussian.calibrated(budget, discrete=discrete).multiplier)
+def _published(budget: ApproxDP) -> float:
+    """Z' has the variance 16 m L^4 ln(4 / delta)^2 / epsilon^2 at m levels of a tree, that is
+    sqrt(m) times 4 ln(4 / delta) / epsilon for a sensitivity of L^2.
+    """
+    return 4.0 * math.log(4.0 / budget.delta) / budget.epsilon
 
 
 CHANNELS: dict[type[Budget], Any] = {ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian}
@@ -119,7 +111,7 @@ class LinUCBJDP(JointPolicy):
         title="LinUCB with private features, joint DP",
         source=SOURCE,
         proof=PROOF,
-        channels={**CHANNELS, ApproxDP: _MatrixGaussian},
+        channels={**CHANNELS, ApproxDP: PublishedGaussian(_published)},
         protects="contexts and rewards",
         view="joint",
     )

@@ -12,17 +12,11 @@ from __future__ import annotations
 import math
 from typing import Any, Unpack
 
-import numpy as np
-
-from ...errors import ArgumentError
 from ...policies import Card, register
-from ...policies.options import WILDEST
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
-from ...privacy.channels import Calibration, Gaussian
-from ...privacy.randomiser import VectorRandomiser
+from ...privacy.channels import Gaussian, PublishedGaussian
 from ...validation import flag, integer
 from ..bases.counter_choice import MOST_ROUNDS
-from .device import Device
 from .model import OPTIMISTIC, joint_sensitivity, of_reports, on_arrival
 from .policy import (
     PrivateContextPolicy,
@@ -30,31 +24,24 @@ from .policy import (
     asks_for_published,
     refuse_unpublished,
 )
+from .reports import ReportPolicy
 from .state import Params
 
 PROOF = "dpbandits.algorithms.private_contexts: sensitivity in model"
 
 
-class _ReportGaussian(Gaussian):
-    """Gaussian noise with the published calibration of a report."""
-
-    @classmethod
-    def calibrated(
-        cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False
-    ) -> Gaussian:
-        """``calibration="paper"``: 6 sqrt(2 ln(2.5 / delta)) / epsilon on x r and on the upper
-        triangle of x x^T, together moved by sqrt(4.5).
-        """
-        if calibration == "paper" and isinstance(budget, ApproxDP):
-            std = 6.0 * math.sqrt(2.0 * math.log(2.5 / budget.delta)) / budget.epsilon
-            return cls(std / joint_sensitivity(1.0, 1.0))
-        return cls(Gaussian.calibrated(budget, discrete=discrete).multiplier)
+def _published(budget: ApproxDP) -> float:
+    """6 sqrt(2 ln(2.5 / delta)) / epsilon on x r and on the upper triangle of x x^T, together moved
+    by sqrt(4.5).
+    """
+    std = 6.0 * math.sqrt(2.0 * math.log(2.5 / budget.delta)) / budget.epsilon
+    return std / joint_sensitivity(1.0, 1.0)
 
 
-class LocalPolicy(PrivateContextPolicy):
-    """The base of policies that learn from randomised reports."""
+class LocalPolicy(ReportPolicy, PrivateContextPolicy):
+    """The base of policies that learn a linear model from randomised reports."""
 
-    _serving = "reports"
+    _of_reports = staticmethod(of_reports)
 
     def __init__(
         self,
@@ -64,82 +51,14 @@ class LocalPolicy(PrivateContextPolicy):
         horizon: int,
         batch: int,
         reports: bool,
-        models: str,
         **options: Any,
     ) -> None:
         self._batch = integer("batch", batch, 1, MOST_ROUNDS)
-        self._takes_reports = flag("reports", reports)
-        if reports:
-            self.kernels = of_reports(self.kernels)
+        if flag("reports", reports):
+            self.kernels = self._of_reports(self.kernels)
         self._released(integer("horizon", horizon, 1, MOST_ROUNDS), "independent")
-        own = {"horizon": self._horizon, "batch": self._batch, "reports": reports}
-        self._devices = 0
-        super().__init__({**config, **own, **self._modelled(models)}, budget=budget, **options)
-        if reports and budget is not None:
-            self._randomiser(0)  # which may refuse the grid
-
-    def device(self) -> Device:
-        """What a person's device runs, with all that has been published by now.
-
-        For a device that does not trust the server, make it of a policy of the device's own, with
-        the same arguments, and let it ``use`` the choosers that the server sends as JSON.
-
-        Raises:
-            ArgumentError: the policy has no budget.
-        """
-        if self.budget is None:
-            raise ArgumentError("budget must not be None for a device", "budget")
-        self._devices += 1
-        return Device(
-            self.chooser(),
-            self.params,
-            self._randomiser(self._devices),
-            self.reward_range,
-            self.default_reward,
-            self.max_rounds or 1,
-        )
-
-    def _randomiser(self, number: int) -> VectorRandomiser:
-        """With simulated noise that no other device of this policy has."""
-        return VectorRandomiser(
-            self.channel,
-            self.statistic.max_sensitivity,
-            self.statistic.max_abs_contribution,
-            noise=self._config["noise"],
-            grid=self._config["grid"],
-            seed=self._config["seed"],
-            number=number,
-        )
-
-    def receive(self, report: Any) -> bool:
-        """Take in a device's report, shape (d + d (d + 1) / 2,), or with one model per arm K times
-        as long.
-
-        Returns:
-            Whether the policy learns from it: False once ``horizon`` reports were taken.
-
-        Raises:
-            ArgumentError: this policy takes no reports, or no device has made this one.
-            BudgetExhausted: the planned number of reports has been taken.
-            ClaimError: as in ``update`` of other policies.
-        """
-        if not self._takes_reports:
-            raise ArgumentError("reports must be True for a policy that receives them", "reports")
-        most = self.statistic.max_abs_contribution + WILDEST * self.noise_scale
-        return self._received(_checked(report, self.statistic.size, most))
-
-    def _assumed(self) -> list[str]:
-        if not self._takes_reports:
-            return super()._assumed()
-        return [
-            f"feature vectors are at most {self.context_bound:g} long, which the device enforces",
-            "the arm is carried out on the person's device, and nobody else sees it",
-            "the contexts and rewards of others owe nothing to her record and to her decision but"
-            " by way of reports",
-            "a report is sent at a time that owes nothing to what it holds, and a person has one"
-            f" device, which sends {self.max_rounds or 'one'} in all and of which no older copy is"
-            " used again",
-        ]
+        own = {"horizon": self._horizon, "batch": self._batch}
+        super().__init__({**config, **own}, budget=budget, reports=reports, **options)
 
 
 @register(n_arms=3, dimension=2, horizon=30_000)
@@ -188,7 +107,7 @@ class LinUCBLDP(LocalPolicy):
             " Bandits Learning"
         ),
         proof=PROOF,
-        channels={ZCDP: Gaussian, ApproxDP: _ReportGaussian, RDP: Gaussian},
+        channels={ZCDP: Gaussian, ApproxDP: PublishedGaussian(_published), RDP: Gaussian},
         trust_model="local",
         protects="contexts and rewards",
         view="joint",
@@ -213,12 +132,11 @@ class LinUCBLDP(LocalPolicy):
             self._weight = self._diagonal = math.sqrt(2.0)
             refuse_unpublished(options)
         super().__init__(
-            {"n_arms": n_arms, "dimension": dimension},
+            {"n_arms": n_arms, "dimension": dimension, **self._modelled(models)},
             budget=budget,
             horizon=horizon,
             batch=batch,
             reports=reports,
-            models=models,
             **options,
         )
 
@@ -232,17 +150,3 @@ class LinUCBLDP(LocalPolicy):
             vector_norm=std * math.sqrt(d / bound),
             log_odds=2.0 * math.log(rounds),
         )
-
-
-def _checked(report: Any, size: int, most: float) -> np.ndarray:
-    try:
-        given = np.asarray(report)
-    except ValueError:  # rows of different lengths
-        given = np.zeros(0)
-    given = given.astype(np.float64) if given.dtype.kind in "biuf" else np.zeros(0)
-    if given.shape != (size,) or not (np.abs(given) <= most).all():
-        raise ArgumentError(
-            f"report must hold {size} numbers between {-most:.6g} and {most:.6g}, as devices send",
-            "report",
-        )
-    return given

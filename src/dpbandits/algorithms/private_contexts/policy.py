@@ -13,6 +13,7 @@ from ...privacy.channels import Certified
 from ...privacy.continual import Independent
 from ...stores import User
 from ...validation import choice, real
+from ..bases.contextual import ContextualPolicy
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.linear import MODEL, RADIUS, LinearOptions, LinearPolicy, ModelOptions
 from ..maths.confidence import gaussian_norm, planned_walk, symmetric_norm
@@ -52,7 +53,7 @@ def asks_for_published(options: Mapping[str, object], budget: Budget | None) -> 
 
 
 def refuse_unpublished(
-    options: PrivateLinearOptions, published: str = "calibration='paper'"
+    options: Mapping[str, object], published: str = "calibration='paper'"
 ) -> None:
     """Raise ArgumentError for options of which no published radius knows."""
     for name, default in {"clip": True, **REPAIR}.items():
@@ -82,26 +83,13 @@ class AsPublished:
         return Certified(1.0 / ApproxDP(budget.epsilon, max(delta, 1e-300)).mu)
 
 
-class PrivateContextPolicy(LinearPolicy):
-    """The base of policies with a linear model whose features are behind the wall.
+class HiddenContextPolicy(ContextualPolicy):
+    """The base of policies whose features are behind the wall.
 
-    A subclass sets ``_batch`` and ``_growth``, the schedule of its releases, before this
-    constructor runs.
+    A subclass sets ``_serving``.
     """
 
-    _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS, **REPAIR}
-    _batch: int
-    _growth: float = 0.0
-    _weight: float = 1.0
-    _diagonal: float = 1.0
-    _published: bool = False
     _serving: ClassVar[str]  # the argument that makes a policy the server of devices
-
-    def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
-        repair = choice("repair", options.get("repair", "shift"), ("shift", "clip"))
-        self._clips = repair == "clip"
-        self._switch = real("switch", options.get("switch", 0.0), 0.0, 1e6)
-        super().__init__(config, budget=budget, **options)
 
     def pull(self, contexts: Any = None, *, user: User | None = None) -> Decision:
         if self._takes_reports:
@@ -121,6 +109,27 @@ class PrivateContextPolicy(LinearPolicy):
             " by way of releases",
         ]
 
+
+class PrivateContextPolicy(HiddenContextPolicy, LinearPolicy):
+    """The base of policies with a linear model whose features are behind the wall.
+
+    A subclass sets ``_batch`` and ``_growth``, the schedule of its releases, before this
+    constructor runs.
+    """
+
+    _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS, **REPAIR}
+    _batch: int
+    _growth: float = 0.0
+    _weight: float = 1.0
+    _diagonal: float = 1.0
+    _published: bool = False
+
+    def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
+        repair = choice("repair", options.get("repair", "shift"), ("shift", "clip"))
+        self._clips = repair == "clip"
+        self._switch = real("switch", options.get("switch", 0.0), 0.0, 1e6)
+        super().__init__(config, budget=budget, **options)
+
     @property
     def _releases(self) -> int | None:
         """How many batches there are within the horizon: the schedule is fixed in advance."""
@@ -137,7 +146,7 @@ class PrivateContextPolicy(LinearPolicy):
     @property
     def _most_moved(self) -> float:
         """The most that a record moves the statistic."""
-        size, bound, reward = statistic_size(self.dimension), self.context_bound, self._largest
+        size, bound, reward = self._size, self.context_bound, self._largest
         moved = self._moved(reward, bound)
         if self.grid > 0.0:
             # Rounding to the grid moves a coordinate of each record by half a step; before it,
@@ -146,6 +155,11 @@ class PrivateContextPolicy(LinearPolicy):
             moved += math.sqrt(size) * self.grid
             moved += 8.0 * _ULP * self.dimension * bound * (reward + bound)
         return moved
+
+    @property
+    def _size(self) -> int:
+        """How many numbers are released of one model."""
+        return statistic_size(self.dimension)
 
     @property
     def _largest(self) -> float:
@@ -158,14 +172,14 @@ class PrivateContextPolicy(LinearPolicy):
         if self.card.learns_at_once:
             longest = 1
         return Statistic(
-            size=self.n_models * statistic_size(self.dimension),
+            size=self.n_models * self._size,
             max_sensitivity=self._most_moved,
             max_abs_contribution=bound * max(self._largest, self._diagonal * bound),
             max_records=longest or 0,
             counter=self._counter,
         )
 
-    def _params(self) -> Params:
+    def _params(self) -> Any:
         private = self.budget is not None
         # Of rewards, the norm of N, and that of z.
         shares = [max(share * self._each_failure, 1e-300) for share in _SHARES]
@@ -234,5 +248,5 @@ class ThompsonPolicy(PrivateContextPolicy):
         self._inflation = real("inflation", inflation, 0.0, 1e12)
         return {"inflation": self._inflation}
 
-    def _params(self) -> Params:
+    def _params(self) -> Any:
         return super()._params()._replace(radius_scale=self._inflation)

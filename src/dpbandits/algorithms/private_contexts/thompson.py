@@ -148,12 +148,16 @@ class LinearThompsonLDP(ThompsonPolicy, local.LocalPolicy):
         **options: Unpack[PrivateModelOptions],
     ) -> None:
         super().__init__(
-            {"n_arms": n_arms, "dimension": dimension, **self._inflated(inflation)},
+            {
+                "n_arms": n_arms,
+                "dimension": dimension,
+                **self._inflated(inflation),
+                **self._modelled(models),
+            },
             budget=budget,
             horizon=horizon,
             batch=batch,
             reports=reports,
-            models=models,
             **options,
         )
 

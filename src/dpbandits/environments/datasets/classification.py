@@ -12,10 +12,10 @@ import numpy as np
 from ...errors import ArgumentError, MissingExtra
 from ...kernel import Generator, Matrix, kernel
 from ...validation import choice, flag, integer
-from ..arrays import content, finite_array, settled, whole_numbers
+from ..arrays import content, finite_array, longest, whole_numbers
 from ..base import ContextEnvironment, ContextKernels
 from ..simulated.pools import draw_below
-from .features import dense_components
+from .features import dense_components, rows_with_intercept, standardised
 
 DATA_SETS = ("breast_cancer", "digits")
 
@@ -23,7 +23,7 @@ DATA_SETS = ("breast_cancer", "digits")
 class ClassificationState(NamedTuple):
     """Persons and their classes."""
 
-    rows: np.ndarray  # (N, p), of length 1
+    rows: np.ndarray  # (N, p)
     labels: np.ndarray  # (N,)
     order: np.ndarray  # (N,): who comes in which round; empty where anyone may come in any
 
@@ -32,11 +32,12 @@ class ClassificationState(NamedTuple):
 def _show_person(state: ClassificationState, t: int, contexts: Matrix, rng: Generator) -> int:
     person = state.order[t] if state.order.size > 0 else draw_below(state.rows.shape[0], rng)
     width = state.rows.shape[1]
+    blocks = contexts.shape[1] > width
     for a in range(contexts.shape[0]):
         for i in range(contexts.shape[1]):
             contexts[a, i] = 0.0
         for i in range(width):
-            contexts[a, a * width + i] = state.rows[person, i]
+            contexts[a, a * width * blocks + i] = state.rows[person, i]
     return state.labels[person]
 
 
@@ -68,6 +69,8 @@ class Classification(ContextEnvironment):
             every round draws anyone.
         seed: of the order.
         names: of the classes.
+        blocks: as above; False shows x itself for every arm, shape (K, p), for policies with
+            ``models="disjoint"``.
 
     Raises:
         ArgumentError: an argument is outside its range, or shapes do not fit.
@@ -88,11 +91,47 @@ class Classification(ContextEnvironment):
         once: bool = False,
         seed: int = 0,
         names: Sequence[str] | None = None,
+        blocks: bool = True,
     ) -> None:
-        features, classes = (
-            finite_array("features", features, "N, m"),
-            whole_numbers("labels", labels),
-        )
+        features = finite_array("features", features, "N, m")
+        most = min(features.shape)
+        kept = most if components is None else integer("components", components, 1, most)
+        rows = rows_with_intercept(dense_components(standardised(features), kept))
+        self._show(features, rows, labels, once, seed, names, blocks)
+
+    @classmethod
+    def of_rows(
+        cls,
+        rows: Any,
+        labels: Any,
+        *,
+        once: bool = False,
+        seed: int = 0,
+        names: Sequence[str] | None = None,
+        blocks: bool = True,
+    ) -> Classification:
+        """The same with contexts that are made already: ``rows``, shape (N, p), are shown as they
+        are.
+
+        >>> Classification.of_rows([[0.6, 0.8], [1.0, 0.0]], [0, 1], blocks=False).dimension
+        2
+        """
+        made = cls.__new__(cls)
+        given = finite_array("rows", rows, "N, p")
+        made._show(given, given, labels, once, seed, names, blocks)
+        return made
+
+    def _show(
+        self,
+        features: np.ndarray,
+        rows: np.ndarray,
+        labels: Any,
+        once: bool,
+        seed: int,
+        names: Sequence[str] | None,
+        blocks: bool,
+    ) -> None:
+        classes = whole_numbers("labels", labels)
         if classes.size != len(features):
             raise ArgumentError(
                 f"features and labels must be equally long, got {len(features)} and {classes.size}"
@@ -105,15 +144,11 @@ class Classification(ContextEnvironment):
             )
         self.n_arms = int(classes.max()) + 1
         self._name_arms("names", names, "class")
-        most = min(features.shape)
-        rows = _unit_rows(
-            features, most if components is None else integer("components", components, 1, most)
-        )
         shuffled = np.random.default_rng(integer("seed", seed, 0)).permutation(len(rows))
         order = shuffled if flag("once", once) else shuffled[:0]
         self.horizon = len(rows) if once else None
-        self.dimension = self.n_arms * rows.shape[1]
-        self.support, self.context_bound = (0.0, 1.0), 1.0
+        self.dimension = rows.shape[1] * (self.n_arms if flag("blocks", blocks) else 1)
+        self.support, self.context_bound = (0.0, 1.0), longest(rows)
         self.state = ClassificationState(rows, classes, order)
         self._digest = content(features, classes, order)
 
@@ -125,21 +160,13 @@ class Classification(ContextEnvironment):
         )
 
 
-def _unit_rows(features: np.ndarray, components: int) -> np.ndarray:
-    """Principal components of standardised columns, beside an intercept, every row of length 1."""
-    centred = features - features.mean(axis=0)
-    spread = centred.std(axis=0)
-    constant = spread <= 1e-12 * np.abs(features).max(axis=0)  # but for rounding
-    standard = np.where(constant, 0.0, centred / np.where(constant, 1.0, spread))
-    scores = dense_components(standard, components)
-    size = np.sqrt(np.mean(np.sum(scores**2, axis=1)))
-    scores = settled(scores / size if size > 0.0 else scores)
-    rows = np.column_stack([scores, np.ones(len(scores))])
-    return np.ascontiguousarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
-
-
 def classification(
-    name: str = "digits", *, components: int | None = 10, once: bool = False, seed: int = 0
+    name: str = "digits",
+    *,
+    components: int | None = 10,
+    once: bool = False,
+    seed: int = 0,
+    blocks: bool = True,
 ) -> Classification:
     """A data set that comes with scikit-learn, as a bandit.
 
@@ -149,6 +176,7 @@ def classification(
         components: as for ``Classification``.
         once: as for ``Classification``.
         seed: as for ``Classification``.
+        blocks: as for ``Classification``.
 
     Raises:
         ArgumentError: an argument is outside its range.
@@ -166,5 +194,11 @@ def classification(
         ) from error
     data = datasets.load_digits() if name == "digits" else datasets.load_breast_cancer()
     return Classification(
-        data.data, data.target, components=components, once=once, seed=seed, names=data.target_names
+        data.data,
+        data.target,
+        components=components,
+        once=once,
+        seed=seed,
+        names=data.target_names,
+        blocks=blocks,
     )

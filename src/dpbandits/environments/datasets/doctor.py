@@ -1,21 +1,47 @@
 """DoctorBandit: four treatments of HIV and the patients of ACTG 175 (Hammer et al. 1996).
 
-A treatment succeeds if the patient's CD4 count after 20 weeks is above the one at the start.  Two
+A treatment succeeds if the patient's CD4 count after 20 weeks is above the one at the start.  Three
 ways to use the 2,139 patients: ``DoctorBandit`` draws them with replacement, for any horizon;
-``DoctorReplay`` is the log itself, for ``dpbandits.replay``.
+``DoctorContexts`` shows what was known of them, and answers by a model that was fitted to the
+trial; ``DoctorReplay`` is the log itself, for ``dpbandits.replay``.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import resources
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
 
+from ...glm.links import link_of
+from ...kernel import Generator, Matrix, kernel
+from ..arrays import settled
+from ..base import ContextEnvironment
+from ..simulated.generalised import glm_kernels, repeat_first
+from ..simulated.pools import draw_below
 from ..simulated.stochastic import Bernoulli
+from .features import rows_with_intercept, standardised
 from .logged import LoggedTrial
 
 TREATMENTS = ("zidovudine", "zidovudine + didanosine", "zidovudine + zalcitabine", "didanosine")
+
+COVARIATES = (
+    "age",
+    "weight",
+    "Karnofsky score",
+    "CD4 count",
+    "male",
+    "non-white",
+    "symptomatic",
+    "treated up to 52 weeks before",
+    "treated longer before",
+    "intercept",
+)
+
+_NEWTON_STEPS = 25  # it stands still after seven
 
 _KEPT = ["arms", "cd40", "cd420", "age", "wtkg", "karnof", "gender", "race", "symptom", "strat"]
 
@@ -48,6 +74,17 @@ def success(patients: pd.DataFrame) -> np.ndarray:
     return (patients["cd420"] > patients["cd40"]).to_numpy(dtype=np.float64)
 
 
+def covariates(patients: pd.DataFrame) -> np.ndarray:
+    """What was known of the patients before treatment, in the order of ``COVARIATES``, shape (N,
+    10): standardised columns divided by 3, the root of their number, a 1 for the intercept, and
+    every row divided by its length.
+    """
+    earlier = patients["strat"]
+    columns = patients[["age", "wtkg", "karnof", "cd40", "gender", "race", "symptom"]]
+    table = np.column_stack([columns.to_numpy(dtype=np.float64), earlier == 2, earlier == 3])
+    return rows_with_intercept(standardised(table))
+
+
 class DoctorBandit(Bernoulli):
     """Patients of ACTG 175 with replacement: a round of an arm is a patient drawn uniformly from
     those who got it.
@@ -68,8 +105,82 @@ class DoctorBandit(Bernoulli):
         return ""
 
 
+@cache
+def _fitted() -> tuple[np.ndarray, np.ndarray]:
+    """The covariates, and one logistic model per treatment of its own patients' outcomes: the
+    coefficients of highest posterior density if a priori they are independent N(0, 1).
+    """
+    patients = actg175()
+    x, y, arms = covariates(patients), success(patients), patients["arms"].to_numpy()
+    models = np.array([_newton(x[arms == a], y[arms == a]) for a in range(len(TREATMENTS))])
+    x.flags.writeable = models.flags.writeable = False
+    return x, models
+
+
+def _newton(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    theta = np.zeros(x.shape[1])
+    for _ in range(_NEWTON_STEPS):
+        mean = expit(x @ theta)
+        information = (x.T * (mean * (1.0 - mean))) @ x + np.eye(theta.size)
+        theta = theta + np.linalg.solve(information, x.T @ (y - mean) - theta)
+    return settled(theta)
+
+
+class PatientsState(NamedTuple):
+    """Who may come, and what treatments do for them."""
+
+    features: np.ndarray  # (N, d)
+    theta: np.ndarray  # (K, d)
+    low: float  # the other reward than 1: 0
+
+
+@kernel
+def _show_patient(state: PatientsState, t: int, contexts: Matrix, rng: Generator) -> int:
+    patient = draw_below(state.features.shape[0], rng)
+    for i in range(contexts.shape[1]):
+        contexts[0, i] = state.features[patient, i]
+    repeat_first(contexts)
+    return patient
+
+
+class DoctorContexts(ContextEnvironment):
+    """Patients of ACTG 175 with what was known of them: a patient is drawn from all, whatever she
+    got in the trial, and succeeds by a logistic model of the treatment.
+
+    The models were fitted once to all patients of the trial, each to those who got the treatment,
+    with a standard normal prior; the simulated outcomes are theirs, not those of the trial.
+    Patients are shown alike to all arms, for policies with ``models="disjoint"``; no vector is
+    longer than 1.  ``docs/data.md`` says what covariates are worth here, which is little.
+
+    Attributes:
+        features: of the 2,139 patients, shape (2139, 10), columns as in ``feature_names``.
+        feature_names: what the columns mean.
+        parameter: coefficients of the four models, shape (4, 10); up to 3.3 long.
+        link: the logistic one.
+
+    >>> world = DoctorContexts()
+    >>> world.n_arms, world.dimension, world.feature_names[3]
+    (4, 10, 'CD4 count')
+    """
+
+    link = link_of("logistic")
+    kernels = glm_kernels(_show_patient, link)
+    support, context_bound, feature_names = (0.0, 1.0), 1.0, COVARIATES
+    parameter: np.ndarray
+
+    def __init__(self) -> None:
+        self.features, self.parameter = _fitted()
+        self.n_arms, self.dimension = self.parameter.shape
+        self._names = TREATMENTS
+        self.state = PatientsState(self.features, self.parameter, 0.0)
+
+    def _arguments(self) -> str:
+        return ""
+
+
 class DoctorReplay(LoggedTrial):
-    """The log of ACTG 175: what each patient got, and whether the CD4 count rose.
+    """The log of ACTG 175: what each patient got, whether the CD4 count rose, and as contexts what
+    was known before, the ``features`` of ``DoctorContexts``.
 
     The trial gave the four treatments at random with equal shares (Hammer et al. 1996), which is
     what a replay needs.  Patients are in the order of their numbers in the trial; when they
@@ -81,7 +192,7 @@ class DoctorReplay(LoggedTrial):
 
     def __init__(self) -> None:
         patients = actg175()
-        super().__init__(patients["arms"], success(patients))
+        super().__init__(patients["arms"], success(patients), covariates(patients))
         self._names = TREATMENTS
 
     def _arguments(self) -> str:

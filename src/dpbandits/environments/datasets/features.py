@@ -1,4 +1,6 @@
-"""Features of things that are described by words: TF-IDF, and its principal components."""
+"""Features: of things that are described by words, TF-IDF and its principal components; of persons,
+standardised columns in rows of length 1.
+"""
 
 from __future__ import annotations
 
@@ -61,6 +63,24 @@ def dense_components(matrix: np.ndarray, components: int) -> np.ndarray:
     """
     left, values, axes = np.linalg.svd(matrix - matrix.mean(axis=0), full_matrices=False)
     return (left * values * _signs(axes))[:, :components]
+
+
+def standardised(columns: np.ndarray) -> np.ndarray:
+    """Columns with mean 0 and standard deviation 1; constant ones become 0."""
+    centred = columns - columns.mean(axis=0)
+    spread = centred.std(axis=0)
+    constant = spread <= 1e-12 * np.abs(columns).max(axis=0)  # but for rounding
+    return np.where(constant, 0.0, centred / np.where(constant, 1.0, spread))
+
+
+def rows_with_intercept(scores: np.ndarray) -> np.ndarray:
+    """Scores divided by their root mean square length and rounded, see ``settled``, then a 1 for
+    the intercept, and every row divided by its length.
+    """
+    size = np.sqrt(np.mean(np.sum(scores**2, axis=1)))
+    scores = settled(scores / size if size > 0.0 else scores)
+    rows = np.column_stack([scores, np.ones(len(scores))])
+    return np.ascontiguousarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def _signs(axes: np.ndarray) -> np.ndarray:

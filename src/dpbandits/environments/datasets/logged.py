@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import chisquare
 
 from ...errors import ArgumentError
-from ..arrays import content, vector
+from ..arrays import content, finite_array, longest, vector
 from ..base import Environment
 from ..tabulated import RewardTable
 
@@ -26,14 +26,19 @@ class LoggedTrial(Environment):
     Args:
         arms: which arm each person got, shape (N,); 0 to K - 1, every arm at least once.
         rewards: each person's reward under that arm, shape (N,).
+        contexts: what was known of each person before, for policies with contexts: shape (N, d),
+            shown alike to all arms, or (N, K, d).  The arms must owe nothing to it.
 
     Attributes:
         arms: shape (N,) int64.
         rewards: shape (N,) float64.
         counts: how many persons got each arm, shape (K,).
+        contexts: shape (N, K, d), or None.
+        dimension: of the contexts, d, or None.
+        context_bound: no context is longer.
 
     Raises:
-        ArgumentError: the two differ in length, an arm is missing, a reward is not finite, or the
+        ArgumentError: shapes do not fit, an arm is missing, a reward is not finite, or the
             allocation is not uniform.
 
     >>> trial = LoggedTrial([0, 1, 1, 0], [1.0, 0.0, 1.0, 1.0])
@@ -41,7 +46,11 @@ class LoggedTrial(Environment):
     ([1.0, 0.5], 0.75)
     """
 
-    def __init__(self, arms: Any, rewards: Any) -> None:
+    contexts: np.ndarray | None = None
+    dimension: int | None = None
+    context_bound: float = 0.0
+
+    def __init__(self, arms: Any, rewards: Any, contexts: Any = None) -> None:
         self.arms, self.rewards = _arms(arms), vector("rewards", rewards)
         if self.arms.size != self.rewards.size:
             raise ArgumentError(
@@ -63,6 +72,24 @@ class LoggedTrial(Environment):
                 f"arms must have been given uniformly at random, got counts {self.counts.tolist()}",
                 "arms",
             )
+
+        if contexts is not None:
+            self._keep(contexts)
+
+    def _keep(self, contexts: Any) -> None:
+        alike = np.ndim(contexts) == 2
+        given = finite_array("contexts", contexts, "N, d" if alike else "N, K, d")
+        self.dimension = given.shape[-1]
+        self.context_bound = longest(given.reshape(-1, self.dimension))
+        self._digest = content(self.arms, self.rewards, given)
+        shape = (len(self), self.n_arms, self.dimension)
+        if given.shape not in (shape, (shape[0], shape[2])):
+            raise ArgumentError(
+                f"contexts must have shape ({len(self)}, d) or ({len(self)}, {self.n_arms}, d), got"
+                f" {given.shape}",
+                "contexts",
+            )
+        self.contexts = np.broadcast_to(given[:, None] if alike else given, shape)
 
     def __len__(self) -> int:
         return self.arms.size
@@ -91,7 +118,8 @@ class LoggedTrial(Environment):
         return RewardTable(np.column_stack(columns), arm_names=self.arm_names, name=repr(self))
 
     def _arguments(self) -> str:
-        return f"{len(self)} records, {self.n_arms} arms, {self._content}"
+        features = f"dimension {self.dimension}, " if self.dimension else ""
+        return f"{len(self)} records, {self.n_arms} arms, {features}{self._content}"
 
 
 def _arms(values: Any) -> np.ndarray:

@@ -97,7 +97,7 @@ class Advised(AdviceEnvironment):
         )
         own = environment.kernels
         answer = bind(_answer_advised, draw=own.draw, regret=own.regret)
-        self.kernels = ContextKernels(_show_advised, answer)  # type: ignore[misc]
+        self.kernels = ContextKernels(_show_advised, answer)
         losses = np.zeros(table.shape[:2])
         bind(_losses, regret=own.regret)(self.state, self.horizon, losses)
         self.state.best[0] = np.einsum("sk,skn->n", losses, table).argmin()

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import ArgumentError
+from ...glm.links import Link, link_of
 from ...kernel import Generator, Matrix, kernel
 from ...validation import integer
 from ..arrays import content, finite_array
 from ..base import ContextEnvironment, ContextKernels
+from .generalised import glm_kernels, lowest_reward, repeat_first
 from .linear_rewards import best_linear_mean, linear_mean, unit_vectors
 from .normals import fill_normal
 
@@ -118,49 +120,46 @@ def _parameters(count: int, dimension: int, seed: int) -> np.ndarray:
     return _ANCHOR * np.column_stack([others, np.ones(count)])
 
 
+def _lowest_reward(parameters: np.ndarray, link: Link) -> float:
+    if link.name == "identity":
+        _check_means("parameters", parameters)
+        return 0.0
+    if parameters.shape[1] < 2:
+        raise ArgumentError("parameters must have at least 2 coordinates, got 1", "parameters")
+    return lowest_reward(link, "parameters", parameters)
+
+
 class CovariateArmsState(NamedTuple):
     """What a person's features are worth to every arm."""
 
-    parameters: np.ndarray  # (K, d)
+    theta: np.ndarray  # (K, d)
+    low: float  # the other reward than 1: 0, or -1
 
 
 @kernel
 def _show_covariates(state: CovariateArmsState, t: int, contexts: Matrix, rng: Generator) -> int:
     _draw_anchored(contexts[:1], rng)
-    for a in range(1, contexts.shape[0]):
-        for i in range(contexts.shape[1]):
-            contexts[a, i] = contexts[0, i]
+    repeat_first(contexts)
     return 0
 
 
-@kernel
-def _answer_covariates(
-    state: CovariateArmsState, t: int, contexts: Matrix, hidden: int, arm: int, rng: Generator
-) -> tuple[float, float]:
-    best, played = 0.0, 0.0
-    for a in range(contexts.shape[0]):
-        mean = 0.0
-        for i in range(contexts.shape[1]):
-            mean += state.parameters[a, i] * contexts[0, i]
-        best = max(best, mean)
-        played = mean if a == arm else played
-    return (1.0 if rng.random() < played else 0.0), best - played
-
-
 class CovariateArms(ContextEnvironment):
-    """People with one feature vector each, and arms with a parameter each: rewards are 1 with
-    probability <theta_a, x>, else 0.
+    """People with one feature vector each, and arms with a parameter each: rewards are 0 or 1
+    with the mean nu(<theta_a, x>).
 
     Features are of length 1, their last coordinate is 1 / sqrt(2), and the others point in a random
     direction, fresh in every round.  They are shown as K equal rows: policies with
     ``models="disjoint"`` learn what they mean to an arm; to others all arms look alike.
 
     Args:
-        parameters: theta of every arm, shape (K, d), d at least 2, for which <theta, x> always is a
-            probability.
+        parameters: theta of every arm, shape (K, d), d at least 2; with the identity link <theta,
+            x> must always be a probability.
+        link: nu, by its name; ``GLMContexts`` says how long parameters may be, and when rewards are
+            1 or -1 instead.
 
     Attributes:
         parameter: the same.
+        link: what makes means of <theta_a, x>.
 
     Raises:
         ArgumentError: an argument is outside its range.
@@ -169,23 +168,31 @@ class CovariateArms(ContextEnvironment):
     (4, 5)
     """
 
-    kernels = ContextKernels(_show_covariates, _answer_covariates)
-    support, context_bound = (0.0, 1.0), 1.0
+    context_bound = 1.0
     parameter: np.ndarray
 
-    def __init__(self, parameters: Any) -> None:
+    def __init__(self, parameters: Any, *, link: str = "identity") -> None:
         self.parameter = finite_array("parameters", parameters, "K, d")
+        self.link = link_of(link)
         self._digest = content(self.parameter)
         self.n_arms, self.dimension = self.parameter.shape
-        _check_means("parameters", self.parameter)
-        self.state = CovariateArmsState(self.parameter)
+        low = _lowest_reward(self.parameter, self.link)
+        self.support = (low, 1.0)
+        self.kernels = glm_kernels(_show_covariates, self.link)
+        self.state = CovariateArmsState(self.parameter, low)
 
     @classmethod
-    def random(cls, n_arms: int, dimension: int, *, seed: int = 0) -> CovariateArms:
-        """Parameters drawn as features are: on average over people all arms are equally good."""
-        made = cls(_parameters(integer("n_arms", n_arms, 1), dimension, seed))
+    def random(
+        cls, n_arms: int, dimension: int, *, link: str = "identity", seed: int = 0
+    ) -> CovariateArms:
+        """Parameters drawn as features are: on average over people all arms are about equally
+        good.
+        """
+        parameters = _parameters(integer("n_arms", n_arms, 1), dimension, seed)
+        made = cls(parameters, link=link)
         made.origin = f"random, seed={seed}"
         return made
 
     def _arguments(self) -> str:
-        return f"{self.n_arms} arms, dimension {self.dimension}, {self._content}"
+        link = "" if self.link.name == "identity" else f"link={self.link.name!r}, "
+        return f"{self.n_arms} arms, dimension {self.dimension}, {link}{self._content}"

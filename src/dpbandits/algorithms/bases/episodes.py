@@ -1,0 +1,41 @@
+"""Episodes of one arm, whose length is known when they begin; each is released at its end."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ...kernel import Vector, kernel
+
+
+class Clock(NamedTuple):
+    """Slots of ``public.clock``."""
+
+    rounds: int = 0  # booked
+    arm: int = 1  # of the running episode
+    size: int = 2  # its length; 0 before it begins
+    done: int = 3  # its booked rounds
+
+
+class Memo(NamedTuple):
+    """Slots of what is noted of an episode."""
+
+    arm: int = 0
+    size: int = 1
+
+
+CLOCK, MEMO = Clock(), Memo()
+
+
+@kernel
+def release_due(params: Any, public: Any) -> bool:
+    return public.clock[CLOCK.done] >= public.clock[CLOCK.size] > 0
+
+
+@kernel
+def close(params: Any, public: Any, memo: Vector) -> None:
+    """Note the episode that is over, and count it among ``public.pulls`` of its arm."""
+    clock = public.clock
+    arm, n = clock[CLOCK.arm], clock[CLOCK.size]
+    memo[MEMO.arm], memo[MEMO.size] = arm, n
+    public.pulls[arm] += n
+    clock[CLOCK.done] = clock[CLOCK.size] = 0

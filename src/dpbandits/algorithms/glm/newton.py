@@ -1,0 +1,309 @@
+"""Newton steps for generalised linear models with private features, one on each epoch of people.
+
+E[r | x] = nu(<x, theta>).  An epoch is looked at when it is over, at the point p where the estimate
+stands by then, with h = nu'(<x, p>): what crosses the wall is the running sum, over all epochs, of
+
+    [ w sum of (r - nu(<x, p>)) x ;  svec(sum of h x x^T) ] ,
+
+a score and an information matrix, with one noise on both (``svec``: ``private_contexts.model``).
+Every record is in one epoch, hence in one release; records are kept until then, in the clear as
+sums would be, and forgotten with it.  After the last release none is kept.  The steps of one
+epoch could be repeated on the same people, at the price of a release each.  An epoch that is parted
+in two costs the same noise as an epoch that is looked at twice, and the first look of the second is
+not lost: so there is one step an epoch, and more epochs where one is not enough.
+
+**Sensitivity.**  Let |x| <= l, which scaling enforces, and |w (r - nu)| <= R and 0 <= h <= L, to
+which the kernel cuts them: nothing rests on what the link, or the point, is like.  (No honest
+residual is cut: with |<x, p>| <= reach it is at most R / w = max(hi - nu(-reach), nu(reach) - lo).)
+With a = h |x|^2 <= P = L l^2, q = w (r - nu) |x| in [-R l, R l], and c = cos(x, x') another record
+of hers moves the sum by
+
+    D^2 = q^2 + q'^2 - 2 q q' c + a^2 + a'^2 - 2 a a' c^2 ,
+
+which is convex in (q, q') and in (a, a'), so that all lie at the ends of their ranges, and D^2 is
+at most 2 R^2 l^2 (1 + |c|) plus 2 P^2 (1 - c^2), for a = a' = P, or plus P^2, for a' = 0:
+
+    D^2  <=  max( L^2 J(R / L, l)^2 ,  4 R^2 l^2 + P^2 ) ,
+
+where J is the sensitivity of the linear model (``joint_sensitivity``), the maximum over c of the
+first case.  With one model per arm a record may move to another block, to which its old one is
+orthogonal: 2 R^2 l^2 + 2 P^2 is the first case at c = 0.
+
+**Post-processing.**  Each epoch stands for a linear model of z = r - nu(<x, p>) + h <x, p>, so that
+the increments of the release, with score g and information H, add [g + w H p ; H] to moments, by
+which ``private_contexts.regression`` estimates theta.  What is different from its linear model:
+
+* Rewards scatter with s, and u = sum of x eta is measured by A = sum of h x x^T + c I >= m (sum of
+  x x^T + (c / m) I), m being the least slope: all is as there with s / sqrt(m) for s.
+* z is off by rho = nu(<x, theta>) - nu(<x, p>) - h <x, theta - p>, |rho| <= M / 2 <x, theta - p>^2
+  with M >= |nu''|.  Of sum of rho x the norm by A^-1 is at most sqrt(sum of rho^2 / h) <= sqrt(sum
+  of M^2 (l e)^4 / (4 m)), e a bound on |theta - p| that was known when the epoch began.
+* The noise N_j of H in epoch j is multiplied by p_j - theta instead of theta.  With P_j = N_1 + ...
+  + N_j, which is the noise of the j-th release,
+
+      sum_{j <= k} N_j (p_j - theta) = P_k (p_k - theta) - sum_{j < k} P_j (p_{j+1} - p_j) ,
+
+  at most S times (e_k + the path that points have taken), S a bound on all |P_j|.
+
+So the estimate of epoch k is off by no more than regression says, with these three put in.  That is
+a statement for all rounds at once, as there.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...glm.links import Link, cut
+from ...kernel import Generator, Matrix, Vector, bind, kernel, outlined, unbound
+from ...policies import Kernels
+from ...policies.protocol import Row
+from ..bases.contextual import within_bound
+from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
+from ..maths.ridge import dot
+from ..private_contexts import model as linear
+from ..private_contexts.model import choose_optimistic as _most_optimistic
+from ..private_contexts.model import choose_sampled as _best_of_sample
+from ..private_contexts.model import joint_sensitivity, next_release
+from ..private_contexts.model import prepare_sample as _draw
+from ..private_contexts.model import record_pull as _book
+from ..private_contexts.model import release_due as _is_over
+from ..private_contexts.regression import regress
+from ..private_contexts.state import CLOCK, FACTS, statistic_size
+from .state import TRAVEL, NewtonParams, NewtonPublic, NewtonRaw
+
+_ROOT = math.sqrt(2.0)
+
+mean = slope = unbound  # of the link
+
+
+def score_sensitivity(residual: float, steepest: float, length: float) -> float:
+    """By how much a record moves [r x ; svec(h x x^T)] at most, in the L2 norm; see above.
+
+    Args:
+        residual: bound on |r|.
+        steepest: bound on h, which is not negative.
+        length: bound on |x|.
+
+    >>> round(score_sensitivity(1.0, 0.25, 1.0) ** 2, 12)
+    4.0625
+    """
+    both = steepest * joint_sensitivity(residual / steepest, length)
+    return max(both, math.hypot(2.0 * residual * length, steepest * length * length))
+
+
+# Behind the wall -------------------------------------------------------------------------------
+
+
+@kernel
+def accumulate(
+    params: NewtonParams, raw: NewtonRaw, arm: int, x: Vector, reward: float, n: int
+) -> None:
+    """Keep the record until its epoch is over."""
+    i = raw.kept[0]
+    raw.kept[1] += n
+    if i < raw.outcomes.size and raw.kept[1] <= params.last:
+        for j in range(x.size):
+            raw.features[i, j] = x[j]
+        raw.outcomes[i], raw.models[i] = reward, model_of(params.linear, arm)
+        raw.kept[0] = i + 1
+
+
+@kernel
+def add_score(
+    params: NewtonParams, points: Matrix, statistic: Vector, m: int, x: Vector, outcome: float
+) -> None:
+    """Add [w (r - nu) x ; svec(h x x^T)] of one record, looked at from its model's point."""
+    d, grid = x.size, params.linear.grid
+    t = cut(dot(x, points[m]), -params.reach, params.reach)
+    h = cut(slope(t), 0.0, params.steepest)
+    residual = cut(outcome - mean(t), -params.residual, params.residual)
+    first = m * statistic_size(d)
+    k = first + 2 * d
+    for i in range(d):
+        statistic[first + i] += on_grid(params.linear.weight * x[i] * residual, grid)
+        statistic[first + d + i] += on_grid(h * x[i] * x[i], grid)
+        for j in range(i + 1, d):
+            statistic[k] += on_grid(h * (_ROOT * x[i] * x[j]), grid)
+            k += 1
+
+
+@outlined
+def summarise(
+    params: NewtonParams, raw: NewtonRaw, public: NewtonPublic, memo: Vector, statistic: Vector
+) -> None:
+    for k in range(statistic.size):
+        statistic[k] = 0.0
+    for i in range(raw.kept[0]):
+        x = raw.features[i]
+        add_score(params, public.point, statistic, raw.models[i], x, raw.outcomes[i])
+        raw.outcomes[i], raw.models[i] = 0.0, 0
+        for j in range(x.size):
+            x[j] = 0.0
+    raw.kept[0] = 0
+
+
+# What follows from a release -------------------------------------------------------------------
+
+
+@kernel
+def _absorb(params: NewtonParams, public: NewtonPublic, m: int, release: Vector) -> None:
+    """Add an epoch's increments, as a linear model at the point that it was looked at from."""
+    d, size = params.dimension, statistic_size(params.dimension)
+    block = block_of(m, size)
+    seen, moments, point = public.seen[block], public.moments[block], public.point[m]
+    noisy = release[block]
+    for k in range(size):
+        seen[k] = noisy[k] - seen[k]
+        moments[k] += seen[k]
+    k = 2 * d
+    for i in range(d):
+        moments[i] += params.linear.weight * seen[d + i] * point[i]
+        for j in range(i + 1, d):
+            entry = params.linear.weight * seen[k] / _ROOT
+            moments[i] += entry * point[j]
+            moments[j] += entry * point[i]
+            k += 1
+    for k in range(size):
+        seen[k] = noisy[k]
+
+
+@kernel
+def _widen(params: NewtonParams, public: NewtonPublic, m: int, rounds: int, noises: float) -> None:
+    """Put what a link and its points cost, after so many rounds, into the width of a linear
+    model.
+    """
+    facts, travel = public.linear.facts[:, m], public.travel[:, m]
+    scale = params.linear.radius_scale
+    off = 0.5 * params.curvature * (params.length * travel[TRAVEL.miss]) ** 2
+    epoch = rounds - travel[TRAVEL.rounds]
+    travel[TRAVEL.remainder] += epoch * off * off / params.flattest
+    travel[TRAVEL.rounds] = rounds
+    larger, moved = np.sqrt(noises), travel[TRAVEL.miss] + travel[TRAVEL.path]
+    facts[FACTS.radius] += scale * np.sqrt(travel[TRAVEL.remainder])
+    facts[FACTS.bias] += scale * larger * params.linear.matrix_norm * moved
+    # For draws, which claim no coverage: what points missed theta by is about what they moved by.
+    near = travel[TRAVEL.step]
+    facts[FACTS.spread] = larger * params.std * np.hypot(1.0 / params.linear.weight, near)
+
+
+@kernel
+def _move(params: NewtonParams, public: NewtonPublic, m: int) -> None:
+    """Let the next epoch be looked at from the estimate, or the nearest that theta may be."""
+    d, facts, travel = params.dimension, public.linear.facts[:, m], public.travel[:, m]
+    believed, point = public.linear.estimate[block_of(m, d)], public.point[m]
+    bound = params.linear.parameter_bound
+    length = np.sqrt(dot(believed, believed))
+    shrink = bound / length if length > bound else 1.0
+    moved = 0.0
+    for i in range(d):
+        step = shrink * believed[i] - point[i]
+        point[i] += step
+        moved += step * step
+        public.estimate[m * d + i] = believed[i]
+    longest = facts[FACTS.longest] ** 2
+    error = facts[FACTS.radius] * np.sqrt(longest + facts[FACTS.gap] * longest * longest)
+    travel[TRAVEL.miss] = min(error + facts[FACTS.bias] * longest, 2.0 * bound)
+    travel[TRAVEL.step] = np.sqrt(moved)
+    travel[TRAVEL.path] += travel[TRAVEL.step]
+
+
+@outlined
+def publish(params: NewtonParams, public: NewtonPublic, memo: Vector, release: Vector) -> None:
+    clock, size = public.linear.clock, statistic_size(params.dimension)
+    planned = clock[CLOCK.next]
+    clock[CLOCK.next] = next_release(planned, params.linear.batch, params.linear.growth)
+    clock[CLOCK.releases] += 1
+    noises = float(clock[CLOCK.releases]) if params.linear.adds_up else 1.0
+    for m in range(params.linear.n_models):
+        _absorb(params, public, m, release)
+        regress(params.linear, public.linear, m, public.moments[block_of(m, size)], noises)
+        _widen(params, public, m, planned, noises)
+        _move(params, public, m)
+
+
+def init(params: NewtonParams) -> tuple[NewtonRaw, NewtonPublic]:
+    _, model = linear.init(params.linear)
+    models, d = params.linear.n_models, params.dimension
+    travel = np.zeros((len(TRAVEL), models))
+    travel[TRAVEL.miss] = travel[TRAVEL.step] = params.linear.parameter_bound
+    public = NewtonPublic(
+        linear=model,
+        estimate=np.zeros(models * d),
+        point=np.zeros((models, d)),
+        seen=np.zeros(models * statistic_size(d)),
+        moments=np.zeros(models * statistic_size(d)),
+        travel=travel,
+    )
+    for m in range(models):
+        _widen(params, public, m, 0, 1.0)
+    raw = NewtonRaw(
+        features=np.zeros((params.capacity, d)),
+        outcomes=np.zeros(params.capacity),
+        models=np.zeros(params.capacity, np.int64),
+        kept=np.zeros(2, np.int64),
+    )
+    return raw, public
+
+
+# What decides ----------------------------------------------------------------------------------
+
+
+@kernel
+def record_pull(params: NewtonParams, public: NewtonPublic, arm: int, x: Row, n: int) -> None:
+    _book(params.linear, public.linear, arm, x, n)
+
+
+@kernel
+def release_due(params: NewtonParams, public: NewtonPublic) -> bool:
+    return _is_over(params.linear, public.linear)
+
+
+@kernel
+def choose_optimistic(
+    params: NewtonParams, public: NewtonPublic, contexts: Matrix, rng: Generator
+) -> tuple[int, float]:
+    """Means rise with <x, theta>: the arm of highest <x, estimate> + width."""
+    return _most_optimistic(params.linear, public.linear, contexts, rng)
+
+
+@kernel
+def prepare_sample(
+    params: NewtonParams, public: NewtonPublic, contexts: Row, rng: Generator
+) -> None:
+    _draw(params.linear, public.linear, contexts, rng)
+
+
+@kernel
+def choose_sampled(
+    params: NewtonParams, public: NewtonPublic, contexts: Matrix, rng: Generator
+) -> tuple[int, float]:
+    return _best_of_sample(params.linear, public.linear, contexts, rng)
+
+
+@cache
+def optimistic(link: Link) -> Kernels:
+    """The kernels for a link."""
+    bound: Any = bind(add_score, mean=link.mean, slope=link.slope)
+    return Kernels(
+        init=init,
+        preprocess_contexts=within_bound,
+        choose=choose_optimistic,
+        record_pull=record_pull,
+        accumulate=accumulate,
+        release_due=release_due,
+        sensitivity=sensitivity,
+        summarise=bind(summarise, add_score=bound),
+        publish=publish,
+        estimate=estimate,
+    )
+
+
+@cache
+def sampled(link: Link) -> Kernels:
+    """The same for Thompson sampling."""
+    return replace(optimistic(link), prepare=prepare_sample, choose=choose_sampled)

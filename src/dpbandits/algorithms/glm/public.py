@@ -1,0 +1,450 @@
+"""Generalised linear bandits with public features: one Newton step on each of ever longer epochs.
+
+E[r | x] = nu(<x, theta>).  Features are public, and so is everything about them: the information V
+= lambda I + sum of h x x^T, h = nu'(<x, p>), and the offset sum of (nu(<x, p>) - h <x, p>) x, where
+p is the estimate as it stood when the epoch began.  With rewards they make a linear model of z = r
+- nu(<x, p>) + h <x, p> in every epoch (``newton`` says how near it comes).
+
+What crosses the wall: at the end of every epoch the running sum of x * reward, as a continual sum,
+of which one person moves one increment by at most (hi - lo) * context_bound (``bases.linear``): as
+in ``PrivateLinUCB``, whatever the link.  All else is post-processing.
+
+**Width.**  theta^ = V^-1 (sum of x r + n - offset) misses theta by V^-1 (u + n + sum of rho x -
+lambda theta), with u = sum of x eta, eta the noise of rewards, and |rho| <= M / 2 <x, theta - p>^2.
+
+* |u|_{V^-1} <= s / sqrt(m) sqrt(2 ln(1/p) + ln(det V / lambda^d)), with m the least slope, because
+  V >= m (sum of x x^T + (lambda / m) I) and by Abbasi-Yadkori, Pal & Szepesvari (2011), Theorem 1.
+* |sum of rho x|_{V^-1} <= sqrt(sum of rho^2 / h), where <x, theta - p> is at most the width of x
+  when the epoch began, if p is the estimate itself, and |x| times a bound on |theta - p| anyhow.
+* |<x, V^-1 n>| <= |V^-1 x| |n|, and |lambda theta|_{V^-1} <= sqrt(lambda) |theta|.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cache
+from typing import Any, ClassVar, NamedTuple, Unpack
+
+import numpy as np
+
+from ...glm.links import Link, link_of
+from ...kernel import Vector, bind, kernel, outlined, unbound
+from ...policies import Card, Kernels, Statistic, register
+from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ...privacy.channels import Gaussian, Laplace
+from ...validation import integer, real
+from ..bases.contextual import within_bound
+from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.linear import (
+    MODEL,
+    RADIUS,
+    LinearOptions,
+    ModelOptions,
+    accumulate,
+    block_of,
+    estimate,
+    model_of,
+    sensitivity,
+)
+from ..bases.sums import summarise
+from ..maths.dense import factorise, invert
+from ..maths.ridge import dot, inverse_norm_bound, multiply
+from ..private_contexts.model import (
+    choose_optimistic,
+    choose_sampled,
+    next_release,
+    prepare_sample,
+    release_due,
+)
+from ..private_contexts.state import CLOCK, FACTS
+from .linked import LinkedPolicy
+
+mean = slope = unbound  # of the link
+
+
+class GLMParams(NamedTuple):
+    n_arms: int
+    n_models: int
+    dimension: int
+    context_bound: float
+    ridge: float  # lambda
+    subgaussian: float  # s / sqrt(m)
+    grid: float
+    log_odds: float  # 2 ln(1/p)
+    noise_norm: float  # bound on |n| in all releases
+    std: float  # of n in one direction
+    parameter_bound: float
+    radius_scale: float
+    movement: float
+    batch: int
+    growth: float
+    flattest: float  # m
+    steepest: float
+    curvature: float  # M
+
+
+class GLMRaw(NamedTuple):
+    total: np.ndarray  # (M d,) sums of x * reward since the last release
+
+
+class GLMPublic(NamedTuple):
+    precision: np.ndarray  # (M, d, d) V as of the last release
+    factor: np.ndarray  # (M, d, d) of it
+    inverse: np.ndarray  # (M, d, d) of it
+    estimate: np.ndarray  # (M d,)
+    facts: np.ndarray  # (6, M)
+    clock: np.ndarray  # (3,)
+    sample: np.ndarray  # (M + 1, d)
+    information: np.ndarray  # (M, d, d) V of all that was booked
+    offset: np.ndarray  # (M, d)
+    point: np.ndarray  # (M, d)
+    errors: np.ndarray  # (3, M)
+
+
+class Errors(NamedTuple):
+    """Slots of ``GLMPublic.errors``."""
+
+    miss: int = 0  # bound on |p - theta|
+    cut: int = 1  # whether p is not the estimate, which was too long
+    remainder: int = 2  # bound on |sum of rho x|^2 in the norm of V^-1
+
+
+ERRORS = Errors()
+
+
+def init(params: GLMParams) -> tuple[GLMRaw, GLMPublic]:
+    models, d = params.n_models, params.dimension
+    identities = np.tile(np.eye(d), (models, 1, 1))
+    public = GLMPublic(
+        precision=identities * params.ridge,
+        factor=identities * np.sqrt(params.ridge),
+        inverse=identities / params.ridge,
+        estimate=np.zeros(models * d),
+        facts=np.zeros((len(FACTS), models)),
+        clock=np.array([0, params.batch, 0]),
+        sample=np.zeros((models + 1, d)),
+        information=identities * params.ridge,
+        offset=np.zeros((models, d)),
+        point=np.zeros((models, d)),
+        errors=np.zeros((len(ERRORS), models)),
+    )
+    public.errors[ERRORS.miss] = params.parameter_bound
+    for m in range(models):
+        _measure(params, public, m)
+    return GLMRaw(np.zeros(models * d)), public
+
+
+@kernel
+def _width(params: GLMParams, public: GLMPublic, m: int, x: Vector) -> float:
+    """A bound on |<x, theta - p>|, p being the point of the running epoch."""
+    facts, miss = public.facts[:, m], public.errors[ERRORS.miss, m]
+    widest = miss * np.sqrt(dot(x, x))
+    if public.errors[ERRORS.cut, m] > 0.0:
+        return widest
+    inverse = public.inverse[m]
+    form = length = 0.0
+    for i in range(x.size):
+        turned = dot(inverse[i], x)
+        form += turned * x[i]
+        length += turned * turned
+    narrow = facts[FACTS.radius] * np.sqrt(max(form, 0.0)) + facts[FACTS.bias] * np.sqrt(length)
+    return min(widest, narrow)
+
+
+@kernel
+def record_pull(params: GLMParams, public: GLMPublic, arm: int, x: Vector, n: int) -> None:
+    m = model_of(params, arm)
+    information, offset = public.information[m], public.offset[m]
+    t = dot(x, public.point[m])
+    h = min(max(slope(t), params.flattest), params.steepest)
+    off = 0.5 * params.curvature * _width(params, public, m, x) ** 2
+    public.errors[ERRORS.remainder, m] += n * off * off / h
+    constant = n * (mean(t) - h * t)
+    for i in range(x.size):
+        offset[i] += constant * x[i]
+        for j in range(x.size):
+            information[i, j] += n * h * (x[i] * x[j])
+    public.clock[CLOCK.rounds] += n
+
+
+@kernel
+def _measure(params: GLMParams, public: GLMPublic, m: int) -> None:
+    """Inverse, radius and bias for V as it is held."""
+    d, facts, errors = params.dimension, public.facts[:, m], public.errors[:, m]
+    factor, inverse = public.factor[m], public.inverse[m]
+    factorise(public.precision[m], 0.0, factor, d)
+    invert(factor, inverse, d)
+    squares, log_det = 0.0, -d * np.log(params.ridge)
+    for i in range(d):
+        squares += dot(inverse[i], inverse[i])
+        log_det += 2.0 * np.log(factor[i, i])
+    # 1 / sqrt(squares) is at most the least eigenvalue, which is at least lambda.
+    facts[FACTS.longest] = inverse_norm_bound(
+        public.precision[m], max(1.0 / np.sqrt(squares), params.ridge)
+    )
+    radius = params.subgaussian * np.sqrt(params.log_odds + max(log_det, 0.0))
+    radius += (
+        np.sqrt(max(errors[ERRORS.remainder], 0.0)) + np.sqrt(params.ridge) * params.parameter_bound
+    )
+    facts[FACTS.radius] = params.radius_scale * radius
+    facts[FACTS.bias] = params.radius_scale * params.noise_norm
+    facts[FACTS.spread] = params.std
+
+
+@kernel
+def _move(params: GLMParams, public: GLMPublic, m: int) -> None:
+    """Let the next epoch be looked at from the estimate, or the nearest that theta may be."""
+    d, facts, errors = params.dimension, public.facts[:, m], public.errors[:, m]
+    believed, point, bound = (
+        public.estimate[block_of(m, d)],
+        public.point[m],
+        params.parameter_bound,
+    )
+    length = np.sqrt(dot(believed, believed))
+    shrink = bound / length if length > bound else 1.0
+    for i in range(d):
+        point[i] = shrink * believed[i]
+    longest = facts[FACTS.longest]
+    error = (facts[FACTS.radius] + facts[FACTS.bias] * longest) * longest
+    errors[ERRORS.miss] = min(error, 2.0 * bound)
+    errors[ERRORS.cut] = 1.0 - shrink
+
+
+@outlined
+def publish(params: GLMParams, public: GLMPublic, memo: Vector, release: Vector) -> None:
+    d, clock = params.dimension, public.clock
+    clock[CLOCK.next] = next_release(clock[CLOCK.next], params.batch, params.growth)
+    clock[CLOCK.releases] += 1
+    for m in range(params.n_models):
+        block, precision = block_of(m, d), public.precision[m]
+        for i in range(d):
+            for j in range(d):
+                precision[i, j] = public.information[m, i, j]
+        _measure(params, public, m)
+        corrected = public.point[m]  # which is about to move
+        for i in range(d):
+            corrected[i] = release[m * d + i] - public.offset[m, i]
+        multiply(public.inverse[m], corrected, public.estimate[block])
+        _move(params, public, m)
+
+
+@cache
+def optimistic(link: Link) -> Kernels:
+    """The kernels for a link."""
+    return Kernels(
+        init=init,
+        preprocess_contexts=within_bound,
+        choose=choose_optimistic,
+        record_pull=bind(record_pull, mean=link.mean, slope=link.slope),
+        accumulate=accumulate,
+        release_due=release_due,
+        sensitivity=sensitivity,
+        summarise=summarise,
+        publish=publish,
+        estimate=estimate,
+    )
+
+
+@cache
+def sampled(link: Link) -> Kernels:
+    """The same for Thompson sampling."""
+    return replace(optimistic(link), prepare=prepare_sample, choose=choose_sampled)
+
+
+CHANNELS: dict[type[Budget], Any] = {
+    PureDP: Laplace,
+    ZCDP: Gaussian,
+    ApproxDP: Gaussian,
+    RDP: Gaussian,
+}
+
+
+class PublicGLMPolicy(LinkedPolicy):
+    """The base of policies that release running sums of x * reward of their epochs."""
+
+    def __init__(
+        self,
+        config: dict[str, Any],
+        *,
+        horizon: int,
+        counter: str | None,
+        models: str,
+        **options: Any,
+    ) -> None:
+        most = integer("horizon", horizon, 1, MOST_ROUNDS)
+        own = {**config, **self._released(most, counter), **self._modelled(models)}
+        super().__init__(own, **options)
+
+    def _statistic(self) -> Statistic:
+        return replace(super()._statistic(), max_records=self._longest_epoch)
+
+    def _params(self) -> GLMParams:
+        each = self._each_failure / (2 if self.budget is not None else 1)
+        return GLMParams(
+            **self._model(),
+            **self._linked(),
+            n_models=self.n_models,
+            log_odds=2.0 * math.log(1.0 / each),
+            noise_norm=self._noise_norm(each),
+            std=self._noise_std,
+            parameter_bound=self._parameter_bound,
+            radius_scale=self._radius_scale,
+            movement=self.statistic.max_sensitivity,
+            batch=self._batch,
+            growth=self._growth,
+        )
+
+
+@register(n_arms=3, dimension=2, horizon=30_000, batch=4)
+class GLMUCB(PublicGLMPolicy):
+    """Optimism in a generalised linear model with public features: GLM-UCB, without privacy or with
+    private rewards.
+
+    Mean rewards are ``nu(<x, theta>)``.  Plays arg max of ``<x, estimate> + radius |x|_{V^-1} +
+    bias |V^-1 x|``, with the estimate of one Newton step on each epoch; estimate, information V and
+    width change at the end of an epoch.
+
+    Args:
+        n_arms: number of arms in every round.
+        dimension: of the features.
+        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for GLM-UCB without privacy.
+        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
+            learned.
+        link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
+        batch: rounds of the first epoch, and of the shortest.
+        growth: by which the number of rounds grows between two estimates; 1 doubles it.
+        counter: as in ``PrivateLinUCB``; by default the one with the least noise.
+        models: as in ``LinUCB``.
+        **options: see ``LinearOptions``.
+
+    When to choose: rewards are yes or no, contexts are public.
+
+    Raises:
+        ArgumentError: an argument is outside its range, or the link is flat, or not defined, for
+            some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
+
+    Example:
+        >>> policy = GLMUCB(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
+        >>> decision = policy.pull(np.eye(3)[:2])
+        >>> policy.update(1.0)
+        True
+    """
+
+    card = Card(
+        title="generalised linear UCB",
+        source="Filippi, Cappé, Garivier & Szepesvári (2010), Parametric Bandits: The Generalized"
+        " Linear Case; continual sums: dpbandits.privacy.continual",
+        proof="dpbandits.algorithms.glm.public",
+        channels=CHANNELS,
+    )
+    _kernels_of = staticmethod(optimistic)
+    kernels = optimistic(link_of("logistic"))
+
+    def __init__(
+        self,
+        n_arms: int,
+        dimension: int,
+        *,
+        budget: Budget | None,
+        horizon: int,
+        link: str = "logistic",
+        batch: int = 1,
+        growth: float = 0.1,
+        counter: str | None = None,
+        models: str = "shared",
+        **options: Unpack[LinearOptions],
+    ) -> None:
+        super().__init__(
+            {"n_arms": n_arms, "dimension": dimension},
+            budget=budget,
+            horizon=horizon,
+            link=link,
+            batch=batch,
+            growth=growth,
+            counter=counter,
+            models=models,
+            **options,
+        )
+
+
+class PublicThompsonOptions(ModelOptions, total=False):
+    """Constructor arguments beside those of ``ModelOptions``.
+
+    parameter_bound: on the norm of the unknown parameter.  Default 1.
+    """
+
+    parameter_bound: float
+
+
+@register(n_arms=3, dimension=2, horizon=30_000, batch=4)
+class GLMThompson(PublicGLMPolicy):
+    """Thompson sampling in a generalised linear model with public features: logistic Thompson
+    sampling, without privacy or with private rewards.
+
+    Plays the best arm for one draw of theta from ``N(estimate, s^2 V^-1 + v^2 V^-2)``, with ``V``
+    the information, ``s^2`` a bound on the variance of rewards over the slope of the link, and
+    ``v`` the standard deviation of the noise of the release (0 without a budget).
+
+    Args:
+        n_arms: number of arms in every round.
+        dimension: of the features.
+        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None without privacy.
+        horizon, link, batch, growth, counter, models: as in ``GLMUCB``.
+        inflation: multiplies the spread of the draw.
+        **options: see ``PublicThompsonOptions``.
+
+    When to choose: as ``GLMUCB``, when randomised choices are wanted; mostly lower regret, without
+    a theorem.
+
+    Example:
+        >>> policy = GLMThompson(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
+        >>> policy.pull(np.eye(3)[:2]).arm in (0, 1)
+        True
+    """
+
+    card = Card(
+        title="generalised linear Thompson sampling",
+        source="Chapelle & Li (2011), An Empirical Evaluation of Thompson Sampling; continual sums:"
+        " dpbandits.privacy.continual",
+        proof="dpbandits.algorithms.glm.public",
+        channels=CHANNELS,
+        randomised=True,
+    )
+    _kernels_of = staticmethod(sampled)
+    kernels = sampled(link_of("logistic"))
+    _options: ClassVar[dict[str, Any]] = {
+        **MODEL,
+        "parameter_bound": RADIUS["parameter_bound"],
+    }
+
+    def __init__(
+        self,
+        n_arms: int,
+        dimension: int,
+        *,
+        budget: Budget | None,
+        horizon: int,
+        link: str = "logistic",
+        batch: int = 1,
+        growth: float = 0.1,
+        counter: str | None = None,
+        inflation: float = 1.0,
+        models: str = "shared",
+        **options: Unpack[PublicThompsonOptions],
+    ) -> None:
+        self._inflation = real("inflation", inflation, 0.0, 1e12)
+        super().__init__(
+            {"n_arms": n_arms, "dimension": dimension, "inflation": self._inflation},
+            budget=budget,
+            horizon=horizon,
+            link=link,
+            batch=batch,
+            growth=growth,
+            counter=counter,
+            models=models,
+            **options,
+        )
+
+    def _params(self) -> GLMParams:
+        return super()._params()._replace(radius_scale=self._inflation)

@@ -1,0 +1,64 @@
+"""What several commands read, and how a mistake of the user's ends."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import typer
+
+from ..errors import ArgumentError, DPBanditsError
+
+if TYPE_CHECKING:
+    from ..privacy import Budget
+
+WRONG_INPUT, INTERRUPTED = 2, 130
+
+
+class Noise(StrEnum):
+    """The values of ``--noise``."""
+
+    secure = "secure"
+    simulation = "simulation"
+
+
+@contextlib.contextmanager
+def clear_errors(interrupted: str = "Interrupted: nothing was written.") -> Iterator[None]:
+    """A mistake of the user's ends in a sentence, not in a traceback, and so does a warning."""
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: typer.echo(f"Warning: {message}", err=True)
+            yield
+    except DPBanditsError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(WRONG_INPUT) from None
+    except KeyboardInterrupt:
+        typer.echo(interrupted, err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def budget_of(text: str) -> Budget:
+    """A budget as the option ``--budget`` takes it: notion=number[,number]."""
+    from pydantic import ValidationError
+
+    from ..privacy.budgets import NOTIONS
+    from ..studies.schema import Budgets
+
+    notion, _, written = text.partition("=")
+    try:
+        numbers = [float(part) for part in written.split(",")]
+    except ValueError:
+        numbers = []
+    if notion not in NOTIONS or not numbers:
+        raise ArgumentError(
+            f"--budget must be one of {', '.join(NOTIONS)}, = and numbers, as in zcdp=0.1, got"
+            f" {text!r}"
+        )
+    try:
+        given = Budgets.model_validate({notion: [numbers[0] if len(numbers) == 1 else numbers]})
+    except ValidationError as error:
+        raise ArgumentError(f"--budget {text}: {error.errors()[0]['ctx']['error']}") from None
+    return getattr(given, notion)[0]

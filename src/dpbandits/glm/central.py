@@ -1,0 +1,254 @@
+"""Private estimates of generalised linear models where one party is trusted with the data."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from ..errors import ArgumentError, DPBanditsError
+from ..privacy import Budget, Guarantee, Ledger
+from ..privacy.channels import Calibration
+from ..privacy.noise import NoiseSource
+from ..privacy.sources import noise_source
+from ..validation import choice, real
+from .estimator import Estimator, column, count_or_none, positive_or_none, table
+from .intervals import coefficient_intervals
+from .objective import ObjectivePerturbation
+from .scores import Score, record_range, statistic_size
+from .spending import Spending
+from .steps import People, Release, gradient_descent, newton
+
+METHODS = ("newton", "gradient", "objective")
+_STEPS = {"newton": 3, "gradient": 60}
+_STEPS_WITHOUT_NOISE = {"newton": 30, "gradient": 2000}
+_MOST_STEPS = 100_000
+_GROWTH = 3.0  # of the share of the budget, from one Newton step to the next
+_HESSIAN_WEIGHT = 0.5  # adds 3 per cent to the sensitivity
+_PROOF = (
+    "sensitivity in dpbandits.glm.scores, composition in dpbandits.glm.spending (docs/"
+    "glm-estimation.md)"
+)
+_OBJECTIVE_PROOF = "dpbandits.glm.objective (docs/glm-estimation.md)"
+
+
+class PrivateGLM(Estimator):
+    """A generalised linear model E[y | x] = nu(<x, theta>), fitted with differential privacy.
+
+    Features and outcomes of every person are private, how many people there are is public:
+    neighbours differ in one row.  All steps use all people, and their costs add up exactly.
+    Features are scaled down to ``context_bound``; entries that are no finite number count as 0, and
+    a person without an outcome adds nothing.  There is no intercept: let a column of ``X`` be
+    constant.
+
+    Args:
+        link: "logistic", "identity", "probit", or one of ``register_link``.
+        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the ordinary estimate, without noise.
+            ``method="objective"`` takes ``ApproxDP`` alone.
+        method: "newton", noisy Newton steps; "gradient", noisy gradient steps, which need no d^2
+            numbers; "objective", the exact minimiser of a perturbed loss.
+        steps: how many; 3 Newton steps, whose shares of the budget grow threefold, or 60 gradient
+            steps with equal shares.  Without noise 30, or 2000.
+        outcome_range: (lo, hi); outcomes outside are clipped to it.
+        context_bound: l, to which feature vectors are scaled if they are longer.
+        parameter_bound: S; the estimate is the best one with |theta| <= S.
+        ridge: what is added to the curvature of the sum over people, that is ridge |theta|^2 / 2 to
+            the loss.  Default: what suits the noise, and nothing without noise.
+        hessian_weight: of Newton steps: how far one person can move the curvatures, as they are
+            released, in units of how far she moves the gradients.
+        step_size: of gradient steps on the sum; default 1 / (n W l^2), W a bound on the weights of
+            curvatures, times 0.1 d up to 4 where there is noise.
+        calibration: "exact", or "paper": the published noise, for an ``ApproxDP`` budget shared out
+            equally; ``guarantee`` says what it comes to.
+        noise: "simulation" (seeded, protects nobody) or "secure" (needs the extra ``secure``).
+        grid: of secure noise: a power of two to which what a person adds is rounded.
+        seed: of simulated noise.
+        outcome_variance: a public bound on the variance of an outcome given features, which makes
+            intervals shorter; by default what follows from ``outcome_range``.
+
+    Attributes:
+        coef_: (d,) the estimate.
+        ledger: one line for each release of the last ``fit``.
+
+    Raises:
+        ArgumentError: an argument is out of range, or two do not fit together.
+
+    Example:
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.glm import PrivateGLM
+        >>> rng = np.random.default_rng(1)
+        >>> X = rng.uniform(-0.5, 0.5, size=(20_000, 3))
+        >>> y = rng.random(20_000) < 1 / (1 + np.exp(-X @ [0.8, -0.4, 0.0]))
+        >>> model = PrivateGLM(budget=ZCDP(0.5), seed=1).fit(X, y)
+        >>> model.coef_.round(1).tolist()
+        [0.8, -0.3, 0.1]
+        >>> model.ledger.spent()
+        ZCDP(rho=0.5)
+    """
+
+    ledger: Ledger
+
+    def __init__(
+        self,
+        link: str = "logistic",
+        *,
+        budget: Budget | None,
+        method: str = "newton",
+        steps: int | None = None,
+        outcome_range: tuple[float, float] = (0.0, 1.0),
+        context_bound: float = 1.0,
+        parameter_bound: float = 1.0,
+        ridge: float | None = None,
+        hessian_weight: float = _HESSIAN_WEIGHT,
+        step_size: float | None = None,
+        calibration: Calibration = "exact",
+        noise: str = "simulation",
+        grid: float = 2.0**-20,
+        seed: int | None = None,
+        outcome_variance: float | None = None,
+    ) -> None:
+        self.link, self.budget, self.method, self.steps = link, budget, method, steps
+        self.outcome_range = outcome_range
+        self.context_bound, self.parameter_bound = context_bound, parameter_bound
+        self.ridge, self.hessian_weight, self.step_size = ridge, hessian_weight, step_size
+        self.calibration, self.noise, self.grid, self.seed = calibration, noise, grid, seed
+        self.outcome_variance = outcome_variance
+        self._check()
+
+    def _check(self) -> None:
+        choice("method", self.method, METHODS)
+        choice("calibration", self.calibration, ("exact", "paper"))
+        count_or_none("steps", self.steps, _MOST_STEPS)
+        real("hessian_weight", self.hessian_weight, 1e-3, 1e3)
+        positive_or_none("ridge", self.ridge)
+        positive_or_none("step_size", self.step_size)
+        positive_or_none("outcome_variance", self.outcome_variance)
+        self._score()
+        self._source()
+        if self._is_objective:
+            self._perturbation()
+        else:
+            self._spending()
+
+    @property
+    def _is_objective(self) -> bool:
+        return self.method == "objective" and self.budget is not None
+
+    def _source(self) -> NoiseSource:
+        widest = record_range(self.context_bound, self.hessian_weight, self.grid)
+        return noise_source(self.noise, self.seed, grid=self.grid, reward_range=widest)
+
+    def _perturbation(self) -> ObjectivePerturbation:
+        if self.noise == "secure":
+            raise ArgumentError(
+                "noise must be 'simulation' for method='objective', whose proof needs continuous"
+                " noise",
+                "noise",
+            )
+        return ObjectivePerturbation.calibrated(self.budget, self._score(), ridge=self.ridge)
+
+    def _spending(self) -> Spending:
+        return Spending.of(
+            self.budget,
+            self._shares(),
+            calibration=self.calibration,
+            discrete=self.noise == "secure",
+        )
+
+    def _shares(self) -> list[float]:
+        kind = "gradient" if self.method == "gradient" else "newton"
+        defaults = _STEPS_WITHOUT_NOISE if self.budget is None else _STEPS
+        count = self.steps or defaults[kind]
+        grows = _GROWTH if kind == "newton" else 1.0
+        weights = [grows ** (j - count + 1) for j in range(count)]
+        return [weight / sum(weights) for weight in weights]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What holds for the people of one ``fit``; those of several lose what these add up to."""
+        assumed = [
+            "a person is one row, and one fit is made of her data",
+            "the number of rows is public",
+            f"features are at most {self.context_bound:g} long, which scaling enforces",
+        ]
+        if self._is_objective:
+            return self._perturbation().guarantee(self._source(), assumed, _OBJECTIVE_PROOF)
+        return self._spending().guarantee(self._source(), assumed, _PROOF)
+
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
+        """Estimate from features of shape (n, d) and outcomes of shape (n,).
+
+        Raises:
+            ArgumentError: the shapes are others, or, with secure noise, there are too many people
+                for exact sums on so fine a grid.
+        """
+        features = table(X)
+        outcomes = column(y, len(features))
+        self._check()
+        self.n_features_in_ = features.shape[1]
+        self._releases: list[Release] = []
+        if self._is_objective:
+            perturbation = self._perturbation()
+            self.coef_, self.ledger = perturbation.fit(features, outcomes, self._source())
+            return self
+        people = self._people(features, outcomes)
+        spending = self._spending()
+        if self.method == "gradient":
+            self.coef_ = self._descend(people, spending)
+        else:
+            self.coef_, self._releases = newton(
+                people,
+                spending.channels,
+                radius=self.parameter_bound,
+                ridge=self.ridge,
+                hessian_weight=self.hessian_weight,
+            )
+        d = self.n_features_in_
+        size = statistic_size(d) if self._releases else d
+        self.ledger = spending.ledger(
+            len(features), people.sensitivities, 0 if self.budget is None else size
+        )
+        return self
+
+    def _people(self, features: np.ndarray, outcomes: np.ndarray) -> People:
+        private = self.budget is not None
+        source = self._source() if private else None
+        if source is not None and len(features) > source.most_records:
+            raise ArgumentError(
+                f"grid must be coarser for {len(features)} people, got {self.grid!r}", "grid"
+            )
+        grid = self.grid if source is not None and source.secure else 0.0
+        return People(features, outcomes, self._score(bounded=private), source, grid)
+
+    def _descend(self, people: People, spending: Spending) -> np.ndarray:
+        score, (n, d) = people.score, people.features.shape
+        steepest = n * score.largest_weight * score.context_bound**2
+        private = self.budget is not None
+        # Curvature is spread over directions, and noise forbids to wait for the flattest.
+        longer = min(4.0, max(1.0, 0.1 * d)) if private else 1.0
+        return gradient_descent(
+            people,
+            spending.channels,
+            radius=self.parameter_bound,
+            ridge=self.ridge or 0.0,
+            step_size=longer / steepest if self.step_size is None else self.step_size,
+        )
+
+    def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
+        """Intervals for each coefficient, of asymptotic coverage at least ``level``, with all noise
+        taken into account; shape (d, 2).
+
+        See ``dpbandits.glm.intervals``.
+
+        Raises:
+            ArgumentError: the level is outside of (0, 1).
+            DPBanditsError: there is no estimate yet, or the method is not "newton": others release
+                no curvature.
+        """
+        level = real("level", level, 0.0, 1.0, strict=True)
+        self._learnt()
+        if not self._releases:
+            raise DPBanditsError("confidence intervals need method='newton'")
+        score: Score = self._score(bounded=self.budget is not None)
+        dispersion = score.dispersion(self.outcome_variance)
+        return coefficient_intervals(self._releases, dispersion, self.parameter_bound, level)

@@ -1,0 +1,232 @@
+"""Links of generalised linear models: how the mean outcome follows from <x, theta>.
+
+E[y | x] = nu(<x, theta>), with a smooth, increasing nu whose slope lies in [mu, L] on the interval
+that matters, mu > 0: the link is well-conditioned, with condition number L / mu (Chen, Li, Rakhlin
+& Simchi-Levi 2025, Assumption 1).  With |x| <= 1 and |theta| <= 1 that interval is [-1, 1].
+
+No privacy rests on what a link says of itself: whoever uses ``slope`` and ``mean`` behind the wall
+cuts them, by ``cut``, to the bounds by which noise was calibrated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..kernel import Kernel, kernel
+from ..validation import choice, real
+
+_POINTS = 2001  # of an interval on which a link is checked
+_STEP = 1e-5  # of its difference quotients
+_SLACK = 1e-6
+# Of a built-in link: beyond it slopes are below 1e-30, or curves no numbers.
+_FARTHEST = {"identity": 1e12, "logistic": 60.0, "probit": 8.0}
+
+
+@kernel
+def _identity(t: float) -> float:
+    return t
+
+
+@kernel
+def _one(t: float) -> float:
+    return 1.0
+
+
+@kernel
+def _logistic(t: float) -> float:
+    return 1.0 / (1.0 + math.exp(-t)) if t > -700.0 else 0.0
+
+
+@kernel
+def _logistic_slope(t: float) -> float:
+    decayed = math.exp(-abs(t))
+    return decayed / ((1.0 + decayed) * (1.0 + decayed))
+
+
+@kernel
+def _probit(t: float) -> float:
+    return 0.5 * math.erfc(-t / math.sqrt(2.0))
+
+
+@kernel
+def _probit_slope(t: float) -> float:
+    return math.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi)
+
+
+@kernel
+def cut(value: float, low: float, high: float) -> float:
+    """``value`` in [low, high]; 0, which has to lie there, for what is no number: links may make it
+    of some features and not of others, and no noise would hide that.
+    """
+    return min(max(value, low), high) if value == value else 0.0
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """What a link does on an interval.
+
+    Attributes:
+        reach: the interval is [-reach, reach].
+        least_slope: mu.
+        largest_slope: L.
+        curvature: a bound on the absolute second derivative.
+    """
+
+    reach: float
+    least_slope: float
+    largest_slope: float
+    curvature: float
+
+    @property
+    def number(self) -> float:
+        """The condition number L / mu."""
+        return self.largest_slope / self.least_slope
+
+
+@dataclass(frozen=True)
+class Link:
+    """The mean outcome nu and its slope, as kernels that take one number.
+
+    Attributes:
+        name: by which policies and estimators take it.
+        mean: nu.
+        slope: its derivative.
+        farthest: up to which |<x, theta>| it may be used.
+    """
+
+    name: str
+    mean: Kernel
+    slope: Kernel
+    farthest: float
+
+    def conditioning(self, reach: float) -> Conditioning:
+        """What it does on [-reach, reach].
+
+        Raises:
+            ArgumentError: the link is not made for so wide an interval, or is flat in it.
+
+        >>> round(link_of("logistic").conditioning(1.0).number, 3)
+        1.272
+        """
+        reach = real("reach", reach, 0.0)
+        if reach > self.farthest:
+            raise ArgumentError(
+                f"reach must be at most {self.farthest:g} for the link {self.name!r}, which is the"
+                " largest |<x, theta>|: the bound on features times that on the parameter, got"
+                f" {reach!r}",
+                "reach",
+            )
+        points = np.linspace(-reach, reach, _POINTS)
+        slopes = np.array([self.slope(float(t)) for t in points])
+        least, largest = float(slopes.min()), float(slopes.max())
+        curves = np.abs(np.diff(slopes)) / (points[1] - points[0]) if reach > 0.0 else np.zeros(1)
+        # Between two points a slope may leave what it has at both by half of what it moves.
+        moved = 0.5 * float(np.abs(np.diff(slopes)).max())
+        least, largest = max(least - moved, 0.5 * least), largest + moved
+        if self.name in _EXACT:
+            least, largest = float(slopes[[0, -1]].min()), self.slope(0.0)
+        if not least > 0.0:
+            raise ArgumentError(
+                f"link must rise everywhere in [-{reach:g}, {reach:g}], which {self.name!r} does"
+                " not",
+                "link",
+            )
+        return Conditioning(reach, least, largest, 1.01 * float(curves.max()))
+
+
+# Their slopes are largest at 0 and fall to both sides.
+_EXACT = ("identity", "logistic", "probit")
+_LINKS = {
+    "identity": Link("identity", _identity, _one, _FARTHEST["identity"]),
+    "logistic": Link("logistic", _logistic, _logistic_slope, _FARTHEST["logistic"]),
+    "probit": Link("probit", _probit, _probit_slope, _FARTHEST["probit"]),
+}
+
+
+def link_of(name: str) -> Link:
+    """The link of this name.
+
+    Raises:
+        ArgumentError: there is none.
+    """
+    return _LINKS[choice("link", name, tuple(_LINKS))]
+
+
+def register_link(
+    name: str,
+    mean: Callable[[float], float],
+    slope: Callable[[float], float],
+    *,
+    least_slope: float,
+    largest_slope: float,
+) -> Link:
+    """Let policies and estimators take a link of your own by a name.
+
+    Args:
+        name: an identifier; registering it anew replaces it for what is made later.  A process that
+            loads a saved policy has to register the link first.
+        mean: nu on [-1, 1], with values in [-1, 1]; compiled with ``kernel``, so that it may use
+            ``math`` and numbers only.
+        slope: its derivative.
+        least_slope: mu > 0.
+        largest_slope: L.
+
+    Returns:
+        The link.
+
+    Raises:
+        ArgumentError: the name is no identifier or that of a built-in link; on 2,001 points of
+            [-1, 1] a mean is outside of [-1, 1], or a slope outside of [mu, L], or not the
+            derivative.
+
+    Example:
+        >>> import math
+        >>> link = register_link(
+        ...     "tanh",
+        ...     lambda t: math.tanh(t),
+        ...     lambda t: 1.0 - math.tanh(t) ** 2,
+        ...     least_slope=0.41,
+        ...     largest_slope=1.0,
+        ... )
+        >>> round(link.conditioning(1.0).number, 2)
+        2.38
+    """
+    if not (isinstance(name, str) and name.isidentifier()) or name in _EXACT:
+        raise ArgumentError(
+            f"name must be an identifier other than {', '.join(_EXACT)}, got {name!r}", "name"
+        )
+    lowest = real("least_slope", least_slope, 0.0, strict=True)
+    highest = real("largest_slope", largest_slope, lowest)
+    _check(mean, slope, lowest, highest)
+    _LINKS[name] = Link(name, kernel(mean), kernel(slope), 1.0)
+    return _LINKS[name]
+
+
+def _check(
+    mean: Callable[[float], float], slope: Callable[[float], float], lowest: float, highest: float
+) -> None:
+    for t in np.linspace(-1.0, 1.0, _POINTS):
+        value, rise = float(mean(float(t))), float(slope(float(t)))
+        if not -1.0 <= value <= 1.0:
+            raise ArgumentError(
+                f"mean must have values in [-1, 1] on [-1, 1], got {value!r} at {t:g}", "mean"
+            )
+        if not lowest * (1.0 - _SLACK) <= rise <= highest * (1.0 + _SLACK):
+            raise ArgumentError(
+                f"slope must lie between least_slope={lowest:g} and largest_slope={highest:g} on"
+                f" [-1, 1], got {rise!r} at {t:g}",
+                "slope",
+            )
+        inner = float(np.clip(t, _STEP - 1.0, 1.0 - _STEP))
+        quotient = (float(mean(inner + _STEP)) - float(mean(inner - _STEP))) / (2.0 * _STEP)
+        if abs(quotient - float(slope(inner))) > 1e-4 * max(1.0, highest):
+            raise ArgumentError(
+                f"slope must be the derivative of mean, got {rise!r} where it is {quotient:.6g}, at"
+                f" {t:g}",
+                "slope",
+            )

@@ -1,0 +1,453 @@
+"""Private estimates of generalised linear models where nobody is trusted.
+
+People are split into batches by their number, which is public.  For each batch the curator picks a
+channel, which follows from past reports alone: a parameter theta, and the noise.  A device turns
+the features and the outcome of its person into one report, [r x ; v svec(h x x^T)] at theta plus
+noise for the whole budget, and the curator is given nothing else: ``Curator`` has no argument
+through which data could come.
+
+So each report is (epsilon, delta)-DP, or what the budget says, in the data of its person, whatever
+the others reported: the channel is chosen before it, and differs in theta only (local privacy with
+sequential interaction, Duchi, Jordan & Wainwright 2013).  The sensitivity is that of two records
+that differ in everything: see ``scores``.
+
+The first batch is a pilot: it finds the point at which the others linearise, and is left out of
+the estimate, unless noise is larger than what it may have got wrong.  With the identity link
+everything is linear already, and there is one batch: the protocol is non-interactive.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from ..errors import ArgumentError, DPBanditsError
+from ..privacy import Budget, Guarantee, Ledger
+from ..privacy.channels import OPEN, Calibration, Channel
+from ..privacy.continual import smat
+from ..privacy.ledger import empty_arrays
+from ..privacy.noise import NoiseSource
+from ..privacy.randomiser import VectorRandomiser
+from ..privacy.sources import noise_source
+from ..validation import choice, integer, real
+from .estimator import Estimator, column, count_or_none, positive_or_none, table
+from .intervals import coefficient_intervals
+from .scores import Score, record_range, statistic_size
+from .spending import Spending, record_release
+from .steps import Release, bending, newton_step
+
+_MOST_BATCHES = 100
+_MOST_REPORTED = 1e100
+_PILOT = 0.25  # share of the people in the first of two batches
+_HESSIAN_WEIGHT = 0.5
+_PROOF = "dpbandits.glm.local, sensitivity in dpbandits.glm.scores (docs/glm-estimation.md)"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a device sends.
+
+    Attributes:
+        batch: of the channel that it was made with.
+        values: (d + d (d + 1) / 2,) the noisy record.
+    """
+
+    batch: int
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class LocalChannel:
+    """What every device of a batch runs; public, and the same for all of them.
+
+    ``Curator.channel()`` makes it; it can be pickled and sent.
+
+    Attributes:
+        batch: its number, from 0.
+        theta: (d,) at which reports are taken.
+        score: the record of a person.
+        weight: v.
+        noise_channel: its noise, in units of the sensitivity.
+        noise, grid, seed: as in ``LocalGLM``.
+    """
+
+    batch: int
+    theta: np.ndarray
+    score: Score
+    weight: float
+    noise_channel: Channel
+    noise: str
+    grid: float
+    seed: int | None
+
+    @property
+    def sensitivity(self) -> float:
+        """How far two records can be apart."""
+        return self.score.sensitivity(self.weight, dimension=self.theta.size, grid=self._grid)
+
+    @property
+    def _grid(self) -> float:
+        return self.grid if self.noise == "secure" else 0.0
+
+    def device(self, person: int = 0) -> LocalDevice:
+        """The device of one person; with simulated noise each number has noise of its own."""
+        return LocalDevice(self, person)
+
+    def record(self, features: np.ndarray, outcomes: np.ndarray) -> np.ndarray:
+        """The sum of the records of some people; private."""
+        return self.score.add_up(
+            features, outcomes, self.theta, weight=self.weight, grid=self._grid
+        )
+
+
+class LocalDevice:
+    """Turns one person's data into a report, once, and keeps nothing of them.
+
+    A device always reports, at a time that owes nothing to the data: ``report()`` where there are
+    none, because silence would tell.
+    """
+
+    def __init__(self, channel: LocalChannel, person: int = 0) -> None:
+        self._channel, self._sent = channel, False
+        score = channel.score
+        bound = score.context_bound
+        hessian_weight = channel.weight * score.largest_weight * bound
+        self._randomise: Any = np.array
+        if channel.noise_channel.family != OPEN:
+            self._randomise = VectorRandomiser(
+                channel.noise_channel,
+                channel.sensitivity,
+                record_range(bound, hessian_weight, channel.grid)[1],
+                noise=channel.noise,
+                grid=channel.grid,
+                seed=channel.seed,
+                number=integer("person", person, 0),
+            )
+
+    def report(self, x: Any = None, y: float | None = None) -> Report:
+        """The report of features of shape (d,) and an outcome; of nobody, where one is missing.
+
+        Raises:
+            ArgumentError: the features have another shape.
+            DPBanditsError: this device has reported: another report would cost its person as much
+                again.
+        """
+        d = self._channel.theta.size
+        features = np.zeros((1, d)) if x is None else table([x])
+        if features.shape != (1, d):
+            raise ArgumentError(f"x must have shape ({d},)", "x")
+        if self._sent:
+            raise DPBanditsError("a device reports once")
+        # Whatever an outcome is, there is a report: silence would tell.
+        outcome = math.nan if x is None or y is None or np.ndim(y) else column([y], 1)[0]
+        self._sent = True
+        values = self._channel.record(features, np.array([outcome]))
+        return Report(self._channel.batch, self._randomise(values))
+
+
+class Curator:
+    """Learns from reports, and from nothing else; ``LocalGLM.curator`` makes it.
+
+    Attributes:
+        estimate: (d,) after each full batch; zero before.
+        sizes: of the batches.
+    """
+
+    def __init__(self, model: LocalGLM, sizes: list[int], dimension: int) -> None:
+        self.sizes, self.estimate = sizes, np.zeros(dimension)
+        self._model, self._score = model, model._score(bounded=model.budget is not None)
+        self._noise_channel = model._spending().channels[0]
+        score = self._score
+        self._weight = model.hessian_weight / (score.largest_weight * score.context_bound)
+        self._total = np.zeros(statistic_size(dimension))
+        self._received = 0
+        self._releases: list[Release] = []
+
+    @property
+    def batch(self) -> int:
+        """How many batches are over."""
+        return len(self._releases)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all batches are."""
+        return self.batch == len(self.sizes)
+
+    def channel(self) -> LocalChannel:
+        """The channel of the batch that is open.
+
+        Raises:
+            DPBanditsError: all batches are over.
+        """
+        if self.is_over:
+            raise DPBanditsError("all batches are over")
+        model = self._model
+        return LocalChannel(
+            self.batch,
+            self.estimate.copy(),
+            self._score,
+            self._weight,
+            self._noise_channel,
+            model.noise,
+            model.grid,
+            model.seed,
+        )
+
+    def receive(self, report: Report) -> None:
+        """Take in a report; the last one of a batch makes the next channel.
+
+        Raises:
+            ArgumentError: it is none, or that of another batch.
+        """
+        if not isinstance(report, Report) or report.batch != self.batch or self.is_over:
+            raise ArgumentError("report must be one of the open batch", "report")
+        values = np.asarray(report.values, np.float64)
+        if values.shape != self._total.shape or not np.all(np.abs(values) <= _MOST_REPORTED):
+            raise ArgumentError(
+                f"report must hold {self._total.size} numbers within {_MOST_REPORTED:g}", "report"
+            )
+        self.receive_sum(values, 1)
+
+    def receive_sum(self, values: np.ndarray, people: int) -> None:
+        """Take in the sum of the reports of so many people of the open batch."""
+        self._total += values
+        self._received += people
+        if self._received == self.sizes[self.batch]:
+            self._close()
+
+    def _close(self) -> None:
+        channel, d = self.channel(), self.estimate.size
+        noise_channel, std = channel.noise_channel, 0.0
+        if noise_channel.family != OPEN:
+            std = noise_channel.scale(channel.sensitivity) * math.sqrt(self._received)
+        self._releases.append(
+            Release(
+                channel.theta,
+                self._total[:d].copy(),
+                std,
+                smat(self._total[d:]) / self._weight,
+                std / self._weight,
+            )
+        )
+        self._total[:], self._received = 0.0, 0
+        self.estimate = newton_step(self._used(), self._model.parameter_bound, self._model.ridge)
+
+    def _used(self) -> list[Release]:
+        """All but the pilot; with it where its people outweigh what it is off."""
+        rest = self._releases[1:]
+        if not rest:
+            return self._releases
+        bound = self._score.context_bound
+        bent = bending(self._releases[0], rest[-1].theta, bound)
+        error_with = math.hypot(_noise(self._releases), bent) / _eigenvalue(self._releases)
+        error_without = _noise(rest) / _eigenvalue(rest)
+        return self._releases if error_with < error_without else rest
+
+    def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
+        """Intervals for each coefficient, shape (d, 2), see ``PrivateGLM``.
+
+        Raises:
+            ArgumentError: the level is outside of (0, 1).
+            DPBanditsError: not all batches are over.
+        """
+        level = real("level", level, 0.0, 1.0, strict=True)
+        if not self.is_over:
+            raise DPBanditsError("there is no estimate yet: reports are missing")
+        dispersion = self._score.dispersion(self._model.outcome_variance)
+        return coefficient_intervals(self._used(), dispersion, self._model.parameter_bound, level)
+
+
+def _noise(releases: Sequence[Release]) -> float:
+    """The standard deviation of the noise on their gradients together."""
+    return math.sqrt(sum(release.std**2 for release in releases))
+
+
+def _eigenvalue(releases: Sequence[Release]) -> float:
+    """The mean one of their curvature, as far as it is above zero."""
+    d = releases[0].theta.size
+    return max(float(sum(np.trace(release.curvature) for release in releases)) / d, 1e-9)
+
+
+class LocalGLM(Estimator):
+    """A generalised linear model E[y | x] = nu(<x, theta>), from reports that devices randomise.
+
+    ``curator`` is what runs where reports arrive, its ``channel().device().report(x, y)`` what runs
+    where data are.  ``fit`` plays all parts on one machine.  Where ``PrivateGLM`` adds noise once,
+    here everybody does, so that it takes very many people.
+
+    Args:
+        link, outcome_range, context_bound, parameter_bound, ridge, calibration, noise, grid, seed,
+            outcome_variance: as for ``PrivateGLM``.
+        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``: of each report; None for no noise.
+        batches: how many; a person is in one of them.  Default: 1 with the identity link, else 2,
+            the first with a quarter of the people.  More than 2 have equal sizes.
+        hessian_weight: as for ``PrivateGLM``; noise on curvatures matters more here.
+
+    Attributes:
+        coef_: (d,) the estimate, after ``fit``.
+        ledger: one line for each batch of the last ``fit``.
+
+    Raises:
+        ArgumentError: an argument is out of range, or two do not fit together.
+
+    Example:
+        >>> from dpbandits import ApproxDP
+        >>> from dpbandits.glm import LocalGLM
+        >>> model = LocalGLM(budget=ApproxDP(1.0, 1e-6), seed=1)
+        >>> curator = model.curator(people=40, dimension=2)
+        >>> for person in range(40):
+        ...     device = curator.channel().device(person)
+        ...     curator.receive(device.report([0.5, -0.5], 1.0))
+        >>> curator.is_over, curator.estimate.shape
+        (True, (2,))
+    """
+
+    ledger: Ledger
+
+    def __init__(
+        self,
+        link: str = "logistic",
+        *,
+        budget: Budget | None,
+        batches: int | None = None,
+        outcome_range: tuple[float, float] = (0.0, 1.0),
+        context_bound: float = 1.0,
+        parameter_bound: float = 1.0,
+        ridge: float | None = None,
+        hessian_weight: float = _HESSIAN_WEIGHT,
+        calibration: Calibration = "exact",
+        noise: str = "simulation",
+        grid: float = 2.0**-20,
+        seed: int | None = None,
+        outcome_variance: float | None = None,
+    ) -> None:
+        self.link, self.budget, self.batches = link, budget, batches
+        self.outcome_range = outcome_range
+        self.context_bound, self.parameter_bound = context_bound, parameter_bound
+        self.ridge, self.hessian_weight = ridge, hessian_weight
+        self.calibration, self.noise, self.grid, self.seed = calibration, noise, grid, seed
+        self.outcome_variance = outcome_variance
+        self._check()
+
+    def _check(self) -> None:
+        choice("calibration", self.calibration, ("exact", "paper"))
+        count_or_none("batches", self.batches, _MOST_BATCHES)
+        real("hessian_weight", self.hessian_weight, 1e-3, 1e3)
+        positive_or_none("ridge", self.ridge)
+        positive_or_none("outcome_variance", self.outcome_variance)
+        self._score()
+        self._source()
+        self._spending()
+
+    def _source(self) -> NoiseSource:
+        return noise_source(
+            self.noise,
+            self.seed,
+            grid=self.grid,
+            reward_range=record_range(self.context_bound, self.hessian_weight, self.grid),
+            device=True,
+        )
+
+    def _spending(self) -> Spending:
+        return Spending.of(
+            self.budget,
+            [1.0],
+            calibration=self.calibration,
+            discrete=self.noise == "secure",
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What holds for a person and her one report."""
+        assumed = [
+            "a person sends one report, which her device has to enforce, and when it comes owes"
+            " nothing to her data",
+            "in which batch a person is, and the number of people, are public",
+            "what a batch is asked follows from reports of the batches before (sequential"
+            " interaction)",
+            f"features are at most {self.context_bound:g} long, which scaling enforces",
+            "a device runs a channel of which its own copy of this model says `accepts`: noise,"
+            " its source and all bounds come with the channel",
+            "devices and curator are apart, as `channel`, `report` and `receive` are; whoever calls"
+            " `fit` plays all of them, and sees all data",
+        ]
+        spending = self._spending()
+        return spending.guarantee(self._source(), assumed, _PROOF, trust_model="local")
+
+    def accepts(self, channel: LocalChannel) -> bool:
+        """Whether a channel that a curator sent is one of this model: for a device, which makes the
+        model of arguments that it trusts.  Theta may be anything finite within its bound.
+        """
+        expected = self.curator(_MOST_BATCHES, max(channel.theta.size, 1)).channel()
+        same = replace(expected, batch=channel.batch, theta=channel.theta) == channel
+        length = float(np.linalg.norm(channel.theta))
+        return same and length <= self.parameter_bound * (1.0 + 1e-9)
+
+    def curator(self, people: int, dimension: int) -> Curator:
+        """The side where reports arrive, for so many people with features of shape (dimension,).
+
+        Raises:
+            ArgumentError: there are fewer people than batches.
+        """
+        people = integer("people", people, 1)
+        batches = self.batches or (1 if self.link == "identity" else 2)
+        batches = min(batches, people) if self.batches is None else batches
+        if people < batches:
+            raise ArgumentError(f"people must be at least {batches}, got {people}", "people")
+        if batches == 2:
+            first = max(1, round(_PILOT * people))
+            sizes = [first, people - first]
+        else:
+            ends = np.linspace(0, people, batches + 1).round().astype(int)
+            sizes = np.diff(ends).tolist()
+        return Curator(self, sizes, integer("dimension", dimension, 1))
+
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
+        """Play the protocol for features of shape (n, d) and outcomes of shape (n,).
+
+        With simulated noise the reports of a batch are drawn as their sum, which has the same law
+        and is all that the curator keeps; with secure noise one by one.
+
+        Raises:
+            ArgumentError: the shapes are others, or there are fewer rows than batches.
+        """
+        features = table(X)
+        outcomes = column(y, len(features))
+        self._check()
+        curator = self.curator(*features.shape)
+        spending, size = self._spending(), statistic_size(features.shape[1])
+        arrays, first, source = empty_arrays(len(curator.sizes)), 0, self._source()
+        rng = source.generator("reports")
+        for people in curator.sizes:
+            channel, batch = curator.channel(), slice(first, first + people)
+            if source.secure and self.budget is not None:
+                for x, outcome in zip(features[batch], outcomes[batch], strict=True):
+                    curator.receive(channel.device().report(x, outcome))
+            else:
+                noise, scale = channel.noise_channel, 0.0
+                if self.budget is not None:
+                    scale = noise.scale(channel.sensitivity) * math.sqrt(people)
+                total = np.empty(size)
+                records = channel.record(features[batch], outcomes[batch])
+                source.add_noise(noise, scale, records, total, rng)
+                curator.receive_sum(total, people)
+            span = (first, first + people - 1)
+            record_release(arrays, span, channel.noise_channel, channel.sensitivity, size * people)
+            first += people
+        self.n_features_in_, self.coef_ = features.shape[1], curator.estimate
+        self.ledger, self._curator = Ledger(arrays, spending.meter), curator
+        return self
+
+    def confidence_intervals(self, level: float = 0.95) -> np.ndarray:
+        """Intervals for each coefficient, shape (d, 2), see ``PrivateGLM``.
+
+        Raises:
+            ArgumentError: the level is outside of (0, 1).
+            DPBanditsError: there is no estimate yet.
+        """
+        self._learnt()
+        return self._curator.confidence_intervals(level)

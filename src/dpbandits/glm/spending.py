@@ -1,0 +1,149 @@
+"""How a budget is shared out among several Gaussian releases on the same people.
+
+Gaussian releases compose exactly: in Gaussian DP the squares of mu add up, in zCDP rho, in Renyi DP
+the divergence at the order (Dong, Roth & Su 2022, Corollary 3.3; Bun & Steinke 2016, Lemma 2.3;
+Mironov 2017, Proposition 1), where each may depend on those before it.  A release that gets the
+share s of the budget has the noise of a single one, times s^(-1/2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..errors import ArgumentError
+from ..privacy import accounting
+from ..privacy.budgets import ApproxDP, Budget
+from ..privacy.channels import Calibration, Channel, Gaussian, Open
+from ..privacy.guarantees import Guarantee, TrustModel
+from ..privacy.ledger import WHOLE, Ledger, LedgerArrays, Meter, empty_arrays, write
+from ..privacy.noise import NoiseSource
+
+_NARROWEST, _WIDEST = 1e-100, 1e100  # multipliers whose squares are numbers
+
+
+@dataclass(frozen=True)
+class Spending:
+    """The channels of all releases, and what they cost together.
+
+    Attributes:
+        budget: what was asked for; None for no noise.
+        channels: of the releases, in order.
+        holds: what they really spend; None where nothing holds.
+        meter: by which a ledger counts it.
+    """
+
+    budget: Budget | None
+    channels: tuple[Channel, ...]
+    holds: Budget | None
+    meter: Meter | None
+
+    @classmethod
+    def of(
+        cls,
+        budget: Budget | None,
+        shares: Sequence[float],
+        *,
+        calibration: Calibration = "exact",
+        discrete: bool = False,
+    ) -> Spending:
+        """The shares of a budget, each a release; they add up to 1.
+
+        ``calibration="paper"`` gives each of k releases (epsilon / k, delta / k) with the noise
+        2 sqrt(ln(1.25 k / delta)) k / epsilon, and ``holds`` what that comes to.
+
+        Raises:
+            ArgumentError: the budget is no ZCDP, ApproxDP or RDP, or too extreme.
+        """
+        if budget is None:
+            return cls(None, (Open(),) * len(shares), None, None)
+        published = budget if calibration == "paper" and isinstance(budget, ApproxDP) else None
+        try:
+            if published:
+                multipliers = [_published_multiplier(published, len(shares))] * len(shares)
+            else:
+                whole = Gaussian.calibrated(budget, discrete=discrete).multiplier
+                multipliers = [whole / math.sqrt(share) for share in shares]
+        except ArithmeticError as error:
+            raise _too_extreme(budget) from error
+        if not all(_NARROWEST <= multiplier <= _WIDEST for multiplier in multipliers):
+            raise _too_extreme(budget)
+        channels = tuple(Gaussian(multiplier) for multiplier in multipliers)
+        if not published:
+            return cls(budget, channels, budget, Meter.of(budget, gaussian=not discrete))
+        holds = _really(published, channels, discrete)
+        if holds is None:
+            return cls(budget, channels, None, None)
+        meter = Meter.of(holds, gaussian=not discrete)
+        total = sum(channel.cost(meter.currency) for channel in channels)
+        return cls(budget, channels, holds, replace(meter, limit=total))
+
+    def ledger(self, people: int, sensitivities: Sequence[float], draws: int) -> Ledger:
+        """The ledger of releases with these sensitivities, each of all people."""
+        arrays = empty_arrays(max(1, len(sensitivities)))
+        for channel, sensitivity in zip(self.channels, sensitivities, strict=False):
+            record_release(arrays, (0, people - 1), channel, sensitivity, draws)
+        return Ledger(arrays, self.meter)
+
+    def guarantee(
+        self,
+        source: NoiseSource,
+        assumptions: Sequence[str],
+        proof: str,
+        *,
+        trust_model: TrustModel = "central",
+    ) -> Guarantee:
+        """What the releases promise together."""
+        private = self.budget is not None
+        caveats = list(source.caveats) if private else []
+        if private and self.holds is None:
+            caveats.append(
+                "The published calibration gives no (epsilon, delta) guarantee with delta below 1"
+            )
+        elif self.holds != self.budget:
+            caveats.append(
+                f"The published calibration was asked for {self.budget} and really gives what is"
+                " stated here"
+            )
+        return Guarantee(
+            holds=self.holds,
+            asked=self.budget,
+            trust_model=trust_model if private else "none",
+            protects="features and outcomes",
+            view="non-interactive",
+            unit="person",
+            assumptions=tuple(assumptions) if private else (),
+            source=proof,
+            caveats=tuple(caveats),
+            simulated=private and not source.secure,
+        )
+
+
+def record_release(
+    arrays: LedgerArrays, span: tuple[int, int], channel: Channel, sensitivity: float, draws: int
+) -> None:
+    """Add the line of one release, of the people first..last, to a ledger."""
+    first, last = span
+    write(arrays, first, last, WHOLE, channel.family, sensitivity, channel.multiplier, draws)
+
+
+def _published_multiplier(budget: ApproxDP, releases: int) -> float:
+    """sigma_{a,b}; noise of 2 sigma times the largest length is sigma times what replacement moves
+    (Chen, Li, Rakhlin & Simchi-Levi 2025, the Gaussian channel).
+    """
+    return 2.0 * math.sqrt(math.log(1.25 * releases / budget.delta)) * releases / budget.epsilon
+
+
+def _really(budget: ApproxDP, channels: Sequence[Channel], discrete: bool) -> ApproxDP | None:
+    if discrete:
+        rho = sum(channel.cost("zcdp") for channel in channels)
+        delta = accounting.zcdp_delta(rho, budget.epsilon)
+    else:
+        mu = math.sqrt(sum(channel.cost("gdp") for channel in channels))
+        delta = accounting.gaussian_delta(budget.epsilon, mu)
+    return ApproxDP(budget.epsilon, max(delta, math.ulp(0.0))) if delta < 1.0 else None
+
+
+def _too_extreme(budget: Budget) -> ArgumentError:
+    return ArgumentError(f"budget must be less extreme, got {budget!r}", "budget")

@@ -1,0 +1,189 @@
+"""Merged batches: the exponent, the bound that it proves, and regret beside what came before."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.special import rel_entr
+
+import dpbandits as dpb
+from dpbandits import ZCDP, ArgumentError, MergedIMED, MergedKLUCB, PureDP
+from dpbandits.algorithms.merged import MERGED, exponent, init, law_of, publish, upper_bound
+from dpbandits.environments import Bernoulli
+
+BOTH = [MergedIMED, MergedKLUCB]
+
+
+class Batches:
+    """What the kernels make of an arm's batches, and the same computed apart."""
+
+    def __init__(self, sizes: list[int], scale: float, laplace: bool) -> None:
+        budget = PureDP(1 / scale) if laplace else ZCDP(0.5 / scale**2)
+        self.params = MergedIMED(1, budget=budget).params
+        public = init(self.params)[1]
+        for size in sizes:
+            publish(self.params, public, np.array([0.0, size]), np.zeros(1))
+        self.law = law_of(self.params, public.merged[:, 0])
+        self.n, self.scale, self.laplace = np.array(sizes, float), scale, laplace
+        w = 1 / (1 / (4 * self.n) + scale**2 * (2 if laplace else 1) / self.n**2)
+        self.a = w / w.sum() / self.n
+        one = 1 / 4 + scale**2 * (2 if laplace else 1)
+        assert public.merged[MERGED.weight, 0] == pytest.approx(one * w.sum())
+
+    def exact(self, x: float, q: float) -> float:
+        """Chernoff's exponent batch by batch, with nothing bounded."""
+
+        missed = math.log1p(-q) if q < 1.0 else -math.inf
+
+        def worth(tilt: float) -> float:
+            noise = (self.scale * self.a * tilt) ** 2
+            cost = -np.log1p(-noise).sum() if self.laplace else noise.sum() / 2
+            return float(
+                tilt * x + self.n @ np.logaddexp(missed, math.log(q) - self.a * tilt) + cost
+            )
+
+        most = (q - x) / (self.scale**2 * (self.a**2).sum())
+        if self.laplace:
+            most = min(most, (1 - 1e-12) / (self.scale * self.a.max()))
+        found = minimize_scalar(worth, bounds=(0, most), method="bounded", options={"xatol": 1e-9})
+        return max(-found.fun, 0.0)
+
+
+batches = st.builds(
+    Batches,
+    sizes=st.lists(st.integers(1, 500), min_size=1, max_size=8),
+    scale=st.floats(0.1, 30.0),
+    laplace=st.booleans(),
+)
+
+
+@given(arm=batches, q=st.floats(0.001, 1.0), below=st.floats(1e-3, 3.0))
+@settings(max_examples=150, deadline=None)
+def test_the_exponent_is_never_larger_than_that_of_single_batches(arm: Batches, q, below):
+    """So exp(-D) bounds the probability whatever q is; and it is not much smaller."""
+    ours, exact = exponent(arm.law, q - below, q), arm.exact(q - below, q)
+    assert ours <= exact * (1 + 1e-6) + 1e-9
+    if q <= 0.5 or q == 1.0:
+        assert ours >= 0.7 * exact - 1e-6
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+@pytest.mark.parametrize("q", [0.05, 0.5, 0.9])
+def test_values_are_as_low_as_the_exponent_says_or_less_often(laplace: bool, q: float):
+    sizes, rng, draws = [2, 1, 2, 3, 4, 6], np.random.default_rng(1), 200_000
+    arm = Batches(sizes, 0.7, laplace)
+    noise = (rng.laplace if laplace else rng.normal)(0, 0.7, (draws, 6))
+    values = (rng.binomial(sizes, q, (draws, 6)) + noise) @ arm.a
+    for share in (0.1, 0.01, 0.001):
+        x = float(np.quantile(values, share))
+        bound = math.exp(-exponent(arm.law, x, q))
+        assert bound >= share
+        assert bound <= 30 * share  # and it says something
+
+
+def test_one_batch_without_noise_is_the_divergence_of_coins():
+    params = MergedIMED(1, budget=None).params
+    public = init(params)[1]
+    for size in (3, 4):
+        publish(params, public, np.array([0.0, size]), np.array([size / 7 * 2]))
+    law = law_of(params, public.merged[:, 0])
+    assert law.rounds == pytest.approx(7)
+    kl = float(rel_entr(2 / 7, 0.6) + rel_entr(5 / 7, 0.4))
+    assert exponent(law, 2 / 7, 0.6) == pytest.approx(7 * kl)
+    assert upper_bound(law, 2 / 7, 7 * kl) == pytest.approx(0.6)
+
+
+@given(arm=batches, x=st.floats(-2.0, 1.0), level=st.floats(0.01, 30.0))
+@settings(max_examples=150, deadline=None)
+def test_the_upper_bound_is_where_the_exponent_reaches_the_level(arm: Batches, x, level):
+    q = upper_bound(arm.law, x, level)
+    assert min(max(x, 0.0), 1.0) - 1e-9 <= q <= 1.0
+    if 0.0 < q < 1.0 and abs(q - 0.5) > 1e-6:
+        assert exponent(arm.law, x, q) == pytest.approx(level, rel=1e-4, abs=1e-6)
+    elif q == 0.0:
+        assert exponent(arm.law, x, 1e-9) >= level * (1 - 1e-4)
+    elif q == 1.0:
+        assert exponent(arm.law, x, 1 - 1e-12) <= level * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e15, 1e60])
+@pytest.mark.parametrize("q", [0.0, 0.4, 0.9, 1.0])
+def test_noise_of_any_size_leaves_numbers(laplace: bool, scale: float, q: float):
+    params = MergedIMED(1, budget=ZCDP(1.0)).params._replace(noise_scale=scale, laplace=laplace)
+    public = init(params)[1]
+    for size in (1, 1, 1, 2):
+        publish(params, public, np.array([0.0, size]), np.array([0.0]))
+    law = law_of(params, public.merged[:, 0])
+    found = exponent(law, 0.0, q)
+    assert found >= 0.0
+    assert 0.0 <= upper_bound(law, 0.0, 3.0) <= 1.0
+    if scale < 1e-3 and q in (0.4, 0.9):
+        assert found == pytest.approx(-5 * math.log1p(-q), rel=0.01)
+
+
+@pytest.mark.parametrize("cls", BOTH)
+def test_batches_grow_as_they_are_told(cls):
+    policy = cls(2, budget=ZCDP(1.0), growth=1.0, first=5, seed=1)
+    for _ in range(100):
+        policy.pull()
+        policy.update(0.5)
+    frame = policy.ledger.frame
+    lengths = (frame["last"] - frame["first"] + 1) // frame["repeats"]
+    assert lengths.min() == 5
+    assert set(lengths) <= {5, 10, 20, 40, 80}
+
+
+@pytest.mark.parametrize("cls", BOTH)
+def test_rewards_of_another_range_play_the_same(cls):
+    played = []
+    for lo, hi in ((0.0, 1.0), (-2.0, 6.0)):
+        policy = cls(3, budget=PureDP(1.0), reward_range=(lo, hi), seed=1)
+        rng, arms = np.random.default_rng(2), []
+        for _ in range(300):
+            arms.append(policy.pull().arm)
+            policy.update(lo + (hi - lo) * float(rng.random() < (0.2, 0.8, 0.5)[arms[-1]]))
+        played.append(arms)
+    assert played[0] == played[1]
+    assert played[0][-1] == 1
+
+
+@pytest.mark.parametrize("cls", BOTH)
+@pytest.mark.parametrize("name", ["alpha", "growth", "first"])
+@pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, "many"])
+def test_bad_arguments_are_named(cls, name, value):
+    with pytest.raises(ArgumentError, match=rf"^{name} must be"):
+        cls(2, budget=None, **{name: value})
+
+
+# Mean regret of MergedIMED over 1,000 runs of a first sketch of it, and of what was best before.
+PANEL = [
+    ([0.5] + 9 * [0.45], 10**6, ZCDP(1.0), 760, 1570),
+    ([0.5] + 9 * [0.45], 10**6, PureDP(math.sqrt(2)), 766, 2426),
+    ([0.02, 0.01, 0.01, 0.01, 0.005], 10**6, ZCDP(0.01), 333, 2334),
+    ([0.02, 0.01, 0.01, 0.01, 0.005], 10**6, ZCDP(1.0), 108, 2376),
+    ([0.02, 0.01, 0.01, 0.01, 0.005], 10**6, PureDP(0.02**0.5), 494, 1795),
+    ([0.02, 0.01, 0.01, 0.01, 0.005], 10**6, PureDP(2**0.5), 121, 563),
+    ([0.9, 0.8], 10**5, ZCDP(1.0), 22, 73),
+    ([0.9, 0.8], 10**5, PureDP(0.02**0.5), 135, 360),
+    ([0.9, 0.8], 10**5, PureDP(2**0.5), 25, 112),
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("means", "horizon", "budget", "sketch", "before"), PANEL)
+def test_regret_is_that_of_the_sketch_or_less_without_heavy_tails(
+    means, horizon, budget, sketch, before
+):
+    policy = MergedIMED(len(means), budget=budget)
+    runs = dpb.simulate(
+        policy, Bernoulli(means), horizon=horizon, runs=300, seed=3, record=[horizon]
+    ).runs["regret"]
+    assert runs.mean() - 4 * runs.sem() <= 1.02 * sketch
+    assert runs.mean() + 4 * runs.sem() < 0.6 * before
+    assert runs.max() < 8 * runs.median()
