@@ -13,7 +13,7 @@ from scipy.special import rel_entr
 
 import dpbandits as dpb
 from dpbandits import ZCDP, ArgumentError, MergedIMED, MergedKLUCB, PureDP
-from dpbandits.algorithms.merged import MERGED, exponent, init, law_of, publish, upper_bound
+from dpbandits.algorithms.merged.merged import MERGED, exponent, init, law_of, publish, upper_bound
 from dpbandits.environments import Bernoulli
 
 BOTH = [MergedIMED, MergedKLUCB]

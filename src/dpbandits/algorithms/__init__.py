@@ -1,5 +1,6 @@
 """One file or folder per family of algorithms; each registers its policies."""
 
+from .adap_tt import AdaPTT
 from .adversarial import (
     EXP3,
     EXP3IX,
@@ -13,7 +14,7 @@ from .adversarial import (
 )
 from .dgs import ExactLoss, LinUCBDGS
 from .doubling import AdaCUCB, AdaPKLUCB, AdaPKLUCBSDP, AdaPUCB, AdaPUCBSDP
-from .elimination import DPSE, DPSESDP
+from .elimination import DPSE, DPSEBAI, DPSESDP
 from .exp4 import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
 from .fixed_linucb import FixedLinUCB
 from .glm import (
@@ -26,9 +27,10 @@ from .glm import (
     WeightedGLMJDP,
     WeightedGLMLDP,
 )
+from .halving import SequentialHalving
 from .lazy_thompson import LazyDPTS
 from .linucb import LinearThompson, LinUCB, PrivateLinUCB
-from .merged import MergedIMED, MergedKLUCB
+from .merged import MergedIMED, MergedKLUCB, MergedTopTwo
 from .oful import RSOFUL, AdaCOFUL
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .private_contexts import (
@@ -48,6 +50,7 @@ from .thompson import DPTS
 __all__ = [
     "DPDPE",
     "DPSE",
+    "DPSEBAI",
     "DPSESDP",
     "DPTS",
     "EXP3",
@@ -70,6 +73,7 @@ __all__ = [
     "AdaCUCB",
     "AdaPKLUCB",
     "AdaPKLUCBSDP",
+    "AdaPTT",
     "AdaPUCB",
     "AdaPUCBSDP",
     "AdaRGOPEVar",
@@ -97,8 +101,10 @@ __all__ = [
     "LocalEXP4",
     "MergedIMED",
     "MergedKLUCB",
+    "MergedTopTwo",
     "OutputGOPE",
     "PrivateLinUCB",
+    "SequentialHalving",
     "ThompsonSampling",
     "TsallisINF",
     "WeightedGLMJDP",

@@ -10,6 +10,12 @@ epoch's vector, so a record moves it by at most ``hi - lo`` in the L1 norm, and 
 sets of records. The length of an epoch depends on which arms survived, hence on earlier releases
 only.
 
+A best arm is dropped with a probability of at most ``failure_probability`` b: in epoch e, by
+Hoeffding's inequality, the sampling error of a mean exceeds h with probability at most b / (4 |S|
+e^2), and that of the noise c with b / (4 |S| e^2); where no error does, a best arm trails by at
+most 2 h + 2 c.  Over |S| arms and all epochs that adds up to b pi^2 / 12.  So a search for the best
+arm may stop when one arm is left.
+
 The rounds of an arm in an epoch are a batch of people who all play it, so that its sum may come
 from a shuffler, with the noise that their devices have added (Chowdhury & Zhou 2023, Distributed
 Differential Privacy in Multi-Armed Bandits).
@@ -17,6 +23,7 @@ Differential Privacy in Multi-Armed Bandits).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -111,8 +118,29 @@ def publish(
     _plan_epoch(params, public)
 
 
+@kernel
+def stop(params: EliminationParams, public: EliminationPublic) -> bool:
+    """Whether one arm is left."""
+    alive = 0
+    for a in range(params.n_arms):
+        alive += public.alive[a]
+    return alive == 1
+
+
+@kernel
+def recommend(params: EliminationParams, public: EliminationPublic) -> int:
+    """The arm of highest mean among those that are left, of equals the first."""
+    best, arm = -np.inf, 0
+    for a in range(params.n_arms):
+        if public.alive[a] and public.mean[a] > best:
+            best, arm = public.mean[a], a
+    return arm
+
+
 class _Elimination(Policy):
-    """What both trust models share."""
+    """What all of them share."""
+
+    _failure_probability: float
 
     def _planned(self, horizon: int, failure_probability: float | None) -> dict[str, Any]:
         """Check and keep how often the best arm may be dropped."""
@@ -227,4 +255,43 @@ class DPSESDP(_Elimination, ShuffledPolicy):
     ) -> None:
         own = {"n_arms": n_arms, **self._planned(horizon, failure_probability)}
         own |= self._shuffled(messages, dropout, options)
+        super().__init__(own, budget=budget, **options)
+
+
+@register(n_arms=3, failure_probability=0.1)
+class DPSEBAI(_Elimination):
+    """The best arm with few errors: the successive elimination of ``DPSE``, until one arm is left.
+
+    Args:
+        n_arms: number of arms.
+        failure_probability: of recommending another than the best arm.
+        budget: ``PureDP``; None for the non-private counterpart.
+        **options: see ``Options``.
+
+    When to choose: to compare with; ``MergedTopTwo`` stops sooner.
+
+    Example:
+        >>> search = DPSEBAI(2, failure_probability=0.05, budget=PureDP(1.0), seed=1)
+        >>> while not search.stopped:
+        ...     decision = search.pull()
+        ...     _ = search.update(float(decision.arm == 1))
+        >>> search.recommendation
+        1
+    """
+
+    card = replace(DPSE.card, title="Best arm by successive elimination on noisy sums")
+    kernels = replace(DPSE.kernels, stop=stop, recommend=recommend)
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        failure_probability: float,
+        budget: Budget | None,
+        **options: Unpack[Options],
+    ) -> None:
+        self._failure_probability = real(
+            "failure_probability", failure_probability, 0.0, 1.0, strict=True
+        )
+        own = {"n_arms": n_arms, "failure_probability": self._failure_probability}
         super().__init__(own, budget=budget, **options)

@@ -3,7 +3,8 @@
 The arm is chosen once and stands for ``hold_rounds`` rounds; the environment answers with the sum
 of their rewards.  The cost is that of the releases, not of the rounds.  A hold is never split,
 because two smaller binomial draws would not be the same random numbers; only the horizon cuts the
-last one.
+last one.  When a search for the best arm is over, what it recommends is played to the horizon:
+nothing more is recorded, and what was open then is never released.
 """
 
 from __future__ import annotations
@@ -19,9 +20,19 @@ from ..privacy.ledger import is_full
 from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, PAUSED, Tally
 
 prepare = choose = hold_rounds = record_pull = weigh = accumulate = release_due = unbound
-release = draw = regret = clipped = unbound
+release = draw = regret = clipped = stop = recommend = unbound
 
-_STEPS = ("prepare", "choose", "hold_rounds", "record_pull", "weigh", "accumulate", "release_due")
+_STEPS = (
+    "prepare",
+    "choose",
+    "hold_rounds",
+    "record_pull",
+    "weigh",
+    "accumulate",
+    "release_due",
+    "stop",
+    "recommend",
+)
 
 
 @kernel
@@ -77,7 +88,10 @@ def _arms(
         if is_full(ledger):
             status = LEDGER_FULL
             break
-        if cursor[CURSOR.left] == 0:
+        over = cursor[CURSOR.stopped] > 0
+        if over and cursor[CURSOR.left] == 0:
+            cursor[CURSOR.arm], cursor[CURSOR.left] = recommend(params, public), horizon - t
+        elif cursor[CURSOR.left] == 0:
             prepare(params, public, 0, choice_rng)
             cursor[CURSOR.arm] = choose(params, public, 0, choice_rng)[0]
             cursor[CURSOR.left] = hold_rounds(params, public, cursor[CURSOR.arm])
@@ -93,15 +107,18 @@ def _arms(
         sums[0] += regret(environment, arm, t, n)
         sums[1] += total
         counts[arm] += n
+        t += n
+        if over:
+            continue
         record_pull(params, public, arm, 0, n)
         weigh(params, public, arm, 0)
         accumulate(params, raw, arm, 0, total, n)
-        t += n
-        if release_due(params, public) and not release(
-            params, raw, public, memo, wall, t, privacy_rng
-        ):
-            status = BAD_SENSITIVITY
-            break
+        if release_due(params, public):
+            if not release(params, raw, public, memo, wall, t, privacy_rng):
+                status = BAD_SENSITIVITY
+                break
+            if stop(params, public):
+                cursor[CURSOR.stopped], cursor[CURSOR.left] = t, 0
     cursor[CURSOR.round], cursor[CURSOR.mark] = t, mark
     return status
 

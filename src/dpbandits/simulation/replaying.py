@@ -44,7 +44,7 @@ from .settings import PolicySetting, SettingsByKey, keyed
 from .simulating import what_is_taken
 from .tally import BAD_SENSITIVITY, DONE, LEDGER_FULL
 
-decide = absorb_and_release = preprocess_contexts = unbound
+decide = absorb_and_release = preprocess_contexts = stop = recommend = unbound
 
 
 class Cursor(NamedTuple):
@@ -54,6 +54,7 @@ class Cursor(NamedTuple):
     counted: int = 1  # rounds
     arm: int = 2  # that stands
     left: int = 3  # rounds for which it does
+    stopped: int = 4  # 1 where a search for the best arm is over
 
 
 CURSOR = Cursor()
@@ -75,7 +76,7 @@ def _replay(
     privacy_rng: Generator,
 ) -> int:
     """Meet people until all have been met or ``limit`` rounds have counted; ``counted`` receives
-    whose rounds they were.
+    whose rounds they were.  From the end of a search for the best arm on nothing is learned.
     """
     while cursor[CURSOR.person] < arms.size and cursor[CURSOR.counted] < limit:
         if is_full(wall.ledger):
@@ -89,12 +90,17 @@ def _replay(
             continue
         counted[cursor[CURSOR.counted]] = person
         cursor[CURSOR.counted] += 1
+        if cursor[CURSOR.stopped]:
+            continue
         cursor[CURSOR.left] -= 1
         rounds = cursor[CURSOR.counted]
         if not absorb_and_release(
             params, raw, public, memo, wall, arm, 0, reward, rounds, privacy_rng
         ):
             return BAD_SENSITIVITY
+        if cursor[CURSOR.left] == 0 and stop(params, public):
+            cursor[CURSOR.stopped], cursor[CURSOR.left] = 1, 1
+            cursor[CURSOR.arm] = recommend(params, public)
     return DONE
 
 
@@ -151,7 +157,8 @@ def replay_loop(kernels: Kernels, mechanism: Kernel, *, contexts: bool = False) 
         steps = steps_of(kernels, mechanism)._asdict()
         names = ("decide", "absorb_and_release") + ("preprocess_contexts",) * contexts
         template = _replay_contexts if contexts else _replay
-        _bound[key] = bind(template, **{name: steps[name] for name in names})
+        found = {} if contexts else {"stop": kernels.stop, "recommend": kernels.recommend}
+        _bound[key] = bind(template, **{name: steps[name] for name in names}, **found)
     return _bound[key]
 
 

@@ -38,7 +38,9 @@ class Result:
             policy's estimate of the parameter is from it in the L2 norm.
         runs: one row per (environment, policy, budget, run): ``holds``, final ``regret``,
             ``reward``, ``releases``, ``draws``, ``spent`` (in the currency of the budget) and
-            ``pulls_0``, ``pulls_1``, ... .
+            ``pulls_0``, ``pulls_1``, ... .  Of searches for the best arm also ``stopped`` (after
+            how many rounds; NaN: not within the horizon), the arm ``recommended`` at the end,
+            ``wrong`` (1 where another one is better, else 0) and ``simple_regret`` (by how much).
         settings: (policy, budget) -> ``PolicySetting``: class, arguments, budgets and guarantee.
         info: JSON data: ``horizon``, ``runs``, ``seed``; ``environments``: environment ->
             ``title``, ``support`` of rewards, ``means``, ``arm_names``, ``reference``.

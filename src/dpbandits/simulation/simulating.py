@@ -12,6 +12,7 @@ from ..algorithms.bases import AdvicePolicy, SideInformationPolicy
 from ..environments.base import AdviceEnvironment, ArmsEnvironment, ContextEnvironment
 from ..errors import ArgumentError, DPBanditsError
 from ..policies import Policy
+from ..policies.protocol import NO_ARM
 from ..policies.steps import release_of
 from ..privacy.ledger import Ledger
 from ..validation import flag, integer
@@ -34,6 +35,7 @@ class _Run(NamedTuple):
     releases: int
     draws: int
     spent: float
+    recommended: int  # the arm; NO_ARM of policies that play for reward
 
 
 def simulate(
@@ -118,7 +120,9 @@ def simulate(
     settings = [PolicySetting.of(policy) for policy in chosen]
     keys = [{"environment": repr(environment), **setting.keys} for setting in settings]
     frames = [_curves(key, marks, played) for key, played in zip(keys, finished, strict=True)]
-    runs_ = [_totals(key, played) for key, played in zip(keys, finished, strict=True)]
+    runs_ = [
+        _totals(key, played, environment) for key, played in zip(keys, finished, strict=True)
+    ]
     return Result(
         pd.concat(frames, ignore_index=True),
         pd.concat(runs_, ignore_index=True),
@@ -270,7 +274,8 @@ def play(
         else:
             until = int(tally.cursor[CURSOR.round]) + _CHUNK
     ledger = Ledger(state.wall.ledger, policy.meter)
-    return _Run(tally, ledger.releases, ledger.draws, ledger.total())
+    recommended = int(policy.kernels.recommend(policy.params, state.public))
+    return _Run(tally, ledger.releases, ledger.draws, ledger.total(), recommended)
 
 
 def _parameter_of(environment: ArmsEnvironment | ContextEnvironment, n_models: int) -> np.ndarray:
@@ -315,7 +320,9 @@ def _curves(keys: dict[str, str], marks: np.ndarray, played: list[_Run]) -> pd.D
     return pd.DataFrame(columns)
 
 
-def _totals(keys: dict[str, str], played: list[_Run]) -> pd.DataFrame:
+def _totals(
+    keys: dict[str, str], played: list[_Run], environment: ArmsEnvironment | ContextEnvironment
+) -> pd.DataFrame:
     """One row per run."""
     counts = np.array([run.tally.counts for run in played])
     return pd.DataFrame(
@@ -327,6 +334,25 @@ def _totals(keys: dict[str, str], played: list[_Run]) -> pd.DataFrame:
             "releases": [run.releases for run in played],
             "draws": [run.draws for run in played],
             "spent": [run.spent for run in played],
+            **_searches(played, environment),
             **{f"pulls_{a}": counts[:, a] for a in range(counts.shape[1])},
         }
     )
+
+
+def _searches(
+    played: list[_Run], environment: ArmsEnvironment | ContextEnvironment
+) -> dict[str, np.ndarray]:
+    """How searches for the best arm ended; nothing of policies that play for reward."""
+    arms = np.array([run.recommended for run in played])
+    if NO_ARM in arms or isinstance(environment, ContextEnvironment):
+        return {}
+    rounds = np.array([run.tally.cursor[CURSOR.stopped] for run in played])
+    means = environment.means()
+    lost = means.max() - means[arms]
+    return {
+        "stopped": np.where(rounds > 0, rounds, np.nan),
+        "recommended": arms,
+        "wrong": (lost > 0.0).astype(float),
+        "simple_regret": lost,
+    }

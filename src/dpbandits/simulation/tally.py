@@ -18,6 +18,7 @@ class Cursor(NamedTuple):
     mark: int = 1  # the next one
     arm: int = 2  # that stands
     left: int = 3  # rounds for which it does
+    stopped: int = 4  # the round after which a search for the best arm was over; 0: it is not
 
 
 CURSOR = Cursor()
@@ -28,7 +29,7 @@ class Tally(NamedTuple):
     again.
     """
 
-    cursor: np.ndarray  # (4,) int64
+    cursor: np.ndarray  # (5,) int64
     marks: np.ndarray  # (M,) int64: rounds after which regret is recorded, increasing
     curve: np.ndarray  # (M,) cumulative expected regret at the marks
     sums: np.ndarray  # (2,) regret and reward so far

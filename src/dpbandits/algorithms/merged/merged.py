@@ -53,16 +53,16 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import Generator, Kernel, Vector, kernel
-from ..policies import Card, Kernels, Options, Policy, Statistic, register
-from ..policies.protocol import Contexts, Row
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ..privacy.channels import Gaussian, Laplace
-from ..validation import integer, real
-from .bases.counter_choice import MOST_ROUNDS
-from .bases.episodes import CLOCK, MEMO, close, release_due
-from .bases.sums import accumulate, sensitivity, summarise
-from .maths.divergences import bernoulli_kl, kl_upper_bound
+from ...kernel import Generator, Kernel, Vector, kernel
+from ...policies import Card, Kernels, Options, Policy, Statistic, register
+from ...policies.protocol import Contexts, Row
+from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ...privacy.channels import Gaussian, Laplace
+from ...validation import integer, real
+from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.episodes import CLOCK, MEMO, close, release_due
+from ..bases.sums import accumulate, sensitivity, summarise
+from ..maths.divergences import bernoulli_kl, kl_upper_bound
 
 _STEPS = 60
 _TOLERANCE = 1e-10
@@ -163,15 +163,10 @@ def _pull(law: Law, u: float, bent: float) -> float:
 
 
 @kernel
-def exponent(law: Law, x: float, q: float) -> float:
-    """D(x, q), for q in [0, 1]: by Newton's method on the slope of what is maximised, which falls;
-    where a step would leave what encloses the root, by halving.
+def _best_tilt(law: Law, x: float, q: float, bent: float) -> float:
+    """The u of D(x, q), for x < q and some noise: by Newton's method on the slope of what is
+    maximised, which falls; where a step would leave what encloses the root, by halving.
     """
-    if x >= q:
-        return 0.0
-    if law.noise < _SILENT:
-        return law.rounds * bernoulli_kl(max(x, 0.0), q)
-    bent = law.bent if 0.5 < q < 1.0 else 0.0
     low, high = 0.0, (q - x) / law.noise
     if law.pole > 0.0:
         high = min(high, _ALMOST / law.pole)
@@ -193,8 +188,41 @@ def exponent(law: Law, x: float, q: float) -> float:
         u = following
         if moved <= _TOLERANCE * u:
             break
+    return u
+
+
+@kernel
+def _worth(law: Law, x: float, q: float, u: float, bent: float) -> float:
+    """N (-u x - psi(u) - cost(u)), or 0."""
     psi = -u if q >= 1.0 else np.log1p(q * np.expm1(-u))
     return law.rounds * max(-u * x - psi - _cost(law, u, bent), 0.0)
+
+
+@kernel
+def exponent(law: Law, x: float, q: float) -> float:
+    """D(x, q), for q in [0, 1]."""
+    if x >= q:
+        return 0.0
+    if law.noise < _SILENT:
+        return law.rounds * bernoulli_kl(max(x, 0.0), q)
+    bent = law.bent if 0.5 < q < 1.0 else 0.0
+    return _worth(law, x, q, _best_tilt(law, x, q, bent), bent)
+
+
+@kernel
+def convex_exponent(law: Law, x: float, q: float) -> tuple[float, float]:
+    """D(x, q) with ``bent`` in the cost of every q, which makes it convex in q, and its slope; for
+    q in (0, 1).
+    """
+    if x >= q:
+        return 0.0, 0.0
+    if law.noise < _SILENT:
+        x = max(x, 0.0)
+        return law.rounds * bernoulli_kl(x, q), law.rounds * (q - x) / (q * (1.0 - q))
+    u = _best_tilt(law, x, q, law.bent)
+    shrunk = -np.expm1(-u)
+    slope = law.rounds * shrunk / (1.0 - q * shrunk)
+    return _worth(law, x, q, u, law.bent), slope
 
 
 @kernel
@@ -386,11 +414,11 @@ _SOURCE = (
     "{}; merged batches and the exponent of their noise: this package; parallel composition as in"
     " Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12"
 )
-_PROOF = (
-    "dpbandits.algorithms.merged; parallel composition as in Azize & Basu (2024), Theorem 12, and"
-    " in pure DP their Appendix D"
+PROOF = (
+    "dpbandits.algorithms.merged.merged; parallel composition as in Azize & Basu (2024), Theorem"
+    " 12, and in pure DP their Appendix D"
 )
-_CHANNELS = {PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian}
+CHANNELS = {PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian}
 
 
 @register(n_arms=3)
@@ -424,8 +452,8 @@ class MergedIMED(MergedPolicy):
             "Honda & Takemura (2015), Non-asymptotic Analysis of a New Bandit Algorithm for"
             " Semi-bounded Rewards"
         ),
-        proof=_PROOF,
-        channels=_CHANNELS,
+        proof=PROOF,
+        channels=CHANNELS,
     )
     kernels = _kernels(choose_imed)
 
@@ -456,7 +484,7 @@ class MergedKLUCB(MergedPolicy):
             "Cappe, Garivier, Maillard, Munos & Stoltz (2013), Kullback-Leibler Upper Confidence"
             " Bounds for Optimal Sequential Allocation"
         ),
-        proof=_PROOF,
-        channels=_CHANNELS,
+        proof=PROOF,
+        channels=CHANNELS,
     )
     kernels = _kernels(choose_kl)

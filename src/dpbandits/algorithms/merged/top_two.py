@@ -1,0 +1,282 @@
+"""The best arm at a confidence: Top Two on merged batches.
+
+What crosses the wall, when, and what it is merged into is what ``merged`` says.  When to stop is
+decided when a batch has been released, from releases alone.
+
+**Stopping.**  Let D_c(m_c, q) be the exponent of ``merged`` for looking as bad as m_c with a mean
+of q or more, and U_b(m_b, q) its mirror, for looking as good as m_b with a mean of q or less:
+rewards r and 1 - r have noise of the same law, so that U_b(m_b, q) = D_b(1 - m_b, 1 - q).  The
+cubic term is in the cost of every q, which only makes both smaller, and both convex in q.  What
+speaks against the arm c being as good as b is
+
+    Z(b, c)  =  min over q of  U_b(m_b, q) + D_c(m_c, q) .
+
+The leader b, of highest m, is recommended as soon as for every other arm c
+
+    Z(b, c)  >=  ln(1 / w_j) + ln(1 / w_k) + z ,
+
+j and k the numbers of batches of b and c, w and z = z(failure_probability / (K - 1)) those of
+``bases.identification``.
+
+**The error.**  Let rewards lie in the range, be independent, and those of an arm have one mean; let
+``*`` be an arm of the highest mean q, and b one of a lower mean.  To recommend b, Z(b, *) has to
+pass. It is at most X + Y, X = U_b(m_b, q) and Y = D_*(m_*, q).  For the first j batches of b, P(U_b
+>= x) <= exp(-x): U_b rises with m_b, and where it is x, exp(-x) bounds the probability of an m_b so
+high for a mean of q or less.  Hence X' = max over j of X - ln(1 / w_j) exceeds x with probability
+at most sum of w_j exp(-x) = exp(-x), Y' likewise, and X' and Y' owe nothing to each other, being
+made of different arms.  So X' + Y' >= z has probability at most failure_probability / (K - 1), and
+some of at most K - 1 such arms is recommended with probability at most ``failure_probability``.
+
+Where several arms are best, the search may go on for ever.
+
+**What to play.**  The challenger is the arm of least Z(b, c) + ln n_c, n_c the rounds of c
+(Jourdan, Degenne, Baudry, de Heide & Kaufmann 2022).  The leader is played instead of it while the
+sum over c of (U_b / n_b) / (D_c / n_c), both at the q of Z(b, c), is above 1: where rounds are
+shared best, it is 1 (Garivier & Kaufmann 2016; Bandyopadhyay, Juneja & Agrawal 2024 play by its
+sign).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Unpack
+
+import numpy as np
+
+from ...kernel import Generator, Vector, kernel
+from ...policies import Card, Kernels, Options, Policy, Statistic, register
+from ...policies.protocol import Contexts
+from ...privacy.budgets import Budget
+from ...privacy.channels import Laplace
+from ...validation import integer, real
+from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.episodes import CLOCK, MEMO, close, release_due
+from ..bases.identification import price_of_batches, two_exponentials
+from ..bases.sums import accumulate, sensitivity, summarise
+from .merged import (
+    CHANNELS,
+    MERGED,
+    PROOF,
+    Law,
+    MergedRaw,
+    convex_exponent,
+    hold_rounds,
+    law_of,
+    record_pull,
+)
+from .merged import publish as merge
+
+_HALVINGS = 24  # of the interval in which Z is attained, where it is flat
+
+
+class TopTwoParams(NamedTuple):
+    n_arms: int
+    threshold: float  # z
+    growth: float
+    first: int
+    noise_scale: float  # s
+    laplace: bool
+    low: float
+    width: float  # hi - lo
+
+
+class TopTwoPublic(NamedTuple):
+    estimate: np.ndarray  # (K,) merged values, as rewards are measured
+    merged: np.ndarray  # (6, K) see ``merged``
+    pulls: np.ndarray  # (K,) rounds in all finished batches
+    batches: np.ndarray  # (K,)
+    clock: np.ndarray  # (4,) see ``bases.episodes``; batches are episodes
+    plan: np.ndarray  # (2,)
+    margin: np.ndarray  # (1,) by how much the least Z exceeds its threshold
+
+
+class Plan(NamedTuple):
+    """Slots of ``TopTwoPublic.plan``."""
+
+    leader: int = 0
+    following: int = 1  # which arm is played next
+
+
+PLAN = Plan()
+
+
+def init(params: TopTwoParams) -> tuple[MergedRaw, TopTwoPublic]:
+    k = params.n_arms
+    public = TopTwoPublic(
+        estimate=np.zeros(k),
+        merged=np.zeros((len(MERGED), k)),
+        pulls=np.zeros(k, np.int64),
+        batches=np.zeros(k, np.int64),
+        clock=np.zeros(len(CLOCK), np.int64),
+        plan=np.zeros(len(PLAN), np.int64),
+        margin=np.full(1, -np.inf),
+    )
+    return MergedRaw(np.zeros(1)), public
+
+
+@kernel
+def evidence(best: Law, high: float, other: Law, low: float) -> tuple[float, float]:
+    """U(high, q) of the leader and D(low, q) of another arm, for the q of their least sum, between
+    ``low`` and ``high``: where the slopes cancel.
+    """
+    if low >= high:
+        return 0.0, 0.0
+    left, right = max(low, 0.0), min(high, 1.0)
+    above = below = 0.0
+    for _ in range(_HALVINGS):
+        q = 0.5 * (left + right)
+        above, falling = convex_exponent(best, 1.0 - high, 1.0 - q)
+        below, rising = convex_exponent(other, low, q)
+        if rising < falling:
+            left = q
+        else:
+            right = q
+    return above, below
+
+
+@kernel
+def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
+    """Find the leader, by how much it may be stopped, and the arm to play next; arms that were
+    never played come first, and of equals the first arm.
+    """
+    merged, pulls, plan = public.merged, public.pulls, public.plan
+    leader = 0
+    for a in range(params.n_arms):
+        if pulls[a] == 0:
+            plan[PLAN.following] = a
+            return
+        if merged[MERGED.value, a] > merged[MERGED.value, leader]:
+            leader = a
+    law, high = law_of(params, merged[:, leader]), merged[MERGED.value, leader]
+    margin, least, challenger, balance = np.inf, np.inf, leader, 0.0
+    for c in range(params.n_arms):
+        if c == leader:
+            continue
+        above, below = evidence(law, high, law_of(params, merged[:, c]), merged[MERGED.value, c])
+        price = price_of_batches(public.batches[leader]) + price_of_batches(public.batches[c])
+        margin = min(margin, above + below - price - params.threshold)
+        cost, share = above + below + np.log(pulls[c]), pulls[c] / pulls[leader]
+        # where neither speaks, what they tend to as values meet
+        balance += share * above / below if min(above, below) > 1e-9 else share * share
+        if cost < least:
+            least, challenger = cost, c
+    public.margin[0] = margin
+    plan[PLAN.leader] = leader
+    plan[PLAN.following] = leader if balance > 1.0 else challenger
+
+
+@kernel
+def choose(
+    params: TopTwoParams, public: TopTwoPublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
+    return public.plan[PLAN.following], 1.0
+
+
+@kernel
+def publish(params: TopTwoParams, public: TopTwoPublic, memo: Vector, release: Vector) -> None:
+    merge(params, public, memo, release)
+    public.batches[int(memo[MEMO.arm])] += 1
+    _survey(params, public)
+
+
+@kernel
+def stop(params: TopTwoParams, public: TopTwoPublic) -> bool:
+    return public.margin[0] >= 0.0
+
+
+@kernel
+def recommend(params: TopTwoParams, public: TopTwoPublic) -> int:
+    """The leader."""
+    return public.plan[PLAN.leader]
+
+
+@register(n_arms=3, failure_probability=0.1)
+class MergedTopTwo(Policy):
+    """The best arm with few errors: Top Two on all noisy sums that were released of an arm.
+
+    Stops when every other arm is refuted by what was released, and recommends another than the best
+    arm in at most a share of ``failure_probability`` of all searches, for random rewards of a mean
+    that stays.
+
+    Args:
+        n_arms: number of arms.
+        failure_probability: of recommending another than the best arm.
+        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        growth: a batch is so many times all rounds of its arm before.
+        first: rounds of an arm's first batch, and of the shortest.
+        **options: see ``Options``.
+
+    When to choose: what counts is to know the best arm, not what is earned on the way; under any
+    notion.
+
+    Example:
+        >>> search = MergedTopTwo(2, failure_probability=0.05, budget=PureDP(1.0), seed=1)
+        >>> while not search.stopped:
+        ...     decision = search.pull()
+        ...     _ = search.update(float(decision.arm == 1))
+        >>> search.recommendation
+        1
+    """
+
+    card = Card(
+        title="Top Two on merged noisy sums",
+        source=(
+            "Jourdan, Degenne, Baudry, de Heide & Kaufmann (2022), Top Two Algorithms Revisited;"
+            " merged batches and the stopping rule: this package; parallel composition as in Azize"
+            " & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12"
+        ),
+        proof=PROOF,
+        channels=CHANNELS,
+    )
+    kernels = Kernels(
+        init=init,
+        choose=choose,
+        hold_rounds=hold_rounds,
+        record_pull=record_pull,
+        accumulate=accumulate,
+        release_due=release_due,
+        sensitivity=sensitivity,
+        close=close,
+        summarise=summarise,
+        publish=publish,
+        stop=stop,
+        recommend=recommend,
+    )
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        failure_probability: float,
+        budget: Budget | None,
+        growth: float = 0.5,
+        first: int = 1,
+        **options: Unpack[Options],
+    ) -> None:
+        self._failure_probability = real(
+            "failure_probability", failure_probability, 0.0, 1.0, strict=True
+        )
+        self._growth = real("growth", growth, 0.01, 100.0)
+        self._first = integer("first", first, 1, MOST_ROUNDS)
+        own = {
+            "n_arms": n_arms,
+            "failure_probability": self._failure_probability,
+            "growth": self._growth,
+            "first": self._first,
+        }
+        super().__init__(own, budget=budget, **options)
+
+    def _statistic(self) -> Statistic:
+        return Statistic.of_rewards(self.reward_range, memo=len(MEMO))
+
+    def _params(self) -> TopTwoParams:
+        lo, hi = self.reward_range
+        return TopTwoParams(
+            n_arms=self.n_arms,
+            threshold=two_exponentials(self._failure_probability / max(self.n_arms - 1, 1)),
+            growth=self._growth,
+            first=self._first,
+            noise_scale=self.noise_scale / (hi - lo),
+            laplace=isinstance(self.channel, Laplace),
+            low=lo,
+            width=hi - lo,
+        )
