@@ -202,6 +202,145 @@ def _merging(index: Callable[..., np.ndarray]) -> Reference:
     return reference
 
 
+# Searches for the best arm, after which what they found is played ------------------------------
+
+
+def _price(j: int) -> float:
+    return math.log((j + 19) * (j + 20) / 20)
+
+
+def merged_top_two(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Top Two on batches of half of all rounds of an arm before, of at least ten, with failure
+    probability 0.1: exponents on a grid of tilts and of means between two arms.
+    """
+    laplace, arms = isinstance(budget, PureDP), range(len(means))
+    scale = laplace_scale(budget) if laplace else gaussian_std(budget)
+    variance = scale**2 * (2 if laplace else 1)
+    log = math.log((len(means) - 1) / 0.1)
+    bar = log + math.log(1 + log + math.sqrt(2 * log))
+
+    tilts, shrunk = TILTS[::2], np.expm1(-TILTS[::2])
+
+    def exponents(x: float, q: np.ndarray, rounds: float, cost: np.ndarray) -> np.ndarray:
+        psi = np.log1p(q[:, None] * shrunk)
+        return np.maximum((rounds * (-tilts * x - psi) - cost[::2]).max(axis=1), 0)
+
+    def against(best: int, other: int, values, rounds, costs) -> tuple[float, float]:
+        low, high = values[other], values[best]
+        left, width = low, (high - low) / 10
+        for _ in range(4):  # ten cells, of which the best and half of each neighbour are cut again
+            q = np.clip(left + width * (np.arange(10) + 0.5), 1e-9, 1 - 1e-9)
+            above = exponents(1 - high, 1 - q, rounds[best], costs[best][1])
+            below = exponents(low, q, rounds[other], costs[other][1])
+            least = (above + below).argmin()
+            left, width = left + width * (least - 0.5), width / 5
+        return above[least], below[least]
+
+    def play() -> float:
+        sums, sizes = [[] for _ in arms], [[] for _ in arms]
+        total, t, arm = np.zeros(len(means), int), 0, 0
+        while t < horizon:
+            size = min(max(10, math.ceil(total[arm] / 2)), horizon - t)
+            noise = scale * (rng.laplace() if laplace else rng.normal())
+            sums[arm] = np.append(sums[arm], rng.binomial(size, means[arm]) + noise)
+            sizes[arm] = np.append(sizes[arm], size)
+            total[arm], t = total[arm] + size, t + size
+            if (total == 0).any():
+                arm = int((total == 0).argmax())
+                continue
+            n = [np.array(one, float) for one in sizes]
+            w = [1 / (1 / (4 * one) + variance / one**2) for one in n]
+            pairs = zip(w, sums, n, strict=True)
+            values = np.array([one @ (s / m) / one.sum() for one, s, m in pairs])
+            rounds, costs = _tilted(w, n, scale, laplace)
+            best = int(values.argmax())
+            others = [other for other in arms if other != best]
+            found = [against(best, other, values, rounds, costs) for other in others]
+            prices = [_price(len(n[best])) + _price(len(n[other])) for other in others]
+            if all(sum(z) >= price + bar for z, price in zip(found, prices, strict=True)):
+                total[best] += horizon - t
+                break
+            shares = [total[other] / total[best] for other in others]
+            balance = sum(
+                share * up / down if min(up, down) > 1e-9 else share**2
+                for share, (up, down) in zip(shares, found, strict=True)
+            )
+            costly = [sum(z) + math.log(total[o]) for z, o in zip(found, others, strict=True)]
+            arm = best if balance > 1 else others[int(np.argmin(costly))]
+        return float((means.max() - means) @ total)
+
+    return np.array([play() for _ in range(runs)])
+
+
+def adap_tt(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Azize, Jourdan, Al Marjani & Basu (2023), AdaP-TT, with failure probability 0.1 and the
+    threshold of the package: all runs at a time, with those that have stopped.
+    """
+    k, scale, shape, every = len(means), laplace_scale(budget), (runs, len(means)), np.arange(runs)
+    mean, size, fresh, total, led, own = (np.zeros(shape) for _ in range(6))
+    plays, phase, over = np.zeros(shape), np.zeros(shape, int), np.full(runs, -1)
+    log = np.array([_price(max(j, 1)) for j in range(60)])
+    for t in range(horizon):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            index = mean + np.sqrt(phase / size) + scale * phase / size
+            leader = index.argmax(axis=1)
+            lead = mean[every, leader][:, None] - mean
+            spread = 1 / plays[every, leader][:, None] + 1 / plays
+            cost = lead / np.sqrt(spread)
+        cost[every, leader] = np.inf
+        leads = own[every, leader] <= 0.5 * (led[every, leader] + 1)
+        arm = np.where(leads, leader, cost.argmin(axis=1))
+        arm = np.where(over >= 0, over, arm) if t >= k else np.full(runs, t)
+        led[every, leader] += t >= k
+        own[every, leader] += (arm == leader) & (t >= k)
+        total[every, arm] += rng.random(runs) < means[arm]
+        fresh[every, arm] += 1
+        plays[every, arm] += 1
+        full = (fresh[every, arm] >= np.maximum(plays[every, arm] - fresh[every, arm], 1)) & (
+            over < 0
+        )
+        who, which = every[full], arm[full]
+        n = fresh[who, which]
+        mean[who, which] = (total[who, which] + scale * rng.laplace(size=len(who))) / n
+        size[who, which], total[who, which], fresh[who, which] = n, 0, 0
+        phase[who, which] += 1
+        if t + 1 < k:
+            continue
+        best = mean.argmax(axis=1)
+        level = math.log(2 * (k - 1) / 0.1) + log[phase[every, best]][:, None] + log[phase]
+        v = 1 / size[every, best][:, None] + 1 / size
+        passed = mean[every, best][:, None] - mean >= np.sqrt(level * v / 2) + scale * v * level
+        passed[every, best] = True
+        over = np.where((over < 0) & full & passed.all(axis=1), best, over)
+    return plays @ (means.max() - means)
+
+
+def halving(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Karnin, Koren & Somekh (2013), Figure 1, with 1,000 rounds: in each of two phases 500 for
+    three arms, and what is left for two; sums weighted by their precision.
+    """
+    laplace = isinstance(budget, PureDP)
+    scale = laplace_scale(budget) if laplace else gaussian_std(budget)
+    draw = rng.laplace if laplace else rng.standard_normal
+    plays, value, weight = (np.zeros((runs, 3)) for _ in range(3))
+    alive = np.ones((runs, 3), bool)
+    for n in (166, 251):
+        sums = rng.binomial(n, means, (runs, 3)) + scale * draw(size=(runs, 3))
+        w = 1 / (1 / (4 * n) + scale**2 * (2 if laplace else 1) / n**2)
+        value, weight = value + w * sums / n, weight + w
+        plays += alive * n
+        worst = np.where(alive, value / weight, np.inf)[:, ::-1].argmin(axis=1)
+        alive[np.arange(runs), 2 - worst] = False
+    plays += alive * (horizon - plays.sum(axis=1, keepdims=True))
+    return plays @ (means.max() - means)
+
+
 # Elimination ---------------------------------------------------------------------------------
 
 
@@ -654,6 +793,10 @@ REFERENCES: dict[str, Reference] = {
     "AdaPKLUCBSDP": adap_klucb,
     "DPSE": dp_se,
     "DPSESDP": dp_se,
+    "DPSEBAI": dp_se,
+    "AdaPTT": adap_tt,
+    "MergedTopTwo": merged_top_two,
+    "SequentialHalving": halving,
     "UCB1": ucb1,
     "KLUCB": kl_ucb,
     "ThompsonSampling": thompson,

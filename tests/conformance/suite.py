@@ -33,6 +33,7 @@ SMALL: dict[str, dict[str, Any]] = {
     name: {"failure_probability": 0.9}
     for name in (
         "DPSE",
+        "DPSEBAI",
         "DPSESDP",
         "GOPE",
         "AdaCGOPE",

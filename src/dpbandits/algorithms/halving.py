@@ -175,11 +175,10 @@ class SequentialHalving(Policy):
     def __init__(
         self, n_arms: int, *, horizon: int, budget: Budget | None, **options: Unpack[Options]
     ) -> None:
-        arms = integer("n_arms", n_arms, 1)
-        self._phases = (arms - 1).bit_length()  # ceil(log2 K)
-        self._horizon = integer("horizon", horizon, max(arms * self._phases, 1))
+        self._horizon = integer("horizon", horizon, 1)
         own: dict[str, Any] = {"n_arms": n_arms, "horizon": self._horizon}
         super().__init__(own, budget=budget, **options)
+        integer("horizon", horizon, self.n_arms * self.params.phases)  # a round in each phase
 
     def _params(self) -> HalvingParams:
         lo, hi = self.reward_range
@@ -187,7 +186,7 @@ class SequentialHalving(Policy):
         return HalvingParams(
             n_arms=self.n_arms,
             horizon=self._horizon,
-            phases=self._phases,
+            phases=(self.n_arms - 1).bit_length(),  # ceil(log2 K)
             width=hi - lo,
             variance=scale * scale * (2.0 if isinstance(self.channel, Laplace) else 1.0),
         )

@@ -120,9 +120,7 @@ def simulate(
     settings = [PolicySetting.of(policy) for policy in chosen]
     keys = [{"environment": repr(environment), **setting.keys} for setting in settings]
     frames = [_curves(key, marks, played) for key, played in zip(keys, finished, strict=True)]
-    runs_ = [
-        _totals(key, played, environment) for key, played in zip(keys, finished, strict=True)
-    ]
+    runs_ = [_totals(key, played, environment) for key, played in zip(keys, finished, strict=True)]
     return Result(
         pd.concat(frames, ignore_index=True),
         pd.concat(runs_, ignore_index=True),

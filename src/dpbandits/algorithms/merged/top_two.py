@@ -65,6 +65,7 @@ from .merged import (
 )
 from .merged import publish as merge
 
+_EDGE = 1e-12  # as near to 0 and 1 as q comes
 _HALVINGS = 24  # of the interval in which Z is attained, where it is flat
 
 
@@ -115,12 +116,14 @@ def init(params: TopTwoParams) -> tuple[MergedRaw, TopTwoPublic]:
 
 @kernel
 def evidence(best: Law, high: float, other: Law, low: float) -> tuple[float, float]:
-    """U(high, q) of the leader and D(low, q) of another arm, for the q of their least sum, between
-    ``low`` and ``high``: where the slopes cancel.
+    """U(high, q) of the leader and D(low, q) of another arm, for the q in (0, 1) of their least
+    sum: where the slopes cancel, or at an end.
     """
     if low >= high:
         return 0.0, 0.0
-    left, right = max(low, 0.0), min(high, 1.0)
+    left, right = max(low, _EDGE), min(high, 1.0 - _EDGE)
+    if left > right:  # noise has carried both values beyond one end
+        left = right = 1.0 - _EDGE if low > _EDGE else _EDGE
     above = below = 0.0
     for _ in range(_HALVINGS):
         q = 0.5 * (left + right)
@@ -249,7 +252,7 @@ class MergedTopTwo(Policy):
         failure_probability: float,
         budget: Budget | None,
         growth: float = 0.5,
-        first: int = 1,
+        first: int = 10,
         **options: Unpack[Options],
     ) -> None:
         self._failure_probability = real(
