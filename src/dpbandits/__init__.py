@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from .algorithms import (
     DPDPE,
+    DPIMED,
+    DPKLUCB,
     DPSE,
     DPSEBAI,
     DPSESDP,
@@ -56,6 +58,7 @@ from .algorithms import (
     LocalEXP4,
     MergedIMED,
     MergedKLUCB,
+    MergedThompson,
     MergedTopTwo,
     OutputGOPE,
     PrivateLinUCB,
@@ -89,6 +92,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DPDPE",
+    "DPIMED",
+    "DPKLUCB",
     "DPSE",
     "DPSEBAI",
     "DPSESDP",
@@ -151,6 +156,7 @@ __all__ = [
     "LocalEXP4",
     "MergedIMED",
     "MergedKLUCB",
+    "MergedThompson",
     "MergedTopTwo",
     "MissingExtra",
     "OutputGOPE",

@@ -12,11 +12,21 @@ from scipy.optimize import minimize_scalar
 from scipy.special import rel_entr
 
 import dpbandits as dpb
-from dpbandits import ZCDP, ArgumentError, MergedIMED, MergedKLUCB, PureDP
-from dpbandits.algorithms.merged.merged import MERGED, exponent, init, law_of, publish, upper_bound
-from dpbandits.environments import Bernoulli
+from dpbandits import ZCDP, ArgumentError, MergedIMED, MergedKLUCB, MergedThompson, PureDP
+from dpbandits.algorithms.merged.law import (
+    MERGED,
+    divergence_of,
+    exponent,
+    law_of,
+    upper_bound,
+    upper_bound_of,
+)
+from dpbandits.algorithms.merged.merged import init, publish
+from dpbandits.algorithms.merged.published import private_divergence, private_upper_bound
+from dpbandits.environments import Bernoulli, Beta
 
 BOTH = [MergedIMED, MergedKLUCB]
+WEIGHING = [*BOTH, MergedThompson]
 
 
 class Batches:
@@ -139,26 +149,127 @@ def test_batches_grow_as_they_are_told(cls):
     assert set(lengths) <= {5, 10, 20, 40, 80}
 
 
-@pytest.mark.parametrize("cls", BOTH)
-def test_rewards_of_another_range_play_the_same(cls):
+@pytest.mark.parametrize("rho", [1e-4, 1.0, 1e4])
+def test_batches_grow_faster_where_noise_rules(rho: float):
+    policy = MergedIMED(1, budget=ZCDP(rho), seed=1)
+    noise, total, expected = 0.5 / rho, 0, []
+    while total < 500:
+        ruled = noise / (noise + total / 10)
+        expected.append(max(1, math.ceil((1.5 * ruled + (1 - ruled) / 3) * total)))
+        total += expected[-1]
+    for _ in range(total):
+        policy.pull()
+        policy.update(0.5)
+    policy.pull()  # which releases what is over
+    frame = policy.ledger.frame
+    lengths = np.repeat((frame["last"] - frame["first"] + 1) // frame["repeats"], frame["repeats"])
+    assert lengths.tolist() == expected
+
+
+@pytest.mark.parametrize("variance", ["bound", "released"])
+@pytest.mark.parametrize("cls", WEIGHING)
+def test_rewards_of_another_range_play_the_same(cls, variance):
     played = []
     for lo, hi in ((0.0, 1.0), (-2.0, 6.0)):
-        policy = cls(3, budget=PureDP(1.0), reward_range=(lo, hi), seed=1)
+        policy = cls(3, budget=PureDP(4.0), reward_range=(lo, hi), variance=variance, seed=1)
         rng, arms = np.random.default_rng(2), []
-        for _ in range(300):
+        for _ in range(1500):
             arms.append(policy.pull().arm)
             policy.update(lo + (hi - lo) * float(rng.random() < (0.2, 0.8, 0.5)[arms[-1]]))
         played.append(arms)
     assert played[0] == played[1]
-    assert played[0][-1] == 1
+    assert played[0][-200:].count(1) > 100
 
 
-@pytest.mark.parametrize("cls", BOTH)
-@pytest.mark.parametrize("name", ["alpha", "growth", "first"])
+@pytest.mark.parametrize("cls", WEIGHING)
+@pytest.mark.parametrize("name", ["alpha", "growth", "first", "variance"])
 @pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, "many"])
 def test_bad_arguments_are_named(cls, name, value):
     with pytest.raises(ArgumentError, match=rf"^{name} must be"):
         cls(2, budget=None, **{name: value})
+
+
+# Rewards between the ends ----------------------------------------------------------------------
+
+
+@given(r=st.floats(0, 1), other=st.floats(0, 1))
+@settings(max_examples=300, deadline=None)
+def test_curvature_crosses_for_nothing(r: float, other: float):
+    """A changed record moves both sums by no more than it may move the one."""
+    moved = abs(r - other) + abs(r * (1 - r) - other * (1 - other))
+    assert moved <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("cls", WEIGHING)
+def test_what_is_released_costs_no_more_noise(cls):
+    for budget in (PureDP(1.0), ZCDP(0.5)):
+        alone = cls(2, budget=budget)
+        curved = cls(2, budget=budget, variance="released")
+        assert curved.noise_scale == alone.noise_scale
+
+
+def moments(mean: float, e: float) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Laws in [0, 1] of that mean with E[r (1 - r)] >= e: values, and their probabilities."""
+    grid, found = np.linspace(0, 1, 11), []
+    for low in grid[grid < mean]:
+        for high in grid[grid > mean]:
+            p = (mean - low) / (high - low)
+            if (1 - p) * low * (1 - low) + p * high * (1 - high) >= e:
+                found.append((np.array([low, high]), np.array([1 - p, p])))
+    return found
+
+
+@pytest.mark.parametrize("q", [0.25, 0.55, 0.85])
+@pytest.mark.parametrize("e", [0.02, 0.08, 0.11])
+def test_no_reward_of_that_curvature_is_lower_than_the_coin_that_pays_less(q: float, e: float):
+    laws, tilts = moments(q, e), np.geomspace(0.01, 50, 60)
+    assert laws
+    b = 1 - e / q
+    coin = np.log1p(q / b * np.expm1(-tilts * b))
+    for values, probabilities in laws:
+        assert (np.log(np.exp(-np.outer(tilts, values)) @ probabilities) <= coin + 1e-12).all()
+
+
+def test_narrow_rewards_are_told_apart_sooner():
+    params = MergedIMED(1, budget=ZCDP(1.0), variance="released").params
+    public = init(params)[1]
+    for size in (200, 300):
+        publish(params, public, np.array([0.0, size]), np.array([0.5, 0.24]) * size)
+    merged = public.merged[:, 0]
+    wide = exponent(law_of(params, merged), 0.5, 0.55)
+    narrow = divergence_of(params, merged, 0.5, 0.55)
+    assert narrow > 3 * wide
+    q = upper_bound_of(params, merged, 0.5, narrow)
+    assert q == pytest.approx(0.55, abs=1e-6)
+    assert upper_bound_of(params, merged, 0.5, 5.0) < upper_bound(law_of(params, merged), 0.5, 5.0)
+
+
+@pytest.mark.parametrize("cls", BOTH)
+def test_released_variance_pays_where_rewards_are_narrow(cls):
+    world, regrets = Beta([0.5, 0.45, 0.4], concentration=60.0), []
+    for variance in ("bound", "released"):
+        policy = cls(3, budget=ZCDP(1.0), variance=variance)
+        runs = dpb.simulate(policy, world, horizon=20_000, runs=40, seed=3, record=1).runs
+        regrets.append(runs["regret"].mean())
+    assert regrets[1] < 0.6 * regrets[0]
+
+
+# As published ----------------------------------------------------------------------------------
+
+
+@given(x=st.floats(0, 1), y=st.floats(0, 1), epsilon=st.floats(0.01, 10))
+@settings(max_examples=200, deadline=None)
+def test_the_private_divergence_is_the_least_of_both_prices(x: float, y: float, epsilon: float):
+    x, y = min(x, y), max(x, y)
+    z = np.linspace(x, y, 20_001)
+    with np.errstate(divide="ignore"):
+        least = (epsilon * (z - x) + rel_entr(z, y) + rel_entr(1 - z, 1 - y)).min()
+    found = private_divergence(x, y, 1 / epsilon)
+    assert found <= least + 1e-9
+    assert found >= least - 1e-5 * (1 + epsilon)
+    again = private_upper_bound(x, found, 1 / epsilon)
+    assert again >= y - 1e-6
+    assert private_divergence(x, min(again, 1 - 1e-12), 1 / epsilon) <= found * (1 + 1e-6) + 1e-9
 
 
 # Mean regret of MergedIMED over 1,000 runs of a first sketch of it, and of what was best before.

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import rel_entr
+from scipy.special import expit, logit, rel_entr
 
 from dpbandits.algorithms.maths.design import g_optimal
 from dpbandits.privacy import ZCDP, Budget, PureDP
@@ -165,8 +165,22 @@ def _largest(values: np.ndarray, weights: np.ndarray, rounds, costs, t: float) -
     return np.clip(np.where(values >= 1, 1, found), 0, 1).round(7)
 
 
+def _next_batch(total: int, variance: float) -> int:
+    """A third of all rounds before, where noise rules half as many again, and between them."""
+    ruled = variance / (variance + total / 10) if variance else 0.0
+    return max(1, math.ceil((1 / 3 * (1 - ruled) + 3 / 2 * ruled) * total))
+
+
+def _worth(sums: list, sizes: list, variance: float) -> tuple[np.ndarray, list, list]:
+    """Merged values, the weights of batches, and their sizes."""
+    n = [np.array(one, float) for one in sizes]
+    w = [1 / (1 / (4 * one) + variance / one**2) for one in n]
+    pairs = zip(w, sums, n, strict=True)
+    return np.array([one @ (s / m) / one.sum() for one, s, m in pairs]), w, n
+
+
 def _merging(index: Callable[..., np.ndarray]) -> Reference:
-    """Batches of half of all rounds of an arm before, merged by inverse variance."""
+    """Batches merged by inverse variance."""
 
     def reference(
         budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
@@ -182,18 +196,102 @@ def _merging(index: Callable[..., np.ndarray]) -> Reference:
             while t < horizon:
                 arm = t
                 if t >= len(means):
-                    n = [np.array(one, float) for one in sizes]
-                    w = [1 / (1 / (4 * one) + variance / one**2) for one in n]
-                    pairs = zip(w, sums, n, strict=True)
-                    values = np.array([one @ (s / m) / one.sum() for one, s, m in pairs])
+                    values, w, n = _worth(sums, sizes, variance)
                     whole = np.array([one.sum() for one in w])
                     rounds, costs = _tilted(w, n, scale, laplace)
                     order = (total, -index(values, whole, rounds, costs, float(t + 1)))
                     arm = int(np.lexsort(order if index is _largest else order[1:])[0])
-                size = min(max(1, math.ceil(total[arm] / 2)), horizon - t)
+                size = min(_next_batch(total[arm], variance), horizon - t)
                 noise = scale * (rng.laplace() if laplace else rng.normal())
                 sums[arm] = np.append(sums[arm], rng.binomial(size, means[arm]) + noise)
                 sizes[arm] = np.append(sizes[arm], size)
+                total[arm], t = total[arm] + size, t + size
+            return float((means.max() - means) @ total)
+
+        return np.array([play() for _ in range(runs)])
+
+    return reference
+
+
+def merged_thompson(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """A draw for every arm and round; the arm that has most rounds gets one, others the rest of
+    their batch.
+    """
+    laplace = isinstance(budget, PureDP)
+    scale = laplace_scale(budget) if laplace else gaussian_std(budget)
+    variance = scale**2 * (2 if laplace else 1)
+
+    def play() -> float:
+        arms = range(len(means))
+        sums, sizes = [[] for _ in arms], [[] for _ in arms]
+        total, running, brought = (np.zeros(len(means)) for _ in range(3))
+        values = rounds = np.zeros(len(means))
+        costs: list = []
+        t = 0
+        while t < horizon:
+            arm = t
+            if t >= len(means):
+                up = rng.random(len(means)) < 0.5
+                level = np.exp(rng.exponential(size=len(means)))
+                seen = np.where(up, values, 1 - values)
+                drawn = [
+                    _largest(seen[[a]], None, rounds[[a]], [costs[a]], level[a])[0] for a in arms
+                ]
+                arm = int(np.where(up, drawn, 1 - np.array(drawn)).argmax())
+            batch = _next_batch(total[arm], variance)
+            left = 1 if total[arm] == total.max() > 0 else int(batch - running[arm])
+            left = min(left, horizon - t)
+            brought[arm] += rng.binomial(left, means[arm])
+            running[arm], t = running[arm] + left, t + left
+            if running[arm] >= batch:
+                noise = scale * (rng.laplace() if laplace else rng.normal())
+                sums[arm] = np.append(sums[arm], brought[arm] + noise)
+                sizes[arm] = np.append(sizes[arm], batch)
+                total[arm], running[arm], brought[arm] = total[arm] + batch, 0, 0
+                if total.min() > 0:
+                    values, w, n = _worth(sums, sizes, variance)
+                    rounds, costs = _tilted(w, n, scale, laplace)
+        return float((means.max() - means) @ (total + running))
+
+    return np.array([play() for _ in range(runs)])
+
+
+def _adding(optimistic: bool) -> Reference:
+    """Noisy sums added up, in batches of a tenth of all rounds of an arm before; the index of Azize
+    et al. (2025).
+    """
+
+    def reference(
+        budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        scale = laplace_scale(budget)
+        price = 1 / scale if scale else 1e9
+
+        def divergence(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+            z = np.maximum(x, expit(logit(y) - price))
+            at = rel_entr(z, y) + rel_entr(1 - z, 1 - y)
+            return np.where(x < y, at + price * (z - x), 0.0)
+
+        def play() -> float:
+            sums, total, t = np.zeros(len(means)), np.zeros(len(means), int), 0
+            while t < horizon:
+                arm = t
+                if t >= len(means):
+                    x = np.clip(sums / total, 0, 1)
+                    if optimistic:
+                        low, high = x, np.ones_like(x)
+                        for _ in range(50):
+                            y = (low + high) / 2
+                            fits = total * divergence(x, y) <= math.log(t + 1)
+                            low, high = np.where(fits, y, low), np.where(fits, high, y)
+                        arm = int(np.lexsort((total, -low.round(9)))[0])
+                    else:
+                        target = np.full_like(x, x.max())
+                        arm = int((total * divergence(x, target) + np.log(total)).argmin())
+                size = min(max(1, math.ceil(total[arm] / 10 - 1e-9)), horizon - t)
+                sums[arm] += rng.binomial(size, means[arm]) + scale * rng.laplace()
                 total[arm], t = total[arm] + size, t + size
             return float((means.max() - means) @ total)
 
@@ -803,7 +901,12 @@ REFERENCES: dict[str, Reference] = {
     "LDPUCB": ldp_ucb,
     "DPTS": dp_ts,
     "LazyDPTS": lazy_dp_ts,
+    "DPIMED": _adding(optimistic=False),
+    "DPKLUCB": _adding(optimistic=True),
     "MergedIMED": _merging(_imed),
+    # what rewards of 0 and 1 leave between the ends is nothing, whatever is released of it
+    "MergedIMED/released": _merging(_imed),
+    "MergedThompson": merged_thompson,
     "MergedKLUCB": _merging(_largest),
     "FixedLinUCB": fixed_linucb,
     "GOPE": _phased(on_sums, chernoff, 1e-6, gaussian_std),

@@ -55,6 +55,7 @@ VARIANTS: dict[str, list[tuple[str, Any]]] = {
     "LinUCBJDP": [("models", "disjoint")],
     "LinearThompson": [("models", "disjoint")],
     "LinearThompsonJDP": [("models", "disjoint")],
+    "MergedIMED": [("variance", "released")],
     "PrivateLinUCB": [("models", "disjoint")],
 }
 

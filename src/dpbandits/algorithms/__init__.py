@@ -30,7 +30,7 @@ from .glm import (
 from .halving import SequentialHalving
 from .lazy_thompson import LazyDPTS
 from .linucb import LinearThompson, LinUCB, PrivateLinUCB
-from .merged import MergedIMED, MergedKLUCB, MergedTopTwo
+from .merged import DPIMED, DPKLUCB, MergedIMED, MergedKLUCB, MergedThompson, MergedTopTwo
 from .oful import RSOFUL, AdaCOFUL
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .private_contexts import (
@@ -49,6 +49,8 @@ from .thompson import DPTS
 
 __all__ = [
     "DPDPE",
+    "DPIMED",
+    "DPKLUCB",
     "DPSE",
     "DPSEBAI",
     "DPSESDP",
@@ -101,6 +103,7 @@ __all__ = [
     "LocalEXP4",
     "MergedIMED",
     "MergedKLUCB",
+    "MergedThompson",
     "MergedTopTwo",
     "OutputGOPE",
     "PrivateLinUCB",

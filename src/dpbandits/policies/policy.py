@@ -241,6 +241,11 @@ class Policy(ABC):
         return None if arm == NO_ARM else arm
 
     @property
+    def takes_each_reward(self) -> bool:
+        """Whether simulations hand over every reward, instead of sums of those of one choice."""
+        return False
+
+    @property
     def stopped(self) -> bool:
         """Whether a search for the best arm is over; later pulls answer with what it found."""
         with self._lock:

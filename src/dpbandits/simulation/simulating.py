@@ -255,7 +255,8 @@ def play(
     else:
         loop = arms_loop(policy.driven, crossing, environment.kernels)
         world_in = (environment.state, tally, bounds, horizon)
-        max_hold = _EVERY_ROUND if round_by_round else _UNBROKEN
+        one_by_one = round_by_round or policy.takes_each_reward
+        max_hold = _EVERY_ROUND if one_by_one else _UNBROKEN
 
         def advance(until: int) -> int:
             return loop(*sides, state.wall, *world_in, until, max_hold, *rngs)

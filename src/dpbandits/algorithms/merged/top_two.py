@@ -52,17 +52,8 @@ from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.episodes import CLOCK, MEMO, close, release_due
 from ..bases.identification import price_of_batches, two_exponentials
 from ..bases.sums import accumulate, sensitivity, summarise
-from .merged import (
-    CHANNELS,
-    MERGED,
-    PROOF,
-    Law,
-    MergedRaw,
-    convex_exponent,
-    hold_rounds,
-    law_of,
-    record_pull,
-)
+from .law import MERGED, Law, convex_exponent, law_of
+from .merged import CHANNELS, PROOF, MergedRaw, hold_rounds, record_pull
 from .merged import publish as merge
 
 _EDGE = 1e-12  # as near to 0 and 1 as q comes
@@ -73,6 +64,7 @@ class TopTwoParams(NamedTuple):
     n_arms: int
     threshold: float  # z
     growth: float
+    growth_in_noise: float
     first: int
     noise_scale: float  # s
     laplace: bool
@@ -277,6 +269,7 @@ class MergedTopTwo(Policy):
             n_arms=self.n_arms,
             threshold=two_exponentials(self._failure_probability / max(self.n_arms - 1, 1)),
             growth=self._growth,
+            growth_in_noise=self._growth,
             first=self._first,
             noise_scale=self.noise_scale / (hi - lo),
             laplace=isinstance(self.channel, Laplace),

@@ -1,0 +1,299 @@
+"""Merging noisy sums, and the exponent of what they are merged into.
+
+Rewards are scaled to [0, 1], and s is the noise on a sum.
+
+**Merging.**  Batch j of n_j rounds has the sum S_j; its mean has a variance of at most 1 / (4 n_j)
++ v / n_j^2, where v is s^2 for normal noise and 2 s^2 for Laplace noise, and its weight w_j is one
+over that, relative to a batch of one round.  The merged value is m = sum of a_j S_j, a_j = w_j / (W
+n_j), W = sum of w_j, so that sum of n_j a_j = 1.  It is never cut to [0, 1].
+
+**The exponent.**  For a reward in [0, 1] with mean q, and l >= 0, ln E[exp(-l r)] is at most psi(l)
+= ln(1 - q + q exp(-l)).  With N = 1 / sum of n_j a_j^2, the number of rounds that m would be worth
+without noise, and l = N u, Markov's inequality batch by batch says
+
+    P(m <= x)  <=  exp(-D(x, q)) ,
+    D(x, q) = sup over u >= 0 of  N (-u x - psi(u) - cost(u)) ,
+
+if N psi(u) bounds sum of n_j psi(a_j l), and N cost(u) the logarithm of E[exp(-l noise)].
+
+* *Rewards.*  Let f(l) = psi(l) / l, so that the sum is l times the mean of f(a_j l) with weights
+  n_j a_j, and the mean of a_j l with these weights is u.  f'' is the mean of t^2 psi'''(t l) over t
+  in [0, 1], and psi'''(l) = -sigma''(ln(q / (1 - q)) - l), sigma the logistic function.  For q <=
+  1/2 that is never positive: f is concave, and Jensen's inequality says that the sum is at most
+  l f(u) = N psi(u).  For q > 1/2 f'' is at most a third of max |sigma''|, which is 1 / (6 sqrt(3)),
+  and the sum at most N psi(u) + l^3 / (36 sqrt(3)) times the variance of a_j with these weights,
+  sum of n_j a_j^3 - 1 / N^2.  That is put into the cost of q > 1/2, but for q = 1, where psi is
+  straight.
+* *Noise.*  Normal noise has s^2 l^2 / 2 times sum of a_j^2 = V.  Laplace noise has the sum of
+  -ln(1 - (s a_j l)^2), where -ln(1 - y) / y rises: at most -(V / A^2) ln(1 - (s A l)^2), A the
+  largest a_j.
+
+By duality D is the least price of q - m, parted between the divergence of coins and that of noise.
+
+**Rewards between the ends.**  A coin has the widest rewards of its mean.  Where E[r (1 - r)] >= e,
+the variance is at most q (1 - q) - e, and by Bennett's lemma E[exp(-l r)] at most that of a coin
+that pays b = 1 - e / q with probability q / b: D is that of rewards, means and noise divided by b.
+The more of e is known, the smaller is b, so that a lower bound on e is enough.
+
+The bound is for a number of batches that is fixed, and rewards of which each has a mean of at least
+q, given the past.  Lengths are known beforehand: that of an arm's j-th batch depends on parameters
+alone, and only how many there are depends on releases; a bound for all of them at once costs their
+number, which is logarithmic in the rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...kernel import Vector, kernel
+from ..maths.divergences import bernoulli_kl, kl_upper_bound
+
+_STEPS = 60
+_TOLERANCE = 1e-9
+_ALMOST = 1.0 - 1e-12
+_BENT = 1.0 / (36.0 * math.sqrt(3.0))  # half of a third of max |sigma''|
+_STEEPEST = 600.0  # larger tilts are not looked at: upper bounds only grow
+_SILENT = 1e-250  # noise below is none
+_SURE = 3.0  # standard deviations between what e seems to be and what is counted on
+_WIDEST = 1.0 / 64.0  # the largest variance of r (1 - r)
+_ROUNDS_OF_SEARCH = 30
+
+
+class Merged(NamedTuple):
+    """Slots of what is kept of an arm, of sums over its batches."""
+
+    value: int = 0  # m
+    weight: int = 1  # W, relative to a batch of one round
+    squares: int = 2  # of w^2 / n
+    noise: int = 3  # of w^2 / n^2
+    cubes: int = 4  # of w^3 / n^2
+    largest: int = 5  # w / n
+    curve: int = 6  # the merged mean of r (1 - r), where that is released
+
+
+class Law(NamedTuple):
+    """What the exponent of an arm knows of its batches."""
+
+    rounds: float  # N
+    noise: float  # normal: s^2 V N, Laplace: twice that
+    pole: float  # s A N, where Laplace noise has no exponential moments any more; 0: normal
+    bent: float  # of u^3 in the cost of q > 1/2
+
+
+MERGED = Merged()
+
+
+@kernel
+def noise_variance(params: Any) -> float:
+    """v, of the noise on a sum."""
+    return params.noise_scale**2 * (2.0 if params.laplace else 1.0)
+
+
+@kernel
+def merge(params: Any, merged: Vector, n: float, mean: float, weight: float) -> None:
+    """Take a batch of n rounds into an arm's column."""
+    merged[MERGED.weight] += weight
+    merged[MERGED.value] += (mean - merged[MERGED.value]) * weight / merged[MERGED.weight]
+    merged[MERGED.squares] += weight * weight / n
+    merged[MERGED.noise] += (weight / n) ** 2
+    merged[MERGED.cubes] += weight**3 / (n * n)
+    merged[MERGED.largest] = max(merged[MERGED.largest], weight / n)
+
+
+@kernel
+def law_of(params: Any, merged: Vector) -> Law:
+    """Of an arm's column of ``merged``."""
+    weight, squares = merged[MERGED.weight], merged[MERGED.squares]
+    rounds, s = weight * weight / squares, params.noise_scale
+    noise = s * s * merged[MERGED.noise] / squares
+    spread = rounds * rounds * merged[MERGED.cubes] / weight**3 - 1.0
+    pole = s * merged[MERGED.largest] * weight / squares
+    return Law(
+        rounds=rounds,
+        noise=2.0 * noise if params.laplace else noise,
+        pole=pole if params.laplace else 0.0,
+        bent=_BENT * max(spread, 0.0),
+    )
+
+
+@kernel
+def _cost(law: Law, u: float, bent: float) -> float:
+    """cost(u)."""
+    cubic, pole = bent * u * u * u, law.pole * law.pole
+    if pole > 0.0:
+        return cubic - 0.5 * law.noise / pole * np.log1p(-pole * u * u)
+    return cubic + 0.5 * law.noise * u * u
+
+
+@kernel
+def _pull(law: Law, u: float, bent: float) -> float:
+    """The slope of the cost."""
+    return 3.0 * bent * u * u + law.noise * u / (1.0 - law.pole * law.pole * u * u)
+
+
+@kernel
+def _best_tilt(law: Law, x: float, q: float, bent: float) -> float:
+    """The u of D(x, q), for x < q and some noise: by Newton's method on the slope of what is
+    maximised, which falls; where a step would leave what encloses the root, by halving.
+    """
+    low, high = 0.0, (q - x) / law.noise
+    if law.pole > 0.0:
+        high = min(high, _ALMOST / law.pole)
+    u = min((q - x) / (q * (1.0 - q) + law.noise), 0.5 * high)
+    for _ in range(_STEPS):
+        tilted = q / (q + (1.0 - q) * np.exp(min(u, 700.0)))
+        slope = tilted - x - _pull(law, u, bent)
+        if slope > 0.0:
+            low = u
+        else:
+            high = u
+        damped = 1.0 - law.pole * law.pole * u * u
+        curve = tilted * (1.0 - tilted) + 6.0 * bent * u
+        curve += law.noise * (2.0 - damped) / (damped * damped)
+        following = u + slope / curve
+        if not low <= following <= high:
+            following = 0.5 * (low + high)
+        moved = abs(following - u)
+        u = following
+        if moved <= _TOLERANCE * u:
+            break
+    return u
+
+
+@kernel
+def _worth(law: Law, x: float, q: float, u: float, bent: float) -> float:
+    """N (-u x - psi(u) - cost(u)), or 0."""
+    psi = -u if q >= 1.0 else np.log1p(q * np.expm1(-u))
+    return law.rounds * max(-u * x - psi - _cost(law, u, bent), 0.0)
+
+
+@kernel
+def exponent(law: Law, x: float, q: float) -> float:
+    """D(x, q), for q in [0, 1]."""
+    if x >= q:
+        return 0.0
+    if law.noise < _SILENT:
+        return law.rounds * bernoulli_kl(max(x, 0.0), q)
+    bent = law.bent if 0.5 < q < 1.0 else 0.0
+    return _worth(law, x, q, _best_tilt(law, x, q, bent), bent)
+
+
+@kernel
+def convex_exponent(law: Law, x: float, q: float) -> tuple[float, float]:
+    """D(x, q) with ``bent`` in the cost of every q, which makes it convex in q, and its slope; for
+    q in (0, 1).
+    """
+    if x >= q:
+        return 0.0, 0.0
+    if law.noise < _SILENT:
+        x = max(x, 0.0)
+        return law.rounds * bernoulli_kl(x, q), law.rounds * (q - x) / (q * (1.0 - q))
+    u = _best_tilt(law, x, q, law.bent)
+    shrunk = -np.expm1(-u)
+    slope = law.rounds * shrunk / (1.0 - q * shrunk)
+    return _worth(law, x, q, u, law.bent), slope
+
+
+@kernel
+def _turning_point(law: Law, x: float, bent: float) -> float:
+    """The u at which x u + cost(u) begins to rise faster than u, for x < 1; at most _STEEPEST."""
+    low, high = 0.0, min(_STEEPEST, (1.0 - x) / law.noise)
+    if law.pole > 0.0:
+        high = min(high, _ALMOST / law.pole)
+    if x + _pull(law, high, bent) <= 1.0:
+        return high
+    for _ in range(_STEPS):
+        u = 0.5 * (low + high)
+        if x + _pull(law, u, bent) < 1.0:
+            low = u
+        else:
+            high = u
+    return high
+
+
+@kernel
+def _largest_mean(law: Law, x: float, level: float, bent: float) -> float:
+    """The largest q for which N (-u x - psi(u) - cost(u)) <= level for all u: the least of h(u) =
+    (1 - exp(-g(u))) / (1 - exp(-u)), g(u) = level / N + u x + cost(u).
+
+    For q in [0, 1] h(u) <= q where a concave function of u is at least level / N, an interval: so h
+    falls, and then rises.
+    """
+    offset = level / law.rounds
+    low, high = 0.0, _turning_point(law, x, bent)
+    if offset + high * x + _cost(law, high, bent) >= high:
+        return 1.0  # g(u) >= u everywhere
+    for _ in range(_STEPS):
+        u = 0.5 * (low + high)
+        g = offset + u * x + _cost(law, u, bent)
+        rising = x + _pull(law, u, bent)
+        if -rising * np.expm1(-u) < np.exp(g - u) - np.exp(-u):
+            low = u
+        else:
+            high = u
+    u = high
+    g = offset + u * x + _cost(law, u, bent)
+    return min(np.expm1(-g) / np.expm1(-u), 1.0) if g > 0.0 else 0.0
+
+
+@kernel
+def upper_bound(law: Law, x: float, level: float) -> float:
+    """The supremum of the q in [0, 1] with D(x, q) <= level: D falls at 1/2 and jumps at 1, where
+    ``bent`` begins and ends.
+    """
+    if x >= 1.0:
+        return 1.0
+    if law.noise < _SILENT:
+        return kl_upper_bound(max(x, 0.0), level / law.rounds)
+    beyond = _largest_mean(law, x, level, law.bent)
+    if beyond > 0.5 or law.bent == 0.0:
+        return beyond
+    return _largest_mean(law, x, level, 0.0)
+
+
+# Rewards between the ends ----------------------------------------------------------------------
+
+
+@kernel
+def _reach(params: Any, merged: Vector, q: float) -> float:
+    """b, for a lower bound on E[r (1 - r)] that fails once in a thousand times."""
+    if not params.curved or q <= 0.0:
+        return 1.0
+    weight = merged[MERGED.weight]
+    variance = _WIDEST * merged[MERGED.squares] + noise_variance(params) * merged[MERGED.noise]
+    sure = merged[MERGED.curve] - _SURE * np.sqrt(variance) / weight
+    return min(max(1.0 - max(sure, 0.0) / q, q), 1.0)
+
+
+@kernel
+def _stretched(law: Law, b: float) -> Law:
+    """The law of what was divided by b."""
+    return Law(law.rounds, law.noise / (b * b), law.pole / b, law.bent)
+
+
+@kernel
+def divergence_of(params: Any, merged: Vector, x: float, q: float) -> float:
+    """D(x, q) of an arm, by all that is known of its rewards."""
+    law, b = law_of(params, merged), _reach(params, merged, q)
+    return exponent(law, x, q) if b >= 1.0 else exponent(_stretched(law, b), x / b, q / b)
+
+
+@kernel
+def upper_bound_of(params: Any, merged: Vector, x: float, level: float) -> float:
+    """The largest q with D(x, q) <= level of an arm, by all that is known of its rewards: from
+    above, b of the last bound.
+    """
+    law = law_of(params, merged)
+    q = upper_bound(law, x, level)
+    for _ in range(_ROUNDS_OF_SEARCH):
+        b = _reach(params, merged, q)
+        if b >= 1.0:
+            break
+        lower = b * upper_bound(_stretched(law, b), x / b, level)
+        if lower >= q - _TOLERANCE:
+            break
+        q = lower
+    return q
