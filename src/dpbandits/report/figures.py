@@ -37,7 +37,7 @@ from ..plotting.numbers import number, percent
 from ..plotting.styles import Mark, PlotStyle, mark
 from .exhibits import Exhibit, Panel, Series
 from .replays import OWN, ReplayedTrial
-from .searches import searches_of
+from .searches import asked_for, searches_of
 from .summaries import EnvironmentSummary
 
 _ARM_COLOURS = (
@@ -158,10 +158,10 @@ def search_rounds(
 
 
 def private_searches(summary: EnvironmentSummary) -> pd.DataFrame:
-    """The private searches for the best arm of which some were over within the horizon."""
+    """The private searches for the best arm at a confidence that were over in some run."""
     found = searches_of(summary.table)
-    private = found["budget_label"].map(lambda label: label.private).astype(bool)
-    return found[private & found["stopped"].notna()] if len(found) else found
+    found = found[[row["ended"] > 0 and asked_for(row) > 0.0 for _, row in found.iterrows()]]
+    return found[found["budget_label"].map(lambda label: label.private).astype(bool)]
 
 
 def _budget_panel(
