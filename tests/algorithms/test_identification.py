@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -21,10 +22,12 @@ from dpbandits import (
     replay,
     simulate,
 )
+from dpbandits.algorithms.adap_tt import recommend
 from dpbandits.algorithms.bases.identification import price_of_batches, two_exponentials
 from dpbandits.algorithms.merged.merged import init, law_of, publish
 from dpbandits.algorithms.merged.top_two import evidence
 from dpbandits.environments import Bernoulli, LoggedTrial
+from dpbandits.kernel import kernel
 from dpbandits.privacy import Budget
 from dpbandits.privacy.ledger import WHOLE
 
@@ -171,6 +174,40 @@ def test_searches_err_no_more_often_than_asked(cls, budget):
 @pytest.mark.parametrize(("cls", "budget"), SEARCHES)
 def test_a_threshold_that_is_far_too_low_is_seen(cls, budget):
     assert too_often(search(careless(cls, budget), 2, budget), [0.5, 0.51])
+
+
+@kernel
+def stop_empirically(params, public):
+    """The threshold of an implementation of AdaP-TT, whose noise term counts no episodes."""
+    best = recommend(params, public)
+    for a in range(params.n_arms):
+        if public.episodes[a] == 0:
+            return False
+    for a in range(params.n_arms):
+        n, m = float(public.size[best]), float(public.size[a])
+        v, level = 1.0 / n + 1.0 / m, params.level
+        bar = level + np.log(1.0 + np.log(n)) + np.log(1.0 + np.log(m))
+        bar += v * (params.noise_scale * level) ** 2
+        if a != best and 0.5 * (public.mean[best] - public.mean[a]) ** 2 / v < bar:
+            return False
+    return True
+
+
+@pytest.mark.long
+def test_a_published_threshold_errs_too_often():
+    class Empirical(AdaPTT):
+        kernels = dataclasses.replace(AdaPTT.kernels, stop=stop_empirically)
+
+        def _params(self):
+            return super()._params()._replace(level=math.log(1 / 0.3))
+
+    wrong = []
+    for cls in (Empirical, AdaPTT):
+        policy = cls(2, failure_probability=0.3, budget=PureDP(0.01))
+        runs = simulate(policy, Bernoulli([0.5, 0.499]), horizon=200_000, runs=500, seed=1).runs
+        wrong.append(int((runs["wrong"] * runs["stopped"].notna()).sum()))
+    assert binomtest(wrong[0], 500, 0.3, alternative="greater").pvalue < ALPHA
+    assert binomtest(wrong[1], 500, 0.3, alternative="greater").pvalue > ALPHA
 
 
 def test_a_search_over_close_arms_of_equal_means_need_not_stop():
