@@ -28,6 +28,7 @@ from dpbandits.algorithms.merged.merged import init, law_of, publish
 from dpbandits.algorithms.merged.top_two import evidence
 from dpbandits.environments import Bernoulli, LoggedTrial
 from dpbandits.kernel import kernel
+from dpbandits.policies import Chooser
 from dpbandits.privacy import Budget
 from dpbandits.privacy.ledger import WHOLE
 
@@ -116,6 +117,18 @@ def test_evidence_is_the_least_sum(laplace: bool, low: float, gap: float):
     q, high = np.linspace(1e-6, 1 - 1e-6, 4001), low + gap
     least = (exponents(law, 1 - high, 1 - q) + exponents(other, low, q)).min()
     assert sum(evidence(law, high, other, low)) == pytest.approx(least, rel=2e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e15, 1e60])
+def test_noise_of_any_size_leaves_evidence_a_number(laplace: bool, scale: float):
+    law = merged([10, 10, 15], scale, laplace)[0]
+    for low, high in ((0.0, 1.0), (0.4, 0.6), (-scale, scale), (2.0, 3.0), (-3.0, -2.0)):
+        found = evidence(law, high, law, low)
+        assert all(0.0 <= one < np.inf for one in found)
+    if scale < 1e-3:
+        kl = 0.4 * math.log(0.8) + 0.6 * math.log(1.2)  # of .4 and .6 from .5
+        assert sum(evidence(law, 0.6, law, 0.4)) == pytest.approx(2 * 35 * kl, rel=1e-4)
 
 
 def test_no_evidence_where_values_agree_or_are_reversed():
@@ -288,17 +301,17 @@ ALL = [*CONFIDENT, SequentialHalving]
 
 @pytest.mark.parametrize("cls", ALL)
 def test_what_was_never_released_has_no_part_in_stopping(cls):
-    answers = (np.random.default_rng(4).random((20_000, 3)) < [0.95, 0.1, 0.1]).astype(float)
+    answers = (np.random.default_rng(4).random((8_000, 3)) < [0.95, 0.1, 0.1]).astype(float)
     one, other = (search(cls, seed=2) for _ in range(2))
-    arms = play(one, answers, 20_000)
+    arms = play(one, answers, 8_000)
     assert one.stopped
-    covered = np.zeros(20_000, bool)
+    covered = np.zeros(8_000, bool)
     for span, part in released(one):
         covered[span] |= (part == WHOLE) | (np.array(arms)[span] == part)
     open_ = ~covered[: one.rounds]
     assert open_.any() == (cls is AdaPTT)  # whose episodes fill up side by side
     flipped = np.where(covered[:, None], answers, 1 - answers)
-    assert play(other, flipped, 20_000) == arms
+    assert play(other, flipped, 8_000) == arms
     assert other.rounds == one.rounds
 
 
@@ -320,6 +333,7 @@ def test_the_recommended_arm_is_served_and_nothing_more_is_learned(cls, tmp_path
         assert not policy.update(0.0, decision)
     assert (policy.stopped, policy.recommendation) == (True, 1)
     assert policy.ledger.releases == lines
+    assert Chooser.from_json(policy.chooser().to_json()).choose() == 1
 
 
 def test_simulations_tell_how_searches_ended():
