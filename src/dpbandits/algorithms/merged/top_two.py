@@ -210,6 +210,7 @@ class MergedTopTwo(Policy):
     notion.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> search = MergedTopTwo(2, failure_probability=0.05, budget=PureDP(1.0), seed=1)
         >>> while not search.stopped:
         ...     decision = search.pull()
