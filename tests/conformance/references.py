@@ -384,7 +384,8 @@ def adap_tt(
     log = np.array([_price(max(j, 1)) for j in range(60)])
     for t in range(horizon):
         with np.errstate(divide="ignore", invalid="ignore"):
-            index = mean + np.sqrt(phase / size) + scale * phase / size
+            log_t = np.log((plays - fresh).sum(axis=1, keepdims=True))
+            index = mean + np.sqrt(log_t / (2 * size)) + scale * log_t / size
             leader = index.argmax(axis=1)
             lead = mean[every, leader][:, None] - mean
             spread = 1 / plays[every, leader][:, None] + 1 / plays

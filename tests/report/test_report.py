@@ -13,8 +13,20 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 
-from dpbandits import RDP, ZCDP, AdaCUCB, ApproxDP, PureDP, ReplayResult, Result, simulate
+from dpbandits import (
+    RDP,
+    ZCDP,
+    AdaCUCB,
+    ApproxDP,
+    MergedTopTwo,
+    PureDP,
+    ReplayResult,
+    Result,
+    SequentialHalving,
+    simulate,
+)
 from dpbandits.environments import Bernoulli, Gaussian, RewardTable
 from dpbandits.plotting.curves import regret_curves
 from dpbandits.plotting.drawing import NARROW, WIDE, png
@@ -23,6 +35,7 @@ from dpbandits.privacy import Budget
 from dpbandits.report import StudyRecord, figures, write
 from dpbandits.report.exhibits import Exhibit, Panel, Series
 from dpbandits.report.findings import belief, findings_in_people, findings_in_regret, meaning
+from dpbandits.report.searches import searches_in_words, searches_of
 from dpbandits.report.summaries import environment_summaries
 from dpbandits.simulation.settings import PolicySetting, keyed, policy_styles
 
@@ -670,3 +683,66 @@ def test_a_budget_that_does_not_hold_is_marked_wherever_it_is_shown(tmp_path):
     }
     translated = [row[0] for row in page.table("Every budget that holds")[1:]]
     assert sorted(translated) == sorted(["no privacy", shown, "(5, 0.01)-DP"])
+
+
+# Searches for the best arm -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def searched() -> Result:
+    budgets = [PureDP(0.3), PureDP(1.0), None]
+    searches = [
+        MergedTopTwo(3, failure_probability=0.05, budget=budget, name="ours") for budget in budgets
+    ]
+    halving = SequentialHalving(3, horizon=90, budget=ZCDP(0.01))
+    playing = AdaCUCB(3, budget=ZCDP(1.0))
+    world = Bernoulli([0.9, 0.5, 0.5])
+    return simulate([*searches, halving, playing], world, horizon=400, runs=40, seed=1, record=20)
+
+
+def test_searches_have_a_table_of_rounds_and_errors(searched, tmp_path):
+    write(tmp_path, StudyRecord("A search", "", searched))
+    page = Reader(tmp_path / "report.html")
+    caption = next(one for one in page.tables if one.startswith("Rounds until the search was over"))
+    rows = [row for row in page.tables[caption] if len(row) > 5]
+    groups = searched.runs.groupby(["policy", "budget"], sort=False)
+    cells = {tuple(row[-4:]) for row in rows[1:]}
+    assert len(rows) == 5  # with the heads, and without the policy that plays for reward
+    for (policy, _), group in groups:
+        if group["recommended"].isna().all():
+            continue
+        ended = group["stopped"].notna()
+        errors = int((group["wrong"] * ended).sum())
+        exact = binomtest(errors, len(group)).proportion_ci(0.95, "exact")
+        rate = [f"{100 * value:.2f} %" for value in (errors / len(group), exact.low, exact.high)]
+        asked = "5 %" if policy == "ours" else "–"
+        shown = (
+            f"{ended.sum()} of {len(group)}",
+            str(errors),
+            f"{rate[0]} | {rate[1]} to {rate[2]}",
+            asked,
+        )
+        assert shown in cells
+    halved = next(row for row in rows if row[-1] == "–")
+    assert int(halved[-3]) > 0  # so that errors are counted
+    assert (tmp_path / "figures" / "search-rounds.png").exists()
+    assert "No setting of 3 erred more often than was asked for" in page.all
+
+
+def test_searches_that_err_too_often_are_named(searched):
+    worse = searched.runs.assign(
+        wrong=searched.runs["wrong"].where(searched.runs["budget"] != "1-DP", 1.0)
+    )
+    summary = environment_summaries(replace(searched, runs=worse))[0]
+    told = searches_in_words(searches_of(summary.table))
+    assert told == "1 of 3 settings erred more often than was asked for."
+
+
+def test_results_of_searches_are_saved(searched, tmp_path):
+    again = Result.load(searched.save(tmp_path / "searches.parquet"))
+    pd.testing.assert_frame_equal(again.runs, searched.runs, check_dtype=False)
+
+
+def test_studies_without_searches_have_no_table_of_them(folder):
+    page = Reader(folder / "report.html")
+    assert "Searches for the best arm" not in page.texts["h3"]

@@ -13,10 +13,10 @@ are is fixed; which arm a person meets depends on earlier releases and on counts
 Whether the search is over is asked after each release, of releases; episodes that are open then are
 never released.
 
-**Rounds.**  The leader is the arm of highest m + sqrt(j / n) + s j / n; the challenger of a leader
-b that of least (m_b - m_c) / sqrt(1 / N_b + 1 / N_c), N all rounds of an arm, running episodes
-included.  The leader is played while it has had at most a share ``beta`` of the rounds in which it
-led, the challenger otherwise.
+**Rounds.**  The leader is the arm of highest m + sqrt(ln t / (2 n)) + s ln t / n, t the rounds of
+all episodes that are over; the challenger of a leader b that of least (m_b - m_c) / sqrt(1 / N_b +
+1 / N_c), N all rounds of an arm, running episodes included.  The leader is played while it has had
+at most a share ``beta`` of the rounds in which it led, the challenger otherwise.
 
 **Stopping.**  Let w_j be the weights of ``bases.identification``, and b the arm of highest m.  It
 is recommended as soon as for every other arm c, with v = 1 / n_b + 1 / n_c and L = ln(2 (K - 1) /
@@ -118,12 +118,15 @@ def _leader(params: AdaPTTParams, public: AdaPTTPublic) -> int:
     """The arm of highest upper confidence index, of equals the first; -1 while some arm has no
     release.
     """
-    best, leader = -np.inf, -1
+    best, leader, rounds = -np.inf, -1, 0
     for a in range(params.n_arms):
-        n, j = public.size[a], public.episodes[a]
-        if j == 0:
+        if public.episodes[a] == 0:
             return -1
-        index = public.mean[a] + np.sqrt(j / n) + params.noise_scale * j / n
+        rounds += public.pulls[a]
+    pressure = np.log(rounds)
+    for a in range(params.n_arms):
+        n = public.size[a]
+        index = public.mean[a] + np.sqrt(0.5 * pressure / n) + params.noise_scale * pressure / n
         if index > best:
             best, leader = index, a
     return leader

@@ -22,7 +22,13 @@ from .simulated.linear_rewards import GaussianContexts, LinearArms
 from .simulated.nonstationary import LateTurn, Piecewise, SineDrift, SwitchingBest
 from .simulated.pools import PoolContexts, Recommendations
 from .simulated.returning import ReturningUsers
-from .simulated.stochastic import Bernoulli, Beta, BoundedGaussian, Gaussian
+from .simulated.stochastic import (
+    Bernoulli,
+    Beta,
+    BoundedGaussian,
+    Gaussian,
+    best_arm_instances,
+)
 from .tabulated import AdviceTable, ContextTable, RewardFile, RewardTable
 
 __all__ = [
@@ -63,6 +69,7 @@ __all__ = [
     "SwitchingBest",
     "Warfarin",
     "actg175",
+    "best_arm_instances",
     "classification",
     "classifier_advice",
     "lastfm",

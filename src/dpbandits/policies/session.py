@@ -79,7 +79,7 @@ class Session:
 
     def choose(self, shown: Any) -> tuple[int, Any]:
         """An arm for somebody of whom nothing is kept, and its row of what is shown."""
-        arm = self._choose(shown)[0].arm
+        arm = (self._found() or self._choose(shown)[0]).arm
         return arm, _row(shown, arm)
 
     def _counts(self, user: User | None, arm: int) -> bool:
@@ -143,10 +143,16 @@ class Session:
             self.rounds.exhausted = True
             raise
         self.gate.release(self.state, self.rounds.recorded, self.rounds.users.announcement)
-        kernels = self.gate.kernels
-        if kernels.stop is not never and kernels.stop(self.gate.params, self.state.public):
-            arm = int(kernels.recommend(self.gate.params, self.state.public))
-            self.rounds.exhausted, self.rounds.current_choice = True, Choice(arm, 1.0)
+        found = self._found()
+        if found is not None:
+            self.rounds.exhausted, self.rounds.current_choice = True, found
+
+    def _found(self) -> Choice | None:
+        """What a search for the best arm has found; None where there is none, or it goes on."""
+        kernels, public = self.gate.kernels, self.state.public
+        if kernels.stop is never or not kernels.stop(self.gate.params, public):
+            return None
+        return Choice(int(kernels.recommend(self.gate.params, public)), 1.0)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:

@@ -37,6 +37,7 @@ from ..plotting.numbers import number, percent
 from ..plotting.styles import Mark, PlotStyle, mark
 from .exhibits import Exhibit, Panel, Series
 from .replays import OWN, ReplayedTrial
+from .searches import asked_for, searches_of
 from .summaries import EnvironmentSummary
 
 _ARM_COLOURS = (
@@ -125,7 +126,7 @@ def regret_by_budget(
     groups = by_notion(table["budget_label"])
     figure, (axes,) = grouped_panels([len(groups)], width, height=3.2)
     for ax, labels in zip(axes, groups, strict=True):
-        _budget_panel(ax, summary, table[table["budget_label"].isin(labels)], styles)
+        _budget_panel(ax, summary, table[table["budget_label"].isin(labels)], styles, "regret")
         ax.set_title(labels[0].notion)
     share_regret_axis(axes, table["regret"], regret_scale(summary.table["regret"]))
     label_axes(figure, y=f"mean regret after {summary.horizon:,} rounds")
@@ -135,8 +136,40 @@ def regret_by_budget(
     return figure
 
 
+@matplotlib.rc_context(STYLE)
+def search_rounds(
+    summary: EnvironmentSummary, styles: Mapping[str, PlotStyle], width: float = WIDE
+) -> Figure:
+    """Rounds until a search for the best arm was over against the budget; one panel per privacy
+    notion.
+    """
+    table = private_searches(summary)
+    groups = by_notion(table["budget_label"])
+    figure, (axes,) = grouped_panels([len(groups)], width, height=3.2)
+    for ax, labels in zip(axes, groups, strict=True):
+        _budget_panel(ax, summary, table[table["budget_label"].isin(labels)], styles, "stopped")
+        ax.set_title(labels[0].notion)
+    share_regret_axis(axes, table["stopped"], "log")
+    label_axes(figure, y="mean rounds until it stopped")
+    dashes = Line2D([], [], color=SOFT, linestyle=DASHES, linewidth=1.2)
+    drawn = [styles[policy] for policy in table["policy"].drop_duplicates()]
+    policy_legend(figure, drawn, width, extra={"same policy without privacy": dashes})
+    return figure
+
+
+def private_searches(summary: EnvironmentSummary) -> pd.DataFrame:
+    """The private searches for the best arm at a confidence that were over in some run."""
+    found = searches_of(summary.table)
+    found = found[[row["ended"] > 0 and asked_for(row) > 0.0 for _, row in found.iterrows()]]
+    return found[found["budget_label"].map(lambda label: label.private).astype(bool)]
+
+
 def _budget_panel(
-    ax: Axes, summary: EnvironmentSummary, table: pd.DataFrame, styles: Mapping[str, PlotStyle]
+    ax: Axes,
+    summary: EnvironmentSummary,
+    table: pd.DataFrame,
+    styles: Mapping[str, PlotStyle],
+    column: str,
 ) -> None:
     """One line per policy at the budgets of one notion."""
     half = table["policy"].nunique() / 2
@@ -144,11 +177,11 @@ def _budget_panel(
         colour, marker = styles[str(policy)].colour, styles[str(policy)].marker
         # moved sideways a little, so that the bars of policies stay apart
         x = rows["budget_label"].map(lambda label: label.value) * (1 + 0.03 * (place - half))
-        ax.plot(x, rows["regret"], color=colour, marker=marker)
-        ax.vlines(x, rows["regret_low"], rows["regret_high"], color=colour, linewidth=1.4)
+        ax.plot(x, rows[column], color=colour, marker=marker)
+        ax.vlines(x, rows[f"{column}_low"], rows[f"{column}_high"], color=colour, linewidth=1.4)
         without = summary.without_privacy(rows.iloc[0])
         if without is not None:
-            ax.axhline(without["regret"], color=colour, linestyle=DASHES, linewidth=1.2)
+            ax.axhline(without[column], color=colour, linestyle=DASHES, linewidth=1.2)
     values = sorted({label.value for label in table["budget_label"]})
     ax.set_xscale("log")
     ax.set_xlabel(f"budget {table['budget_label'].iloc[0].symbol}: stricter to the left")

@@ -33,6 +33,7 @@ from .findings import findings_in_people, findings_in_regret, meaning, notes_on_
 from .html import Html, items, picture, table, tag, text
 from .record import StudyRecord
 from .replays import ReplayedTrial, replay_in_words, replayed_trials
+from .searches import searches_in_words, searches_of, searches_table
 from .spending import spending
 from .summaries import EnvironmentSummary, environment_summaries
 from .wording import (
@@ -209,6 +210,7 @@ class _Page:
         yield tag("p", self._setting(summary))
         for told in notes_on_clipping(summary, self.styles):
             yield tag("p", told, class_="note")
+        yield from self._searches(index, summary)
         yield from self._regret(index, summary)
         if summary.distances is not None:
             yield from self._distance(index, summary, summary.distances)
@@ -257,6 +259,25 @@ class _Page:
                 " sideways a little to stay apart. The notions of privacy have panels of their own"
                 " because their numbers are not comparable: 1-zCDP is not 1-DP. Dashed lines: the"
                 " same policy with an open channel, that is without noise.",
+            )
+
+    def _searches(self, index: int, summary: EnvironmentSummary) -> Iterator[Html]:
+        rows = searches_of(summary.table)
+        if rows.empty:
+            return
+        yield tag("h3", "Searches for the best arm")
+        yield tag("p", searches_in_words(rows))
+        yield searches_table(rows, self._grouped)
+        if not figures.private_searches(summary).empty:
+            yield self._figure(
+                index,
+                "search-rounds",
+                lambda width: figures.search_rounds(summary, self.styles, width),
+                "Mean rounds until a search for the best arm was over, against the privacy budget;"
+                " the numbers are in the table above.",
+                "Fewer is better, at the same failure probability. Runs that did not end within"
+                f" {summary.horizon:,} rounds are left out. Bars are 95 % intervals; dashed lines:"
+                " the same policy without noise.",
             )
 
     def _distance(

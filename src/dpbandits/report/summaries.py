@@ -14,6 +14,7 @@ from ..simulation.clipping import clipping_in_words
 from ..simulation.results import Result
 from ..simulation.settings import PolicySetting, SettingsByKey, with_budget_labels
 from .estimates import CONFIDENCE, RESAMPLES, Estimate, estimate
+from .searches import ended
 
 _SLACK = 1e-9  # by rounding, an exactly spent budget may be exceeded by so much of itself
 
@@ -49,7 +50,8 @@ class EnvironmentSummary:
             1,000 people, given which arms were played.
         curves: the result's summary of this environment, with a ``budget_label``.
         table: one row per policy and budget, in the order of the study, budgets from strict to
-            loose: keys, ``setting``, ``budget_label``, and means with their intervals.
+            loose: keys, ``setting``, ``budget_label``, and means with their intervals; of searches
+            for the best arm also how they ended.
         distances: a summary as ``curves``, of how far estimates of the parameter are from it; None
             where there are none.
         clipping: policy -> what becomes of rewards outside of its range, for those that do not see
@@ -208,4 +210,4 @@ def _row(
     usual = np.nan if baseline is None else baseline.helped
     for name, values in {"helped": runs["helped"], "gain": runs["helped"] - usual}.items():
         row[name], row[f"{name}_low"], row[f"{name}_high"] = estimate(values.to_numpy())
-    return row
+    return row | ended(runs)

@@ -78,8 +78,7 @@ class TopTwoPublic(NamedTuple):
     pulls: np.ndarray  # (K,) rounds in all finished batches
     batches: np.ndarray  # (K,)
     clock: np.ndarray  # (4,) see ``bases.episodes``; batches are episodes
-    plan: np.ndarray  # (2,)
-    margin: np.ndarray  # (1,) by how much the least Z exceeds its threshold
+    plan: np.ndarray  # (3,)
 
 
 class Plan(NamedTuple):
@@ -87,6 +86,7 @@ class Plan(NamedTuple):
 
     leader: int = 0
     following: int = 1  # which arm is played next
+    over: int = 2  # 1 where every other arm is refuted
 
 
 PLAN = Plan()
@@ -101,7 +101,6 @@ def init(params: TopTwoParams) -> tuple[MergedRaw, TopTwoPublic]:
         batches=np.zeros(k, np.int64),
         clock=np.zeros(len(CLOCK), np.int64),
         plan=np.zeros(len(PLAN), np.int64),
-        margin=np.full(1, -np.inf),
     )
     return MergedRaw(np.zeros(1)), public
 
@@ -130,7 +129,7 @@ def evidence(best: Law, high: float, other: Law, low: float) -> tuple[float, flo
 
 @kernel
 def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
-    """Find the leader, by how much it may be stopped, and the arm to play next; arms that were
+    """Find the leader, whether every other arm is refuted, and the arm to play next; arms that were
     never played come first, and of equals the first arm.
     """
     merged, pulls, plan = public.merged, public.pulls, public.plan
@@ -142,20 +141,19 @@ def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
         if merged[MERGED.value, a] > merged[MERGED.value, leader]:
             leader = a
     law, high = law_of(params, merged[:, leader]), merged[MERGED.value, leader]
-    margin, least, challenger, balance = np.inf, np.inf, leader, 0.0
+    over, least, challenger, balance = True, np.inf, leader, 0.0
     for c in range(params.n_arms):
         if c == leader:
             continue
         above, below = evidence(law, high, law_of(params, merged[:, c]), merged[MERGED.value, c])
         price = price_of_batches(public.batches[leader]) + price_of_batches(public.batches[c])
-        margin = min(margin, above + below - price - params.threshold)
+        over = over and above + below >= price + params.threshold
         cost, share = above + below + np.log(pulls[c]), pulls[c] / pulls[leader]
         # where neither speaks, what they tend to as values meet
         balance += share * above / below if min(above, below) > 1e-9 else share * share
         if cost < least:
             least, challenger = cost, c
-    public.margin[0] = margin
-    plan[PLAN.leader] = leader
+    plan[PLAN.leader], plan[PLAN.over] = leader, over
     plan[PLAN.following] = leader if balance > 1.0 else challenger
 
 
@@ -175,7 +173,7 @@ def publish(params: TopTwoParams, public: TopTwoPublic, memo: Vector, release: V
 
 @kernel
 def stop(params: TopTwoParams, public: TopTwoPublic) -> bool:
-    return public.margin[0] >= 0.0
+    return public.plan[PLAN.over] == 1
 
 
 @kernel
@@ -204,6 +202,7 @@ class MergedTopTwo(Policy):
     notion.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> search = MergedTopTwo(2, failure_probability=0.05, budget=PureDP(1.0), seed=1)
         >>> while not search.stopped:
         ...     decision = search.pull()

@@ -38,6 +38,23 @@ class Bernoulli(ArmsEnvironment):
         return self._means
 
 
+def best_arm_instances() -> dict[str, Bernoulli]:
+    """What private searches for the best arm are compared on (Sajed & Sheffet 2019; Azize, Jourdan,
+    Al Marjani & Basu 2023), by name.
+
+    >>> best_arm_instances()["even steps"].means().tolist()
+    [0.75, 0.625, 0.5, 0.375, 0.25]
+    """
+    means = {
+        "four rivals": [0.75, 0.7, 0.7, 0.7, 0.7],
+        "even steps": [0.75, 0.625, 0.5, 0.375, 0.25],
+        "far ahead": [0.75, 0.53125, 0.375, 0.28125, 0.25],
+        "close behind": [0.75, 0.71875, 0.625, 0.46875, 0.25],
+        "high means": [0.95, 0.9, 0.9, 0.9, 0.5],
+    }
+    return {name: Bernoulli(of_arms) for name, of_arms in means.items()}
+
+
 @kernel
 def _draw_gaussian(state: StationaryState, arm: int, start: int, n: int, rng: Generator) -> float:
     return n * state.first[arm] + np.sqrt(float(n)) * state.second[arm] * rng.standard_normal()

@@ -1,0 +1,93 @@
+"""How searches for the best arm ended, as a section of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binomtest
+
+from ..plotting.numbers import number, percent
+from .estimates import CONFIDENCE, Estimate, estimate, estimate_of
+from .html import Html, table
+from .wording import promise_cell, ranged
+
+CAPTION = (
+    "Rounds until the search was over, means over runs in which it was, with 95 % bootstrap"
+    " intervals; and in how many of all runs another arm than the best was recommended, with"
+    " exact (Clopper-Pearson) 95 % intervals, beside the failure probability that was asked for."
+)
+
+
+def ended(runs: pd.DataFrame) -> dict[str, Any]:
+    """What a table of settings says of searches; nothing where these runs are none."""
+    if "stopped" not in runs or runs["recommended"].isna().all():
+        return {}
+    over = runs["stopped"].notna()
+    rounds = estimate(runs["stopped"][over].to_numpy())
+    errors = int((runs["wrong"] * over).sum())
+    exact = binomtest(errors, len(runs)).proportion_ci(CONFIDENCE, "exact")
+    named = {
+        "stopped": rounds,
+        "error": Estimate(errors / len(runs), float(exact.low), float(exact.high)),
+    }
+    found: dict[str, Any] = {"ended": int(over.sum()), "errors": errors}
+    for name, (mean, low, high) in named.items():
+        found |= {name: mean, f"{name}_low": low, f"{name}_high": high}
+    return found
+
+
+def searches_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """The settings of a table that search for the best arm."""
+    return rows[rows["ended"].notna()] if "ended" in rows else rows.iloc[:0]
+
+
+def asked_for(row: pd.Series) -> float:
+    """The failure probability that a search was given; NaN where it takes none."""
+    return float(row["setting"].arguments.get("failure_probability", np.nan))
+
+
+def searches_table(
+    rows: pd.DataFrame, grouped: Callable[[pd.DataFrame, Callable[[pd.Series], list[str]]], Any]
+) -> Html:
+    """The table of searches; ``grouped`` makes rows of cells, a group for each policy."""
+
+    def cells(row: pd.Series) -> list[str]:
+        asked = asked_for(row)
+        none = row["ended"] == 0
+        return [
+            promise_cell(row),
+            "–" if none else ranged(estimate_of(row, "stopped"), lambda rounds: f"{rounds:,.0f}"),
+            f"{row['ended']:,.0f} of {row['runs']:,}",
+            f"{row['errors']:,.0f}",
+            ranged(estimate_of(row, "error"), lambda rate: percent(rate, 2)),
+            "–" if np.isnan(asked) else f"{number(100 * asked)} %",
+        ]
+
+    heads = [
+        "Policy",
+        "Budget",
+        "Rounds",
+        "Runs that ended",
+        "Wrong arm",
+        "Error rate",
+        "Asked for",
+    ]
+    return table(CAPTION, heads, grouped(rows, cells))
+
+
+def searches_in_words(rows: pd.DataFrame) -> str:
+    """Whether what was asked for was kept."""
+    asked = rows.apply(asked_for, axis=1)
+    promised = rows[asked.notna()]
+    if promised.empty:
+        return "No policy promises how often it errs."
+    broken = promised[promised["error_low"] > asked[promised.index]]
+    count = len(promised)
+    if broken.empty:
+        return (
+            f"No setting of {count:,} erred more often than was asked for, as far as the runs tell."
+        )
+    return f"{len(broken):,} of {count:,} settings erred more often than was asked for."

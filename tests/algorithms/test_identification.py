@@ -1,0 +1,370 @@
+"""Searches for the best arm: how often they err, what makes them stop, and what comes afterwards."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+import dpbandits as dpb
+from dpbandits import (
+    DPSEBAI,
+    ZCDP,
+    AdaPTT,
+    ArgumentError,
+    MergedTopTwo,
+    Policy,
+    PureDP,
+    SequentialHalving,
+    replay,
+    simulate,
+)
+from dpbandits.algorithms.adap_tt import recommend
+from dpbandits.algorithms.bases.identification import price_of_batches, two_exponentials
+from dpbandits.algorithms.merged.merged import init, law_of, publish
+from dpbandits.algorithms.merged.top_two import evidence
+from dpbandits.environments import Bernoulli, LoggedTrial
+from dpbandits.kernel import kernel
+from dpbandits.policies import Chooser
+from dpbandits.privacy import Budget
+from dpbandits.privacy.ledger import WHOLE
+
+ALPHA = 1e-4
+CONFIDENT = [MergedTopTwo, AdaPTT, DPSEBAI]
+FAILURE = 0.02
+ONE = PureDP(1.0)
+
+
+def search(cls: type[Policy], n_arms: int = 3, budget=ONE, **options) -> Policy:
+    given = {"horizon": 600} if cls is SequentialHalving else {"failure_probability": FAILURE}
+    return cls(n_arms, budget=budget, **given, **options)
+
+
+def released(policy: Policy) -> list[tuple[np.ndarray, int]]:
+    """The rounds that each release covers, and of which part."""
+    found = []
+    for line in policy.ledger.frame.itertuples():
+        rounds = np.arange(line.first, line.last + 1)
+        found += [(span, line.part) for span in np.split(rounds, line.repeats)]
+    return found
+
+
+# What stopping rules are made of ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [0.999, 0.5, 0.1, 1e-3, 1e-9])
+def test_two_exponentials_reach_the_level_as_seldom_as_asked(p: float):
+    z = two_exponentials(p)
+    assert 0.15 * p <= (1 + z) * math.exp(-z) <= p
+
+
+def test_weights_of_batches_sum_to_one():
+    n = 100_000
+    assert sum(math.exp(-price_of_batches(j)) for j in range(1, n)) == pytest.approx(1, abs=1e-3)
+
+
+def merged(sizes: list[int], scale: float, laplace: bool):
+    """The law of these batches, and by what each sum is multiplied in the merged value."""
+    budget = PureDP(1 / scale) if laplace else ZCDP(0.5 / scale**2)
+    params = dpb.MergedIMED(1, budget=budget).params
+    public = init(params)[1]
+    for size in sizes:
+        publish(params, public, np.array([0.0, size]), np.zeros(1))
+    n = np.array(sizes, float)
+    w = 1 / (1 / (4 * n) + scale**2 * (2 if laplace else 1) / n**2)
+    return law_of(params, public.merged[:, 0]), w / w.sum() / n
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+@pytest.mark.parametrize("q", [0.05, 0.5, 0.95])
+def test_evidence_against_equal_arms_is_rare(laplace: bool, q: float):
+    rng, scale, draws = np.random.default_rng(1), 1.5, 3000
+    sizes = [10, 10, 10, 15], [10, 10, 10, 15, 23, 34]
+    (one, a), (other, b) = (merged(each, scale, laplace) for each in sizes)
+    draw = rng.laplace if laplace else rng.normal
+
+    def values(n: list[int], weights: np.ndarray) -> np.ndarray:
+        return (rng.binomial(n, q, (draws, len(n))) + draw(0, scale, (draws, len(n)))) @ weights
+
+    pairs = zip(values(sizes[0], a), values(sizes[1], b), strict=True)
+    found = np.array([sum(evidence(one, x, other, y)) for x, y in pairs])
+    for z in (1.0, 2.0, 4.0):
+        count, bound = int((found >= z).sum()), (1 + z) * math.exp(-z)
+        assert binomtest(count, draws, bound, alternative="greater").pvalue > ALPHA
+    assert (found >= 1.0).mean() > 0.02  # and it says something
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+@pytest.mark.parametrize("low", [-0.4, 0.0, 0.3, 0.8, 1.1])
+@pytest.mark.parametrize("gap", [0.01, 0.3, 2.0])
+def test_evidence_is_the_least_sum(laplace: bool, low: float, gap: float):
+    law, other = merged([10, 20, 40], 2.0, laplace)[0], merged([10, 30], 2.0, laplace)[0]
+    tilts = np.geomspace(1e-4, 20, 2000)
+
+    def exponents(law, x: float, q: np.ndarray) -> np.ndarray:
+        noise = law.noise * tilts**2 / 2
+        if laplace:
+            reach = np.minimum(law.pole * tilts, 1 - 1e-12) ** 2
+            noise = -law.noise / law.pole**2 / 2 * np.log1p(-reach)
+            noise = np.where(law.pole * tilts < 1, noise, np.inf)
+        cost = noise + law.bent * tilts**3
+        psi = np.log1p(q[:, None] * np.expm1(-tilts))
+        return law.rounds * np.maximum((-tilts * x - psi - cost).max(axis=1), 0)
+
+    q, high = np.linspace(1e-6, 1 - 1e-6, 4001), low + gap
+    least = (exponents(law, 1 - high, 1 - q) + exponents(other, low, q)).min()
+    assert sum(evidence(law, high, other, low)) == pytest.approx(least, rel=2e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e15, 1e60])
+def test_noise_of_any_size_leaves_evidence_a_number(laplace: bool, scale: float):
+    law = merged([10, 10, 15], scale, laplace)[0]
+    for low, high in ((0.0, 1.0), (0.4, 0.6), (-scale, scale), (2.0, 3.0), (-3.0, -2.0)):
+        found = evidence(law, high, law, low)
+        assert all(0.0 <= one < np.inf for one in found)
+    if scale < 1e-3:
+        kl = 0.4 * math.log(0.8) + 0.6 * math.log(1.2)  # of .4 and .6 from .5
+        assert sum(evidence(law, 0.6, law, 0.4)) == pytest.approx(2 * 35 * kl, rel=1e-4)
+
+
+def test_no_evidence_where_values_agree_or_are_reversed():
+    law = merged([10, 20], 1.0, laplace=True)[0]
+    assert evidence(law, 0.5, law, 0.5) == (0.0, 0.0)
+    assert evidence(law, 0.4, law, 0.5) == (0.0, 0.0)
+    outside = evidence(law, 2.0, law, 1.5)  # both above every mean
+    assert outside[0] > 0.0
+    assert outside[1] == 0.0
+
+
+# How often they err ----------------------------------------------------------------------------
+
+
+def too_often(policy: Policy, means: list[float], runs: int = 1000) -> bool:
+    """Whether searches that stop within 20,000 rounds are wrong more often than was asked for."""
+    found = simulate(policy, Bernoulli(means), horizon=20_000, runs=runs, seed=3, record=1).runs
+    errors = int((found["wrong"] * found["stopped"].notna()).sum())
+    return binomtest(errors, runs, FAILURE, alternative="greater").pvalue <= ALPHA
+
+
+def careless(cls: type[Policy], budget: Budget | None) -> type[Policy]:
+    """The same search, which stops far too soon."""
+    changed = {
+        MergedTopTwo: {"threshold": -7.0},  # no more than what batches cost
+        AdaPTT: {"level": -5.0},
+        DPSEBAI: {"failure_probability": 14.0 if budget is None else 7.9},
+    }[cls]
+
+    class Careless(cls):  # type: ignore[misc, valid-type]
+        def _params(self):
+            return super()._params()._replace(**changed)
+
+    return Careless
+
+
+BUDGETS = {
+    MergedTopTwo: [PureDP(1.0), PureDP(0.1), ZCDP(0.5), None],
+    AdaPTT: [PureDP(1.0), None],
+    DPSEBAI: [PureDP(1.0), None],
+}
+SHORT = (MergedTopTwo, None)
+SEARCHES = [
+    pytest.param(cls, budget, marks=() if (cls, budget) == SHORT else pytest.mark.long)
+    for cls, budgets in BUDGETS.items()
+    for budget in budgets
+]
+
+
+@pytest.mark.parametrize(("cls", "budget"), SEARCHES)
+def test_searches_err_no_more_often_than_asked(cls, budget):
+    for means in ([0.8, 0.9, 0.8], [0.05, 0.01], [0.5, 0.51]):
+        assert not too_often(search(cls, len(means), budget), means)
+
+
+@pytest.mark.parametrize(("cls", "budget"), SEARCHES)
+def test_a_threshold_that_is_far_too_low_is_seen(cls, budget):
+    assert too_often(search(careless(cls, budget), 2, budget), [0.5, 0.51])
+
+
+@kernel
+def stop_empirically(params, public):
+    """The threshold of an implementation of AdaP-TT, whose noise term counts no episodes."""
+    best = recommend(params, public)
+    for a in range(params.n_arms):
+        if public.episodes[a] == 0:
+            return False
+    for a in range(params.n_arms):
+        n, m = float(public.size[best]), float(public.size[a])
+        v, level = 1.0 / n + 1.0 / m, params.level
+        bar = level + np.log(1.0 + np.log(n)) + np.log(1.0 + np.log(m))
+        bar += v * (params.noise_scale * level) ** 2
+        if a != best and 0.5 * (public.mean[best] - public.mean[a]) ** 2 / v < bar:
+            return False
+    return True
+
+
+@pytest.mark.long
+def test_a_published_threshold_errs_too_often():
+    class Empirical(AdaPTT):
+        kernels = dataclasses.replace(AdaPTT.kernels, stop=stop_empirically)
+
+        def _params(self):
+            return super()._params()._replace(level=math.log(1 / 0.3))
+
+    wrong = []
+    for cls in (Empirical, AdaPTT):
+        policy = cls(2, failure_probability=0.3, budget=PureDP(0.01))
+        runs = simulate(policy, Bernoulli([0.5, 0.499]), horizon=200_000, runs=500, seed=1).runs
+        wrong.append(int((runs["wrong"] * runs["stopped"].notna()).sum()))
+    assert binomtest(wrong[0], 500, 0.3, alternative="greater").pvalue < ALPHA
+    assert binomtest(wrong[1], 500, 0.3, alternative="greater").pvalue > ALPHA
+
+
+def test_a_search_over_close_arms_of_equal_means_need_not_stop():
+    policy = search(MergedTopTwo, 2)
+    found = simulate(policy, Bernoulli([0.5, 0.5]), horizon=20_000, runs=50, seed=1).runs
+    assert found["stopped"].isna().mean() > 0.8
+    assert (found["simple_regret"] == 0).all()
+
+
+def test_merged_batches_stop_soonest():
+    policies = [search(cls, 5) for cls in CONFIDENT]
+    found = simulate(
+        policies, Bernoulli([0.75, 0.625, 0.5, 0.375, 0.25]), horizon=200_000, runs=40, seed=1
+    ).runs
+    rounds = found.groupby(found["policy"].str.split("(").str[0])["stopped"].mean()
+    assert rounds["MergedTopTwo"] < 0.4 * rounds.drop("MergedTopTwo").min()
+
+
+# A given number of rounds ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_arms", [1, 2, 3, 5, 8, 9])
+@pytest.mark.parametrize("horizon", [40, 1000, 1003])
+def test_halving_uses_the_rounds_at_hand(n_arms: int, horizon: int):
+    policy = SequentialHalving(n_arms, horizon=horizon, budget=ZCDP(0.5), seed=1)
+    world = np.random.default_rng(2)
+    left, lengths = n_arms, []
+    for _ in range(horizon + 5):
+        policy.update(float(world.random() < 0.5), policy.pull())
+    phases = math.ceil(math.log2(n_arms)) if n_arms > 1 else 0
+    assert policy.ledger.releases == phases
+    assert policy.stopped
+    assert n_arms == 1 or horizon - 1 <= policy.rounds <= horizon
+    if n_arms == 1:
+        return
+    spans = [len(span) for span, _ in released(policy)]
+    assert sum(spans) == policy.rounds
+    for span in spans:
+        lengths.append(span / left)
+        left = math.ceil(left / 2)
+    assert left == 1
+    assert all(one == int(one) for one in lengths)  # each arm as often
+    assert max(spans) - min(spans) <= 2 * n_arms  # an equal share for each phase
+
+
+def test_halving_needs_a_round_of_each_arm_in_each_phase():
+    SequentialHalving(8, horizon=24, budget=None)
+    with pytest.raises(ArgumentError, match=r"^horizon must be an integer at least 24"):
+        SequentialHalving(8, horizon=23, budget=None)
+
+
+def test_halving_errs_less_with_more_rounds_and_with_all_its_sums():
+    world, errors = Bernoulli([0.6, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5]), []
+    for horizon in (400, 4000):
+        policy = SequentialHalving(8, horizon=horizon, budget=PureDP(1.0))
+        found = simulate(policy, world, horizon=horizon, runs=1000, seed=1, record=1).runs
+        assert (found["stopped"] >= horizon - 1).all()
+        assert (found["releases"] == 3).all()
+        errors.append(found["wrong"].mean())
+    assert errors[1] < 0.5 * errors[0]
+    assert errors[0] < 0.8  # seven of eight for a guess
+
+
+# What makes them stop, and afterwards ----------------------------------------------------------
+
+
+def play(policy: Policy, answers: np.ndarray, rounds: int) -> list[int]:
+    arms = []
+    for t in range(rounds):
+        decision = policy.pull()
+        policy.update(float(answers[t, decision.arm]), decision)
+        arms.append(decision.arm)
+    return arms
+
+
+ALL = [*CONFIDENT, SequentialHalving]
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_what_was_never_released_has_no_part_in_stopping(cls):
+    answers = (np.random.default_rng(4).random((8_000, 3)) < [0.95, 0.1, 0.1]).astype(float)
+    one, other = (search(cls, seed=2) for _ in range(2))
+    arms = play(one, answers, 8_000)
+    assert one.stopped
+    covered = np.zeros(8_000, bool)
+    for span, part in released(one):
+        covered[span] |= (part == WHOLE) | (np.array(arms)[span] == part)
+    open_ = ~covered[: one.rounds]
+    assert open_.any() == (cls is AdaPTT)  # whose episodes fill up side by side
+    flipped = np.where(covered[:, None], answers, 1 - answers)
+    assert play(other, flipped, 8_000) == arms
+    assert other.rounds == one.rounds
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_the_recommended_arm_is_served_and_nothing_more_is_learned(cls, tmp_path):
+    answers = (np.random.default_rng(4).random((30_000, 3)) < [0.1, 0.95, 0.1]).astype(float)
+    policy, rounds = search(cls, seed=2), 0
+    while not policy.stopped:
+        play(policy, answers[rounds : rounds + 1], 1)
+        rounds += 1
+        assert rounds < 30_000
+    lines = policy.ledger.releases
+    policy = dpb.load(policy.save(tmp_path / "search"))
+    assert policy.recommendation == 1
+    for _ in range(500):
+        decision = policy.pull()
+        assert decision.arm == 1
+        assert not decision.recorded
+        assert not policy.update(0.0, decision)
+    assert (policy.stopped, policy.recommendation) == (True, 1)
+    assert policy.ledger.releases == lines
+    assert Chooser.from_json(policy.chooser().to_json()).choose() == 1
+
+
+def test_simulations_tell_how_searches_ended():
+    policies = [search(MergedTopTwo), MergedTopTwo(3, failure_probability=1e-9, budget=PureDP(0.1))]
+    policies += [dpb.AdaCUCB(3, budget=ZCDP(0.5))]
+    world = Bernoulli([0.2, 0.6, 0.5])
+    runs = simulate(policies, world, horizon=1500, runs=40, seed=1).runs
+    asked, long, played = (group for _, group in runs.groupby("policy", sort=False))
+    assert asked["stopped"].notna().any()
+    stopped = asked[asked["stopped"].notna()]
+    assert (stopped["stopped"] <= 1500).all()
+    assert long["stopped"].isna().all()
+    assert long["recommended"].isin([0, 1, 2]).all()
+    lost = asked["recommended"].map({0: 0.4, 1: 0.0, 2: 0.1})
+    assert np.allclose(asked["simple_regret"], lost)
+    assert ((asked["simple_regret"] > 0) == (asked["wrong"] == 1)).all()
+    assert played[["stopped", "recommended", "wrong", "simple_regret"]].isna().all(axis=None)
+    alone = simulate(policies[2], world, horizon=100).runs
+    assert "stopped" not in alone
+    # What follows is the recommended arm: of all rounds only the search plays others.
+    others = stopped.apply(
+        lambda row: 1500 - row[f"pulls_{int(row['recommended'])}"] < row["stopped"], axis=1
+    )
+    assert others.all()
+
+
+def test_a_replay_goes_on_with_the_recommended_arm():
+    rng = np.random.default_rng(5)
+    arms = rng.integers(0, 2, 20_000)
+    log = LoggedTrial(arms, (rng.random(20_000) < np.where(arms == 1, 0.9, 0.1)).astype(float))
+    found = replay(search(MergedTopTwo, 2), log, runs=20, seed=1).runs
+    assert (found["rounds"] > 9000).all()
+    assert (found["pulls_0"] < 1000).all()
+    assert (found["releases"] < 40).all()
