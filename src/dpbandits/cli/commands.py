@@ -43,6 +43,7 @@ class Paper(StrEnum):
     adversarial = "adversarial"
     concentrated = "concentrated"
     dgs = "dgs"
+    equal_budget = "equal-budget"
     glm = "glm"
     shuffle = "shuffle"
 

@@ -53,6 +53,7 @@ def reproduce(
         elapsed=time.perf_counter() - start,
         claims=findings.claims,
         exhibits=findings.exhibits,
+        tables=findings.tables,
         notes=[*([_QUICK] if size.quick else []), *plan.notes, *_cautions(plan)],
         shown=plan.shown,
     )

@@ -1,0 +1,379 @@
+"""Least regret at equal budget: every private policy for finite arms on one panel of instances, and
+whether the default of each setting is one that nobody beats by much.
+
+Policies are ranked with those alone that trust the same people and spend the same budget, which is
+read off their ledgers.  Runs are paired: run i of all policies meets the same noise of the
+instance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from ...plotting.numbers import number, percent, reward_amount
+from ...policies import default_for
+from ...privacy import Budget
+from ...report.claims import Claim, Expectation
+from ...report.estimates import Estimate
+from ...report.exhibits import Exhibit, Panel, Series, Table, slug
+from ..cells import Cell, Results
+from ..intervals import largest_of, ratio, share
+from ..plans import Findings, Plan, Size, recorded, spoken
+from .panel import (
+    CHANGING,
+    PANEL,
+    TRIAL,
+    Contest,
+    Entrant,
+    Instance,
+    champion_of,
+    contests,
+)
+from .ranking import CLOSE, LOST, ranking, relative
+
+RUNS, FULL_RUNS, QUICK_RUNS = 100, 1000, 10
+QUICK_HORIZON = 10_000
+LEAST_LOST = 0.001  # share of runs
+EQUAL = 1e-9  # relative difference of what was spent
+SOURCE = "target of this package"
+READINGS = ("Nobody beats the default", "Runs that are lost", "The budget is equal")
+
+
+def plan(size: Size) -> Plan:
+    """All contests at the given size, and the defaults without privacy beside them."""
+    runs = size.runs or (FULL_RUNS if size.full else QUICK_RUNS if size.quick else RUNS)
+    played = contests(size.quick)
+    cells = [
+        _cell(contest, entrant, instance, size, runs)
+        for contest in played
+        for entrant in contest.entrants
+        for instance in contest.instances
+    ]
+    cells += [
+        _open_cell(champion_of(default_for(random=random)), instance, size, runs)
+        for random, instances in ((True, PANEL), (False, CHANGING))
+        for instance in instances
+    ]
+    return Plan(
+        title="Least regret at equal budget",
+        description=(
+            "Every private policy for finite arms that this package has, on instances from easy to"
+            " close, rare, many-armed and changing: who has least regret among those that trust"
+            " the same people and spend the same budget."
+        ),
+        cells=cells,
+        assess=partial(_assess, played, size),
+        notes=[
+            (
+                f"{len(PANEL)} instances with one law per arm and {len(CHANGING)} that change,"
+                f" {runs} runs of {_horizons(size)} rounds. Means are compared within an instance"
+                " and a contest: as factors of the least mean regret there, which flatters the"
+                " winner where two are close. Verdicts compare pair by pair, with intervals that"
+                " hold for all pairs together."
+            ),
+            (
+                f"A run is lost if it has above {LOST:g} times the regret of the median run of its"
+                " policy on its instance. Learners for rewards that follow no law enter only where"
+                " rewards have none."
+            ),
+        ],
+        shown=[repr(TRIAL.world(TRIAL.horizon))],
+    )
+
+
+def _rounds(instance: Instance, size: Size) -> int:
+    return min(instance.horizon, size.horizon or (QUICK_HORIZON if size.quick else 10**9))
+
+
+def _horizons(size: Size) -> str:
+    found = sorted({_rounds(one, size) for one in (*PANEL, *CHANGING)})
+    return " to ".join(dict.fromkeys(spoken(rounds) for rounds in (found[0], found[-1])))
+
+
+def _key(contest: Contest, entrant: Entrant, instance: Instance) -> str:
+    return f"{contest.title}/{entrant.title}/{instance.name}"
+
+
+def _open_key(name: str) -> str:
+    return f"open/{name}"
+
+
+def _cell(contest: Contest, entrant: Entrant, instance: Instance, size: Size, runs: int) -> Cell:
+    key = _key(contest, entrant, instance)
+    return _simulated(key, contest.title, entrant, contest.budget, instance, size, runs)
+
+
+def _open_cell(entrant: Entrant, instance: Instance, size: Size, runs: int) -> Cell:
+    return _simulated(
+        _open_key(instance.name), "Without privacy", entrant, None, instance, size, runs
+    )
+
+
+def _simulated(
+    key: str,
+    stage: str,
+    entrant: Entrant,
+    budget: Budget | None,
+    instance: Instance,
+    size: Size,
+    runs: int,
+) -> Cell:
+    horizon = _rounds(instance, size)
+    world = instance.world(horizon)
+    # A policy has other arguments on other instances; the page shows the trial, with plain names.
+    name = entrant.title if instance is TRIAL else f"{entrant.title} on {instance.name}"
+    return Cell(
+        key=key,
+        stage=stage,
+        policy=entrant.policy(world.n_arms, budget, horizon, name=name),
+        environment=world,
+        horizon=horizon,
+        runs=runs,
+        seed=size.seed,
+        record=recorded(horizon, 60) if instance is TRIAL else (horizon,),
+    )
+
+
+# Claims ----------------------------------------------------------------------------------------
+
+Regrets = Mapping[str, Mapping[str, np.ndarray]]  # policy -> instance -> regrets of the runs
+
+
+def _assess(played: Sequence[Contest], size: Size, results: Results) -> Findings:
+    regrets = {contest.title: _regrets(contest, results) for contest in played}
+    claims = [claim for contest in played for claim in _unbeaten(contest, regrets[contest.title])]
+    claims += _tails(played, regrets)
+    claims += [_spent_alike(contest, size, results) for contest in played]
+    ranked = [one for one in played if len(one.entrants) > 1]
+    tables = [_defaults(played, regrets, results), _beaten(played, regrets)]
+    tables += [_ranks(contest, regrets[contest.title]) for contest in ranked]
+    return Findings(claims, [_profiles(ranked, regrets)], tables)
+
+
+def _regrets(contest: Contest, results: Results) -> Regrets:
+    return {
+        entrant.title: {
+            instance.name: results.final(_key(contest, entrant, instance)).ravel()
+            for instance in contest.instances
+        }
+        for entrant in contest.entrants
+    }
+
+
+def _unbeaten(contest: Contest, regrets: Regrets) -> list[Claim]:
+    """That no policy has much less regret than the default on any instance."""
+    own = regrets[contest.champion.title]
+    pairs = [
+        [own[name][np.newaxis], runs[np.newaxis]]
+        for title, theirs in regrets.items()
+        if title != contest.champion.title
+        for name, runs in theirs.items()
+    ]
+    if not pairs:
+        return []
+    return [
+        Claim(
+            f"{contest.title}: {contest.champion.title} is nowhere worse than {CLOSE:g} times the"
+            " best. Measured: the largest ratio to another policy's mean regret, over"
+            f" {len(own)} instances and {len(regrets) - 1} policies.",
+            SOURCE,
+            READINGS[0],
+            largest_of(pairs, ratio),
+            Expectation(high=CLOSE),
+        )
+    ]
+
+
+def _tails(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> list[Claim]:
+    """That hardly a run of a default is lost."""
+    claims = []
+    for setting in dict.fromkeys(contest.setting for contest in played):
+        own = [contest for contest in played if contest.setting == setting]
+        title = own[0].champion.title
+        ranks = [
+            rank
+            for contest in own
+            for rank in ranking(regrets[contest.title])
+            if rank.title == title
+        ]
+        lost, runs = sum(rank.lost for rank in ranks), sum(rank.runs for rank in ranks)
+        claims.append(
+            Claim(
+                f"{setting}: at most one run in {1 / LEAST_LOST:,.0f} of {title} is lost. Measured:"
+                f" the share, over all instances and budgets, {runs:,} runs.",
+                SOURCE,
+                READINGS[1],
+                share(lost, runs),
+                Expectation(high=LEAST_LOST),
+                shares=True,
+            )
+        )
+    return claims
+
+
+def _spent_alike(contest: Contest, size: Size, results: Results) -> Claim:
+    """That the ledgers of all say the same."""
+    worst = max(
+        _deviation(contest, entrant, instance, size, results)
+        for entrant in contest.entrants
+        for instance in contest.instances
+    )
+    return Claim(
+        f"{contest.title}: all {len(contest.entrants)} policies spend the same, the whole budget."
+        " Computed: the largest relative difference between the ledger of a run with releases and"
+        " what was asked for.",
+        SOURCE,
+        READINGS[2],
+        Estimate(worst, worst, worst),
+        Expectation(high=EQUAL),
+    )
+
+
+def _deviation(
+    contest: Contest, entrant: Entrant, instance: Instance, size: Size, results: Results
+) -> float:
+    """Of what a policy spent from its budget; infinite where what it keeps is another one."""
+    horizon = _rounds(instance, size)
+    policy = entrant.policy(instance.world(horizon).n_arms, contest.budget, horizon)
+    meter = policy.meter
+    if meter is None or policy.guarantee_in_simulations.holds != contest.budget:
+        return np.inf
+    key = _key(contest, entrant, instance)
+    spent, releases = results.final(key, "spent"), results.final(key, "releases")
+    apart = np.abs(spent[releases > 0] / meter.limit - 1.0)
+    return float(apart.max(initial=0.0))
+
+
+# Tables and figures ------------------------------------------------------------------------------
+
+
+def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results: Results) -> Table:
+    """The default of every setting, and what it costs."""
+    central = {
+        contest.budget: regrets[contest.title][contest.champion.title]
+        for contest in played
+        if contest.default == default_for()
+    }
+    rows = []
+    for contest in played:
+        title = contest.champion.title
+        own = regrets[contest.title][title]
+        (rank,) = [one for one in ranking(regrets[contest.title]) if one.title == title]
+        free = {name: results.final(_open_key(name)).ravel() for name in own}
+        trusted = central[contest.budget] if contest.default.random else own
+        rows.append(
+            {
+                "setting": contest.setting,
+                "budget": str(contest.budget),
+                "default": title,
+                "within 1.2": percent(rank.close),
+                "best": percent(rank.won),
+                "worst factor": number(rank.worst),
+                "lost": f"{rank.lost} of {rank.runs:,}",
+                "beside no privacy": number(_typical(own, free)),
+                "beside central trust": number(_typical(own, trusted)),
+            }
+        )
+    return Table(
+        "defaults",
+        "The default of each setting",
+        f"Share of the instances on which it is within {CLOSE:g} times the least mean regret, and"
+        " on which it is the best; its worst factor; runs lost; medians over instances of its mean"
+        " regret over that of the central default without a budget, and at the same budget.",
+        pd.DataFrame(rows),
+    )
+
+
+def _typical(own: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]) -> float:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.median([runs.mean() / others[name].mean() for name, runs in own.items()]))
+
+
+def _ranks(contest: Contest, regrets: Regrets) -> Table:
+    """All who entered, the least bad first."""
+    ranks = ranking(regrets)
+    rows = [
+        {
+            "policy": rank.title,
+            "within 1.2": percent(rank.close),
+            "best": percent(rank.won),
+            "median factor": number(rank.median),
+            "worst factor": number(rank.worst),
+            "where": rank.weakest,
+            "lost": rank.lost,
+        }
+        for rank in ranks
+    ]
+    return Table(
+        f"ranks-{slug(contest.title)}",
+        contest.title,
+        f"Mean regret as a factor of the least one on the instance: share of the"
+        f" {len(contest.instances)} instances within {CLOSE:g}, share won, median, worst and where."
+        f" Lost runs are of {ranks[0].runs:,}.",
+        pd.DataFrame(rows),
+    )
+
+
+def _beaten(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Table:
+    """Where another policy had less regret than the default."""
+    rows = []
+    for contest in played:
+        title, found = contest.champion.title, regrets[contest.title]
+        for name, own in found[title].items():
+            best = min(found, key=lambda other: float(found[other][name].mean()))
+            least = float(found[best][name].mean())
+            if own.mean() > least:
+                rows.append(
+                    {
+                        "contest": contest.title,
+                        "instance": name,
+                        "best": best,
+                        "its regret": reward_amount(least),
+                        "the default's": reward_amount(float(own.mean())),
+                        "factor": number(float(own.mean()) / least) if least > 0 else "∞",
+                    }
+                )
+    columns = ["contest", "instance", "best", "its regret", "the default's", "factor"]
+    return Table(
+        "beaten",
+        "Where another policy had less regret than the default",
+        "Mean regrets; some of these differences are chance.",
+        pd.DataFrame(rows, columns=columns),
+    )
+
+
+def _profiles(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Exhibit:
+    """For every factor of the least regret the share of instances on which a policy is within."""
+    factors = np.geomspace(1.0, 30.0, 120)
+    nothing = np.full(factors.size, np.nan)
+    panels = [
+        Panel(
+            contest.title,
+            "factor of the least mean regret",
+            "share of instances",
+            [
+                Series(title, factors, _shares_within(ratios, factors), nothing, nothing)
+                for title, ratios in relative(regrets[contest.title]).items()
+            ],
+        )
+        for contest in played
+    ]
+    return Exhibit(
+        "profiles",
+        "How far from the best, and how often",
+        "Left and high is good: on this share of the instances the mean regret of a policy is at"
+        " most so many times the least one there. A curve that starts at 1 belongs to a policy that"
+        " nobody beats anywhere.",
+        "Rising curves, one per policy, in one panel per contest: the share of instances on which a"
+        " policy is within a factor of the least mean regret.",
+        panels,
+    )
+
+
+def _shares_within(ratios: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    within: np.ndarray = (ratios[:, np.newaxis] <= factors).mean(axis=0)
+    return within
