@@ -1,5 +1,5 @@
-"""Exhibits: what a study adds to its report, figures as numbers, which ``figures.exhibit`` draws, and
-tables.
+"""Exhibits: what a study adds to its report: figures as numbers, which ``figures.exhibit`` draws,
+and tables.
 """
 
 from __future__ import annotations

@@ -40,6 +40,7 @@ QUICK_HORIZON = 10_000
 LEAST_LOST = 0.001  # share of runs
 EQUAL = 1e-9  # relative difference of what was spent
 SOURCE = "target of this package"
+WORST = "the worst one"
 READINGS = ("Nobody beats the default", "Runs that are lost", "The budget is equal")
 
 
@@ -144,14 +145,24 @@ Regrets = Mapping[str, Mapping[str, np.ndarray]]  # policy -> instance -> regret
 
 
 def _assess(played: Sequence[Contest], size: Size, results: Results) -> Findings:
-    regrets = {contest.title: _regrets(contest, results) for contest in played}
-    claims = [claim for contest in played for claim in _unbeaten(contest, regrets[contest.title])]
-    claims += _tails(played, regrets)
+    found = {contest.title: _regrets(contest, results) for contest in played}
+    # Where rewards follow no law, promises are about the worst sequence, and regret may be negative
+    # on others.
+    counted = {
+        contest.title: found[contest.title]
+        if contest.default.random
+        else {who: _worst(own) for who, own in found[contest.title].items()}
+        for contest in played
+    }
+    lawful = [contest for contest in played if contest.default.random]
+    ranked = [contest for contest in lawful if len(contest.entrants) > 1]
+    claims = [claim for one in played for claim in _unbeaten(one, counted[one.title])]
+    claims += _tails(lawful, found)
     claims += [_spent_alike(contest, size, results) for contest in played]
-    ranked = [one for one in played if len(one.entrants) > 1]
-    tables = [_defaults(played, regrets, results), _beaten(played, regrets)]
-    tables += [_ranks(contest, regrets[contest.title]) for contest in ranked]
-    return Findings(claims, [_profiles(ranked, regrets)], tables)
+    tables = [_defaults(played, counted, results), _beaten(ranked, found)]
+    tables += [_ranks(contest, found[contest.title]) for contest in ranked]
+    tables += [_worst_ranks(one, found[one.title]) for one in played if one not in lawful]
+    return Findings(claims, [_profiles(ranked, found)], tables)
 
 
 def _regrets(contest: Contest, results: Results) -> Regrets:
@@ -164,9 +175,22 @@ def _regrets(contest: Contest, results: Results) -> Regrets:
     }
 
 
+def _worst(own: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {WORST: own[_weakest(own)]}
+
+
+def _weakest(own: Mapping[str, np.ndarray]) -> str:
+    return max(own, key=lambda name: float(own[name].mean()))
+
+
 def _unbeaten(contest: Contest, regrets: Regrets) -> list[Claim]:
     """That no policy has much less regret than the default on any instance."""
     own = regrets[contest.champion.title]
+    where = (
+        f"nowhere worse than {CLOSE:g} times the best"
+        if contest.default.random
+        else f"at its worst no worse than {CLOSE:g} times the best of all"
+    )
     pairs = [
         [own[name][np.newaxis], runs[np.newaxis]]
         for title, theirs in regrets.items()
@@ -177,9 +201,9 @@ def _unbeaten(contest: Contest, regrets: Regrets) -> list[Claim]:
         return []
     return [
         Claim(
-            f"{contest.title}: {contest.champion.title} is nowhere worse than {CLOSE:g} times the"
-            " best. Measured: the largest ratio to another policy's mean regret, over"
-            f" {len(own)} instances and {len(regrets) - 1} policies.",
+            f"{contest.title}: {contest.champion.title} is {where}. Measured: the largest ratio to"
+            f" another policy's mean regret, over {len(contest.instances)} instances and"
+            f" {len(regrets) - 1} policies.",
             SOURCE,
             READINGS[0],
             largest_of(pairs, ratio),
@@ -263,26 +287,29 @@ def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results
         title = contest.champion.title
         own = regrets[contest.title][title]
         (rank,) = [one for one in ranking(regrets[contest.title]) if one.title == title]
-        free = {name: results.final(_open_key(name)).ravel() for name in own}
-        trusted = central[contest.budget] if contest.default.random else own
+        free = {one.name: results.final(_open_key(one.name)).ravel() for one in contest.instances}
+        lawful = contest.default.random
         rows.append(
             {
                 "setting": contest.setting,
                 "budget": str(contest.budget),
                 "default": title,
-                "within 1.2": percent(rank.close),
-                "best": percent(rank.won),
+                "within 1.2": percent(rank.close) if lawful else "–",
+                "best": percent(rank.won) if lawful else "–",
                 "worst factor": number(rank.worst),
-                "lost": f"{rank.lost} of {rank.runs:,}",
-                "beside no privacy": number(_typical(own, free)),
-                "beside central trust": number(_typical(own, trusted)),
+                "lost": f"{rank.lost} of {rank.runs:,}" if lawful else "–",
+                "beside no privacy": number(_typical(own, free if lawful else _worst(free))),
+                "beside central trust": number(_typical(own, central[contest.budget]))
+                if lawful
+                else "–",
             }
         )
     return Table(
         "defaults",
         "The default of each setting",
         f"Share of the instances on which it is within {CLOSE:g} times the least mean regret, and"
-        " on which it is the best; its worst factor; runs lost; medians over instances of its mean"
+        " on which it is the best; its worst factor, where rewards follow no law that of its worst"
+        " regret; runs lost; medians over instances of its mean"
         " regret over that of the central default without a budget, and at the same budget.",
         pd.DataFrame(rows),
     )
@@ -314,6 +341,27 @@ def _ranks(contest: Contest, regrets: Regrets) -> Table:
         f"Mean regret as a factor of the least one on the instance: share of the"
         f" {len(contest.instances)} instances within {CLOSE:g}, share won, median, worst and where."
         f" Lost runs are of {ranks[0].runs:,}.",
+        pd.DataFrame(rows),
+    )
+
+
+def _worst_ranks(contest: Contest, regrets: Regrets) -> Table:
+    """All who entered, by what they lose on the worst instance."""
+    worst = {who: float(own[_weakest(own)].mean()) for who, own in regrets.items()}
+    rows = [
+        {
+            "policy": who,
+            "worst mean regret": reward_amount(worst[who]),
+            "factor": number(worst[who] / min(worst.values())),
+            "where": _weakest(regrets[who]),
+        }
+        for who in sorted(worst, key=worst.__getitem__)
+    ]
+    return Table(
+        f"ranks-{slug(contest.title)}",
+        contest.title,
+        f"Mean regret on the worst of {len(contest.instances)} instances, as a factor of the least"
+        " one, and where that is.",
         pd.DataFrame(rows),
     )
 

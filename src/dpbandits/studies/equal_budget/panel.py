@@ -16,7 +16,9 @@ from ...environments import (
     Beta,
     BoundedGaussian,
     DoctorBandit,
+    LateTurn,
     Piecewise,
+    SwitchingBest,
 )
 from ...policies import Default, Policy, default_for, registered
 from ...policies.defaults import written
@@ -66,38 +68,39 @@ def _fixed(name: str, horizon: int, world: ArmsEnvironment) -> Instance:
 
 TRIAL = _fixed("ACTG 175", 50_000, DoctorBandit())
 
-# Rewards with one law per arm.
+# Rewards with one law per arm.  The best arm is never the first, so that nobody wins by not moving.
 PANEL = (
-    _fixed("easy: .9, .8", 100_000, Bernoulli([0.9, 0.8])),
-    _fixed("close: .5, nine .45", 1_000_000, Bernoulli([0.5] + 9 * [0.45])),
-    _fixed("rare: .02, .01 x 3, .005", 1_000_000, Bernoulli([0.02, 0.01, 0.01, 0.01, 0.005])),
+    _fixed("easy: .8, .9", 100_000, Bernoulli([0.8, 0.9])),
+    _fixed("close: .5, nine .45", 1_000_000, Bernoulli(4 * [0.45] + [0.5] + 5 * [0.45])),
+    _fixed("rare: .02, .01 x 3, .005", 1_000_000, Bernoulli([0.01, 0.01, 0.02, 0.01, 0.005])),
     TRIAL,
-    _fixed("spread: .75 to .25", 100_000, Bernoulli([0.75, 0.625, 0.5, 0.375, 0.25])),
-    _fixed("pair: .52, .5", 100_000, Bernoulli([0.52, 0.5])),
-    _fixed("ties: .6 x 3, .4", 100_000, Bernoulli([0.6, 0.6, 0.6, 0.4])),
-    _fixed("20 arms: .3, .1", 100_000, Bernoulli([0.3] + 19 * [0.1])),
-    _fixed("50 arms: .6, .5", 100_000, Bernoulli([0.6] + 49 * [0.5])),
-    _fixed("extreme: .95, .05", 100_000, Bernoulli([0.95, 0.05])),
-    _fixed("sure: .999, .5", 100_000, Bernoulli([0.999, 0.5])),
-    _fixed("rare failures: .99, .98, .96", 100_000, Bernoulli([0.99, 0.98, 0.96])),
-    _fixed("short: .7, .5, .3", 10_000, Bernoulli([0.7, 0.5, 0.3])),
-    _fixed("uniform: Beta of 2", 100_000, Beta([0.6, 0.5, 0.5, 0.4], concentration=2.0)),
-    _fixed("narrow: Beta of 50", 100_000, Beta([0.55, 0.5, 0.45], concentration=50.0)),
-    _fixed("skewed: Beta of .5", 100_000, Beta([0.1, 0.07, 0.05, 0.05], concentration=0.5)),
-    _fixed("clipped normal", 100_000, BoundedGaussian([0.9, 0.7, 0.5, 0.1], std=0.3)),
+    _fixed("spread: .75 to .25", 100_000, Bernoulli([0.375, 0.625, 0.75, 0.5, 0.25])),
+    _fixed("pair: .5, .52", 100_000, Bernoulli([0.5, 0.52])),
+    _fixed("ties: .6 x 3, .4", 100_000, Bernoulli([0.4, 0.6, 0.6, 0.6])),
+    _fixed("20 arms: .3, .1", 100_000, Bernoulli(9 * [0.1] + [0.3] + 10 * [0.1])),
+    _fixed("50 arms: .6, .5", 100_000, Bernoulli(24 * [0.5] + [0.6] + 25 * [0.5])),
+    _fixed("extreme: .05, .95", 100_000, Bernoulli([0.05, 0.95])),
+    _fixed("sure: .5, .999", 100_000, Bernoulli([0.5, 0.999])),
+    _fixed("rare failures: .99, .98, .96", 100_000, Bernoulli([0.98, 0.99, 0.96])),
+    _fixed("short: .7, .5, .3", 10_000, Bernoulli([0.5, 0.7, 0.3])),
+    _fixed("uniform: Beta of 2", 100_000, Beta([0.5, 0.6, 0.5, 0.4], concentration=2.0)),
+    _fixed("narrow: Beta of 50", 100_000, Beta([0.5, 0.55, 0.45], concentration=50.0)),
+    _fixed("skewed: Beta of .5", 100_000, Beta([0.07, 0.1, 0.05, 0.05], concentration=0.5)),
+    _fixed("clipped normal", 100_000, BoundedGaussian([0.7, 0.9, 0.5, 0.1], std=0.3)),
 )
 
 
 def _swinging(n_arms: int) -> Callable[[int], ArmsEnvironment]:
-    """One arm is better by .1 in every round, while the level of all jumps from low to high and
-    back after times that double: means of whole arms mislead whoever played them at other times.
+    """The last arm is better by .1 in every round, while the level of all jumps between low and
+    high after times that double: means of whole arms mislead whoever played them at other times
+    (after Zimmert & Seldin 2021).
     """
 
     def world(horizon: int) -> ArmsEnvironment:
         starts = [0, *(10 * 2**i for i in range(40) if 10 * 2**i < horizon)]
         rows = np.zeros((len(starts), n_arms))
         rows[1::2] = 0.9
-        rows[:, 0] += 0.1
+        rows[:, -1] += 0.1
         return Piecewise(rows, starts, horizon=horizon)
 
     return world
@@ -105,23 +108,33 @@ def _swinging(n_arms: int) -> Callable[[int], ArmsEnvironment]:
 
 def _late(horizon: int) -> ArmsEnvironment:
     """Nothing to learn at first; after a fifth of the rounds one of three arms becomes better."""
-    return Piecewise([[0.4, 0.4, 0.4], [0.7, 0.4, 0.4]], [0, horizon // 5], horizon=horizon)
+    return Piecewise([[0.4, 0.4, 0.4], [0.4, 0.7, 0.4]], [0, horizon // 5], horizon=horizon)
 
 
 def _falling(horizon: int) -> ArmsEnvironment:
-    """All arms lose worth, in eight steps, and the first keeps ahead by less and less."""
+    """All arms lose worth, in eight steps, and the second keeps ahead by less and less."""
     level = np.linspace(0.9, 0.1, 8)[:, np.newaxis]
-    rows = level * np.array([1.0, 0.8, 0.8, 0.6])
+    rows = level * np.array([0.8, 1.0, 0.8, 0.6])
     return Piecewise(rows, np.arange(8) * (horizon // 8), horizon=horizon)
 
 
-# Means that change.  The best arm is at no time worse than another, so that regret is never
-# negative and its ratios mean something.
+def _turning(horizon: int) -> ArmsEnvironment:
+    """The arm that was best for a quarter of the rounds is not so any more."""
+    return SwitchingBest(3, best=[0, 1], switches=[horizon // 4], horizon=horizon, gap=0.3)
+
+
+def _hopeless(horizon: int) -> ArmsEnvironment:
+    """The arm that never paid begins to pay always after three tenths of the rounds."""
+    return LateTurn(horizon=horizon, turn=3 * horizon // 10)
+
+
 CHANGING = (
     Instance("swinging, 2 arms", 100_000, _swinging(2)),
     Instance("swinging, 8 arms", 100_000, _swinging(8)),
     Instance("late", 100_000, _late),
     Instance("falling", 100_000, _falling),
+    Instance("turning", 100_000, _turning),
+    Instance("hopeless at first", 100_000, _hopeless),
 )
 
 
