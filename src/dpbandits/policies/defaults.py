@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import ArgumentError
+from ..privacy.budgets import Budget
 from ..validation import choice, flag
 from .registry import registered
 
@@ -45,6 +47,41 @@ class Default:
         'AdaCUCB(forget=False)'
         """
         return written(self.policy, self.arguments)
+
+    def build(
+        self, n_arms: int, *, budget: Budget | None, horizon: int | None = None, **options: Any
+    ) -> Any:
+        """The policy itself.
+
+        Args:
+            n_arms: number of arms.
+            budget: of the policy; None for no privacy.
+            horizon: number of rounds, for policies that take one.
+            **options: see ``Options``.
+
+        Raises:
+            ArgumentError: the policy does not take such a budget, or needs a horizon.
+
+        >>> from dpbandits import ZCDP
+        >>> default_for().build(3, budget=ZCDP(1.0), seed=1).pull().arm
+        0
+        """
+        return build(self.policy_class, self.arguments, n_arms, budget, horizon, **options)
+
+
+def build(
+    cls: Any,
+    arguments: Mapping[str, Any],
+    n_arms: int,
+    budget: Budget | None,
+    horizon: int | None,
+    **options: Any,
+) -> Any:
+    """A policy for finite arms, with the horizon where it takes one."""
+    own = dict(arguments)
+    if "horizon" in inspect.signature(cls).parameters:
+        own["horizon"] = horizon
+    return cls(n_arms=n_arms, budget=budget, **own, **options)
 
 
 def written(name: str, arguments: Mapping[str, Any]) -> str:

@@ -24,8 +24,6 @@ from ..cells import Cell, Results
 from ..intervals import largest_of, ratio, share
 from ..plans import Findings, Plan, Size, recorded, spoken
 from .panel import (
-    CHANGING,
-    PANEL,
     TRIAL,
     Contest,
     Entrant,
@@ -48,6 +46,7 @@ def plan(size: Size) -> Plan:
     """All contests at the given size, and the defaults without privacy beside them."""
     runs = size.runs or (FULL_RUNS if size.full else QUICK_RUNS if size.quick else RUNS)
     played = contests(size.quick)
+    worlds = {contest.default.random: contest.instances for contest in played}
     cells = [
         _cell(contest, entrant, instance, size, runs)
         for contest in played
@@ -56,7 +55,7 @@ def plan(size: Size) -> Plan:
     ]
     cells += [
         _open_cell(champion_of(default_for(random=random)), instance, size, runs)
-        for random, instances in ((True, PANEL), (False, CHANGING))
+        for random, instances in worlds.items()
         for instance in instances
     ]
     return Plan(
@@ -70,11 +69,11 @@ def plan(size: Size) -> Plan:
         assess=partial(_assess, played, size),
         notes=[
             (
-                f"{len(PANEL)} instances with one law per arm and {len(CHANGING)} that change,"
-                f" {runs} runs of {_horizons(size)} rounds. Means are compared within an instance"
-                " and a contest: as factors of the least mean regret there, which flatters the"
-                " winner where two are close. Verdicts compare pair by pair, with intervals that"
-                " hold for all pairs together."
+                f"{len(worlds[True])} instances with one law per arm and {len(worlds[False])} that"
+                f" change, {runs} runs of {_horizons(played, size)} rounds. Means are compared"
+                " within an instance and a contest: as factors of the least mean regret there,"
+                " which flatters the winner where two are close. Verdicts compare pair by pair,"
+                " with intervals that hold for all pairs together."
             ),
             (
                 f"A run is lost if it has above {LOST:g} times the regret of the median run of its"
@@ -90,8 +89,8 @@ def _rounds(instance: Instance, size: Size) -> int:
     return min(instance.horizon, size.horizon or (QUICK_HORIZON if size.quick else 10**9))
 
 
-def _horizons(size: Size) -> str:
-    found = sorted({_rounds(one, size) for one in (*PANEL, *CHANGING)})
+def _horizons(played: Sequence[Contest], size: Size) -> str:
+    found = sorted({_rounds(one, size) for contest in played for one in contest.instances})
     return " to ".join(dict.fromkeys(spoken(rounds) for rounds in (found[0], found[-1])))
 
 
@@ -405,7 +404,7 @@ def _profiles(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Exhi
             "share of instances",
             [
                 Series(title, factors, _shares_within(ratios, factors), nothing, nothing)
-                for title, ratios in relative(regrets[contest.title]).items()
+                for title, ratios in _best_variants(relative(regrets[contest.title])).items()
             ],
         )
         for contest in played
@@ -414,12 +413,20 @@ def _profiles(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Exhi
         "profiles",
         "How far from the best, and how often",
         "Left and high is good: on this share of the instances the mean regret of a policy is at"
-        " most so many times the least one there. A curve that starts at 1 belongs to a policy that"
-        " nobody beats anywhere.",
+        " most so many times the least one there. A policy that nobody beats anywhere is at 1 from"
+        " the left on. Of the variants of a policy the one with the least worst factor is shown.",
         "Rising curves, one per policy, in one panel per contest: the share of instances on which a"
         " policy is within a factor of the least mean regret.",
         panels,
     )
+
+
+def _best_variants(ratios: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Of every class the variant whose worst factor is least."""
+    best: dict[str, str] = {}
+    for title in sorted(ratios, key=lambda title: float(ratios[title].max())):
+        best.setdefault(title.partition("(")[0], title)
+    return {title: own for title, own in ratios.items() if title in best.values()}
 
 
 def _shares_within(ratios: np.ndarray, factors: np.ndarray) -> np.ndarray:

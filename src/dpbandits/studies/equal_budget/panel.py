@@ -21,7 +21,7 @@ from ...environments import (
     SwitchingBest,
 )
 from ...policies import Default, Policy, default_for, registered
-from ...policies.defaults import written
+from ...policies.defaults import build, written
 from ...policies.protocol import no_arm
 from ...privacy import ZCDP, ApproxDP, Budget, PureDP
 from ...simulation.simulating import what_is_taken
@@ -155,10 +155,7 @@ class Entrant:
 
     def policy(self, n_arms: int, budget: Budget | None, horizon: int, **options: Any) -> Policy:
         """The policy itself."""
-        own = dict(self.arguments)
-        if "horizon" in inspect.signature(self.cls).parameters:
-            own["horizon"] = horizon
-        policy: Policy = self.cls(n_arms=n_arms, budget=budget, **own, **options)
+        policy: Policy = build(self.cls, self.arguments, n_arms, budget, horizon, **options)
         return policy
 
 
