@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,7 @@ from dpbandits.studies.equal_budget.panel import CHANGING, PANEL, TRIAL, Contest
 from dpbandits.studies.equal_budget.ranking import lost_runs, ranking, relative
 from dpbandits.studies.intervals import largest, largest_of, ratio, ratios, share
 from dpbandits.studies.output import result_folder, write_results
-from dpbandits.studies.plans import Plan, Size
+from dpbandits.studies.plans import Findings, Plan, Size
 from dpbandits.studies.reproduce import reproduce
 
 pytestmark = pytest.mark.xdist_group("the plan of the table of defaults")
