@@ -240,6 +240,10 @@ def choose_policy(
     """
     with clear_errors():
         asked = budget_of(budget) if budget else None
+        if experts is None and standing_advice:
+            raise ArgumentError("--standing-advice is for experts; give --experts")
+        if experts is not None and (any_rewards or trust is not Trust.central):
+            raise ArgumentError("--any-rewards and --trust are for arms without experts")
         if experts is None:
             default = default_for(trust_model=trust.value, random=not any_rewards)
             _choose_for_arms(default, arms, asked, horizon)
