@@ -181,7 +181,7 @@ def test_a_default_that_nobody_beats_holds(plan: Plan) -> None:
     claims = claims_of(plan)
     assert asked(claims, "worse than") == 3 * [HOLDS]  # under local trust there is nobody else
     assert asked(claims, "is lost") == 3 * [HOLDS]
-    assert asked(claims, "spend the same") == 4 * [HOLDS]
+    assert asked(claims, "spends the same") == 4 * [HOLDS]
 
 
 def test_a_default_that_is_beaten_on_one_instance_is_found_out(plan: Plan) -> None:
@@ -216,7 +216,7 @@ def test_lost_runs_are_found_out(plan: Plan) -> None:
 
 @pytest.mark.parametrize("spent", [0.5, 1.001])
 def test_a_budget_that_is_not_equal_is_found_out(plan: Plan, spent: float) -> None:
-    assert set(asked(claims_of(plan, spent=spent), "spend the same")) == {FAILS}
+    assert set(asked(claims_of(plan, spent=spent), "spends the same")) == {FAILS}
 
 
 # End to end --------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def test_a_budget_that_is_not_equal_is_found_out(plan: Plan, spent: float) -> No
 @pytest.mark.long
 def test_a_small_table_from_end_to_end(plan: Plan, tmp_path: Path) -> None:
     record = reproduce(plan, SIZE, n_jobs=1)
-    assert asked(list(record.claims), "spend the same") == 4 * [HOLDS]
+    assert asked(list(record.claims), "spends the same") == 4 * [HOLDS]
     target = tmp_path / "out"
     with result_folder(target) as folder:
         write_results(folder, record, started=datetime.now(UTC), n_jobs=1, command=["x"])

@@ -246,9 +246,9 @@ def _spent_alike(contest: Contest, size: Size, results: Results) -> Claim:
         for instance in contest.instances
     )
     return Claim(
-        f"{contest.title}: all {len(contest.entrants)} policies spend the same, the whole budget."
-        " Computed: the largest relative difference between the ledger of a run with releases and"
-        " what was asked for.",
+        f"{contest.title}: whoever enters ({len(contest.entrants)}) spends the same, the whole"
+        " budget. Computed: the largest relative difference between the ledger of a run with"
+        " releases and what was asked for.",
         SOURCE,
         READINGS[2],
         Estimate(worst, worst, worst),
