@@ -85,12 +85,14 @@ class Table:
         heading: above it.
         caption: what its columns are.
         frame: texts and whole numbers, as they are to be read; the first column names the rows.
+        words: columns that hold words, beside the first two.
     """
 
     name: str
     heading: str
     caption: str
     frame: pd.DataFrame
+    words: Sequence[str] = ()
 
 
 def slug(name: str) -> str:

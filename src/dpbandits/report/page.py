@@ -477,4 +477,5 @@ def _written(one: Table) -> Html:
         (str(name), [[str(cell) for cell in row] for row in rows.drop(columns=first).to_numpy()])
         for name, rows in one.frame.groupby(first, sort=False)
     ]
-    return table(one.caption, list(one.frame.columns), groups)
+    heads = list(one.frame.columns)
+    return table(one.caption, heads, groups, map(heads.index, one.words))

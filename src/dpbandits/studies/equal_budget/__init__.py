@@ -311,6 +311,7 @@ def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results
         " regret; runs lost; medians over instances of its mean"
         " regret over that of the central default without a budget, and at the same budget.",
         pd.DataFrame(rows),
+        words=["default"],
     )
 
 
@@ -341,6 +342,7 @@ def _ranks(contest: Contest, regrets: Regrets) -> Table:
         f" {len(contest.instances)} instances within {CLOSE:g}, share won, median, worst and where."
         f" Lost runs are of {ranks[0].runs:,}.",
         pd.DataFrame(rows),
+        words=["where"],
     )
 
 
@@ -362,6 +364,7 @@ def _worst_ranks(contest: Contest, regrets: Regrets) -> Table:
         f"Mean regret on the worst of {len(contest.instances)} instances, as a factor of the least"
         " one, and where that is.",
         pd.DataFrame(rows),
+        words=["where"],
     )
 
 
@@ -390,6 +393,7 @@ def _beaten(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Table:
         "Where another policy had less regret than the default",
         "Mean regrets; some of these differences are chance.",
         pd.DataFrame(rows, columns=columns),
+        words=["best"],
     )
 
 
