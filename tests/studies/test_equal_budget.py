@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 from dpbandits import PureDP
+from dpbandits.cli.tables import print_tables
 from dpbandits.policies import DEFAULTS, default_for, registered
 from dpbandits.policies.protocol import no_arm
 from dpbandits.report.claims import FAILS, HOLDS, UNDECIDED, Claim
@@ -93,6 +94,12 @@ def test_every_default_is_a_policy_of_its_setting() -> None:
         assert default_for(trust_model=one.trust_model, random=one.random) == one
         policy = one.build(3, budget=PureDP(1.0), horizon=1000)
         assert policy.guarantee.asked == PureDP(1.0)
+
+
+def test_even_three_rounds_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(equal_budget, "contests", small)
+    cells = equal_budget.plan(Size(quick=True, runs=1, horizon=3)).cells
+    assert {cell.horizon for cell in cells} == {equal_budget.SMALLEST}
 
 
 # What is counted -----------------------------------------------------------------------------------
@@ -223,7 +230,9 @@ def test_a_budget_that_is_not_equal_is_found_out(plan: Plan, spent: float) -> No
 
 
 @pytest.mark.long
-def test_a_small_table_from_end_to_end(plan: Plan, tmp_path: Path) -> None:
+def test_a_small_table_from_end_to_end(
+    plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     record = reproduce(plan, SIZE, n_jobs=1)
     assert asked(list(record.claims), "spends the same") == 4 * [HOLDS]
     target = tmp_path / "out"
@@ -236,6 +245,10 @@ def test_a_small_table_from_end_to_end(plan: Plan, tmp_path: Path) -> None:
         "AdaPKLUCBSDP(alpha=1.0)",
         "LDPUCB",
     ]
+    print_tables(record)
+    told = capsys.readouterr().out
+    assert "The default of each setting" in told
+    assert "LDPUCB" in told
     page = (target / "report.html").read_text("utf-8")
     assert "The default of each setting" in page
     assert "How far from the best, and how often" in page

@@ -24,7 +24,7 @@ from ..policies import DEFAULTS, Policy, default_for, registered
 from .estimate import estimate
 from .first_run import announce_compilation, compiling_ahead
 from .inputs import Noise, budget_of, clear_errors
-from .tables import new_console, print_claims, print_results
+from .tables import new_console, print_claims, print_results, print_tables
 
 if TYPE_CHECKING:
     from ..policies import Default
@@ -411,6 +411,7 @@ def _reproduce(paper: str, size: Size, target: Path, jobs: int, force: bool) -> 
     heading, again = f"{plan.title}: {len(plan.cells)} simulations.", partial(_planned, paper, size)
     measured = partial(measure, plan, size)
     record = _carried_out(heading, plan.cells, again, measured, target, jobs, force)
+    print_tables(record)
     print_claims(record)
     typer.echo(f"Report: {target / 'report.html'}")
 

@@ -35,6 +35,7 @@ from .ranking import CLOSE, LOST, ranking, relative
 
 RUNS, FULL_RUNS, QUICK_RUNS = 100, 1000, 10
 QUICK_HORIZON = 10_000
+SMALLEST = 100  # rounds, in which means have room to change
 LEAST_LOST = 0.001  # share of runs
 EQUAL = 1e-9  # relative difference of what was spent
 SOURCE = "target of this package"
@@ -86,7 +87,8 @@ def plan(size: Size) -> Plan:
 
 
 def _rounds(instance: Instance, size: Size) -> int:
-    return min(instance.horizon, size.horizon or (QUICK_HORIZON if size.quick else 10**9))
+    most = size.horizon or (QUICK_HORIZON if size.quick else instance.horizon)
+    return max(SMALLEST, min(instance.horizon, most))
 
 
 def _horizons(played: Sequence[Contest], size: Size) -> str:
