@@ -23,7 +23,7 @@ import dpbandits.studies.cells
 from dpbandits import __version__
 from dpbandits.cli import app
 from dpbandits.cli.progress import StudyProgress
-from dpbandits.policies import registered
+from dpbandits.policies import DEFAULTS, registered
 
 SOURCE = Path(dpbandits.report.__path__[0]).parents[1]
 
@@ -136,15 +136,23 @@ def test_list_shows_every_policy() -> None:
         "interactive",
     )
     assert "Azize & Basu (2024)" in ada["source"]
+    assert ada["default_for"] == []
+    merged = next(row for row in rows if row["policy"] == "MergedIMED")
+    assert merged["default_for"] == ["finite arms, central trust"]
 
 
 def test_the_list_fits_a_terminal() -> None:
     shown = CliRunner().invoke(app, ["list"], env={"COLUMNS": "80", "FORCE_COLOR": "1"})
     lines = Text.from_ansi(shown.stdout).plain.splitlines()
     assert max(map(len, lines)) <= 80
-    starts = [line.split()[0] for line in lines[1:] if not line.startswith(" ")]
+    end = lines.index("")
+    starts = [line.split()[0] for line in lines[1:end] if not line.startswith(" ")]
     assert starts == list(registered())
-    assert len(lines) <= 2 * len(starts) + 1
+    assert end <= 2 * len(starts) + 1
+    marked = {line.split()[0] for line in lines[1:end] if " * " in line}
+    assert marked == {one.policy for one in DEFAULTS}
+    assert lines[end + 1] == "* by default, for"
+    assert [line.rpartition(": ")[2] for line in lines[end + 2 :]] == [one.call for one in DEFAULTS]
     # a file has room for the whole line
     assert "Auer, Cesa-Bianchi & Fischer (2002)" in call("list").stdout
 

@@ -326,8 +326,10 @@ class Walk:
         x = 0 if self.contexts is None else seen[arm]
         self._call("record_pull", self.params, self.public, arm, x, n)
         self._read("weigh", self.params, self.public, arm, x)
-        for raw, total in zip(self.raws, rewards(self.rounds, arm, n), strict=True):
-            self._read("accumulate", self.params, raw, arm, x, total, n)
+        together = 1 if self.policy.takes_each_reward else n
+        for first in range(self.rounds, self.rounds + n, together):
+            for raw, total in zip(self.raws, rewards(first, arm, together), strict=True):
+                self._read("accumulate", self.params, raw, arm, x, total, together)
         self.rounds += n
         self.arms = np.append(self.arms, np.full(n, arm))
         return self._release() if self._read("release_due", self.params, self.public) else None

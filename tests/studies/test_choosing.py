@@ -93,6 +93,37 @@ def test_the_command_ranks_and_says_when_no_bound_says_anything():
     assert "budget must be" in wrong.output
 
 
+@pytest.mark.parametrize(
+    ("options", "default"),
+    [
+        (["--budget", "zcdp=1"], "MergedIMED(n_arms=4, "),
+        (["--budget", "pure=1", "--trust", "shuffle"], "AdaPKLUCBSDP(n_arms=4, alpha=1.0, "),
+        (["--budget", "rdp=4,1", "--trust", "local"], "LDPUCB(n_arms=4, "),
+        (["--budget", "pure=1", "--any-rewards", "--horizon", "1000"], "HTINF(n_arms=4, "),
+    ],
+)
+def test_without_experts_the_command_names_the_default(options, default):
+    named = CliRunner().invoke(app, ["choose", "--arms", "4", *options])
+    assert named.exit_code == 0
+    assert named.stdout.startswith(default)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--budget", "zcdp=1", "--trust", "shuffle"], "budget must be None or PureDP"),
+        (["--trust", "local", "--any-rewards"], "trust_model must be 'central'"),
+        (["--experts", "3"], "--horizon must be given with experts"),
+        (["--any-rewards", "--experts", "3", "--horizon", "10"], "--any-rewards"),
+        (["--standing-advice"], "--standing-advice"),
+    ],
+)
+def test_what_no_policy_serves_is_said(options, told):
+    refused = CliRunner().invoke(app, ["choose", "--arms", "4", *options])
+    assert refused.exit_code == 2
+    assert told in refused.output
+
+
 def test_bounds_are_plain_data():
     table = choose_for_experts(3, 5, budget=PureDP(1.0), horizon=1000).bounds
     assert json.loads(table.to_json(orient="records"))[0].keys() == {

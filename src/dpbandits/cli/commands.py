@@ -20,13 +20,15 @@ import typer
 
 from .. import __version__
 from ..errors import ArgumentError, BudgetWarning
-from ..policies import Policy, registered
+from ..policies import DEFAULTS, Policy, default_for, registered
 from .estimate import estimate
 from .first_run import announce_compilation, compiling_ahead
 from .inputs import Noise, budget_of, clear_errors
-from .tables import new_console, print_claims, print_results
+from .tables import new_console, print_claims, print_results, print_tables
 
 if TYPE_CHECKING:
+    from ..policies import Default
+    from ..privacy import Budget
     from ..report.record import StudyRecord
     from ..studies import Study
     from ..studies.cells import Cell
@@ -38,11 +40,12 @@ _KEPT = (
 
 
 class Paper(StrEnum):
-    """The papers of ``studies.papers``, which is imported only where it is needed."""
+    """What ``studies.papers`` can run, which is imported only where it is needed."""
 
     adversarial = "adversarial"
     concentrated = "concentrated"
     dgs = "dgs"
+    equal_budget = "equal-budget"
     glm = "glm"
     shuffle = "shuffle"
 
@@ -105,7 +108,9 @@ def _options(
 def list_policies(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show every policy: what it takes, what it protects, and who published it."""
+    """Show every policy: what it takes, what it protects, who published it, and which ones are
+    defaults.
+    """
     rows = [_card(name, cls) for name, cls in registered().items()]
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
@@ -118,7 +123,7 @@ def list_policies(
         table.add_column(head)
     for row in rows:
         table.add_row(
-            row["policy"],
+            row["policy"] + (" *" if row["default_for"] else ""),
             ", ".join(row["budgets"]) or "-",
             row["trust_model"],
             # All that a person contributes: the full words would wrap every line.
@@ -127,7 +132,11 @@ def list_policies(
             ),
             _authors(row["source"]),
         )
-    new_console().print(table)
+    console = new_console()
+    console.print(table)
+    console.print("\n* by default, for")
+    for one in DEFAULTS:
+        console.print(f"  {one.setting}, {one.trust_model} trust: {one.call}", highlight=False)
 
 
 @app.command()
@@ -187,11 +196,24 @@ def explain(
 app.command()(estimate)
 
 
+class Trust(StrEnum):
+    """The values of ``--trust``."""
+
+    central = "central"
+    shuffle = "shuffle"
+    local = "local"
+
+
 @app.command("choose")
 def choose_policy(
     arms: Annotated[int, typer.Option(min=1, help="Number of arms.")],
-    experts: Annotated[int, typer.Option(min=1, help="Number of experts.")],
-    horizon: Annotated[int, typer.Option(min=1, help="Number of rounds.")],
+    experts: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of experts; without it, finite arms and no advice."),
+    ] = None,
+    horizon: Annotated[
+        int | None, typer.Option(min=1, help="Number of rounds; needed with experts.")
+    ] = None,
     budget: Annotated[
         str | None,
         typer.Option(help="Such as pure=1.0 or approx=1.0,1e-6; without it, no privacy."),
@@ -203,20 +225,57 @@ def choose_policy(
             help="Experts keep to their advice for as many rounds as a batch has, or for ever.",
         ),
     ] = False,
+    trust: Annotated[
+        Trust, typer.Option(help="Who may see raw rewards; without experts.")
+    ] = Trust.central,
+    any_rewards: Annotated[
+        bool,
+        typer.Option(
+            "--any-rewards", help="Nobody promised that rewards follow a law; without experts."
+        ),
+    ] = False,
 ) -> None:
-    """Rank the policies with expert advice by their proved regret bounds."""
+    """Name the default for finite arms, or rank the policies with expert advice by their proved
+    regret bounds.
+    """
+    with clear_errors():
+        asked = budget_of(budget) if budget else None
+        if experts is None and standing_advice:
+            raise ArgumentError("--standing-advice is for experts; give --experts")
+        if experts is not None and (any_rewards or trust is not Trust.central):
+            raise ArgumentError("--any-rewards and --trust are for arms without experts")
+        if experts is None:
+            default = default_for(trust_model=trust.value, random=not any_rewards)
+            _choose_for_arms(default, arms, asked, horizon)
+        elif horizon is None:
+            raise ArgumentError("--horizon must be given with experts, got none")
+        else:
+            _choose_for_experts(arms, experts, horizon, asked, standing_advice)
+
+
+def _choose_for_arms(
+    default: Default, arms: int, budget: Budget | None, horizon: int | None
+) -> None:
+    policy = default.build(arms, budget=budget, horizon=horizon)
+    console = new_console()
+    console.print(f"{policy!r}", soft_wrap=True, highlight=False, markup=False)
+    console.print(
+        f"The default for {default.setting}, {default.trust_model} trust.", highlight=False
+    )
+    console.print(f"What it promises: dpbandits explain {default.policy}", highlight=False)
+    console.print("Against whom: dpbandits reproduce equal-budget", highlight=False)
+
+
+def _choose_for_experts(
+    arms: int, experts: int, horizon: int, budget: Budget | None, standing_advice: bool
+) -> None:
     from rich.table import Table
 
     from ..studies import choose_for_experts
 
-    with clear_errors():
-        chosen = choose_for_experts(
-            arms,
-            experts,
-            budget=budget_of(budget) if budget else None,
-            horizon=horizon,
-            advice_changes=not standing_advice,
-        )
+    chosen = choose_for_experts(
+        arms, experts, budget=budget, horizon=horizon, advice_changes=not standing_advice
+    )
     table = Table(
         "policy",
         "regret at most",
@@ -296,7 +355,9 @@ def demo(output: Output = None, jobs: Jobs = -1, force: Force = False) -> None:
 
 @app.command()
 def reproduce(
-    paper: Annotated[Paper, typer.Argument(help="Whose experiments.", show_default=False)],
+    paper: Annotated[
+        Paper, typer.Argument(help="Whose experiments; or equal-budget.", show_default=False)
+    ],
     quick: Annotated[
         bool,
         typer.Option(
@@ -350,6 +411,7 @@ def _reproduce(paper: str, size: Size, target: Path, jobs: int, force: bool) -> 
     heading, again = f"{plan.title}: {len(plan.cells)} simulations.", partial(_planned, paper, size)
     measured = partial(measure, plan, size)
     record = _carried_out(heading, plan.cells, again, measured, target, jobs, force)
+    print_tables(record)
     print_claims(record)
     typer.echo(f"Report: {target / 'report.html'}")
 
@@ -423,6 +485,9 @@ def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
         "protects": card.protects if private else None,
         "view": card.view if private else None,
         "source": card.source,
+        "default_for": [
+            f"{one.setting}, {one.trust_model} trust" for one in DEFAULTS if one.policy == name
+        ],
     }
 
 

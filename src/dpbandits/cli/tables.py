@@ -58,6 +58,29 @@ def print_claims(record: StudyRecord) -> None:
     typer.echo(tally(record.claims))
 
 
+def print_tables(record: StudyRecord) -> None:
+    """The first table of a study, and where the others are."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    if not record.tables:
+        return
+    first, *others = record.tables
+    shown = Table(
+        *map(escape, first.frame.columns),
+        title=first.heading,
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        header_style="bold",
+    )
+    for row in first.frame.itertuples(index=False):
+        shown.add_row(*(escape(str(cell)) for cell in row))
+    console = new_console()
+    console.print(shown)
+    console.print(f"... and {len(others)} more tables in the folder\n")
+
+
 def print_results(record: StudyRecord, table: pd.DataFrame) -> None:
     """Mean regrets of a study, and success rates of its replay."""
     from ..plotting.numbers import percent, reward_amount

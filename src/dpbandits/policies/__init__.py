@@ -1,6 +1,7 @@
 """Policies: algorithms bound to a budget and to their state."""
 
 from .chooser import Chooser
+from .defaults import DEFAULTS, Default, default_for
 from .options import Options
 from .policy import Policy, load
 from .protocol import Card, Kernels, Statistic
@@ -8,13 +9,16 @@ from .registry import register, registered
 from .rounds import Decision
 
 __all__ = [
+    "DEFAULTS",
     "Card",
     "Chooser",
     "Decision",
+    "Default",
     "Kernels",
     "Options",
     "Policy",
     "Statistic",
+    "default_for",
     "load",
     "register",
     "registered",

@@ -1,11 +1,15 @@
-"""Exhibits: figures that a study adds to its report, as numbers; ``figures.exhibit`` draws them."""
+"""Exhibits: what a study adds to its report: figures as numbers, which ``figures.exhibit`` draws,
+and tables.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -70,3 +74,31 @@ class Exhibit:
     caption: str
     alt: str
     panels: Sequence[Panel]
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table.
+
+    Attributes:
+        name: of its file.
+        heading: above it.
+        caption: what its columns are.
+        frame: texts and whole numbers, as they are to be read; the first column names the rows.
+        words: columns that hold words, beside the first two.
+    """
+
+    name: str
+    heading: str
+    caption: str
+    frame: pd.DataFrame
+    words: Sequence[str] = ()
+
+
+def slug(name: str) -> str:
+    """A name as part of that of a file.
+
+    >>> slug("Finite arms: 1-zCDP")
+    'finite-arms-1-zcdp'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib.resources import files
@@ -29,6 +28,7 @@ from ..simulation.settings import policy_styles
 from . import claims, figures
 from .cards import any_simulated, cards, stamp
 from .estimates import estimate_of
+from .exhibits import Table, slug
 from .findings import findings_in_people, findings_in_regret, meaning, notes_on_clipping
 from .html import Html, items, picture, table, tag, text
 from .record import StudyRecord
@@ -111,6 +111,8 @@ class _Page:
 
     def _contents(self) -> Html:
         links = {"claims": "Claims"} if self.record.claims else {}
+        if self.record.tables:
+            links["tables"] = "Tables to the claims"
         if self.record.exhibits:
             links["exhibits"] = "Figures to the claims"
         links |= {
@@ -132,6 +134,8 @@ class _Page:
             sections.append(
                 tag("section", *claims.section(self.record.claims, self.record.notes), id="claims")
             )
+        if self.record.tables:
+            sections.append(tag("section", *self._tables(), id="tables"))
         if self.record.exhibits:
             sections.append(tag("section", *self._exhibits(), id="exhibits"))
         sections.append(tag("section", *self._findings(), id="findings"))
@@ -149,6 +153,12 @@ class _Page:
         return tag(
             "p", f"Written by dpbandits. {took}{f'Versions: {versions}.' if versions else ''}"
         )
+
+    def _tables(self) -> Iterator[Html]:
+        yield tag("h2", "Tables to the claims")
+        for one in self.record.tables:
+            yield tag("h3", one.heading)
+            yield _written(one)
 
     def _exhibits(self) -> Iterator[Html]:
         yield tag("h2", "Figures to the claims")
@@ -478,4 +488,15 @@ def _anchor(index: int) -> str:
 
 
 def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40].strip("-")
+    return slug(name)[:40].strip("-")
+
+
+def _written(one: Table) -> Html:
+    """A table of a study, whose rows stand together where their first cells are the same."""
+    first = one.frame.columns[0]
+    groups = [
+        (str(name), [[str(cell) for cell in row] for row in rows.drop(columns=first).to_numpy()])
+        for name, rows in one.frame.groupby(first, sort=False)
+    ]
+    heads = list(one.frame.columns)
+    return table(one.caption, heads, groups, map(heads.index, one.words))

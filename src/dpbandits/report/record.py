@@ -9,7 +9,7 @@ from typing import Any
 from ..simulation.replaying import ReplayResult
 from ..simulation.results import Result
 from .claims import Claim
-from .exhibits import Exhibit
+from .exhibits import Exhibit, Table
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class StudyRecord:
         elapsed: seconds that the simulation took.
         claims: what was measured of a paper, first on the page.
         exhibits: figures that follow them.
+        tables: that stand between the two.
         notes: what a reader of the claims, or of the findings, has to know besides.
         shown: environments whose results the page shows by themselves; None for all.
     """
@@ -40,6 +41,7 @@ class StudyRecord:
     elapsed: float = 0.0
     claims: Sequence[Claim] = ()
     exhibits: Sequence[Exhibit] = ()
+    tables: Sequence[Table] = ()
     notes: Sequence[str] = ()
     shown: Sequence[str] | None = None
 

@@ -105,9 +105,9 @@ class Results:
         for cell, result in zip(cells, results, strict=True):
             self._results.setdefault(cell.key, []).append(result)
 
-    def final(self, key: str) -> np.ndarray:
-        """Regret at the horizon, shape (instances, runs)."""
-        return np.array([one.runs.sort_values("run")["regret"] for one in self._results[key]])
+    def final(self, key: str, column: str = "regret") -> np.ndarray:
+        """Regret at the horizon, or another column of the runs, shape (instances, runs)."""
+        return np.array([one.runs.sort_values("run")[column] for one in self._results[key]])
 
     def curves(self, key: str, column: str = "regret") -> np.ndarray:
         """Regret, or another column, at the recorded rounds, shape (instances, runs, rounds)."""

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from scipy.stats import binomtest
 from scipy.stats import t as student
 
 from ..errors import ArgumentError
@@ -61,6 +62,33 @@ def largest(columns: Sequence[np.ndarray], statistic: Statistic) -> Estimate:
     count = statistic(np.stack([column.mean() for column in columns])).size
     ends = curve(columns, statistic, 1.0 - (1.0 - VERDICT_CONFIDENCE) / count)
     return Estimate(*(float(end.max()) for end in ends))
+
+
+def largest_of(questions: Sequence[Sequence[np.ndarray]], statistic: Statistic) -> Estimate:
+    """As ``largest``, of numbers that come from columns of their own, such as those of different
+    settings.
+
+    Args:
+        questions: the columns of each number.
+        statistic: from means of shape (..., columns) to values of shape (...).
+
+    >>> one, two = np.array([[1.0, 1.0]]), np.array([[2.0, 2.0]])
+    >>> largest_of([[one, two], [two, one]], ratio)
+    Estimate(mean=2.0, low=2.0, high=2.0)
+    """
+    confidence = 1.0 - (1.0 - VERDICT_CONFIDENCE) / len(questions)
+    ends = np.array([curve(columns, statistic, confidence) for columns in questions])
+    return Estimate(*map(float, ends.max(axis=0)))
+
+
+def share(hits: int, trials: int) -> Estimate:
+    """A share with the exact interval of Clopper & Pearson.
+
+    >>> share(0, 1000).high < 0.01
+    True
+    """
+    found = binomtest(hits, trials).proportion_ci(VERDICT_CONFIDENCE, method="exact")
+    return Estimate(hits / trials, float(found.low), float(found.high))
 
 
 def curve(

@@ -38,9 +38,10 @@ _WRITTEN = {
     "summary.csv",
     "replay.csv",
     "claims.csv",
+    "tables",
     MANIFEST,
 }
-_FIGURES = {".svg", ".png"}
+_FOLDERS = {"figures": {".svg", ".png"}, "tables": {".csv"}}
 _NAMED = 5
 _PREFIX, _SUFFIX = ".dpbandits-", ".partial"
 
@@ -79,6 +80,9 @@ def write_results(
         record.replay.summary().to_csv(folder / "replay.csv", index=False)
     if record.claims:
         claims_table(record.claims).to_csv(folder / "claims.csv", index=False)
+    for table in record.tables:
+        (folder / "tables").mkdir(exist_ok=True)
+        table.frame.to_csv(folder / "tables" / f"{table.name}.csv", index=False)
     write(folder, record)
     ended = datetime.now(UTC)
     manifest = {
@@ -155,8 +159,8 @@ def _check_free(target: Path, force: bool) -> None:
 
 def _is_ours(path: Path) -> bool:
     """Whether a run writes something of this name, relative to its folder."""
-    if path.parts[0] == "figures" and len(path.parts) > 1:
-        return len(path.parts) == 2 and path.suffix in _FIGURES
+    if path.parts[0] in _FOLDERS and len(path.parts) > 1:
+        return len(path.parts) == 2 and path.suffix in _FOLDERS[path.parts[0]]
     return path.as_posix() in _WRITTEN
 
 

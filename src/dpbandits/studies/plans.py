@@ -11,7 +11,7 @@ import numpy as np
 
 from ..plotting.numbers import abbreviated
 from ..report.claims import Claim
-from ..report.exhibits import Exhibit
+from ..report.exhibits import Exhibit, Table
 from .cells import Cell, Results
 
 INSTANCES = 20  # of a setting, at most
@@ -43,6 +43,7 @@ class Findings:
 
     claims: Sequence[Claim]
     exhibits: Sequence[Exhibit]
+    tables: Sequence[Table] = ()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from .plans import Plan, Size
 from .run import versions
 
 _QUICK = (
-    "This is the small version (--quick): fewer rounds, runs and budgets than published. Verdicts"
+    "This is the small version (--quick): fewer rounds, runs and budgets than in full. Verdicts"
     " at full size may be others."
 )
 
@@ -53,6 +53,7 @@ def reproduce(
         elapsed=time.perf_counter() - start,
         claims=findings.claims,
         exhibits=findings.exhibits,
+        tables=findings.tables,
         notes=[*([_QUICK] if size.quick else []), *plan.notes, *_cautions(plan)],
         shown=plan.shown,
     )

@@ -93,7 +93,7 @@ def noise_variance(params: Any) -> float:
 
 
 @kernel
-def merge(params: Any, merged: Vector, n: float, mean: float, weight: float) -> None:
+def merge(merged: Vector, n: float, mean: float, weight: float) -> None:
     """Take a batch of n rounds into an arm's column."""
     merged[MERGED.weight] += weight
     merged[MERGED.value] += (mean - merged[MERGED.value]) * weight / merged[MERGED.weight]

@@ -162,15 +162,23 @@ def sensitivity(params: MergedParams, public: MergedPublic, norm: int) -> float:
 
 
 @kernel
-def publish(params: Any, public: Any, memo: Vector, release: Vector) -> None:
+def merge_release(params: Any, public: Any, memo: Vector, release: Vector) -> float:
+    """Take in a noisy sum, and return what it weighs."""
     arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
     merged, noise = public.merged[:, arm], noise_variance(params)
     weight = (0.25 + noise) / (0.25 / n + noise / (n * n))
-    merge(params, merged, n, (release[0] / n - params.low) / params.width, weight)
-    if params.curved:
-        curve = release[1] / (n * params.width)
-        merged[MERGED.curve] += (curve - merged[MERGED.curve]) * weight / merged[MERGED.weight]
+    merge(merged, n, (release[0] / n - params.low) / params.width, weight)
     public.estimate[arm] = params.low + params.width * merged[MERGED.value]
+    return weight
+
+
+@kernel
+def publish(params: MergedParams, public: Any, memo: Vector, release: Vector) -> None:
+    weight = merge_release(params, public, memo, release)
+    if params.curved:
+        merged = public.merged[:, int(memo[MEMO.arm])]
+        curve = release[1] / (memo[MEMO.size] * params.width)
+        merged[MERGED.curve] += (curve - merged[MERGED.curve]) * weight / merged[MERGED.weight]
 
 
 def kernels_of(choose: Kernel, publish: Kernel = publish) -> Kernels:

@@ -102,7 +102,7 @@ def publish(params: MergedParams, public: MergedPublic, memo: Vector, release: V
     """Add the sum up: every round weighs the same."""
     arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
     merged = public.merged[:, arm]
-    merge(params, merged, n, (release[0] / n - params.low) / params.width, n)
+    merge(merged, n, (release[0] / n - params.low) / params.width, n)
     public.estimate[arm] = params.low + params.width * merged[MERGED.value]
 
 

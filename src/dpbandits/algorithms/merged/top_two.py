@@ -53,8 +53,7 @@ from ..bases.episodes import CLOCK, MEMO, close, release_due
 from ..bases.identification import price_of_batches, two_exponentials
 from ..bases.sums import accumulate, sensitivity, summarise
 from .law import MERGED, Law, convex_exponent, law_of
-from .merged import CHANNELS, PROOF, MergedRaw, hold_rounds, record_pull
-from .merged import publish as merge
+from .merged import CHANNELS, PROOF, MergedRaw, hold_rounds, merge_release, record_pull
 
 _EDGE = 1e-12  # as near to 0 and 1 as q comes
 _HALVINGS = 24  # of the interval in which Z is attained, where it is flat
@@ -166,7 +165,7 @@ def choose(
 
 @kernel
 def publish(params: TopTwoParams, public: TopTwoPublic, memo: Vector, release: Vector) -> None:
-    merge(params, public, memo, release)
+    merge_release(params, public, memo, release)
     public.batches[int(memo[MEMO.arm])] += 1
     _survey(params, public)
 

@@ -1,0 +1,440 @@
+"""Least regret at equal budget: every private policy for finite arms on one panel of instances, and
+whether the default of each setting is one that nobody beats by much.
+
+Policies are ranked with those alone that trust the same people and spend the same budget, which is
+read off their ledgers.  Runs are paired: run i of all policies meets the same noise of the
+instance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from ...plotting.numbers import number, percent, reward_amount
+from ...policies import default_for
+from ...privacy import Budget
+from ...report.claims import Claim, Expectation
+from ...report.estimates import Estimate
+from ...report.exhibits import Exhibit, Panel, Series, Table, slug
+from ..cells import Cell, Results
+from ..intervals import largest_of, ratio, share
+from ..plans import Findings, Plan, Size, recorded, spoken
+from .panel import (
+    TRIAL,
+    Contest,
+    Entrant,
+    Instance,
+    champion_of,
+    contests,
+)
+from .ranking import CLOSE, LOST, ranking, relative
+
+RUNS, FULL_RUNS, QUICK_RUNS = 100, 1000, 10
+QUICK_HORIZON = 10_000
+SMALLEST = 100  # rounds, in which means have room to change
+LEAST_LOST = 0.001  # share of runs
+EQUAL = 1e-9  # relative difference of what was spent
+SOURCE = "target of this package"
+WORST = "the worst one"
+READINGS = ("Nobody beats the default", "Runs that are lost", "The budget is equal")
+
+
+def plan(size: Size) -> Plan:
+    """All contests at the given size, and the defaults without privacy beside them."""
+    runs = size.runs or (FULL_RUNS if size.full else QUICK_RUNS if size.quick else RUNS)
+    played = contests(size.quick)
+    worlds = {contest.default.random: contest.instances for contest in played}
+    cells = [
+        _cell(contest, entrant, instance, size, runs)
+        for contest in played
+        for entrant in contest.entrants
+        for instance in contest.instances
+    ]
+    cells += [
+        _open_cell(champion_of(default_for(random=random)), instance, size, runs)
+        for random, instances in worlds.items()
+        for instance in instances
+    ]
+    return Plan(
+        title="Least regret at equal budget",
+        description=(
+            "Every private policy for finite arms that this package has, on instances from easy to"
+            " close, rare, many-armed and changing: who has least regret among those that trust"
+            " the same people and spend the same budget."
+        ),
+        cells=cells,
+        assess=partial(_assess, played, size),
+        notes=[
+            (
+                f"{len(worlds[True])} instances with one law per arm and {len(worlds[False])} that"
+                f" change, {runs} runs of {_horizons(played, size)} rounds. Means are compared"
+                " within an instance and a contest: as factors of the least mean regret there,"
+                " which flatters the winner where two are close. Verdicts compare pair by pair,"
+                " with intervals that hold for all pairs together."
+            ),
+            (
+                f"A run is lost if it has above {LOST:g} times the regret of the median run of its"
+                " policy on its instance. Learners for rewards that follow no law enter only where"
+                " rewards have none."
+            ),
+        ],
+        shown=[repr(TRIAL.world(TRIAL.horizon))],
+    )
+
+
+def _rounds(instance: Instance, size: Size) -> int:
+    most = size.horizon or (QUICK_HORIZON if size.quick else instance.horizon)
+    return max(SMALLEST, min(instance.horizon, most))
+
+
+def _horizons(played: Sequence[Contest], size: Size) -> str:
+    found = sorted({_rounds(one, size) for contest in played for one in contest.instances})
+    return " to ".join(dict.fromkeys(spoken(rounds) for rounds in (found[0], found[-1])))
+
+
+def _key(contest: Contest, entrant: Entrant, instance: Instance) -> str:
+    return f"{contest.title}/{entrant.title}/{instance.name}"
+
+
+def _open_key(name: str) -> str:
+    return f"open/{name}"
+
+
+def _cell(contest: Contest, entrant: Entrant, instance: Instance, size: Size, runs: int) -> Cell:
+    key = _key(contest, entrant, instance)
+    return _simulated(key, contest.title, entrant, contest.budget, instance, size, runs)
+
+
+def _open_cell(entrant: Entrant, instance: Instance, size: Size, runs: int) -> Cell:
+    return _simulated(
+        _open_key(instance.name), "Without privacy", entrant, None, instance, size, runs
+    )
+
+
+def _simulated(
+    key: str,
+    stage: str,
+    entrant: Entrant,
+    budget: Budget | None,
+    instance: Instance,
+    size: Size,
+    runs: int,
+) -> Cell:
+    horizon = _rounds(instance, size)
+    world = instance.world(horizon)
+    # A policy has other arguments on other instances; the page shows the trial, with plain names.
+    name = entrant.title if instance is TRIAL else f"{entrant.title} on {instance.name}"
+    return Cell(
+        key=key,
+        stage=stage,
+        policy=entrant.policy(world.n_arms, budget, horizon, name=name),
+        environment=world,
+        horizon=horizon,
+        runs=runs,
+        seed=size.seed,
+        record=recorded(horizon, 60) if instance is TRIAL else (horizon,),
+    )
+
+
+# Claims ----------------------------------------------------------------------------------------
+
+Regrets = Mapping[str, Mapping[str, np.ndarray]]  # policy -> instance -> regrets of the runs
+
+
+def _assess(played: Sequence[Contest], size: Size, results: Results) -> Findings:
+    found = {contest.title: _regrets(contest, results) for contest in played}
+    # Where rewards follow no law, promises are about the worst sequence, and regret may be negative
+    # on others.
+    counted = {
+        contest.title: found[contest.title]
+        if contest.default.random
+        else {who: _worst(own) for who, own in found[contest.title].items()}
+        for contest in played
+    }
+    lawful = [contest for contest in played if contest.default.random]
+    ranked = [contest for contest in lawful if len(contest.entrants) > 1]
+    claims = [claim for one in played for claim in _unbeaten(one, counted[one.title])]
+    claims += _tails(lawful, found)
+    claims += [_spent_alike(contest, size, results) for contest in played]
+    tables = [_defaults(played, counted, results), _beaten(ranked, found)]
+    tables += [_ranks(contest, found[contest.title]) for contest in ranked]
+    tables += [_worst_ranks(one, found[one.title]) for one in played if one not in lawful]
+    return Findings(claims, [_profiles(ranked, found)], tables)
+
+
+def _regrets(contest: Contest, results: Results) -> Regrets:
+    return {
+        entrant.title: {
+            instance.name: results.final(_key(contest, entrant, instance)).ravel()
+            for instance in contest.instances
+        }
+        for entrant in contest.entrants
+    }
+
+
+def _worst(own: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {WORST: own[_weakest(own)]}
+
+
+def _weakest(own: Mapping[str, np.ndarray]) -> str:
+    return max(own, key=lambda name: float(own[name].mean()))
+
+
+def _unbeaten(contest: Contest, regrets: Regrets) -> list[Claim]:
+    """That no policy has much less regret than the default on any instance."""
+    own = regrets[contest.champion.title]
+    where = (
+        f"nowhere worse than {CLOSE:g} times the best"
+        if contest.default.random
+        else f"at its worst no worse than {CLOSE:g} times the best of all"
+    )
+    pairs = [
+        [own[name][np.newaxis], runs[np.newaxis]]
+        for title, theirs in regrets.items()
+        if title != contest.champion.title
+        for name, runs in theirs.items()
+    ]
+    if not pairs:
+        return []
+    return [
+        Claim(
+            f"{contest.title}: {contest.champion.title} is {where}. Measured: the largest ratio to"
+            f" another policy's mean regret, over {len(contest.instances)} instances and"
+            f" {len(regrets) - 1} policies.",
+            SOURCE,
+            READINGS[0],
+            largest_of(pairs, ratio),
+            Expectation(high=CLOSE),
+        )
+    ]
+
+
+def _tails(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> list[Claim]:
+    """That hardly a run of a default is lost."""
+    claims = []
+    for setting in dict.fromkeys(contest.setting for contest in played):
+        own = [contest for contest in played if contest.setting == setting]
+        title = own[0].champion.title
+        ranks = [
+            rank
+            for contest in own
+            for rank in ranking(regrets[contest.title])
+            if rank.title == title
+        ]
+        lost, runs = sum(rank.lost for rank in ranks), sum(rank.runs for rank in ranks)
+        claims.append(
+            Claim(
+                f"{setting}: at most one run in {1 / LEAST_LOST:,.0f} of {title} is lost. Measured:"
+                f" the share, over all instances and budgets, {runs:,} runs.",
+                SOURCE,
+                READINGS[1],
+                share(lost, runs),
+                Expectation(high=LEAST_LOST),
+                shares=True,
+            )
+        )
+    return claims
+
+
+def _spent_alike(contest: Contest, size: Size, results: Results) -> Claim:
+    """That the ledgers of all say the same."""
+    worst = max(
+        _deviation(contest, entrant, instance, size, results)
+        for entrant in contest.entrants
+        for instance in contest.instances
+    )
+    return Claim(
+        f"{contest.title}: whoever enters ({len(contest.entrants)}) spends the same, the whole"
+        " budget. Computed: the largest relative difference between the ledger of a run with"
+        " releases and what was asked for.",
+        SOURCE,
+        READINGS[2],
+        Estimate(worst, worst, worst),
+        Expectation(high=EQUAL),
+    )
+
+
+def _deviation(
+    contest: Contest, entrant: Entrant, instance: Instance, size: Size, results: Results
+) -> float:
+    """Of what a policy spent from its budget; infinite where what it keeps is another one."""
+    horizon = _rounds(instance, size)
+    policy = entrant.policy(instance.world(horizon).n_arms, contest.budget, horizon)
+    meter = policy.meter
+    if meter is None or policy.guarantee_in_simulations.holds != contest.budget:
+        return np.inf
+    key = _key(contest, entrant, instance)
+    spent, releases = results.final(key, "spent"), results.final(key, "releases")
+    apart = np.abs(spent[releases > 0] / meter.limit - 1.0)
+    return float(apart.max(initial=0.0))
+
+
+# Tables and figures ------------------------------------------------------------------------------
+
+
+def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results: Results) -> Table:
+    """The default of every setting, and what it costs."""
+    central = {
+        contest.budget: regrets[contest.title][contest.champion.title]
+        for contest in played
+        if contest.default == default_for()
+    }
+    rows = []
+    for contest in played:
+        title = contest.champion.title
+        own = regrets[contest.title][title]
+        (rank,) = [one for one in ranking(regrets[contest.title]) if one.title == title]
+        free = {one.name: results.final(_open_key(one.name)).ravel() for one in contest.instances}
+        lawful = contest.default.random
+        rows.append(
+            {
+                "setting": contest.setting,
+                "budget": str(contest.budget),
+                "default": title,
+                "within 1.2": percent(rank.close) if lawful else "–",
+                "best": percent(rank.won) if lawful else "–",
+                "worst factor": number(rank.worst),
+                "lost": f"{rank.lost} of {rank.runs:,}" if lawful else "–",
+                "beside no privacy": number(_typical(own, free if lawful else _worst(free))),
+                "beside central trust": number(_typical(own, central[contest.budget]))
+                if lawful
+                else "–",
+            }
+        )
+    return Table(
+        "defaults",
+        "The default of each setting",
+        f"Share of the instances on which it is within {CLOSE:g} times the least mean regret, and"
+        " on which it is the best; its worst factor, where rewards follow no law that of its worst"
+        " regret; runs lost; medians over instances of its mean"
+        " regret over that of the central default without a budget, and at the same budget.",
+        pd.DataFrame(rows),
+        words=["default"],
+    )
+
+
+def _typical(own: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]) -> float:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.median([runs.mean() / others[name].mean() for name, runs in own.items()]))
+
+
+def _ranks(contest: Contest, regrets: Regrets) -> Table:
+    """All who entered, the least bad first."""
+    ranks = ranking(regrets)
+    rows = [
+        {
+            "policy": rank.title,
+            "within 1.2": percent(rank.close),
+            "best": percent(rank.won),
+            "median factor": number(rank.median),
+            "worst factor": number(rank.worst),
+            "where": rank.weakest,
+            "lost": rank.lost,
+        }
+        for rank in ranks
+    ]
+    return Table(
+        f"ranks-{slug(contest.title)}",
+        contest.title,
+        f"Mean regret as a factor of the least one on the instance: share of the"
+        f" {len(contest.instances)} instances within {CLOSE:g}, share won, median, worst and where."
+        f" Lost runs are of {ranks[0].runs:,}.",
+        pd.DataFrame(rows),
+        words=["where"],
+    )
+
+
+def _worst_ranks(contest: Contest, regrets: Regrets) -> Table:
+    """All who entered, by what they lose on the worst instance."""
+    worst = {who: float(own[_weakest(own)].mean()) for who, own in regrets.items()}
+    rows = [
+        {
+            "policy": who,
+            "worst mean regret": reward_amount(worst[who]),
+            "factor": number(worst[who] / min(worst.values())),
+            "where": _weakest(regrets[who]),
+        }
+        for who in sorted(worst, key=worst.__getitem__)
+    ]
+    return Table(
+        f"ranks-{slug(contest.title)}",
+        contest.title,
+        f"Mean regret on the worst of {len(contest.instances)} instances, as a factor of the least"
+        " one, and where that is.",
+        pd.DataFrame(rows),
+        words=["where"],
+    )
+
+
+def _beaten(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Table:
+    """Where another policy had less regret than the default."""
+    rows = []
+    for contest in played:
+        title, found = contest.champion.title, regrets[contest.title]
+        for name, own in found[title].items():
+            best = min(found, key=lambda other: float(found[other][name].mean()))
+            least = float(found[best][name].mean())
+            if own.mean() > least:
+                rows.append(
+                    {
+                        "contest": contest.title,
+                        "instance": name,
+                        "best": best,
+                        "its regret": reward_amount(least),
+                        "the default's": reward_amount(float(own.mean())),
+                        "factor": number(float(own.mean()) / least) if least > 0 else "∞",
+                    }
+                )
+    columns = ["contest", "instance", "best", "its regret", "the default's", "factor"]
+    return Table(
+        "beaten",
+        "Where another policy had less regret than the default",
+        "Mean regrets; some of these differences are chance.",
+        pd.DataFrame(rows, columns=columns),
+        words=["best"],
+    )
+
+
+def _profiles(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Exhibit:
+    """For every factor of the least regret the share of instances on which a policy is within."""
+    factors = np.geomspace(1.0, 30.0, 120)
+    nothing = np.full(factors.size, np.nan)
+    panels = [
+        Panel(
+            contest.title,
+            "factor of the least mean regret",
+            "share of instances",
+            [
+                Series(title, factors, _shares_within(ratios, factors), nothing, nothing)
+                for title, ratios in _best_variants(relative(regrets[contest.title])).items()
+            ],
+        )
+        for contest in played
+    ]
+    return Exhibit(
+        "profiles",
+        "How far from the best, and how often",
+        "Left and high is good: on this share of the instances the mean regret of a policy is at"
+        " most so many times the least one there. A policy that nobody beats anywhere is at 1 from"
+        " the left on. Of the variants of a policy the one with the least worst factor is shown.",
+        "Rising curves, one per policy, in one panel per contest: the share of instances on which a"
+        " policy is within a factor of the least mean regret.",
+        panels,
+    )
+
+
+def _best_variants(ratios: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Of every class the variant whose worst factor is least."""
+    best: dict[str, str] = {}
+    for title in sorted(ratios, key=lambda title: float(ratios[title].max())):
+        best.setdefault(title.partition("(")[0], title)
+    return {title: own for title, own in ratios.items() if title in best.values()}
+
+
+def _shares_within(ratios: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    within: np.ndarray = (ratios[:, np.newaxis] <= factors).mean(axis=0)
+    return within

@@ -1,0 +1,244 @@
+"""What is compared with what: instances, budgets, and the policies that enter."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...algorithms.adversarial.conversion import BatchedPolicy
+from ...environments import (
+    ArmsEnvironment,
+    Bernoulli,
+    Beta,
+    BoundedGaussian,
+    DoctorBandit,
+    LateTurn,
+    Piecewise,
+    SwitchingBest,
+)
+from ...policies import Default, Policy, default_for, registered
+from ...policies.defaults import build, written
+from ...policies.protocol import no_arm
+from ...privacy import ZCDP, ApproxDP, Budget, PureDP
+from ...simulation.simulating import what_is_taken
+
+STRICT, LOOSE = 0.1414, 1.4142  # pure budgets that imply 0.01-zCDP and 1-zCDP
+CENTRAL = (PureDP(STRICT), PureDP(LOOSE), ZCDP(0.01), ZCDP(1.0), ApproxDP(1.0, 1e-6))
+SHUFFLED = (PureDP(STRICT), PureDP(LOOSE))
+LOCAL = (PureDP(STRICT), PureDP(LOOSE), ZCDP(1.0))
+
+# Settings of arguments that change regret at the same budget; the conversion only wraps learners
+# that enter by themselves.
+_VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "AdaCUCB": ({}, {"forget": False}),
+    "AdaPUCB": ({}, {"alpha": 1.0}),
+    "AdaPKLUCB": ({}, {"alpha": 1.0}),
+    "AdaPUCBSDP": ({}, {"alpha": 1.0}),
+    "AdaPKLUCBSDP": ({}, {"alpha": 1.0}),
+    "BatchConversion": (),
+}
+_GIVEN = {"n_arms", "budget", "horizon"}  # all that a policy may ask for
+
+
+# Instances -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One world.
+
+    Attributes:
+        name: in tables.
+        horizon: rounds of a run.
+        world: makes it for so many rounds.
+    """
+
+    name: str
+    horizon: int
+    world: Callable[[int], ArmsEnvironment]
+
+
+def _fixed(name: str, horizon: int, world: ArmsEnvironment) -> Instance:
+    return Instance(name, horizon, lambda _: world)
+
+
+TRIAL = _fixed("ACTG 175", 50_000, DoctorBandit())
+
+# Rewards with one law per arm.  The best arm is never the first, so that nobody wins by not moving.
+PANEL = (
+    _fixed("easy: .8, .9", 100_000, Bernoulli([0.8, 0.9])),
+    _fixed("close: .5, nine .45", 1_000_000, Bernoulli(4 * [0.45] + [0.5] + 5 * [0.45])),
+    _fixed("rare: .02, .01 x 3, .005", 1_000_000, Bernoulli([0.01, 0.01, 0.02, 0.01, 0.005])),
+    TRIAL,
+    _fixed("spread: .75 to .25", 100_000, Bernoulli([0.375, 0.625, 0.75, 0.5, 0.25])),
+    _fixed("pair: .5, .52", 100_000, Bernoulli([0.5, 0.52])),
+    _fixed("ties: .6 x 3, .4", 100_000, Bernoulli([0.4, 0.6, 0.6, 0.6])),
+    _fixed("20 arms: .3, .1", 100_000, Bernoulli(9 * [0.1] + [0.3] + 10 * [0.1])),
+    _fixed("50 arms: .6, .5", 100_000, Bernoulli(24 * [0.5] + [0.6] + 25 * [0.5])),
+    _fixed("extreme: .05, .95", 100_000, Bernoulli([0.05, 0.95])),
+    _fixed("sure: .5, .999", 100_000, Bernoulli([0.5, 0.999])),
+    _fixed("rare failures: .99, .98, .96", 100_000, Bernoulli([0.98, 0.99, 0.96])),
+    _fixed("short: .7, .5, .3", 10_000, Bernoulli([0.5, 0.7, 0.3])),
+    _fixed("uniform: Beta of 2", 100_000, Beta([0.5, 0.6, 0.5, 0.4], concentration=2.0)),
+    _fixed("narrow: Beta of 50", 100_000, Beta([0.5, 0.55, 0.45], concentration=50.0)),
+    _fixed("skewed: Beta of .5", 100_000, Beta([0.07, 0.1, 0.05, 0.05], concentration=0.5)),
+    _fixed("clipped normal", 100_000, BoundedGaussian([0.7, 0.9, 0.5, 0.1], std=0.3)),
+)
+
+
+def _swinging(n_arms: int) -> Callable[[int], ArmsEnvironment]:
+    """The last arm is better by .1 in every round, while the level of all jumps between low and
+    high after times that double: means of whole arms mislead whoever played them at other times
+    (after Zimmert & Seldin 2021).
+    """
+
+    def world(horizon: int) -> ArmsEnvironment:
+        starts = [0, *(10 * 2**i for i in range(40) if 10 * 2**i < horizon)]
+        rows = np.zeros((len(starts), n_arms))
+        rows[1::2] = 0.9
+        rows[:, -1] += 0.1
+        return Piecewise(rows, starts, horizon=horizon)
+
+    return world
+
+
+def _late(horizon: int) -> ArmsEnvironment:
+    """Nothing to learn at first; after a fifth of the rounds one of three arms becomes better."""
+    return Piecewise([[0.4, 0.4, 0.4], [0.4, 0.7, 0.4]], [0, horizon // 5], horizon=horizon)
+
+
+def _falling(horizon: int) -> ArmsEnvironment:
+    """All arms lose worth, in eight steps, and the second keeps ahead by less and less."""
+    level = np.linspace(0.9, 0.1, 8)[:, np.newaxis]
+    rows = level * np.array([0.8, 1.0, 0.8, 0.6])
+    return Piecewise(rows, np.arange(8) * (horizon // 8), horizon=horizon)
+
+
+def _turning(horizon: int) -> ArmsEnvironment:
+    """The arm that was best for a quarter of the rounds is not so any more."""
+    return SwitchingBest(3, best=[0, 1], switches=[horizon // 4], horizon=horizon, gap=0.3)
+
+
+def _hopeless(horizon: int) -> ArmsEnvironment:
+    """The arm that never paid begins to pay always after three tenths of the rounds."""
+    return LateTurn(horizon=horizon, turn=3 * horizon // 10)
+
+
+CHANGING = (
+    Instance("swinging, 2 arms", 100_000, _swinging(2)),
+    Instance("swinging, 8 arms", 100_000, _swinging(8)),
+    Instance("late", 100_000, _late),
+    Instance("falling", 100_000, _falling),
+    Instance("turning", 100_000, _turning),
+    Instance("hopeless at first", 100_000, _hopeless),
+)
+
+
+# Policies --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A policy with its arguments, whatever the arms and the budget."""
+
+    cls: Any
+    arguments: Mapping[str, Any]
+
+    @property
+    def title(self) -> str:
+        """How it is written in tables."""
+        return written(self.cls.__name__, self.arguments)
+
+    def policy(self, n_arms: int, budget: Budget | None, horizon: int, **options: Any) -> Policy:
+        """The policy itself."""
+        policy: Policy = build(self.cls, self.arguments, n_arms, budget, horizon, **options)
+        return policy
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Those who keep the same budget and trust the same people, on the same instances."""
+
+    default: Default
+    budget: Budget
+    instances: Sequence[Instance]
+
+    @property
+    def setting(self) -> str:
+        """What is decided, and who is trusted."""
+        return setting_of(self.default)
+
+    @property
+    def title(self) -> str:
+        """Setting and budget."""
+        return f"{self.setting}: {self.budget}"
+
+    @property
+    def champion(self) -> Entrant:
+        """The default of the setting."""
+        return champion_of(self.default)
+
+    @property
+    def entrants(self) -> list[Entrant]:
+        """Every registered policy that serves the budget for finite arms under this trust, in all
+        its variants.
+
+        Learners for rewards that follow no law are left out where rewards have one: they pay for
+        what is not needed.
+        """
+        return [
+            Entrant(cls, given)
+            for name, cls in registered().items()
+            if _plays(cls)
+            and cls.card.trust_model == self.default.trust_model
+            and type(self.budget) in cls.card.channels
+            and not (self.default.random and issubclass(cls, BatchedPolicy))
+            for given in _VARIANTS.get(name, ({},))
+        ]
+
+
+def _plays(cls: type[Policy]) -> bool:
+    """Whether a class is for finite arms without features, plays for reward, and keeps what it
+    promises.
+    """
+    needed = {
+        name
+        for name, parameter in inspect.signature(cls).parameters.items()
+        if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+    }
+    return (
+        what_is_taken(cls) == "no contexts"
+        and needed <= _GIVEN
+        and cls.kernels.recommend is no_arm
+        and not cls.card.refuted_because
+    )
+
+
+def setting_of(default: Default) -> str:
+    """A setting in words."""
+    return f"{default.setting}, {default.trust_model} trust"
+
+
+def champion_of(default: Default) -> Entrant:
+    """The default as one that enters."""
+    return Entrant(default.policy_class, default.arguments)
+
+
+def contests(quick: bool) -> list[Contest]:
+    """All of them; the small version has the loose budgets only."""
+    settings: list[tuple[Default, Sequence[Budget], Sequence[Instance]]] = [
+        (default_for(), CENTRAL, PANEL),
+        (default_for(random=False), CENTRAL, CHANGING),
+        (default_for(trust_model="shuffle"), SHUFFLED, PANEL),
+        (default_for(trust_model="local"), LOCAL, PANEL),
+    ]
+    return [
+        Contest(default, budget, instances)
+        for default, budgets, instances in settings
+        for budget in budgets
+        if not (quick and budget in (PureDP(STRICT), ZCDP(0.01)))
+    ]
