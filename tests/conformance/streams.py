@@ -65,7 +65,8 @@ class Run:
         sides = (self.policy.params, state.raw, state.public, state.memo, state.wall)
         world = self.world.state
         if isinstance(self.world, RewardTable):
-            ends = (bounds, horizon, pause, 1 << 62)
+            longest = 1 if self.policy.takes_each_reward else 1 << 62
+            ends = (bounds, horizon, pause, longest)
             return self.loop(*sides, world, self.tally, *ends, *self.rngs)
         contexts = np.zeros((self.policy.n_arms, self.policy.dimension))
         shown = (np.zeros(0), self.tally, contexts, np.zeros_like(contexts), True)
