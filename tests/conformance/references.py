@@ -300,6 +300,32 @@ def _adding(optimistic: bool) -> Reference:
     return reference
 
 
+def ldp_imed(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """IMED on single reports, chosen for a tenth of an arm's reports before."""
+    laplace = isinstance(budget, PureDP)
+    scale = laplace_scale(budget) if laplace else gaussian_std(budget)
+    with np.errstate(divide="ignore"):
+        noise = -np.log1p(-np.minimum((scale * TILTS) ** 2, 1)) if laplace else None
+    noise = scale**2 * TILTS**2 / 2 if noise is None else noise
+
+    def play() -> float:
+        sums, total, t = np.zeros(len(means)), np.zeros(len(means), int), 0
+        while t < horizon:
+            arm = t
+            if t >= len(means):
+                costs = [(n * noise, n * noise) for n in total]
+                arm = int(_imed(sums / total, 4.0 * total, total, costs, float(t)).argmax())
+            size = min(max(1, total[arm] // 10), horizon - t)
+            added = scale * (rng.laplace(size=size) if laplace else rng.normal(size=size))
+            sums[arm] += rng.binomial(size, means[arm]) + added.sum()
+            total[arm], t = total[arm] + size, t + size
+        return float((means.max() - means) @ total)
+
+    return np.array([play() for _ in range(runs)])
+
+
 # Searches for the best arm, after which what they found is played ------------------------------
 
 
@@ -899,6 +925,7 @@ REFERENCES: dict[str, Reference] = {
     "UCB1": ucb1,
     "KLUCB": kl_ucb,
     "ThompsonSampling": thompson,
+    "LDPIMED": ldp_imed,
     "LDPUCB": ldp_ucb,
     "DPTS": dp_ts,
     "LazyDPTS": lazy_dp_ts,
@@ -907,6 +934,7 @@ REFERENCES: dict[str, Reference] = {
     "MergedIMED": _merging(_imed),
     # what rewards of 0 and 1 leave between the ends is nothing, whatever is released of it
     "MergedIMED/released": _merging(_imed),
+    "MergedIMEDSDP": _merging(_imed),
     "MergedThompson": merged_thompson,
     "MergedKLUCB": _merging(_largest),
     "FixedLinUCB": fixed_linucb,

@@ -30,7 +30,16 @@ from .glm import (
 from .halving import SequentialHalving
 from .lazy_thompson import LazyDPTS
 from .linucb import LinearThompson, LinUCB, PrivateLinUCB
-from .merged import DPIMED, DPKLUCB, MergedIMED, MergedKLUCB, MergedThompson, MergedTopTwo
+from .merged import (
+    DPIMED,
+    DPKLUCB,
+    LDPIMED,
+    MergedIMED,
+    MergedIMEDSDP,
+    MergedKLUCB,
+    MergedThompson,
+    MergedTopTwo,
+)
 from .oful import RSOFUL, AdaCOFUL
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .private_contexts import (
@@ -65,6 +74,7 @@ __all__ = [
     "HTINF",
     "KLUCB",
     "LDPGLOC",
+    "LDPIMED",
     "LDPSGD",
     "LDPUCB",
     "RSOFUL",
@@ -102,6 +112,7 @@ __all__ = [
     "LinearThompsonSDP",
     "LocalEXP4",
     "MergedIMED",
+    "MergedIMEDSDP",
     "MergedKLUCB",
     "MergedThompson",
     "MergedTopTwo",

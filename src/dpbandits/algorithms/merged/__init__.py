@@ -2,7 +2,18 @@
 
 from .merged import MergedIMED, MergedKLUCB
 from .published import DPIMED, DPKLUCB
+from .reports import LDPIMED
+from .shuffled import MergedIMEDSDP
 from .thompson import MergedThompson
 from .top_two import MergedTopTwo
 
-__all__ = ["DPIMED", "DPKLUCB", "MergedIMED", "MergedKLUCB", "MergedThompson", "MergedTopTwo"]
+__all__ = [
+    "DPIMED",
+    "DPKLUCB",
+    "LDPIMED",
+    "MergedIMED",
+    "MergedIMEDSDP",
+    "MergedKLUCB",
+    "MergedThompson",
+    "MergedTopTwo",
+]

@@ -53,6 +53,7 @@ from ..maths.divergences import bernoulli_kl, kl_upper_bound
 
 _STEPS = 60
 _TOLERANCE = 1e-9
+_FLAT = 1e-7  # relative: around the least of h its values differ by the square of that
 _ALMOST = 1.0 - 1e-12
 _BENT = 1.0 / (36.0 * math.sqrt(3.0))  # half of a third of max |sigma''|
 _STEEPEST = 600.0  # larger tilts are not looked at: upper bounds only grow
@@ -211,6 +212,8 @@ def _turning_point(law: Law, x: float, bent: float) -> float:
             low = u
         else:
             high = u
+        if high - low <= _FLAT * high:
+            break
     return high
 
 
@@ -234,6 +237,8 @@ def _largest_mean(law: Law, x: float, level: float, bent: float) -> float:
             low = u
         else:
             high = u
+        if high - low <= _FLAT * high:
+            break
     u = high
     g = offset + u * x + _cost(law, u, bent)
     return min(np.expm1(-g) / np.expm1(-u), 1.0) if g > 0.0 else 0.0
