@@ -27,13 +27,17 @@ from .glm import (
     WeightedGLMLDP,
 )
 from .lazy_thompson import LazyDPTS
-from .linucb import LinearThompson, LinUCB, PrivateLinUCB
+from .linucb import LinearIMED, LinearThompson, LinUCB, PrivateLinUCB
 from .merged import MergedIMED, MergedKLUCB
+from .merged_linear import MergedLinearIMED
 from .oful import RSOFUL, AdaCOFUL
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .private_contexts import (
     AdaCOFULJDP,
     Device,
+    LinearIMEDJDP,
+    LinearIMEDLDP,
+    LinearIMEDSDP,
     LinearThompsonJDP,
     LinearThompsonLDP,
     LinearThompsonSDP,
@@ -90,6 +94,10 @@ __all__ = [
     "LinUCBJDP",
     "LinUCBLDP",
     "LinUCBSDP",
+    "LinearIMED",
+    "LinearIMEDJDP",
+    "LinearIMEDLDP",
+    "LinearIMEDSDP",
     "LinearThompson",
     "LinearThompsonJDP",
     "LinearThompsonLDP",
@@ -97,6 +105,7 @@ __all__ = [
     "LocalEXP4",
     "MergedIMED",
     "MergedKLUCB",
+    "MergedLinearIMED",
     "OutputGOPE",
     "PrivateLinUCB",
     "ThompsonSampling",

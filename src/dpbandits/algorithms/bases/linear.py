@@ -212,6 +212,12 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
         return (hi - lo) / 2 if self._subgaussian is None else self._subgaussian
 
     @property
+    def _least_scatter(self) -> float:
+        """The same where it is divided by: rewards without scatter have hardly any."""
+        lo, hi = self.reward_range
+        return max(self._scatter, 1e-6 * (hi - lo))
+
+    @property
     def _bias(self) -> float:
         """How far regularising moves the estimate, in the norm of V."""
         return math.sqrt(self._ridge) * self._parameter_bound
