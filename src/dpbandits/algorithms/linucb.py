@@ -20,20 +20,21 @@ noise.
 
 **IMED** (Honda & Takemura 2015; for linear models Bian & Tan 2024) plays arg min of
 
-    D^2 / (2 w^2) - ln w^2 ,      w^2 = alpha s^2 |x|^2_{V^-1} ,
+    D^2 / (2 w^2) - ln w^2 + ln margin ,      w^2 = alpha s^2 |x|^2_{V^-1} ,
 
-where s is the scatter of rewards and D what <x, estimate> lacks to the best: an arm is tried as
-often as it takes to say that it is worse, about as surely as the best one is known.  w is the error
-that rewards make in one direction, and no bound for all at once; so exploration ends by itself
-where contexts are diverse enough to teach everything, and goes on, logarithmically, where they are
-not.  -ln w^2 is at most ln(rounds / (alpha s^2)), for features too short ever to be uncertain.
+where s is the scatter of rewards and D what <x, estimate> lacks to the best, for which the margin
+is left out: an arm is tried as often as it takes to say that it is worse, about as surely as the
+best one is known, and only if its variance is more than ``margin`` times that of the best.  w is
+the error that rewards make in one direction, and no bound for all at once; so exploration ends by
+itself where contexts are diverse enough to teach everything, and goes on, logarithmically, where
+they are not.  -ln w^2 is at most ln(rounds / (alpha s^2)), for features too short ever to be uncertain.
 Bian & Tan have a confidence radius, of order sqrt(d ln T), in place of s.
 
 Noise needs no exploration of its own here.  It changes with every release, so that an arm which it
 has hidden comes back, as in Thompson sampling; what it hides is tried too often rather than too
 seldom.  So D is what the arm lacks plus one standard deviation of the noise, v |V^-1 x|, but 0 for
-the best.  There is no regret theorem: alpha = 1 is the law of normal rewards, and the default of
-1/2 was chosen by measurement (``docs/contexts.md``).
+the best.  There is no regret theorem: alpha = 1 is the law of normal rewards; a margin of 5,
+which Bian & Tan do not have, was chosen by measurement (``docs/contexts.md``).
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ class LinUCBParams(NamedTuple):
     radius_scale: float
     movement: float  # the most that a record moves an increment, in the channel's norm
     grid: float  # to which increments are rounded; 0 for none
+    margin: float = 0.0  # ln of IMED's
 
 
 class LinUCBRaw(NamedTuple):
@@ -215,6 +217,7 @@ def choose_divergent(
         facts[FACTS.gap],
         facts[FACTS.spread],
         float(rounds),
+        params.margin,
     )
     return arm, 1.0
 
@@ -455,9 +458,10 @@ class LinearIMED(LinearPolicy):
     """Indexed minimum empirical divergence on a released running sum, for a linear model: the
     default with public contexts.
 
-    Plays arg min of ``D^2 / (2 w^2) - ln w^2`` with ``w^2 = alpha s^2 |x|^2_{V^-1}``, ``s`` the
-    scatter of rewards, and ``D`` what the arm lacks to the best, the noise included: an arm is
-    tried as often as its own uncertainty wants, and not as a worst case does.
+    Plays arg min of ``D^2 / (2 w^2) - ln w^2 + ln margin`` with ``w^2 = alpha s^2 |x|^2_{V^-1}``,
+    ``s`` the scatter of rewards, and ``D`` what the arm lacks to the best, the noise included; for
+    the best without margin.  An arm is tried as often as its own uncertainty wants, and not as a
+    worst case does.
 
     Args:
         n_arms: number of arms in every round.
@@ -466,8 +470,10 @@ class LinearIMED(LinearPolicy):
         horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
             learned.  None with the hybrid counter.
         counter: as in ``PrivateLinUCB``.
-        alpha: optimism; the lower, the more seldom is an arm tried that looks worse.  Below about
-            0.4 an arm may be lost for good.
+        alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the
+            more probably is the best one lost for good.
+        margin: how many times the variance of the best an arm has to have, to be tried although it
+            looks worse; 1 is plain IMED.
         models: as in ``LinUCB``.
         **options: see ``ModelOptions``.
 
@@ -500,16 +506,19 @@ class LinearIMED(LinearPolicy):
         budget: Budget | None,
         horizon: int | None = None,
         counter: str | None = None,
-        alpha: float = 0.5,
+        alpha: float = 1.0,
+        margin: float = 5.0,
         models: str = "shared",
         **options: Unpack[ModelOptions],
     ) -> None:
         self._optimism = real("alpha", alpha, 1e-3, 1e3)
+        self._margin = real("margin", margin, 1.0, 1e6)
         own = {
             "n_arms": n_arms,
             "dimension": dimension,
             **self._released(horizon, counter),
             "alpha": self._optimism,
+            "margin": self._margin,
             **self._modelled(models),
         }
         super().__init__(own, budget=budget, **options)
@@ -525,6 +534,7 @@ class LinearIMED(LinearPolicy):
             spread=self._noise_std,
             radius_scale=1.0,
             movement=self.statistic.max_sensitivity,
+            margin=math.log(self._margin),
         )
 
 

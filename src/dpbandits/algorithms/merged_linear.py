@@ -199,7 +199,8 @@ class MergedLinearIMED(FixedFeaturesPolicy):
     releases, and no horizon.
 
     Example:
-        >>> policy = MergedLinearIMED([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1)
+        >>> arms = [[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]]
+        >>> policy = MergedLinearIMED(arms, budget=ZCDP(0.5), seed=1)
         >>> decision = policy.pull()
         >>> policy.update(1.0)
         True
@@ -236,7 +237,7 @@ class MergedLinearIMED(FixedFeaturesPolicy):
         arms: Any,
         *,
         budget: Budget | None,
-        alpha: float = 0.5,
+        alpha: float = 1.0,
         growth: float = 0.5,
         ridge: float = 1.0,
         subgaussian: float | None = None,

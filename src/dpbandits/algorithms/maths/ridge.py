@@ -291,8 +291,10 @@ def least_divergent_at_once(
     gaps: Vector,
     spreads: Vector,
     rounds: float,
+    margin: float,
 ) -> int:
-    """arg min over arms of D^2 / (2 w^2) - ln max(w^2, scatter^2 / rounds); of equals the first.
+    """arg min over arms of D^2 / (2 w^2) - ln max(w^2, scatter^2 / rounds), plus ``margin`` but for
+    the best mean; of equals the first.
 
     w^2 = scatter^2 (|x|_{V^-1}^2 + gap |V^-1 x|^2), and D = 0 for the best mean, else what <x,
     estimate> lacks to it and spread |V^-1 x|.  The rest is as in ``most_optimistic_at_once``.
@@ -322,10 +324,11 @@ def least_divergent_at_once(
                 turned += inverse[i, j] * contexts[a, j]
             form += turned * contexts[a, i]
             length += turned * turned
+        behind = 0.0
         if lack > 0.0:
-            lack += spread * np.sqrt(length)
+            lack, behind = lack + spread * np.sqrt(length), margin
         squared = max(scatter * (max(form, 0.0) + gap * length), _SMALLEST)
-        index = 0.5 * lack * lack / squared - np.log(max(squared, floor))
+        index = 0.5 * lack * lack / squared - np.log(max(squared, floor)) + behind
         if index < least:
             least, arm = index, a
     return arm

@@ -16,7 +16,7 @@ from ...validation import integer
 from ..bases.counter_choice import MOST_ROUNDS
 from . import joint, local, shuffled
 from .model import DIVERGENT, on_arrival
-from .policy import PrivateIMEDOptions, IMEDPolicy
+from .policy import IMEDPolicy, PrivateIMEDOptions
 
 _SOURCE = (
     "after Bian & Tan (2024), Indexed Minimum Empirical Divergence-Based Algorithms for Linear"
@@ -29,8 +29,9 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
     """Indexed minimum empirical divergence for a linear model with private features and rewards
     under joint differential privacy: the default with private contexts.
 
-    Plays arg min of ``D^2 / (2 w^2) - ln w^2``, with ``D`` what an arm lacks to the best and ``w``
-    the error of that in its own direction, by rewards and by noise, and not in a worst case.
+    Plays arg min of ``D^2 / (2 w^2) - ln w^2 + ln margin``, without margin for the best, with ``D``
+    what an arm lacks to it and ``w`` the error of that in its own direction, by rewards and by
+    noise, and not in a worst case.
 
     Args:
         n_arms: number of arms in every round.
@@ -40,7 +41,7 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
             counter.
         batch: rounds between two releases.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
-        alpha: optimism; the lower, the more seldom is an arm tried that looks worse.
+        alpha, margin: as in ``LinearIMED``.
         models: as in ``LinUCB``.
         **options: see ``PrivateIMEDOptions``.
 
@@ -71,14 +72,15 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
         horizon: int | None = None,
         batch: int = 1,
         counter: str | None = None,
-        alpha: float = 0.5,
+        alpha: float = 1.0,
+        margin: float = 5.0,
         models: str = "shared",
         **options: Unpack[PrivateIMEDOptions],
     ) -> None:
         self._batch = integer("batch", batch, 1, MOST_ROUNDS)
         own = {"n_arms": n_arms, "dimension": dimension, "batch": self._batch}
         super().__init__(
-            {**own, **self._weighed(alpha)},
+            {**own, **self._weighed(alpha, margin)},
             budget=budget,
             horizon=horizon,
             counter=counter,
@@ -101,7 +103,7 @@ class LinearIMEDLDP(IMEDPolicy, local.LocalPolicy):
         horizon: an upper bound on the number of rounds; generous is fine.
         batch: reports between two estimates.
         reports: whether this is the server of devices.
-        alpha: optimism; the lower, the more seldom is an arm tried that looks worse.
+        alpha, margin: as in ``LinearIMED``.
         models: as in ``LinUCB``.
         **options: see ``PrivateIMEDOptions``.
 
@@ -138,7 +140,8 @@ class LinearIMEDLDP(IMEDPolicy, local.LocalPolicy):
         horizon: int,
         batch: int = 1,
         reports: bool = False,
-        alpha: float = 0.5,
+        alpha: float = 1.0,
+        margin: float = 5.0,
         models: str = "shared",
         **options: Unpack[PrivateIMEDOptions],
     ) -> None:
@@ -146,7 +149,7 @@ class LinearIMEDLDP(IMEDPolicy, local.LocalPolicy):
             {
                 "n_arms": n_arms,
                 "dimension": dimension,
-                **self._weighed(alpha),
+                **self._weighed(alpha, margin),
                 **self._modelled(models),
             },
             budget=budget,
@@ -175,7 +178,7 @@ class LinearIMEDSDP(IMEDPolicy, shuffled.ShuffledPolicy):
         levels: steps of the protocol's grid; by default many enough to lose little.
         dropout: people of a batch whose noise may be missing, or known to the server.
         messages: whether this is the server of devices.
-        alpha: optimism; the lower, the more seldom is an arm tried that looks worse.
+        alpha, margin: as in ``LinearIMED``.
         models: as in ``LinUCB``.
         **options: see ``PrivateIMEDOptions``; ``calibration`` as in ``LinUCBSDP``.
 
@@ -212,12 +215,13 @@ class LinearIMEDSDP(IMEDPolicy, shuffled.ShuffledPolicy):
         levels: int | None = None,
         dropout: int = 0,
         messages: bool = False,
-        alpha: float = 0.5,
+        alpha: float = 1.0,
+        margin: float = 5.0,
         models: str = "shared",
         **options: Unpack[PrivateIMEDOptions],
     ) -> None:
         super().__init__(
-            {"n_arms": n_arms, "dimension": dimension, **self._weighed(alpha)},
+            {"n_arms": n_arms, "dimension": dimension, **self._weighed(alpha, margin)},
             budget=budget,
             horizon=horizon,
             batch=batch,

@@ -181,7 +181,7 @@ def choose_optimistic(
 def choose_divergent(
     params: Params, public: Public, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
-    """The arm of least D^2 / (2 w^2) - ln w^2, see ``regression``.  As above, nothing is written."""
+    """The arm of least index, see ``regression``.  Nothing of the contexts is written anywhere."""
     facts = public.facts
     arm = least_divergent_at_once(
         contexts,
@@ -192,6 +192,7 @@ def choose_divergent(
         facts[FACTS.gap],
         facts[FACTS.bias],
         float(public.clock[CLOCK.rounds]),
+        params.margin,
     )
     return arm, 1.0
 

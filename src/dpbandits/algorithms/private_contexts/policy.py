@@ -269,10 +269,11 @@ class IMEDPolicy(PrivateContextPolicy):
     kernels = DIVERGENT
     _options: ClassVar[dict[str, Any]] = {**MODEL, **REPAIR, "parameter_bound": 1.0}
 
-    def _weighed(self, alpha: float) -> dict[str, float]:
-        """Check and keep what the widths are multiplied by."""
+    def _weighed(self, alpha: float, margin: float) -> dict[str, float]:
+        """Check and keep the constants of the index."""
         self._optimism = real("alpha", alpha, 1e-3, 1e3)
-        return {"alpha": self._optimism}
+        self._margin = real("margin", margin, 1.0, 1e6)
+        return {"alpha": self._optimism, "margin": self._margin}
 
     def _params(self) -> Any:
         return (
@@ -282,5 +283,6 @@ class IMEDPolicy(PrivateContextPolicy):
                 radius_scale=math.sqrt(self._optimism),
                 subgaussian=self._least_scatter,
                 share=_SHARE,
+                margin=math.log(self._margin),
             )
         )

@@ -42,6 +42,7 @@ class Params(NamedTuple):
     largest: float = 3.0
     # How much of noise and shift counts in the widths of IMED; nan for those that hold.
     share: float = math.nan
+    margin: float = 0.0  # ln of IMED's
 
 
 class Raw(NamedTuple):
