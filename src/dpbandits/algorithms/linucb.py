@@ -27,8 +27,8 @@ is left out: an arm is tried as often as it takes to say that it is worse, about
 best one is known, and only if its variance is more than ``margin`` times that of the best.  w is
 the error that rewards make in one direction, and no bound for all at once; so exploration ends by
 itself where contexts are diverse enough to teach everything, and goes on, logarithmically, where
-they are not.  -ln w^2 is at most ln(rounds / (alpha s^2)), for features too short ever to be uncertain.
-Bian & Tan have a confidence radius, of order sqrt(d ln T), in place of s.
+they are not.  -ln w^2 is at most ln(rounds / (alpha s^2)), for features too short ever to be
+uncertain.  Bian & Tan have a confidence radius, of order sqrt(d ln T), in place of s.
 
 Noise needs no exploration of its own here.  It changes with every release, so that an arm which it
 has hidden comes back, as in Thompson sampling; what it hides is tried too often rather than too
