@@ -142,7 +142,9 @@ def joint(
             assert isinstance(budget, ZCDP)
             added = noise(n, DIMENSION, budget.rho, rng, models)
         each = walks.DELTA if budget is None else 0.1 * walks.DELTA
-        return WORLD.regret(walk(WORLD, added, schedule, each, rng if sampling else None, **options))
+        return WORLD.regret(
+            walk(WORLD, added, schedule, each, rng if sampling else None, **options)
+        )
 
     return play
 
