@@ -231,6 +231,25 @@ def test_imed_has_no_radius_to_configure():
         LinearIMED(2, 2, budget=None, radius_scale=0.1)
 
 
+@pytest.mark.parametrize(
+    ("proved", "policy"),
+    [
+        (True, dpb.LinUCB(2, 2)),
+        (True, dpb.PrivateLinUCB(2, 2, budget=ZCDP(1.0), horizon=9)),
+        (False, dpb.PrivateLinUCB(2, 2, budget=ZCDP(1.0), horizon=9, radius_scale=0.5)),
+        (False, dpb.PrivateLinUCB(2, 2, budget=ZCDP(1.0), horizon=9, radius="heuristic")),
+        (True, dpb.AdaCOFUL(2, 2, budget=ZCDP(1.0), horizon=9)),
+        (False, dpb.AdaCOFUL(2, 2, budget=ZCDP(1.0), horizon=9, variant="published")),
+        (True, dpb.LinUCBJDP(2, 2, budget=ZCDP(1.0), horizon=9)),
+        (False, dpb.LinearThompsonJDP(2, 2, budget=ZCDP(1.0), horizon=9)),
+        (False, LinearIMED(2, 2, budget=None)),
+        (False, LinearIMEDJDP(2, 2, budget=ZCDP(1.0), horizon=9)),
+    ],
+)
+def test_a_policy_says_whether_its_regret_has_a_theorem(proved, policy):
+    assert policy.regret_guarantee.startswith("none") != proved
+
+
 def test_a_device_in_javascript_has_no_such_index():
     server = dpb.LinearIMEDLDP(2, 3, budget=ZCDP(0.5), horizon=100, reports=True, noise="secure")
     with pytest.raises(ArgumentError, match="upper confidence bounds"):

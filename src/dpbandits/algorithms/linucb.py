@@ -317,7 +317,12 @@ class _Optimistic(LinearPolicy):
     """The policies that play the highest upper confidence bound."""
 
     _searches = True
+    _covers = True
     _radius: str = "safe"
+
+    @property
+    def _holds(self) -> bool:
+        return super()._holds and self._radius == "safe"
 
     @property
     def driven(self) -> Kernels:

@@ -115,6 +115,7 @@ class LinUCBJDP(JointPolicy):
         protects="contexts and rewards",
         view="joint",
     )
+    _covers = True
     kernels = OPTIMISTIC
 
     def __init__(
@@ -220,6 +221,7 @@ class AdaCOFULJDP(JointPolicy):
         protects="contexts and rewards",
         view="joint",
     )
+    _covers = True
     kernels = OPTIMISTIC
     _batch = 1
 

@@ -142,6 +142,10 @@ class PrivateContextPolicy(HiddenContextPolicy, LinearPolicy):
         super().__init__(config, budget=budget, **options)
 
     @property
+    def _holds(self) -> bool:
+        return super()._holds and not self._published
+
+    @property
     def _releases(self) -> int | None:
         """How many batches there are within the horizon: the schedule is fixed in advance."""
         if self._horizon is None or self.card.learns_at_once:
