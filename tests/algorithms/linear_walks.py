@@ -335,7 +335,8 @@ def joint(
             squares = (turned**2).sum(axis=1)
         if divergent:
             means = (x * estimate[own]).sum(axis=1)
-            kept = 0.3 * (2 * noise.stds[made] ** 2 + shift[own] ** 2 / d)
+            share = 0.3 if noise.stds[-1] > noise.stds[0] else 0.1  # where noise adds up
+            kept = share * (2 * noise.stds[made] ** 2 + shift[own] ** 2 / d)
             variances = (turned * x).sum(axis=1) / 4 + kept * squares
             index = -divergences(means.max() - means, variances, t)
         elif sampling is None:

@@ -98,7 +98,7 @@ def test_joint_imed_counts_less_than_all_of_the_noise():
     radius, gap, bias, _, spread, added = public_of(policy).facts[:, 0]
     assert spread == pytest.approx(math.sqrt(2) * noise.stds[1])
     assert (radius, bias) == (0.5, 0.0)
-    assert gap == pytest.approx(0.3 * (spread**2 + added**2 / 2) / 0.25)
+    assert gap == pytest.approx(0.1 * (spread**2 + added**2 / 2) / 0.25)
 
 
 def test_features_of_length_zero_are_known_at_once_and_still_no_end():

@@ -167,8 +167,8 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
         return (
             f"where means are linear and |theta| is at most {self._parameter_bound:g}, the"
             " confidence radius holds in all rounds at once with probability at least"
-            f" {1.0 - self._failure:g}, and then no round loses more than twice the width of the arm"
-            " that was played"
+            f" {1.0 - self._failure:g}, and then no round loses more than twice the width of the"
+            " arm that was played"
         )
 
     @property

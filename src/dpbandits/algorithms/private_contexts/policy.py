@@ -22,7 +22,7 @@ from .state import Params, statistic_size
 
 _ULP = 2.0**-52
 _SHARES = (0.1, 0.1, 0.8)  # of failures, which help most where noise is largest
-_SHARE = 0.3  # of noise and shift in the widths of IMED
+_SHARE, _SHARE_ADDING_UP = 0.1, 0.3  # of noise and shift in the widths of IMED
 _STEPS = 1024  # for which sums of noise are planned where nothing else is
 _NOTHING = 1e-6  # the multiplier of Gaussian noise that hides nothing
 
@@ -280,13 +280,11 @@ class IMEDPolicy(PrivateContextPolicy):
         return {"alpha": self._optimism, "margin": self._margin}
 
     def _params(self) -> Any:
-        return (
-            super()
-            ._params()
-            ._replace(
-                radius_scale=math.sqrt(self._optimism),
-                subgaussian=self._least_scatter,
-                share=_SHARE,
-                margin=math.log(self._margin),
-            )
+        params = super()._params()
+        adds_up = params.adds_up and self.budget is not None
+        return params._replace(
+            radius_scale=math.sqrt(self._optimism),
+            subgaussian=self._least_scatter,
+            share=_SHARE_ADDING_UP if adds_up else _SHARE,
+            margin=math.log(self._margin),
         )

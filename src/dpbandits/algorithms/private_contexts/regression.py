@@ -34,8 +34,8 @@ far as it is to be explored:
 Here v is the standard deviation of z along theta, and theta is as likely in every direction.
 Noise stands from one release to the next, or adds up, so that an arm which it hides does not come
 back by itself, as it does where every answer brings another.  All of its variance would be too
-much, as new noise comes in the end.  ``share`` is 0.3, by measurement
-(``docs/private-contexts.md``); there is no regret theorem.
+much, as new noise comes in the end.  ``share`` is 0.1, and 0.3 where noise adds up, which is slower
+to change; both by measurement (``docs/private-contexts.md``), and there is no regret theorem.
 
 With several models all of this is said of each, of the rounds and of the noise of its own block:
 which rounds these are, follows from the past, as that theorem wants it.  The failure probability is
