@@ -1,4 +1,4 @@
-"""LinUCB and linear Thompson sampling on a privately released running sum of x * reward (Neel &
+"""LinUCB, linear IMED and linear Thompson sampling on a privately released running sum of x * reward (Neel &
 Roth 2018; here with better noise).
 
 Contexts are public, and so is V = lambda I + sum of x x^T of what was played: it needs no noise.
@@ -415,7 +415,8 @@ class PrivateLinUCB(_Optimistic):
         models: as in ``LinUCB``.
         **options: see ``LinearOptions``.
 
-    When to choose: contexts are public, rewards private, and every answer should count at once.
+    When to choose: contexts are public, rewards private, and the radius is to be one that is proved
+    to hold; ``LinearIMED`` mostly loses a fraction of it.
 
     Example:
         >>> policy = PrivateLinUCB(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
