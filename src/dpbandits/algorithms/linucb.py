@@ -1,5 +1,5 @@
-"""LinUCB, linear IMED and linear Thompson sampling on a privately released running sum of x * reward (Neel &
-Roth 2018; here with better noise).
+"""LinUCB, linear IMED and linear Thompson sampling on a privately released running sum of
+x * reward (Neel & Roth 2018; here with better noise).
 
 Contexts are public, and so is V = lambda I + sum of x x^T of what was played: it needs no noise.
 
