@@ -156,6 +156,33 @@ def thompson(world: Problem, noise: Noise, rng: np.random.Generator, models: int
     return np.array(arms)
 
 
+MARGIN = 5.0
+
+
+def divergences(lack: np.ndarray, variances: np.ndarray, rounds: int) -> np.ndarray:
+    """Of IMED, for means that lack so much to the best, and variances of rewards of 1/4."""
+    known = np.log(np.maximum(variances, 0.25 / max(rounds, 1)))
+    return lack**2 / (2 * variances) - known + np.where(lack > 0, math.log(MARGIN), 0)
+
+
+def imed(world: Problem, noise: Noise, models: int = 1) -> np.ndarray:
+    """The least index, for variances |x|^2_{V^-1} / 4, and lacks that std |V^-1 x| adds to."""
+    k, d = world.contexts.shape[1:]
+    v, total, arms = np.tile(np.eye(d), (models, 1, 1)), np.zeros((models, d)), []
+    estimate, own = total.copy(), np.arange(k) % models
+    for t, x in enumerate(world.contexts):
+        turned = solved(v[own], x)
+        means = (x * estimate[own]).sum(axis=1)
+        lack = means.max() - means
+        lack += np.where(lack > 0, noise.std * np.linalg.norm(turned, axis=1), 0)
+        arm = int(np.argmin(divergences(lack, (x * turned).sum(axis=1) / 4, t)))
+        arms.append(arm)
+        v[own[arm]] += np.outer(x[arm], x[arm])
+        total[own[arm]] += x[arm] * world.rewards[t, arm]
+        estimate = solved(v, total + noise.values[t].reshape(models, d))
+    return np.array(arms)
+
+
 class JointNoise(NamedTuple):
     """Noise on running sums of [x r ; x x^T], and bounds on it after 0, 1, 2, ... releases that hold
     with probability 1 - 0.9 DELTA in all models.
@@ -281,8 +308,12 @@ def joint(
     schedule: list[int],
     failure: float,
     sampling: np.random.Generator | None = None,
+    *,
+    divergent: bool = False,
 ) -> np.ndarray:
-    """Optimism, or with a generator the best arm for a draw, on noisy sums as of the last release."""
+    """Optimism, or with a generator the best arm for a draw, or IMED, on noisy sums as of the last
+    release.
+    """
     (k, d), models = world.contexts.shape[1:], noise.vectors.shape[1]
     gram, total, arms, made = np.zeros((models, d, d)), np.zeros((models, d)), [], 0
     failure, own = failure / models, np.arange(k) % models
@@ -302,6 +333,13 @@ def joint(
         if sampling is None:
             turned = np.einsum("kij,kj->ki", inverse[own], x)
             squares = (turned**2).sum(axis=1)
+        if divergent:
+            means = (x * estimate[own]).sum(axis=1)
+            share = 0.3 if noise.stds[-1] > noise.stds[0] else 0.1  # where noise adds up
+            kept = share * (2 * noise.stds[made] ** 2 + shift[own] ** 2 / d)
+            variances = (turned * x).sum(axis=1) / 4 + kept * squares
+            index = -divergences(means.max() - means, variances, t)
+        elif sampling is None:
             width = radius[own] * np.sqrt((turned * x).sum(axis=1) + gap[own] * squares)
             index = (x * estimate[own]).sum(axis=1) + width + bias[own] * np.sqrt(squares)
         else:

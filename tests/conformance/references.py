@@ -780,6 +780,39 @@ def fixed_linucb(
     return regret
 
 
+def merged_linear_imed(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """IMED on a regression of batch means, each weighted by its inverse variance, on the registered
+    example's arms; lambda = 1, growth 1/2.
+    """
+    arms, laplace = np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]]), isinstance(budget, PureDP)
+    scale = laplace_scale(budget) if laplace else gaussian_std(budget)
+    variance = scale**2 * (2 if laplace else 1)
+
+    def play() -> float:
+        v, b, t, regret = 4 * np.eye(2), np.zeros(2), 0, 0.0
+        while t < horizon:
+            values = arms @ np.linalg.solve(v, b)
+            known = np.einsum("ki,ij,kj->k", arms, np.linalg.inv(v), arms)
+            floored = np.maximum(known, 0.25 / (t + 1))
+            index = (values.max() - values) ** 2 / (2 * known) - np.log(floored)
+            arm = int(index.argmin())
+            one = floored[arm]
+            n = math.ceil((0.25 + math.sqrt(1 / 16 + 8 * variance * one)) / (4 * one))
+            played = min(n, horizon - t)
+            noise = scale * (rng.laplace() if laplace else rng.normal())
+            mean = (rng.binomial(played, means[arm]) + noise) / n
+            weight = 1 / (0.25 / n + variance / n**2)
+            v += weight * np.outer(arms[arm], arms[arm])
+            b += weight * mean * arms[arm]
+            regret += played * (means.max() - means[arm])
+            t += n
+        return regret
+
+    return np.array([play() for _ in range(runs)])
+
+
 # Noisy batch losses --------------------------------------------------------------------------
 
 # Yields the arms of all runs, shape (runs,), and is sent their losses; told K, runs, and scale and
@@ -938,6 +971,7 @@ REFERENCES: dict[str, Reference] = {
     "MergedThompson": merged_thompson,
     "MergedKLUCB": _merging(_largest),
     "FixedLinUCB": fixed_linucb,
+    "MergedLinearIMED": merged_linear_imed,
     "GOPE": _phased(on_sums, chernoff, 1e-6, gaussian_std),
     "AdaCGOPE": _phased(on_phi, chernoff, 1e-6, gaussian_std),
     "AdaCGOPE/published": _phased(on_phi, None, 1e-6, gaussian_std),

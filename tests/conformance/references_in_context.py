@@ -30,6 +30,8 @@ DISJOINT = [
     "GLMUCBJDP",
     "LinUCBJDP",
     "LinUCBLDP",
+    "LinearIMED",
+    "LinearIMEDJDP",
     "LinearThompson",
     "LinearThompsonJDP",
     "PrivateLinUCB",
@@ -81,6 +83,10 @@ def thompson(budget: Budget | None, rng: np.random.Generator, models: int = 1) -
     return WORLD.regret(walks.thompson(WORLD, added, rng, models))
 
 
+def imed(budget: Budget | None, rng: np.random.Generator, models: int = 1) -> float:
+    return WORLD.regret(walks.imed(WORLD, noise(budget, rng, HORIZON, models), models))
+
+
 def oful(budget: Budget | None, rng: np.random.Generator) -> float:
     added = noise(budget, rng, walks.changes(HORIZON, DIMENSION))
     return WORLD.regret(
@@ -127,6 +133,7 @@ def joint(
     sampling: bool = False,
     noise: Any = walks.joint_noise,
     walk: Any = walks.joint,
+    **options: Any,
 ) -> Callable[..., float]:
     def play(budget: Budget | None, rng: np.random.Generator, models: int = 1) -> float:
         n = len(schedule)
@@ -135,7 +142,9 @@ def joint(
             assert isinstance(budget, ZCDP)
             added = noise(n, DIMENSION, budget.rho, rng, models)
         each = walks.DELTA if budget is None else 0.1 * walks.DELTA
-        return WORLD.regret(walk(WORLD, added, schedule, each, rng if sampling else None))
+        return WORLD.regret(
+            walk(WORLD, added, schedule, each, rng if sampling else None, **options)
+        )
 
     return play
 
@@ -207,6 +216,12 @@ TABLES: dict[str, Table] = {
     "LinUCBLDP": Table(unplanned, joint(EVERY, noise=walks.independent_joint_noise)),
     # Only without a budget, where both walks are the same.
     "LinUCBSDP": Table(unplanned, joint(EVERY_FOURTH)),
+    "LinearIMED": Table(planned, imed),
+    "LinearIMEDJDP": Table(planned, joint(EVERY_FOURTH, divergent=True)),
+    "LinearIMEDLDP": Table(
+        unplanned, joint(EVERY, divergent=True, noise=walks.independent_joint_noise)
+    ),
+    "LinearIMEDSDP": Table(unplanned, joint(EVERY_FOURTH, divergent=True)),
     "LinearThompson": Table(planned, thompson),
     "LinearThompsonJDP": Table(planned, joint(EVERY_FOURTH, sampling=True)),
     "LinearThompsonLDP": Table(

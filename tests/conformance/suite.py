@@ -53,6 +53,8 @@ VARIANTS: dict[str, list[tuple[str, Any]]] = {
     "GLMUCB": [("models", "disjoint")],
     "GLMUCBJDP": [("models", "disjoint")],
     "LinUCBJDP": [("models", "disjoint")],
+    "LinearIMED": [("models", "disjoint")],
+    "LinearIMEDJDP": [("models", "disjoint")],
     "LinearThompson": [("models", "disjoint")],
     "LinearThompsonJDP": [("models", "disjoint")],
     "MergedIMED": [("variance", "released")],

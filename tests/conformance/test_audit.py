@@ -48,6 +48,10 @@ HALVED_RUNS = 2000  # are enough to see half the noise
 PLANNED: dict[str, dict[str, Any]] = {  # arguments for few releases
     "AdaCOFUL": {"horizon": 16, "growth": 0.5},
     "DPTS": {"horizon": 16, "counter": None},
+    "LinearIMED": {"horizon": 16},
+    "LinearIMEDJDP": {"horizon": 16, "batch": 1},
+    "LinearIMEDLDP": {"horizon": 16},
+    "LinearIMEDSDP": {"horizon": 16, "batch": 1},
     "LinearThompson": {"horizon": 16},
     # Without draws: which block holds the first person's record must be the same in every run.
     "LinearThompson/disjoint": {"horizon": 16, "inflation": 0.0},

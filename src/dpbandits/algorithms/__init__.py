@@ -29,7 +29,7 @@ from .glm import (
 )
 from .halving import SequentialHalving
 from .lazy_thompson import LazyDPTS
-from .linucb import LinearThompson, LinUCB, PrivateLinUCB
+from .linucb import LinearIMED, LinearThompson, LinUCB, PrivateLinUCB
 from .merged import (
     DPIMED,
     DPKLUCB,
@@ -40,11 +40,15 @@ from .merged import (
     MergedThompson,
     MergedTopTwo,
 )
+from .merged_linear import MergedLinearIMED
 from .oful import RSOFUL, AdaCOFUL
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .private_contexts import (
     AdaCOFULJDP,
     Device,
+    LinearIMEDJDP,
+    LinearIMEDLDP,
+    LinearIMEDSDP,
     LinearThompsonJDP,
     LinearThompsonLDP,
     LinearThompsonSDP,
@@ -106,6 +110,10 @@ __all__ = [
     "LinUCBJDP",
     "LinUCBLDP",
     "LinUCBSDP",
+    "LinearIMED",
+    "LinearIMEDJDP",
+    "LinearIMEDLDP",
+    "LinearIMEDSDP",
     "LinearThompson",
     "LinearThompsonJDP",
     "LinearThompsonLDP",
@@ -114,6 +122,7 @@ __all__ = [
     "MergedIMED",
     "MergedIMEDSDP",
     "MergedKLUCB",
+    "MergedLinearIMED",
     "MergedThompson",
     "MergedTopTwo",
     "OutputGOPE",

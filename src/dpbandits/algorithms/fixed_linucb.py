@@ -200,7 +200,7 @@ class FixedLinUCB(FixedFeaturesPolicy):
     Args:
         arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
             They need not span R^d.
-        budget: None; a private relative is ``PrivateLinUCB``.
+        budget: None; a private relative is ``MergedLinearIMED``.
         ridge: lambda, the regulariser.
         subgaussian: s, how far rewards scatter around their mean; half the width of the reward
             range unless given.

@@ -203,9 +203,14 @@ class _RarelySwitching(LinearPolicy):
 
     kernels = _KERNELS
     _searches = True
+    _covers = True
     _growth: float
     _variant = "tight"
     _eigenvalue: float | None = None
+
+    @property
+    def _holds(self) -> bool:
+        return super()._holds and self._variant == "tight"
 
     @property
     def most_changes(self) -> int:

@@ -115,6 +115,7 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
 
     _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS}  # with their defaults
     _searches: ClassVar[bool] = False  # whether ``choose`` has a place for ``most_optimistic``
+    _covers: ClassVar[bool] = False  # whether the radius, as it is by default, is proved to hold
     models: str = "shared"
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
@@ -147,6 +148,32 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
         self.models = choice("models", models, ("shared", "disjoint"))
         self._takes_one_row = models == "disjoint"
         return {} if models == "shared" else {"models": models}
+
+    @property
+    def regret_guarantee(self) -> str:
+        """What is proved of regret, which is another matter than privacy.
+
+        >>> from dpbandits import LinUCB
+        >>> print(LinUCB(2, 3, radius_scale=0.1).regret_guarantee)
+        none: the confidence radius is not one that is proved to hold, and regret is measured only
+        """
+        if not self._covers:
+            return "none: there is no theorem, and regret is measured only"
+        if not self._holds:
+            return (
+                "none: the confidence radius is not one that is proved to hold, and regret is"
+                " measured only"
+            )
+        return (
+            f"where means are linear and |theta| is at most {self._parameter_bound:g}, the"
+            " confidence radius holds in all rounds at once with probability at least"
+            f" {1.0 - self._failure:g}, and then no round loses more than twice the width of the"
+            " arm that was played"
+        )
+
+    @property
+    def _holds(self) -> bool:
+        return self._covers and self._radius_scale >= 1.0
 
     @property
     def n_models(self) -> int:
@@ -210,6 +237,12 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
         """How far rewards scatter: in [lo, hi] they are (hi - lo) / 2 subgaussian (Hoeffding)."""
         lo, hi = self.reward_range
         return (hi - lo) / 2 if self._subgaussian is None else self._subgaussian
+
+    @property
+    def _least_scatter(self) -> float:
+        """The same where it is divided by: rewards without scatter have hardly any."""
+        lo, hi = self.reward_range
+        return max(self._scatter, 1e-6 * (hi - lo))
 
     @property
     def _bias(self) -> float:

@@ -12,6 +12,7 @@ from ...kernel import Kernel, Matrices, Matrix, Vector, inlined, kernel, outline
 from .dense import factorise, solve_upper
 
 _WIDE = 8  # from this dimension on, vector instructions pay
+_SMALLEST = 1e-200  # of variances, which are divided by
 _HALVINGS = 40  # of the search for the smallest eigenvalue
 
 
@@ -277,6 +278,59 @@ def most_optimistic_at_once(
         index = mean + radius * np.sqrt(max(form, 0.0) + gap * length) + spread * np.sqrt(length)
         if index > best:
             best, arm = index, a
+    return arm
+
+
+@outlined
+def least_divergent_at_once(
+    contexts: Matrix,
+    estimates: Vector,
+    inverses: Matrices,
+    longest: Vector,
+    scatters: Vector,
+    gaps: Vector,
+    spreads: Vector,
+    rounds: float,
+    margin: float,
+) -> int:
+    """arg min over arms of D^2 / (2 w^2) - ln max(w^2, scatter^2 / rounds), plus ``margin`` but for
+    the best mean; of equals the first.
+
+    w^2 = scatter^2 (|x|_{V^-1}^2 + gap |V^-1 x|^2), and D = 0 for the best mean, else what <x,
+    estimate> lacks to it and spread |V^-1 x|.  The rest is as in ``most_optimistic_at_once``.
+    """
+    n_arms, d = contexts.shape
+    best = -np.inf
+    for a in range(n_arms):
+        m = a if scatters.size > 1 else 0
+        best = max(best, dot(contexts[a], estimates[m * d : (m + 1) * d]))
+    arm, least = 0, np.inf
+    for a in range(n_arms):
+        m = a if scatters.size > 1 else 0
+        estimate, inverse = estimates[m * d : (m + 1) * d], inverses[m]
+        scatter, gap, spread = scatters[m] * scatters[m], gaps[m], spreads[m]
+        floor, reach = scatter / max(rounds, 1.0), longest[m] * longest[m]
+        squares = form = length = 0.0
+        for i in range(d):
+            squares += contexts[a, i] * contexts[a, i]
+        lack = best - dot(contexts[a], estimate)
+        # The index falls with w^2, which is at most this.
+        most = max(scatter * (1.0 + gap * reach) * reach * squares, _SMALLEST)
+        if 0.5 * lack * lack / most - np.log(max(most, floor)) > least:
+            continue
+        for i in range(d):
+            turned = 0.0
+            for j in range(d):
+                turned += inverse[i, j] * contexts[a, j]
+            form += turned * contexts[a, i]
+            length += turned * turned
+        behind = 0.0
+        if lack > 0.0:
+            lack, behind = lack + spread * np.sqrt(length), margin
+        squared = max(scatter * (max(form, 0.0) + gap * length), _SMALLEST)
+        index = 0.5 * lack * lack / squared - np.log(max(squared, floor)) + behind
+        if index < least:
+            least, arm = index, a
     return arm
 
 

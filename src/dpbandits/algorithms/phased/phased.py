@@ -286,9 +286,8 @@ class AdaCGOPE(_Phased):
             noise is always in proportion to the sensitivity of the rounds played, never to the
             paper's d / c.
 
-    When to choose: fixed arms that are far more than their features, and few releases.  With few
-    arms ``AdaCUCB``, which ignores features, has less regret; policies with contexts that are shown
-    the same features in every round have less in either case.
+    When to choose: fixed arms that are far more than their features, and very few releases.
+    ``MergedLinearIMED`` has far less regret with a few dozen.
 
     Example:
         >>> policy = AdaCGOPE([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]], budget=ZCDP(0.5), seed=1)

@@ -1,6 +1,7 @@
 """Linear bandits whose features are private, too."""
 
 from .device import Device, ShuffledDevice
+from .imed import LinearIMEDJDP, LinearIMEDLDP, LinearIMEDSDP
 from .joint import AdaCOFULJDP, LinUCBJDP
 from .local import LinUCBLDP
 from .shuffled import LinUCBSDP
@@ -13,6 +14,9 @@ __all__ = [
     "LinUCBJDP",
     "LinUCBLDP",
     "LinUCBSDP",
+    "LinearIMEDJDP",
+    "LinearIMEDLDP",
+    "LinearIMEDSDP",
     "LinearThompsonJDP",
     "LinearThompsonLDP",
     "LinearThompsonSDP",

@@ -17,7 +17,7 @@ from ...privacy.randomiser import VectorRandomiser
 from ...shuffle import Messages, Randomizer
 from ...validation import number
 from ..bases.contextual import within_bound
-from .model import contribution
+from .model import choose_optimistic, contribution
 from .state import Params
 
 
@@ -79,10 +79,14 @@ class Device:
         """All that a device in JavaScript is made of, the chooser included; nothing of a person.
 
         Raises:
-            ArgumentError: the noise is simulated, or arms are random (Thompson sampling).
+            ArgumentError: the noise is simulated, or arms are not those of highest upper
+                confidence bound (Thompson sampling, IMED).
         """
-        if registered()[self.chooser.arguments["class"]].card.randomised:
+        policy = registered()[self.chooser.arguments["class"]]
+        if policy.card.randomised:
             raise ArgumentError("a device in JavaScript makes no random choices")
+        if policy.kernels.choose is not choose_optimistic:
+            raise ArgumentError("a device in JavaScript plays upper confidence bounds only")
         return json.dumps(
             {
                 "dimension": self._params.dimension,

@@ -96,8 +96,8 @@ class LinUCBJDP(JointPolicy):
             budget noise, shift and radius are the published ones, for a binary tree of Gaussian
             matrices.
 
-    When to choose: features are as private as rewards, and whoever runs the policy is trusted with
-    both.
+    When to choose: features are as private as rewards, whoever runs the policy is trusted with
+    both, and the radius is to be one that is proved to hold; ``LinearIMEDJDP`` has less regret.
 
     Example:
         >>> import numpy as np
@@ -115,6 +115,7 @@ class LinUCBJDP(JointPolicy):
         protects="contexts and rewards",
         view="joint",
     )
+    _covers = True
     kernels = OPTIMISTIC
 
     def __init__(
@@ -220,6 +221,7 @@ class AdaCOFULJDP(JointPolicy):
         protects="contexts and rewards",
         view="joint",
     )
+    _covers = True
     kernels = OPTIMISTIC
     _batch = 1
 

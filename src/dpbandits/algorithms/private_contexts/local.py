@@ -113,6 +113,7 @@ class LinUCBLDP(LocalPolicy):
         view="joint",
         learns_at_once=True,
     )
+    _covers = True
     kernels = on_arrival(OPTIMISTIC)
 
     def __init__(

@@ -48,7 +48,7 @@ from ...policies.protocol import Row
 from ..bases.contextual import within_bound
 from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
 from ..bases.sums import summarise
-from ..maths.ridge import dot, most_optimistic_at_once, turn_draw
+from ..maths.ridge import dot, least_divergent_at_once, most_optimistic_at_once, turn_draw
 from .regression import regress, regress_all
 from .state import CLOCK, FACTS, Params, Public, Raw, statistic_size
 
@@ -178,6 +178,26 @@ def choose_optimistic(
 
 
 @kernel
+def choose_divergent(
+    params: Params, public: Public, contexts: Matrix, rng: Generator
+) -> tuple[int, float]:
+    """The arm of least index, see ``regression``.  Nothing of the contexts is written anywhere."""
+    facts = public.facts
+    arm = least_divergent_at_once(
+        contexts,
+        public.estimate,
+        public.inverse,
+        facts[FACTS.longest],
+        facts[FACTS.radius],
+        facts[FACTS.gap],
+        facts[FACTS.bias],
+        float(public.clock[CLOCK.rounds]),
+        params.margin,
+    )
+    return arm, 1.0
+
+
+@kernel
 def prepare_sample(params: Params, public: Public, contexts: Row, rng: Generator) -> None:
     """``prepare``: every theta from N(estimate, s^2 V^-1 + v^2 V^-2), before anything is seen."""
     noise, scatter = public.sample[params.n_models], params.radius_scale * params.subgaussian
@@ -215,6 +235,7 @@ OPTIMISTIC = Kernels(
     estimate=estimate,
 )
 
+DIVERGENT = replace(OPTIMISTIC, choose=choose_divergent)
 SAMPLED = replace(OPTIMISTIC, prepare=prepare_sample, choose=choose_sampled)
 
 

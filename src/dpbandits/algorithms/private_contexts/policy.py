@@ -17,11 +17,12 @@ from ..bases.contextual import ContextualPolicy
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.linear import MODEL, RADIUS, LinearOptions, LinearPolicy, ModelOptions
 from ..maths.confidence import gaussian_norm, planned_walk, symmetric_norm
-from .model import SAMPLED, joint_sensitivity, next_release
+from .model import DIVERGENT, SAMPLED, joint_sensitivity, next_release
 from .state import Params, statistic_size
 
 _ULP = 2.0**-52
 _SHARES = (0.1, 0.1, 0.8)  # of failures, which help most where noise is largest
+_SHARE, _SHARE_ADDING_UP = 0.1, 0.3  # of noise and shift in the widths of IMED
 _STEPS = 1024  # for which sums of noise are planned where nothing else is
 _NOTHING = 1e-6  # the multiplier of Gaussian noise that hides nothing
 
@@ -41,6 +42,16 @@ class PrivateModelOptions(ModelOptions, total=False):
 
     repair: str
     switch: float
+
+
+class PrivateIMEDOptions(PrivateModelOptions, total=False):
+    """Those of ``PrivateModelOptions``, and one more.
+
+    parameter_bound: on the norm of the unknown parameter, towards which what is not known yet may
+        lie.  Default 1.
+    """
+
+    parameter_bound: float
 
 
 class PrivateLinearOptions(LinearOptions, PrivateModelOptions, total=False):
@@ -129,6 +140,10 @@ class PrivateContextPolicy(HiddenContextPolicy, LinearPolicy):
         self._clips = repair == "clip"
         self._switch = real("switch", options.get("switch", 0.0), 0.0, 1e6)
         super().__init__(config, budget=budget, **options)
+
+    @property
+    def _holds(self) -> bool:
+        return super()._holds and not self._published
 
     @property
     def _releases(self) -> int | None:
@@ -250,3 +265,26 @@ class ThompsonPolicy(PrivateContextPolicy):
 
     def _params(self) -> Any:
         return super()._params()._replace(radius_scale=self._inflation)
+
+
+class IMEDPolicy(PrivateContextPolicy):
+    """The base of those that choose by minimum empirical divergence: there is no radius."""
+
+    kernels = DIVERGENT
+    _options: ClassVar[dict[str, Any]] = {**MODEL, **REPAIR, "parameter_bound": 1.0}
+
+    def _weighed(self, alpha: float, margin: float) -> dict[str, float]:
+        """Check and keep the constants of the index."""
+        self._optimism = real("alpha", alpha, 1e-3, 1e3)
+        self._margin = real("margin", margin, 1.0, 1e6)
+        return {"alpha": self._optimism, "margin": self._margin}
+
+    def _params(self) -> Any:
+        params = super()._params()
+        adds_up = params.adds_up and self.budget is not None
+        return params._replace(
+            radius_scale=math.sqrt(self._optimism),
+            subgaussian=self._least_scatter,
+            share=_SHARE_ADDING_UP if adds_up else _SHARE,
+            margin=math.log(self._margin),
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,9 @@ class Params(NamedTuple):
     # Of a published recipe, in units of S: the shift, and the largest that noise and shift are.
     lift: float = 2.0
     largest: float = 3.0
+    # How much of noise and shift counts in the widths of IMED; nan for those that hold.
+    share: float = math.nan
+    margin: float = 0.0  # ln of IMED's
 
 
 class Raw(NamedTuple):

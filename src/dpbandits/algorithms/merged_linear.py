@@ -1,0 +1,276 @@
+"""Merged batches for arms with fixed features: a regression on all noisy sums that were ever
+released, each weighted by what it is worth, and an index that knows how uncertain it leaves an arm.
+
+The mean reward of arm a is <theta, x_a>.  An arm is played for a batch whose length is fixed when
+it begins.  What crosses the wall: when a batch ends, the sum of its rewards, one number.  One
+person contributes one reward to one batch, so a record moves one sum by at most ``hi - lo``, and
+batches are disjoint sets of records: each sum may spend the whole budget.  Which batch a record
+falls into, and how long it is, depends on features and on sums released before it only (Azize &
+Basu 2024, Theorem 12).  All that follows is post-processing.
+
+**Regression.**  Batch j of n_j rounds of arm a_j has the mean y_j, with a variance of at most
+
+    s^2 / n_j + v^2 / n_j^2  =  1 / p_j ,
+
+where s is the scatter of rewards and v the standard deviation of the noise on a sum.  With
+V = (lambda / s^2) I + sum of p_j x_j x_j^T the estimate of theta is V^-1 sum of p_j y_j x_j, and
+w_a^2 = |x_a|^2_{V^-1} the variance of <x_a, estimate>, if theta is N(0, s^2 / lambda I).
+
+**Length.**  A batch of arm a multiplies det V by 1 + p w_a^2.  It is as long as it takes to make
+that 1 + g:
+
+    n  =  g / (2 w_a^2)  (s^2 + sqrt(s^4 + 4 v^2 w_a^2 / g)) .
+
+So there are about d ln(T) / ln(1 + g) releases, however many arms, and where the noise is large
+the first batches are long enough to be seen through it.
+
+**Index.**  IMED (Honda & Takemura 2015; for linear models Bian & Tan 2024) plays arg min of
+
+    D_a^2 / (2 alpha w_a^2) - ln w_a^2 ,
+
+D_a being what <x_a, estimate> lacks to the best.  In the logarithm and in lengths w_a^2 is at least
+s^2 / (t + 1), t the number of rounds: no arm counts as better known than if it had been played
+always, which matters for features of length 0.  There is no regret theorem.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from ..kernel import Generator, Vector, kernel
+from ..policies import Card, Kernels, Options, Statistic, register
+from ..policies.protocol import Contexts, Row
+from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.channels import Gaussian, Laplace
+from ..validation import features, real
+from .bases.episodes import CLOCK, MEMO, close, release_due
+from .bases.fixed_features import FixedFeaturesPolicy
+from .bases.sums import accumulate, sensitivity, summarise
+from .maths.dense import factorise, invert
+from .maths.ridge import add_outer, combine, dot, multiply
+
+_LARGEST = 1e50  # feature: its square is a number
+_LONGEST = 1e12  # batch
+_SMALLEST = 1e-200  # variance
+
+
+class MergedLinearParams(NamedTuple):
+    n_arms: int
+    arms: np.ndarray  # (K, d)
+    columns: np.ndarray  # (d, K) the same, along which loops over arms run
+    ridge: float  # lambda
+    scatter: float  # s^2
+    noise: float  # v^2
+    optimism: float  # alpha
+    growth: float  # g
+    width: float  # hi - lo
+
+
+class MergedLinearRaw(NamedTuple):
+    total: np.ndarray  # (1,) sum of the rewards of the running batch
+
+
+class MergedLinearPublic(NamedTuple):
+    means: np.ndarray  # (K,) <x_a, estimate>
+    variances: np.ndarray  # (K,) w_a^2
+    pulls: np.ndarray  # (K,) rounds in all finished batches
+    precision: np.ndarray  # (d, d) V
+    inverse: np.ndarray  # (d, d)
+    factor: np.ndarray  # (d, d) of V
+    moment: np.ndarray  # (d,) sum of p y x
+    estimate: np.ndarray  # (d,)
+    clock: np.ndarray  # (4,) see ``bases.episodes``; batches are episodes
+    scratch: np.ndarray  # (d,)
+
+
+@kernel
+def regress(params: MergedLinearParams, public: MergedLinearPublic) -> None:
+    """Estimate, means and variances for V as it is; in the improbable case that rounding makes V
+    singular, those before stay.
+    """
+    d = params.arms.shape[1]
+    if not factorise(public.precision, 0.0, public.factor, d):
+        return
+    invert(public.factor, public.inverse, d)
+    multiply(public.inverse, public.moment, public.estimate)
+    combine(params.columns, public.estimate, public.means)
+    for a in range(params.n_arms):
+        multiply(public.inverse, params.arms[a], public.scratch)
+        public.variances[a] = max(dot(params.arms[a], public.scratch), _SMALLEST)
+
+
+def init(params: MergedLinearParams) -> tuple[MergedLinearRaw, MergedLinearPublic]:
+    k, d = params.arms.shape
+    public = MergedLinearPublic(
+        means=np.zeros(k),
+        variances=np.zeros(k),
+        pulls=np.zeros(k, np.int64),
+        precision=np.eye(d) * (params.ridge / params.scatter),
+        inverse=np.zeros((d, d)),
+        factor=np.zeros((d, d)),
+        moment=np.zeros(d),
+        estimate=np.zeros(d),
+        clock=np.zeros(len(CLOCK), np.int64),
+        scratch=np.zeros(d),
+    )
+    regress(params, public)
+    return MergedLinearRaw(np.zeros(1)), public
+
+
+@kernel
+def choose(
+    params: MergedLinearParams, public: MergedLinearPublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
+    """The arm of least D^2 / (2 alpha w^2) - ln w^2, the first of equals."""
+    floor, best = params.scatter / (public.clock[CLOCK.rounds] + 1.0), -np.inf
+    for a in range(params.n_arms):
+        best = max(best, public.means[a])
+    least, arm = np.inf, 0
+    for a in range(params.n_arms):
+        lack, variance = best - public.means[a], public.variances[a]
+        index = 0.5 * lack * lack / (params.optimism * variance) - np.log(max(variance, floor))
+        if index < least:
+            least, arm = index, a
+    return arm, 1.0
+
+
+@kernel
+def hold_rounds(params: MergedLinearParams, public: MergedLinearPublic, arm: int) -> int:
+    floor, g = params.scatter / (public.clock[CLOCK.rounds] + 1.0), params.growth
+    variance = max(public.variances[arm], floor)
+    root = np.sqrt(params.scatter**2 + 4.0 * params.noise * variance / g)
+    return int(np.ceil(min(0.5 * g / variance * (params.scatter + root), _LONGEST)))
+
+
+@kernel
+def record_pull(
+    params: MergedLinearParams, public: MergedLinearPublic, arm: int, x: Row, n: int
+) -> None:
+    clock = public.clock
+    if clock[CLOCK.done] == 0:
+        clock[CLOCK.arm], clock[CLOCK.size] = arm, hold_rounds(params, public, arm)
+    clock[CLOCK.rounds] += n
+    clock[CLOCK.done] += n
+
+
+@kernel
+def publish(
+    params: MergedLinearParams, public: MergedLinearPublic, memo: Vector, release: Vector
+) -> None:
+    x, n = params.arms[int(memo[MEMO.arm])], memo[MEMO.size]
+    weight = n * n / (params.scatter * n + params.noise)  # p
+    add_outer(public.precision, weight, x)
+    for i in range(x.size):
+        public.moment[i] += weight * release[0] / n * x[i]
+    regress(params, public)
+
+
+@kernel
+def estimate(params: MergedLinearParams, public: MergedLinearPublic, i: int) -> float:
+    return public.estimate[i]
+
+
+@register(arms=((1.0, 0.0), (0.0, 1.0), (0.9, 0.8)))
+class MergedLinearIMED(FixedFeaturesPolicy):
+    """Indexed minimum empirical divergence for arms with fixed features, on all noisy sums that
+    were released.
+
+    Plays arg min of ``D^2 / (2 alpha w^2) - ln w^2``, with ``D`` what an arm lacks to the best and
+    ``w`` the standard deviation of its estimated mean, in batches that are as long as it takes to
+    learn something through the noise.
+
+    Args:
+        arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
+            They need not span R^d.
+        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        alpha: optimism; the lower, the more seldom is an arm tried that looks worse.
+        growth: a batch makes the determinant of what is known grow by one plus this.
+        ridge: lambda, the regulariser.
+        subgaussian: s, how far rewards scatter around their mean; half the width of the reward
+            range unless given.
+        **options: see ``Options``.
+
+    Raises:
+        ArgumentError: ``arms`` is no table of finite numbers, or an argument is outside its range.
+
+    When to choose: fixed arms that are more than their features, under any notion; a few dozen
+    releases, and no horizon.
+
+    Example:
+        >>> arms = [[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]]
+        >>> policy = MergedLinearIMED(arms, budget=ZCDP(0.5), seed=1)
+        >>> decision = policy.pull()
+        >>> policy.update(1.0)
+        True
+    """
+
+    card = Card(
+        title="linear IMED on merged noisy sums",
+        source=(
+            "after Bian & Tan (2024), Indexed Minimum Empirical Divergence-Based Algorithms for"
+            " Linear Bandits; merged batches: this package"
+        ),
+        proof=(
+            "dpbandits.algorithms.merged_linear; parallel composition as in Azize & Basu (2024),"
+            " Theorem 12, and in pure DP their Appendix D"
+        ),
+        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+    )
+    kernels = Kernels(
+        init=init,
+        choose=choose,
+        hold_rounds=hold_rounds,
+        record_pull=record_pull,
+        accumulate=accumulate,
+        release_due=release_due,
+        sensitivity=sensitivity,
+        close=close,
+        summarise=summarise,
+        publish=publish,
+        estimate=estimate,
+    )
+
+    def __init__(
+        self,
+        arms: Any,
+        *,
+        budget: Budget | None,
+        alpha: float = 1.0,
+        growth: float = 0.5,
+        ridge: float = 1.0,
+        subgaussian: float | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        self._optimism = real("alpha", alpha, 1e-3, 1e3)
+        self._growth = real("growth", growth, 0.01, 100.0)
+        self._ridge = real("ridge", ridge, 0.0, 1e12, strict=True)
+        self._subgaussian = (
+            None if subgaussian is None else real("subgaussian", subgaussian, 0.0, 1e12)
+        )
+        config = {
+            "alpha": self._optimism,
+            "growth": self._growth,
+            "ridge": self._ridge,
+            "subgaussian": self._subgaussian,
+        }
+        super().__init__(features("arms", arms, _LARGEST), config, budget=budget, **options)
+
+    def _statistic(self) -> Statistic:
+        return Statistic.of_rewards(self.reward_range, memo=len(MEMO))
+
+    def _params(self) -> MergedLinearParams:
+        lo, hi = self.reward_range
+        scatter = (hi - lo) / 2 if self._subgaussian is None else self._subgaussian
+        return MergedLinearParams(
+            n_arms=self.n_arms,
+            arms=self._arms,
+            columns=self._arms.T.copy(),  # never read-only, which would be another type to compile
+            ridge=self._ridge,
+            scatter=max(scatter, 1e-6 * (hi - lo)) ** 2,
+            noise=self.noise_scale**2 * (2.0 if isinstance(self.channel, Laplace) else 1.0),
+            optimism=self._optimism,
+            growth=self._growth,
+            width=hi - lo,
+        )

@@ -1,0 +1,256 @@
+"""Linear IMED: its index against NumPy, batches of fixed arms, and what it gains."""
+
+import math
+
+import numpy as np
+import pytest
+from linear_walks import (
+    JointNoise,
+    imed,
+    joint,
+    joint_noise,
+    joint_silence,
+    problem,
+    silence,
+    toeplitz_noise,
+)
+from sides import public_of, release_of
+
+import dpbandits as dpb
+from dpbandits import ZCDP, ArgumentError, LinearIMED, LinearIMEDJDP, MergedLinearIMED, PureDP
+from dpbandits.algorithms.maths.ridge import inverse_norm_bound, least_divergent_at_once
+from dpbandits.environments import GaussianContexts, LinearArms, PoolContexts
+from dpbandits.privacy.noise import SimulationNoise
+
+SIZES = pytest.mark.parametrize(("n_arms", "dimension"), [(3, 2), (1, 3), (4, 1), (10, 5)])
+ARMS = np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]])
+
+
+def arms_played(policy, world):
+    arms = []
+    for contexts, rewards in zip(world.contexts, world.rewards, strict=True):
+        decision = policy.pull(contexts)
+        policy.update(rewards[decision], decision)
+        arms.append(decision.arm)
+    return arms
+
+
+# The index ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("k", "d", "models"), [(5, 3, 1), (60, 9, 1), (6, 4, 6)])
+def test_the_least_index_is_found(k, d, models):
+    rng = np.random.default_rng(k)
+    played = set()
+    for _ in range(300):
+        x = rng.normal(size=(k, d)) * rng.choice([1e-3, 0.1, 1.0], (k, 1))
+        x[0] *= rng.random() < 0.9  # features of nothing at all
+        rows = rng.normal(size=(models, 2 * d, d))
+        v = np.einsum("mri,mrj->mij", rows, rows) + 0.1 * np.eye(d)
+        inverse, theta = np.linalg.inv(v), rng.normal(size=(models, d))
+        scatter, gap, spread = rng.uniform(0, 1, (3, models))
+        rounds, margin = float(rng.integers(1, 1000)), rng.choice([0.0, math.log(5.0)])
+        longest = np.array([inverse_norm_bound(one, np.linalg.eigvalsh(one)[0]) for one in v])
+        own = np.arange(k) % models
+        turned = np.einsum("kij,kj->ki", inverse[own], x)
+        means = (x * theta[own]).sum(axis=1)
+        lack = means.max() - means
+        w2 = scatter[own] ** 2 * ((x * turned).sum(axis=1) + gap[own] * (turned**2).sum(axis=1))
+        lack = lack + np.where(lack > 0, spread[own] * np.linalg.norm(turned, axis=1), 0)
+        w2 = np.maximum(w2, 1e-200)
+        index = lack**2 / (2 * w2) - np.log(np.maximum(w2, scatter[own] ** 2 / rounds))
+        index += np.where(lack > 0, margin, 0)
+        given = (x, theta.ravel(), inverse, longest, scatter, gap, spread, rounds, margin)
+        arm = least_divergent_at_once(*given)
+        assert index[arm] <= index.min() + 1e-9 * abs(index.min())
+        played.add(arm)
+    assert len(played) > min(k, 4)
+
+
+@SIZES
+@pytest.mark.parametrize("rho", [None, 0.5, 1e6])
+@pytest.mark.long
+def test_imed_walks_with_dense_noise(rho, n_arms, dimension):
+    world, noise = problem(300, n_arms, dimension), silence(300, dimension)
+    if rho is not None:
+        noise = toeplitz_noise(300, dimension, rho, SimulationNoise(7).generator("privacy"))
+    budget = None if rho is None else ZCDP(rho)
+    policy = LinearIMED(n_arms, dimension, budget=budget, horizon=300, counter="toeplitz", seed=7)
+    expected = imed(world, noise)
+    assert arms_played(policy, world) == expected.tolist()
+    assert n_arms == 1 or len(set(expected)) > 1
+
+
+def test_joint_imed_walks_without_noise_as_in_numpy():
+    world, schedule = problem(400), list(range(4, 401, 4))
+    policy = LinearIMEDJDP(3, 2, budget=None, horizon=400, batch=4)
+    expected = joint(world, joint_silence(len(schedule), 2), schedule, 0.001, divergent=True)
+    assert arms_played(policy, world) == expected.tolist()
+    assert expected.tolist() != joint(world, joint_silence(100, 2), schedule, 0.001).tolist()
+
+
+def test_joint_imed_counts_less_than_all_of_the_noise():
+    """What the public side holds after a release: the variances of ``regression``."""
+    policy = LinearIMEDJDP(3, 2, budget=ZCDP(0.5), horizon=400, batch=100, seed=3)
+    world = problem(100)
+    arms_played(policy, world)
+    noise: JointNoise = joint_noise(4, 2, 0.5, np.random.default_rng(0))
+    radius, gap, bias, _, spread, added = public_of(policy).facts[:, 0]
+    assert spread == pytest.approx(math.sqrt(2) * noise.stds[1])
+    assert (radius, bias) == (0.5, 0.0)
+    assert gap == pytest.approx(0.1 * (spread**2 + added**2 / 2) / 0.25)
+
+
+def test_features_of_length_zero_are_known_at_once_and_still_no_end():
+    """An arm that always pays nothing, against one that pays less: the other is tried a few times,
+    not for ever.
+    """
+    world = PoolContexts([[0.0], [1.0]], [-0.5], per_round=2, rewards="bounded")
+    policy = LinearIMED(2, 1, budget=None, reward_range=(-1, 1))
+    regret = dpb.simulate(policy, world, horizon=5000, runs=10, seed=1).runs["regret"]
+    assert regret.max() < 150  # of 2,500; ln(10^200) plays would cost 1,800
+
+
+def test_rewards_without_scatter_leave_numbers():
+    policy = LinearIMEDJDP(3, 2, budget=ZCDP(0.5), horizon=40, subgaussian=0.0, seed=1)
+    arms = arms_played(policy, problem(40))
+    assert np.isfinite(public_of(policy).facts).all()
+    assert len(set(arms)) > 1
+
+
+# Fixed arms --------------------------------------------------------------------------------------
+
+
+def batch(policy):
+    """The arm and the length of the next batch that ends, which shows at the pull after it."""
+    before = public_of(policy).pulls.copy()
+    while (public_of(policy).pulls == before).all():
+        policy.pull()
+        policy.update(1.0)
+    longer = public_of(policy).pulls - before
+    return int(longer.argmax()), int(longer.sum())
+
+
+@pytest.mark.parametrize("budget", [None, ZCDP(0.1), PureDP(0.1)])
+def test_a_batch_makes_the_determinant_grow_as_told(budget):
+    policy = MergedLinearIMED(ARMS, budget=budget, growth=0.5, seed=1)
+    v = {None: 0.0, ZCDP(0.1): 5.0, PureDP(0.1): 200.0}[budget]
+    before, lengths = 4 * np.eye(2), []
+    for _ in range(6):
+        known = np.einsum("ki,ij,kj->k", ARMS, np.linalg.inv(before), ARMS)
+        known = np.maximum(known, 0.25 / (sum(lengths) + 1))
+        arm, n = batch(policy)
+        p = 1 / (0.25 / n + v / n**2)
+        less = 1 / (0.25 / (n - 1) + v / (n - 1) ** 2) if n > 1 else 0.0
+        assert p * known[arm] >= 0.5 > less * known[arm]
+        before = before + p * np.outer(ARMS[arm], ARMS[arm])
+        lengths.append(n)
+        assert np.allclose(public_of(policy).precision, before)
+    assert sum(lengths) > 6 or budget is None
+
+
+def test_an_estimate_weighs_batches_by_their_noise():
+    """A long batch after a short one that is all noise."""
+    policy = MergedLinearIMED([[1.0]], budget=ZCDP(0.5), ridge=1e-9, seed=2)
+    released = [(batch(policy)[1], release_of(policy)[0]) for _ in range(3)]
+    n, sums = np.array(released).T
+    p = 1 / (0.25 / n + 1.0 / n**2)
+    assert public_of(policy).estimate[0] == pytest.approx(p @ (sums / n) / p.sum(), rel=1e-6)
+
+
+def test_releases_are_few_and_no_more_with_many_arms():
+    world = LinearArms.on_sphere(200, 3, seed=0, rewards="bounded")
+    policy = MergedLinearIMED(world.features, budget=ZCDP(0.1), reward_range=(-1, 1))
+    result = dpb.simulate(policy, world, horizon=100_000, runs=10, seed=1)
+    assert result.runs["releases"].max() < 3 * math.log(100_000) / math.log(1.5)
+
+
+# What it gains -----------------------------------------------------------------------------------
+
+
+def test_imed_explores_where_greed_is_lost():
+    """A safe arm that is known, and a better one that is not: a fifth of greedy runs are lost
+    without noise, so that 40 runs see it with a probability of 1 - 1e-4; each loses 1,000.
+    """
+    world = PoolContexts(np.eye(2), [0.3, 0.5], per_round=2, rewards="bounded")
+    shape = {"budget": None, "reward_range": (-1, 1)}
+    policies = [
+        LinearIMED(2, 2, **shape),
+        dpb.PrivateLinUCB(2, 2, radius_scale=0.0, **shape),
+    ]
+    found = dpb.simulate(policies, world, horizon=10_000, runs=40, seed=1).runs
+    mine, greedy = found.groupby("policy", sort=False)["regret"].max()
+    assert mine < 500 < 1500 < greedy
+
+
+@pytest.mark.parametrize("name", ["", "JDP"])
+def test_imed_loses_half_as_much_as_a_radius_that_always_holds(name):
+    world = GaussianContexts.on_sphere(10, 4, seed=1, rewards="bounded", project=True)
+    shape = {"budget": ZCDP(1.0), "horizon": 5000, "reward_range": (-1, 1)}
+    shape |= {"batch": 50} if name else {}
+    safe = dpb.LinUCBJDP if name else dpb.PrivateLinUCB
+    policies = [getattr(dpb, f"LinearIMED{name}")(10, 4, **shape), safe(10, 4, **shape)]
+    found = dpb.simulate(policies, world, horizon=5000, runs=10, seed=1).runs
+    mine, theirs = found.groupby("policy", sort=False)["regret"].mean()
+    assert mine < theirs / 2
+
+
+@pytest.mark.parametrize("budget", [ZCDP(0.1), PureDP(1.0)])
+def test_fixed_arms_lose_a_quarter_of_what_elimination_does(budget):
+    world = LinearArms.on_sphere(50, 4, seed=3, rewards="bounded")
+    other = dpb.AdaCGOPE if isinstance(budget, ZCDP) else dpb.HannaGOPE
+    options = {"budget": budget, "reward_range": (-1, 1)}
+    policies = [cls(world.features, **options) for cls in (MergedLinearIMED, other)]
+    found = dpb.simulate(policies, world, horizon=20_000, runs=20, seed=1).runs
+    mine, theirs = found.groupby("policy", sort=False)["regret"].mean()
+    assert mine < theirs / 4
+
+
+def test_no_run_of_fixed_arms_is_lost():
+    world = LinearArms(np.eye(3), [0.5, 0.3, 0.1], rewards="bounded")
+    policy = MergedLinearIMED(np.eye(3), budget=ZCDP(1.0), reward_range=(-1, 1))
+    regret = dpb.simulate(policy, world, horizon=20_000, runs=1000, seed=1).runs["regret"]
+    assert (regret > 8 * regret.median()).sum() <= 1
+
+
+# Arguments ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, "many"])
+def test_bad_arguments_are_named(value):
+    for name in ("alpha", "margin"):
+        with pytest.raises(ArgumentError, match=name):
+            LinearIMED(2, 2, budget=None, **{name: value})
+    for name in ("alpha", "growth", "ridge"):
+        with pytest.raises(ArgumentError, match=name):
+            MergedLinearIMED(ARMS, budget=None, **{name: value})
+
+
+def test_imed_has_no_radius_to_configure():
+    with pytest.raises(TypeError, match="radius_scale"):
+        LinearIMED(2, 2, budget=None, radius_scale=0.1)
+
+
+@pytest.mark.parametrize(
+    ("proved", "policy"),
+    [
+        (True, dpb.LinUCB(2, 2)),
+        (True, dpb.PrivateLinUCB(2, 2, budget=ZCDP(1.0), horizon=9)),
+        (False, dpb.PrivateLinUCB(2, 2, budget=ZCDP(1.0), horizon=9, radius_scale=0.5)),
+        (False, dpb.PrivateLinUCB(2, 2, budget=ZCDP(1.0), horizon=9, radius="heuristic")),
+        (True, dpb.AdaCOFUL(2, 2, budget=ZCDP(1.0), horizon=9)),
+        (False, dpb.AdaCOFUL(2, 2, budget=ZCDP(1.0), horizon=9, variant="published")),
+        (True, dpb.LinUCBJDP(2, 2, budget=ZCDP(1.0), horizon=9)),
+        (False, dpb.LinearThompsonJDP(2, 2, budget=ZCDP(1.0), horizon=9)),
+        (False, LinearIMED(2, 2, budget=None)),
+        (False, LinearIMEDJDP(2, 2, budget=ZCDP(1.0), horizon=9)),
+    ],
+)
+def test_a_policy_says_whether_its_regret_has_a_theorem(proved, policy):
+    assert policy.regret_guarantee.startswith("none") != proved
+
+
+def test_a_device_in_javascript_has_no_such_index():
+    server = dpb.LinearIMEDLDP(2, 3, budget=ZCDP(0.5), horizon=100, reports=True, noise="secure")
+    with pytest.raises(ArgumentError, match="upper confidence bounds"):
+        server.device().to_json()
