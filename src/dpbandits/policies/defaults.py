@@ -92,8 +92,8 @@ def written(name: str, arguments: Mapping[str, Any]) -> str:
 
 DEFAULTS = (
     Default("finite arms", "central", True, "MergedIMED"),
-    Default("finite arms", "shuffle", True, "AdaPKLUCBSDP", {"alpha": 1.0}),
-    Default("finite arms", "local", True, "LDPUCB"),
+    Default("finite arms", "shuffle", True, "MergedIMEDSDP"),
+    Default("finite arms", "local", True, "LDPIMED"),
     Default("finite arms, rewards that follow no law", "central", False, "HTINF"),
 )
 

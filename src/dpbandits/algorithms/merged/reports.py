@@ -169,7 +169,7 @@ class LDPIMED(LocalPolicy):
         **options: Unpack[Options],
     ) -> None:
         self._optimism = real("alpha", alpha, 1e-3, 1e3)
-        self._growth = real("growth", growth, 0.0, 100.0)
+        self._growth = real("growth", growth, 0.01, 100.0)
         own = {"n_arms": n_arms, "alpha": self._optimism, "growth": self._growth}
         super().__init__(own | self._reported(reports), budget=budget, **options)
 
