@@ -97,8 +97,8 @@ def test_the_command_ranks_and_says_when_no_bound_says_anything():
     ("options", "default"),
     [
         (["--budget", "zcdp=1"], "MergedIMED(n_arms=4, "),
-        (["--budget", "pure=1", "--trust", "shuffle"], "AdaPKLUCBSDP(n_arms=4, alpha=1.0, "),
-        (["--budget", "rdp=4,1", "--trust", "local"], "LDPUCB(n_arms=4, "),
+        (["--budget", "pure=1", "--trust", "shuffle"], "MergedIMEDSDP(n_arms=4, "),
+        (["--budget", "rdp=4,1", "--trust", "local"], "LDPIMED(n_arms=4, "),
         (["--budget", "pure=1", "--any-rewards", "--horizon", "1000"], "HTINF(n_arms=4, "),
     ],
 )

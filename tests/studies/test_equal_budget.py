@@ -186,7 +186,7 @@ def asked(claims: list[Claim], *words: str) -> list[str]:
 
 def test_a_default_that_nobody_beats_holds(plan: Plan) -> None:
     claims = claims_of(plan)
-    assert asked(claims, "worse than") == 3 * [HOLDS]  # under local trust there is nobody else
+    assert asked(claims, "worse than") == 4 * [HOLDS]
     assert asked(claims, "is lost") == 3 * [HOLDS]
     assert asked(claims, "spends the same") == 4 * [HOLDS]
 
@@ -218,7 +218,7 @@ def test_where_rewards_follow_no_law_the_worst_instance_counts(plan: Plan) -> No
 def test_lost_runs_are_found_out(plan: Plan) -> None:
     claims = claims_of(plan, lost=True)
     assert asked(claims, "of MergedIMED is lost") == [FAILS]
-    assert asked(claims, "of LDPUCB is lost") == [HOLDS]
+    assert asked(claims, "of LDPIMED is lost") == [HOLDS]
 
 
 @pytest.mark.parametrize("spent", [0.5, 1.001])
@@ -242,13 +242,13 @@ def test_a_small_table_from_end_to_end(
     assert defaults["default"].tolist() == [
         "MergedIMED",
         "HTINF",
-        "AdaPKLUCBSDP(alpha=1.0)",
-        "LDPUCB",
+        "MergedIMEDSDP",
+        "LDPIMED",
     ]
     print_tables(record)
     told = capsys.readouterr().out
     assert "The default of each setting" in told
-    assert "LDPUCB" in told
+    assert "LDPIMED" in told
     page = (target / "report.html").read_text("utf-8")
     assert "The default of each setting" in page
     assert "How far from the best, and how often" in page

@@ -358,8 +358,8 @@ class MergedKLUCB(WeighingPolicy):
     card = Card(
         title="KL-UCB on merged noisy sums",
         source=SOURCE.format(
-            "Cappe, Garivier, Maillard, Munos & Stoltz (2013), Kullback-Leibler Upper Confidence"
-            " Bounds for Optimal Sequential Allocation"
+            "Cappe et al. (2013), Kullback-Leibler Upper Confidence Bounds for Optimal Sequential"
+            " Allocation"
         ),
         proof=PROOF,
         channels=CHANNELS,

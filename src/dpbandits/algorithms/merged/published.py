@@ -120,10 +120,7 @@ class _Published(MergedPolicy):
         super().__init__({"n_arms": n_arms, "growth": checked}, budget=budget, **options)
 
 
-_SOURCE = (
-    "Azize, Wu, Honda, Orabona, Ito & Basu (2025), Optimal Regret of Bandits under Differential"
-    " Privacy (NeurIPS)"
-)
+_SOURCE = "Azize et al. (2025), Optimal Regret of Bandits under Differential Privacy (NeurIPS)"
 
 
 @register(n_arms=3)

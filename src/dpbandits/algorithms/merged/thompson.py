@@ -69,7 +69,7 @@ def init(params: MergedParams) -> tuple[MergedThompsonRaw, MergedThompsonPublic]
 
 
 @kernel
-def _draw(quantiles: Any, arm: int, rng: Generator) -> float:
+def choose_mean(quantiles: Any, arm: int, rng: Generator) -> float:
     side = 1 if rng.random() < 0.5 else 0
     at = min(np.sqrt(rng.standard_exponential()) / _STEP, _GRID - 1.000001)
     i = int(at)
@@ -87,7 +87,7 @@ def choose(
         if public.pulls[a] == 0:
             return a, 1.0
     for a in range(params.n_arms):
-        drawn = _draw(public.quantiles, a, rng)
+        drawn = choose_mean(public.quantiles, a, rng)
         if drawn > best:
             best, arm = drawn, a
     return arm, np.nan

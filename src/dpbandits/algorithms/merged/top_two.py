@@ -213,7 +213,7 @@ class MergedTopTwo(Policy):
     card = Card(
         title="Top Two on merged noisy sums",
         source=(
-            "Jourdan, Degenne, Baudry, de Heide & Kaufmann (2022), Top Two Algorithms Revisited;"
+            "Jourdan et al. (2022), Top Two Algorithms Revisited;"
             " merged batches and the stopping rule: this package; parallel composition as in Azize"
             " & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12"
         ),
