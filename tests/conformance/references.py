@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.optimize import brentq
@@ -136,17 +136,52 @@ def _tilted(weights: list[np.ndarray], plays: list[np.ndarray], scale: float, la
                 noise = -((a**2).sum() / a.max() ** 2) * np.log1p(-reach)
         else:
             noise = scale**2 * (a**2).sum() * tilt**2 / 2
-        bent = tilt**3 * (n @ a**3 - 1 / worth**2) / (36 * math.sqrt(3))
+        spread = (n @ a**3 - 1 / worth**2) / (36 * math.sqrt(3))
+        bent = tilt**3 * spread
         rounds.append(worth)
-        costs.append((noise, noise + bent))
+        closer = (partial(_closer, a, worth, spread, scale),) if laplace else ()
+        costs.append((noise, noise + bent, *closer))
     return np.array(rounds), costs
+
+
+def _closer(
+    a: np.ndarray, worth: float, spread: float, scale: float, x: float, target: float
+) -> float:
+    """What the tail of the largest Laplace noise says, less ln 4."""
+    top, rest = a.max(), np.delete(a, a.argmax())
+    second = rest.max() if rest.size else 0.0
+    if scale == 0 or second > 0.9999 * top:
+        return 0.0
+    tilt, counted = 1 / (scale * top), 0.5 < target < 1.0
+
+    def psi(u: np.ndarray | float) -> np.ndarray | float:
+        return np.log1p(target * np.expm1(-u)) if target < 1.0 else -u
+
+    first = -tilt * x - worth * psi(tilt / worth) - counted * spread * tilt**3
+    if second > 0:
+        count = (rest**2).sum() / second**2
+        first += count * np.log1p(-((second / top) ** 2))
+        reach = np.minimum((scale * second * worth * TILTS) ** 2, 1)
+        with np.errstate(divide="ignore"):
+            cost = -count * np.log1p(-reach) + counted * spread * (worth * TILTS) ** 3
+        last = max((worth * (-TILTS * x - psi(TILTS)) - cost).max(), 0.0)
+    elif x < 0:
+        last = math.inf
+    else:
+        missed = rel_entr(1 - x, 1 - target) if target < 1 or x < 1 else 0.0
+        last = worth * (rel_entr(x, target) + missed)
+    return -np.logaddexp(-first - math.log(2), -last) - math.log(4)
 
 
 def _imed(values: np.ndarray, weights: np.ndarray, rounds, costs, t: float) -> np.ndarray:
     target = min(max(values.max(), 0.0), 1.0)
     psi = np.log1p(target * np.expm1(-TILTS)) if target < 1.0 else -TILTS
     distances = [
-        max((n * (-TILTS * x - psi) - cost[int(0.5 < target < 1.0)]).max(), 0.0)
+        max(
+            (n * (-TILTS * x - psi) - cost[int(0.5 < target < 1.0)]).max(),
+            *(closer(x, target) for closer in cost[2:]),
+            0.0,
+        )
         if x < target
         else 0.0
         for x, n, cost in zip(values, rounds, costs, strict=True)
@@ -159,7 +194,7 @@ def _largest(values: np.ndarray, weights: np.ndarray, rounds, costs, t: float) -
     for x, n, cost in zip(values, rounds, costs, strict=True):
         low, high = (
             (np.expm1(-(math.log(t) / n + TILTS * x + one / n)) / np.expm1(-TILTS)).min()
-            for one in cost
+            for one in cost[:2]
         )
         found.append(high if high > 0.5 else low)
     return np.clip(np.where(values >= 1, 1, found), 0, 1).round(7)

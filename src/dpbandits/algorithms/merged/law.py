@@ -28,6 +28,17 @@ if N psi(u) bounds sum of n_j psi(a_j l), and N cost(u) the logarithm of E[exp(-
   -ln(1 - (s a_j l)^2), where -ln(1 - y) / y rises: at most -(V / A^2) ln(1 - (s A l)^2), A the
   largest a_j.
 
+* *Laplace noise, closer.*  Exponential moments miss most of what a single Laplace variable says: at
+  y scales its tail is exp(-y) / 2, and the bound of above e y exp(-y) / 2.  Let L be the noise of
+  the largest a_j, of scale s A in m, and X the rest of m, which owes nothing to it.  Then m <= x
+  only if X <= x, or X > x and L <= x - X:
+
+      P(m <= x)  <=  exp(-D2) + E[exp((x - X) / (s A))] / 2  <=  exp(-D2) + exp(-D1) / 2 ,
+
+  D2 being the exponent of X, without that noise, and D1 what is maximised in D at l = 1 / (s A),
+  where that noise has no moment but the rest has.  ``closest_exponent`` is the larger of D and of
+  what this bound comes to, less ln 4: to be as sure as D was to keep the best arm.
+
 By duality D is the least price of q - m, parted between the divergence of coins and that of noise.
 
 **Rewards between the ends.**  A coin has the widest rewards of its mean.  Where E[r (1 - r)] >= e,
@@ -58,6 +69,9 @@ _ALMOST = 1.0 - 1e-12
 _BENT = 1.0 / (36.0 * math.sqrt(3.0))  # half of a third of max |sigma''|
 _STEEPEST = 600.0  # larger tilts are not looked at: upper bounds only grow
 _SILENT = 1e-250  # noise below is none
+_FAINT = 1e-50  # Laplace noise of a smaller scale is left to the bound for all noise
+_AS_LARGE = 1.0 - 1e-4  # a ratio from which on a second noise is as large as the first
+_HALF, _SURER = math.log(2.0), math.log(4.0)
 _SURE = 3.0  # standard deviations between what e seems to be and what is counted on
 _WIDEST = 1.0 / 64.0  # the largest variance of r (1 - r)
 _ROUNDS_OF_SEARCH = 30
@@ -72,7 +86,8 @@ class Merged(NamedTuple):
     noise: int = 3  # of w^2 / n^2
     cubes: int = 4  # of w^3 / n^2
     largest: int = 5  # w / n
-    curve: int = 6  # the merged mean of r (1 - r), where that is released
+    second: int = 6  # the largest w / n but one
+    curve: int = 7  # the merged mean of r (1 - r), where that is released
 
 
 class Law(NamedTuple):
@@ -82,6 +97,8 @@ class Law(NamedTuple):
     noise: float  # normal: s^2 V N, Laplace: twice that
     pole: float  # s A N, where Laplace noise has no exponential moments any more; 0: normal
     bent: float  # of u^3 in the cost of q > 1/2
+    others: float = 0.0  # share of V but for the largest a_j
+    ratio: float = 1.0  # of the largest a_j but one to the largest
 
 
 MERGED = Merged()
@@ -101,7 +118,9 @@ def merge(merged: Vector, n: float, mean: float, weight: float) -> None:
     merged[MERGED.squares] += weight * weight / n
     merged[MERGED.noise] += (weight / n) ** 2
     merged[MERGED.cubes] += weight**3 / (n * n)
-    merged[MERGED.largest] = max(merged[MERGED.largest], weight / n)
+    each = weight / n
+    merged[MERGED.second] = max(merged[MERGED.second], min(each, merged[MERGED.largest]))
+    merged[MERGED.largest] = max(merged[MERGED.largest], each)
 
 
 @kernel
@@ -111,12 +130,15 @@ def law_of(params: Any, merged: Vector) -> Law:
     rounds, s = weight * weight / squares, params.noise_scale
     noise = s * s * merged[MERGED.noise] / squares
     spread = rounds * rounds * merged[MERGED.cubes] / weight**3 - 1.0
-    pole = s * merged[MERGED.largest] * weight / squares
+    largest = merged[MERGED.largest]
+    pole = s * largest * weight / squares
     return Law(
         rounds=rounds,
         noise=2.0 * noise if params.laplace else noise,
         pole=pole if params.laplace else 0.0,
         bent=_BENT * max(spread, 0.0),
+        others=max(1.0 - largest * largest / merged[MERGED.noise], 0.0),
+        ratio=merged[MERGED.second] / largest,
     )
 
 
@@ -180,6 +202,29 @@ def exponent(law: Law, x: float, q: float) -> float:
         return law.rounds * bernoulli_kl(max(x, 0.0), q)
     bent = law.bent if 0.5 < q < 1.0 else 0.0
     return _worth(law, x, q, _best_tilt(law, x, q, bent), bent)
+
+
+@kernel
+def closest_exponent(law: Law, x: float, q: float) -> float:
+    """The larger of D(x, q) and what the tail of one Laplace noise says, less ln 4."""
+    found = exponent(law, x, q)
+    if x >= q or law.pole < _FAINT or law.ratio > _AS_LARGE:
+        return found
+    bent = law.bent if 0.5 < q < 1.0 else 0.0
+    u = 1.0 / law.pole
+    psi = -u if q >= 1.0 else np.log1p(q * np.expm1(-u))
+    first = law.rounds * (-u * x - psi - bent * u * u * u)
+    if law.ratio > 0.0:
+        squared = law.ratio * law.ratio
+        count = 0.5 * law.others * law.noise * law.rounds / (law.pole * law.pole * squared)
+        first += count * np.log1p(-squared)
+        rest = Law(law.rounds, law.noise * law.others, law.pole * law.ratio, law.bent, 0.0, 1.0)
+        last = exponent(rest, x, q)
+    else:
+        last = law.rounds * bernoulli_kl(x, q) if x >= 0.0 else np.inf
+    least = min(first + _HALF, last)
+    both = least - np.log(np.exp(least - first - _HALF) + np.exp(least - last))
+    return max(found, both - _SURER)
 
 
 @kernel
@@ -276,14 +321,16 @@ def _reach(params: Any, merged: Vector, q: float) -> float:
 @kernel
 def _stretched(law: Law, b: float) -> Law:
     """The law of what was divided by b."""
-    return Law(law.rounds, law.noise / (b * b), law.pole / b, law.bent)
+    return Law(law.rounds, law.noise / (b * b), law.pole / b, law.bent, law.others, law.ratio)
 
 
 @kernel
 def divergence_of(params: Any, merged: Vector, x: float, q: float) -> float:
-    """D(x, q) of an arm, by all that is known of its rewards."""
+    """The exponent of an arm, by all that is known of its rewards and noise."""
     law, b = law_of(params, merged), _reach(params, merged, q)
-    return exponent(law, x, q) if b >= 1.0 else exponent(_stretched(law, b), x / b, q / b)
+    if b >= 1.0:
+        return closest_exponent(law, x, q)
+    return closest_exponent(_stretched(law, b), x / b, q / b)
 
 
 @kernel

@@ -67,7 +67,7 @@ class MergedRaw(NamedTuple):
 
 class MergedPublic(NamedTuple):
     estimate: np.ndarray  # (K,) merged values, as rewards are measured
-    merged: np.ndarray  # (7, K) see ``law.Merged``
+    merged: np.ndarray  # (8, K) see ``law.Merged``
     pulls: np.ndarray  # (K,) rounds in all finished batches
     clock: np.ndarray  # (4,) see ``bases.episodes``; batches are episodes
 

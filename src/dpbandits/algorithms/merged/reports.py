@@ -85,7 +85,7 @@ def next_arm(params: ReportsParams, public: ReportsPublic) -> int:
     target, best, arm = min(target, 1.0), np.inf, 0
     variance, pole = noise_variance(params), params.noise_scale if params.laplace else 0.0
     for a in range(params.n_arms):
-        law = Law(float(public.plays[a]), variance, pole, 0.0)
+        law = Law(float(public.plays[a]), variance, pole, 0.0, 1.0, 1.0)
         index = exponent(law, public.mean[a], target) / params.optimism + np.log(public.plays[a])
         if index < best:
             best, arm = index, a

@@ -48,7 +48,7 @@ class MergedThompsonRaw(NamedTuple):
 
 class MergedThompsonPublic(NamedTuple):
     estimate: np.ndarray  # (K,) merged values, as rewards are measured
-    merged: np.ndarray  # (7, K) see ``law.Merged``
+    merged: np.ndarray  # (8, K) see ``law.Merged``
     pulls: np.ndarray  # (K,) rounds in all finished batches
     fresh: np.ndarray  # (K,) rounds in the running one
     quantiles: np.ndarray  # (K, 2, 32) least and largest means for E on the grid

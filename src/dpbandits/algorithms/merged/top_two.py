@@ -73,7 +73,7 @@ class TopTwoParams(NamedTuple):
 
 class TopTwoPublic(NamedTuple):
     estimate: np.ndarray  # (K,) merged values, as rewards are measured
-    merged: np.ndarray  # (6, K) see ``merged``
+    merged: np.ndarray  # (8, K) see ``law``
     pulls: np.ndarray  # (K,) rounds in all finished batches
     batches: np.ndarray  # (K,)
     clock: np.ndarray  # (4,) see ``bases.episodes``; batches are episodes
