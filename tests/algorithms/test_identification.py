@@ -24,7 +24,8 @@ from dpbandits import (
 )
 from dpbandits.algorithms.adap_tt import recommend
 from dpbandits.algorithms.bases.identification import price_of_batches, two_exponentials
-from dpbandits.algorithms.merged.merged import init, law_of, publish
+from dpbandits.algorithms.merged.law import law_of
+from dpbandits.algorithms.merged.merged import init, publish
 from dpbandits.algorithms.merged.top_two import evidence
 from dpbandits.environments import Bernoulli, LoggedTrial
 from dpbandits.kernel import kernel
@@ -368,3 +369,18 @@ def test_a_replay_goes_on_with_the_recommended_arm():
     assert (found["rounds"] > 9000).all()
     assert (found["pulls_0"] < 1000).all()
     assert (found["releases"] < 40).all()
+
+
+def test_a_study_may_end_with_its_last_person():
+    policy = SequentialHalving(2, horizon=100, budget=ZCDP(5.0), seed=1)
+    assert not policy.finish()
+    for _ in range(100):
+        decision = policy.pull()
+        policy.update(float(decision.arm == 1))
+    assert (policy.stopped, policy.ledger.releases) == (False, 0)
+    assert policy.finish()
+    assert (policy.stopped, policy.recommendation, policy.rounds) == (True, 1, 100)
+    assert policy.ledger.releases == 1
+    assert not policy.finish()
+    assert policy.pull().arm == 1
+    assert policy.ledger.releases == 1

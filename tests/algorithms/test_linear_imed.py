@@ -254,3 +254,16 @@ def test_a_device_in_javascript_has_no_such_index():
     server = dpb.LinearIMEDLDP(2, 3, budget=ZCDP(0.5), horizon=100, reports=True, noise="secure")
     with pytest.raises(ArgumentError, match="upper confidence bounds"):
         server.device().to_json()
+
+
+@pytest.mark.parametrize("subgaussian", [0.0, 0.01])
+def test_rewards_that_hardly_scatter_are_no_reason_to_believe_in_equal_means(subgaussian):
+    rng = np.random.default_rng(3)
+    arms = rng.standard_normal((10, 3))
+    arms *= 0.9 / np.linalg.norm(arms, axis=1, keepdims=True)
+    theta = arms[-1] / 0.9
+    world = LinearArms(arms, theta, std=0.01)
+    policy = MergedLinearIMED(arms, budget=ZCDP(0.1), reward_range=(-1, 1), subgaussian=subgaussian)
+    runs = dpb.simulate(policy, world, horizon=20_000, runs=10, seed=3, record=1).runs
+    assert runs["regret"].max() < 2_000
+    assert runs["releases"].min() >= 5

@@ -131,11 +131,13 @@ class SequentialHalving(Policy):
     Args:
         n_arms: number of arms.
         horizon: rounds at hand; afterwards the arm that is left is served, and nothing is learned.
+            The last phase is released at the next ``pull``, or by ``finish`` where nobody comes.
         budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
         **options: see ``Options``.
 
     When to choose: a study has so many people and no more, and has to name an arm at its end.  How
     often it errs is not promised; ``MergedTopTwo`` promises that, and takes as long as it takes.
+    Rounds whose answers a crash has lost are played again.
 
     Example:
         >>> search = SequentialHalving(4, horizon=400, budget=PureDP(1.0), seed=1)

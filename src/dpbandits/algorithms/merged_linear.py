@@ -13,8 +13,9 @@ Basu 2024, Theorem 12).  All that follows is post-processing.
     s^2 / n_j + v^2 / n_j^2  =  1 / p_j ,
 
 where s is the scatter of rewards and v the standard deviation of the noise on a sum.  With
-V = (lambda / s^2) I + sum of p_j x_j x_j^T the estimate of theta is V^-1 sum of p_j y_j x_j, and
-w_a^2 = |x_a|^2_{V^-1} the variance of <x_a, estimate>, if theta is N(0, s^2 / lambda I).
+V = (lambda / R^2) I + sum of p_j x_j x_j^T the estimate of theta is V^-1 sum of p_j y_j x_j, and
+w_a^2 = |x_a|^2_{V^-1} the variance of its error along x_a, if theta is N(0, R^2 / lambda I).  R is
+half the width of the range: how little rewards scatter says nothing of how far means are apart.
 
 **Length.**  A batch of arm a multiplies det V by 1 + p w_a^2.  It is as long as it takes to make
 that 1 + g:
@@ -107,7 +108,7 @@ def init(params: MergedLinearParams) -> tuple[MergedLinearRaw, MergedLinearPubli
         means=np.zeros(k),
         variances=np.zeros(k),
         pulls=np.zeros(k, np.int64),
-        precision=np.eye(d) * (params.ridge / params.scatter),
+        precision=np.eye(d) * (4.0 * params.ridge / params.width**2),
         inverse=np.zeros((d, d)),
         factor=np.zeros((d, d)),
         moment=np.zeros(d),

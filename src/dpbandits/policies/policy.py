@@ -240,6 +240,26 @@ class Policy(ABC):
             arm = int(self.kernels.recommend(self.params, self._session.state.public))
         return None if arm == NO_ARM else arm
 
+    def finish(self) -> bool:
+        """Release an episode that is over, at the end of a study: otherwise the next ``pull`` does.
+
+        Answers that have not come count as ``default_reward``.  When this is called has to owe
+        nothing to answers.
+
+        Returns:
+            Whether there was such an episode.
+
+        >>> from dpbandits import SequentialHalving, ZCDP
+        >>> search = SequentialHalving(2, horizon=10, budget=ZCDP(1.0), seed=1)
+        >>> for _ in range(10):
+        ...     decision = search.pull()
+        ...     _ = search.update(float(decision.arm == 1))
+        >>> search.finish(), search.stopped
+        (True, True)
+        """
+        with self._lock:
+            return self._session.finish()
+
     @property
     def takes_each_reward(self) -> bool:
         """Whether simulations hand over every reward, instead of sums of those of one choice."""

@@ -77,6 +77,15 @@ class Session:
             rounds.book(choice.arm, x, 1)
         return self._decide(choice, self._wait(choice, x, shown))
 
+    def finish(self) -> bool:
+        """Release an episode whose rounds have all been pulled, and wait for no other pull; whether
+        there was one.
+        """
+        if not self.rounds.release_due or self.rounds.exhausted:
+            return False
+        self._end_episode()
+        return True
+
     def choose(self, shown: Any) -> tuple[int, Any]:
         """An arm for somebody of whom nothing is kept, and its row of what is shown."""
         arm = (self._found() or self._choose(shown)[0]).arm

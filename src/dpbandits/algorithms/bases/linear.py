@@ -165,10 +165,11 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
                 " measured only"
             )
         return (
-            f"where means are linear and |theta| is at most {self._parameter_bound:g}, the"
-            " confidence radius holds in all rounds at once with probability at least"
-            f" {1.0 - self._failure:g}, and then no round loses more than twice the width of the"
-            " arm that was played"
+            f"where means are linear in features no longer than {self.context_bound:g}, |theta| is"
+            f" at most {self._parameter_bound:g}, rewards scatter by at most {self._scatter:g} and"
+            " none were lost, the confidence radius holds in all rounds at once with probability at"
+            f" least {1.0 - self._failure:g}, and then no round loses more than twice the width of"
+            " the arm that was played"
         )
 
     @property

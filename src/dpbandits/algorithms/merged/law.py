@@ -41,12 +41,13 @@ if N psi(u) bounds sum of n_j psi(a_j l), and N cost(u) the logarithm of E[exp(-
 
 By duality D is the least price of q - m, parted between the divergence of coins and that of noise.
 
-**Rewards between the ends.**  A coin has the widest rewards of its mean.  Where E[r (1 - r)] >= e,
-the variance is at most q (1 - q) - e, and by Bennett's lemma E[exp(-l r)] at most that of a coin
-that pays b = 1 - e / q with probability q / b: D is that of rewards, means and noise divided by b.
-The more of e is known, the smaller is b, so that a lower bound on e is enough.
+**Rewards between the ends.**  A coin has the widest rewards of its mean.  Where that is q, and
+E[r (1 - r)] >= e, the variance is at most q (1 - q) - e, and by Bennett's lemma E[exp(-l r)] at
+most that of a coin that pays b = 1 - e / q with probability q / b: D is that of rewards, means and
+noise divided by b.  The more of e is known, the smaller is b, so that a lower bound on e is enough.
+This holds for a mean of q, and not for larger ones.
 
-The bound is for a number of batches that is fixed, and rewards of which each has a mean of at least
+The rest is for a number of batches that is fixed, and rewards of which each has a mean of at least
 q, given the past.  Lengths are known beforehand: that of an arm's j-th batch depends on parameters
 alone, and only how many there are depends on releases; a bound for all of them at once costs their
 number, which is logarithmic in the rounds.
@@ -309,7 +310,7 @@ def upper_bound(law: Law, x: float, level: float) -> float:
 
 @kernel
 def _reach(params: Any, merged: Vector, q: float) -> float:
-    """b, for a lower bound on E[r (1 - r)] that fails once in a thousand times."""
+    """b, for a lower bound on E[r (1 - r)]: three standard deviations, of rewards and noise."""
     if not params.curved or q <= 0.0:
         return 1.0
     weight = merged[MERGED.weight]

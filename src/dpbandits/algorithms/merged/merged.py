@@ -146,14 +146,20 @@ def record_pull(params: MergedParams, public: MergedPublic, arm: int, x: Row, n:
 
 
 @kernel
+def curvature(params: MergedParams, reward: float, n: int) -> float:
+    """The sum of r (1 - r), in the units of rewards, of n equal rewards of that sum."""
+    above = reward / n - params.low
+    return n * on_grid(above * (1.0 - above / params.width), params.grid)
+
+
+@kernel
 def accumulate_curved(
     params: MergedParams, raw: MergedRaw, arm: int, x: Row, reward: float, n: int
 ) -> None:
-    """The sum of rewards, and that of r (1 - r), in the units of rewards; n rewards are equal."""
+    """The sum of rewards, and where it is released that of r (1 - r)."""
     accumulate(params, raw, arm, x, reward, n)
     if params.curved:
-        above = reward / n - params.low
-        raw.total[1] += n * on_grid(above * (1.0 - above / params.width), params.grid)
+        raw.total[1] += curvature(params, reward, n)
 
 
 @kernel

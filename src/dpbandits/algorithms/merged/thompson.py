@@ -1,11 +1,12 @@
 """Thompson sampling on merged batches.
 
-Every round draws a mean for each arm and plays the arm of the largest.  An arm's batch fills up
-over the rounds in which it is played, beside those of other arms, and is as long as ``merged``
-says.  What crosses the wall: when a batch is full, its sum, or its two sums.  A release covers the
-records of one arm (its part) since that arm's last release: one person contributes to one batch,
-and each release may spend the whole budget.  Which arm a person meets depends on earlier releases
-and on the drawing only.
+A mean is drawn for each arm, and the arm of the largest is played: for one round, if it has most
+rounds of all, and else until its batch is full, so that a few unlucky draws cannot hold it up.  The
+batch of the arm with most rounds fills up beside those of others; lengths are those of ``merged``.
+What crosses the wall: when a batch is full, its sum, or its two sums.  A release covers the records
+of one arm (its part) since that arm's last release: one person contributes to one batch, and each
+release may spend the whole budget.  Which arm a person meets depends on earlier releases and on the
+drawing only.
 
 **Draws.**  exp(-D) of ``law`` bounds the tails of a merged value given its mean; a draw takes half
 of that for the tails of the mean given the value.  With a fair coin and E from the exponential law
@@ -25,7 +26,6 @@ from ...kernel import Generator, Vector, kernel
 from ...policies import Card, Kernels, Statistic, register
 from ...policies.protocol import Contexts, Row
 from ..bases.episodes import MEMO
-from ..bases.linear import on_grid
 from .law import MERGED, upper_bound_of
 from .merged import (
     CHANNELS,
@@ -34,6 +34,7 @@ from .merged import (
     MergedParams,
     WeighingPolicy,
     batch_rounds,
+    curvature,
     publish,
     sensitivity,
 )
@@ -115,10 +116,10 @@ def record_pull(
 def accumulate(
     params: MergedParams, raw: MergedThompsonRaw, arm: int, x: Row, reward: float, n: int
 ) -> None:
-    """The sums of rewards and of r (1 - r); n rewards are equal."""
-    above = reward / n - params.low
+    """The sum of rewards, and where it is released that of r (1 - r)."""
     raw.total[arm] += reward
-    raw.curve[arm] += n * on_grid(above * (1.0 - above / params.width), params.grid)
+    if params.curved:
+        raw.curve[arm] += curvature(params, reward, n)
 
 
 @kernel
@@ -173,7 +174,8 @@ def publish_and_tabulate(
 class MergedThompson(WeighingPolicy):
     """Thompson sampling on all noisy sums that were released of an arm.
 
-    Draws a mean for every arm, of which exp(-D) are the tails, and plays the arm of the largest.
+    Draws a mean for every arm, of which exp(-D) are the tails, and plays the arm of the largest:
+    for a round if it has most rounds of all, and else for the rest of its batch.
 
     Args:
         n_arms: number of arms.

@@ -18,7 +18,7 @@ The leader b, of highest m, is recommended as soon as for every other arm c
 j and k the numbers of batches of b and c, w and z = z(failure_probability / (K - 1)) those of
 ``bases.identification``.
 
-**The error.**  Let rewards lie in the range, be independent, and those of an arm have one mean; let
+**The error.**  Let rewards lie in the range, be independent, and those of an arm have one law; let
 ``*`` be an arm of the highest mean q, and b one of a lower mean.  To recommend b, Z(b, *) has to
 pass. It is at most X + Y, X = U_b(m_b, q) and Y = D_*(m_*, q).  For the first j batches of b, P(U_b
 >= x) <= exp(-x): U_b rises with m_b, and where it is x, exp(-x) bounds the probability of an m_b so
@@ -186,8 +186,8 @@ class MergedTopTwo(Policy):
     """The best arm with few errors: Top Two on all noisy sums that were released of an arm.
 
     Stops when every other arm is refuted by what was released, and recommends another than the best
-    arm in at most a share of ``failure_probability`` of all searches, for random rewards of a mean
-    that stays.
+    arm in at most a share of ``failure_probability`` of all searches, for independent rewards of
+    one law per arm.
 
     Args:
         n_arms: number of arms.
