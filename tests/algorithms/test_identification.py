@@ -24,7 +24,8 @@ from dpbandits import (
 )
 from dpbandits.algorithms.adap_tt import recommend
 from dpbandits.algorithms.bases.identification import price_of_batches, two_exponentials
-from dpbandits.algorithms.merged.merged import init, law_of, publish
+from dpbandits.algorithms.merged.law import law_of
+from dpbandits.algorithms.merged.merged import init, publish
 from dpbandits.algorithms.merged.top_two import evidence
 from dpbandits.environments import Bernoulli, LoggedTrial
 from dpbandits.kernel import kernel
