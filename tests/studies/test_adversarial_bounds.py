@@ -239,7 +239,6 @@ def test_batches_that_save_nothing_are_found_out(plan: Plan) -> None:
         (0.8, 0.9, (HOLDS, FAILS, HOLDS)),
     ],
 )
-@pytest.mark.long
 def test_linear_regret_at_a_strict_epsilon_is_found_out(
     plan: Plan, batched: float, every: float, verdicts: tuple[str, str, str]
 ) -> None:
