@@ -7,12 +7,15 @@ BIN := .venv/bin
 demo: .venv/base
 	$(BIN)/dpbandits demo
 
+# Groups of tests (tests/conftest.py) in the order of their files: those of src/, the shortest, last.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+
 test: .venv/test
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not long"
+	$(PYTEST) -m "not long"
 
 # After `make test`, what takes minutes: statistical laws, audits, whole studies.
 test-all: test
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m long
+	$(PYTEST) -m long
 
 lint: .venv/lint
 	$(BIN)/ruff check .

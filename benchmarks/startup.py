@@ -50,6 +50,9 @@ print(time.perf_counter() - clock, time.process_time() - processor)
 """
 
 
+nothing_compiled = tempfile.TemporaryDirectory  # a folder for kernels
+
+
 class Waited(NamedTuple):
     """Seconds by the clock, and of processor time."""
 
@@ -64,17 +67,17 @@ def rows(size: float) -> Iterator[Row]:
     repeats = scaled(REPEATS, size)
     for name, (prepare, work) in FIRST.items():
         script = [sys.executable, "-c", _SCRIPT.format(prepare=prepare, work=work)]
-        with tempfile.TemporaryDirectory() as cache:
+        with nothing_compiled() as cache:
             cold, *warm = (_after_import(script, cache) for _ in range(1 + repeats))
         yield cold.row(f"first {name}, cold kernels")
         yield min(warm).row(f"first {name}, second process", "<= 0.5")
         yield Row(f"  first {name}, cold against second", cold.clock / min(warm).clock, "x")
     command = [sys.executable, "-m", "dpbandits"]
-    with tempfile.TemporaryDirectory() as cache:
+    with nothing_compiled() as cache:
         listed = min(_whole([*command, "list"], cache) for _ in range(repeats))
     yield listed.row("dpbandits list", "< 1")
-    with tempfile.TemporaryDirectory() as cache:
-        demo = [*command, "demo", "--output", str(Path(cache) / "demo")]
+    with nothing_compiled() as cache, tempfile.TemporaryDirectory() as folder:
+        demo = [*command, "demo", "--output", str(Path(folder) / "demo")]
         yield _whole(demo, cache).row("dpbandits demo, cold kernels", "< 60")
 
 

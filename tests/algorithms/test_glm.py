@@ -197,6 +197,7 @@ def test_without_noise_the_estimate_is_close_to_that_of_maximum_likelihood(cls):
 
 
 @pytest.mark.parametrize("cls", OPTIMISTIC, ids=lambda cls: cls.__name__)
+@pytest.mark.long
 def test_identity_is_linear_regression(cls):
     """Then one step is exact, whatever it starts from."""
     table = world(300)

@@ -254,6 +254,7 @@ def test_narrow_rewards_are_told_apart_sooner():
 
 
 @pytest.mark.parametrize("cls", BOTH)
+@pytest.mark.long
 def test_released_variance_pays_where_rewards_are_narrow(cls):
     world, regrets = Beta([0.5, 0.45, 0.4], concentration=60.0), []
     for variance in ("bound", "released"):

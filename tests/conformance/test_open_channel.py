@@ -85,6 +85,10 @@ IN_CONTEXT += [
     case.under(scaled(case.budget, TIMES[case.name])) for case in IN_CONTEXT if case.budget
 ]
 
+# The laws of WeightedGLMLDP at a budget and at a tenth of it are 0.2 apart: p is about 1e-4 with
+# 100 runs of the wrong one, and 1e-10 with 400.
+RUNS_OF_THE_WRONG = {"WeightedGLMLDP": 400}
+
 
 def regrets(case: Case, budget: ZCDP | PureDP | None, runs: int) -> np.ndarray:
     table, horizon = ContextTable(*WORLD), len(WORLD.rewards)
@@ -107,15 +111,16 @@ def test_regret_in_context_has_the_law_of_the_textbook(case: Case):
     assert ks_2samp(ours, theirs).pvalue > ALPHA, (ours.mean(), theirs.mean())
     if case.budget == ZCDP(5.0 if TIMES[case.name] == 10.0 else 500.0):
         # And not that of a tenth of the budget: sqrt(10) times the noise.
-        assert ks_2samp(ours, textbook(case, scaled(case.budget, 0.1))).pvalue < ALPHA
+        wrong = textbook(case, scaled(case.budget, 0.1), RUNS_OF_THE_WRONG.get(case.name, 100))
+        assert ks_2samp(ours, wrong).pvalue < ALPHA / 100  # and not by luck
 
 
 def varies(case: Case) -> bool:
     return case.budget is not None or case.cls.card.randomised
 
 
-def textbook(case: Case, budget: Budget | None) -> np.ndarray:
-    return played_by_the_textbook(case.name, budget, 100 if varies(case) else 1)
+def textbook(case: Case, budget: Budget | None, runs: int = 100) -> np.ndarray:
+    return played_by_the_textbook(case.name, budget, runs if varies(case) else 1)
 
 
 @cache
@@ -144,7 +149,7 @@ def test_regret_with_advice_has_the_law_of_the_textbook(case: Case):
     ours, textbook = regrets_with_advice(case), PLAYS[case.name]
     theirs = textbook(case.budget, 1500, np.random.default_rng(6)).round(6)
     assert ks_2samp(ours, theirs).pvalue > ALPHA, theirs.mean()
-    if case.budget == ZCDP(5.0) and case.name != "BatchedEXP4":
+    if case.budget == ZCDP(5.0):
         # and not that of a tenth of the budget: sqrt(10) times the noise
-        wrong = textbook(ZCDP(0.5), 1500, np.random.default_rng(6)).round(6)
-        assert ks_2samp(ours, wrong).pvalue < ALPHA
+        wrong = textbook(ZCDP(0.5), 4000, np.random.default_rng(6)).round(6)
+        assert ks_2samp(ours, wrong).pvalue < ALPHA / 100  # and not by luck

@@ -8,6 +8,7 @@ import inspect
 import itertools
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -71,7 +72,28 @@ def test_deciding_changes_nothing(case: Case, seed: int, noise: float):
     walk.until(4, lambda first, arm, n: [float(rng.binomial(n, 0.5))])
 
 
-WITH_SCRATCH = [case for case in CASES if scratch_of(case.make().new_state().public)]
+def has_scratch(side: Any) -> bool:
+    """Whether a type of nested tuples has working memory somewhere."""
+    parts = get_type_hints(side) if hasattr(side, "_fields") else {}
+    return "scratch" in parts or any(map(has_scratch, parts.values()))
+
+
+# As the annotations say, so that nothing is compiled where tests are collected.
+WITH_SCRATCH = [
+    case
+    for case in CASES
+    if has_scratch(get_args(get_type_hints(plain(case.cls.kernels.init))["return"])[1])
+]
+
+
+@over(CASES)
+def test_annotations_tell_who_has_scratch(case: Case):
+    assert (case in WITH_SCRATCH) == bool(scratch_of(case.make().new_state().public))
+
+
+@over(CASES)
+def test_cards_tell_the_noise(case: Case):
+    assert type(case.make().channel) is type(case.noise)
 
 
 @over(WITH_SCRATCH)

@@ -154,19 +154,23 @@ def test_the_loop_records_what_a_policy_would_that_is_told_who_comes(play):
 
 
 @pytest.mark.parametrize(
-    ("policy", "message"),
+    ("make", "message"),
     [
-        (joint(max_rounds=4), "max_rounds of .* must be at least 5, as often as a user comes"),
-        (joint(batch=13), "may cover 13 rounds, and some user comes again after 12"),
         (
-            dpb.AdaCOFULJDP(
+            lambda: joint(max_rounds=4),
+            "max_rounds of .* must be at least 5, as often as a user comes",
+        ),
+        (lambda: joint(batch=13), "may cover 13 rounds, and some user comes again after 12"),
+        (
+            lambda: dpb.AdaCOFULJDP(
                 2, 2, budget=dpb.ZCDP(0.5), horizon=500, max_rounds=5, reward_range=(-1, 1)
             ),
             "at most once in a release",
         ),
     ],
 )
-def test_users_whom_a_policy_would_not_record_are_refused(policy, message):
+def test_users_whom_a_policy_would_not_record_are_refused(make, message):
+    policy = make()
     with pytest.raises(ArgumentError, match=message):
         dpb.simulate(policy, WORLD, horizon=WORLD.horizon)
 

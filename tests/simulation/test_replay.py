@@ -306,6 +306,7 @@ def test_a_learner_with_contexts_is_unbiased():
     assert stats.mannwhitneyu(unfair, online["reward"]).pvalue < ALPHA
 
 
+@pytest.mark.long
 def test_long_contexts_are_scaled_to_the_bound():
     """The same numbers as from a log whose contexts were scaled by hand."""
     log = contextual_log(300, np.random.default_rng(2))

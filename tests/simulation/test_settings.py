@@ -18,8 +18,8 @@ from dpbandits.simulation.settings import policy_styles
 
 WORLD = Bernoulli([0.9, 0.1])
 POLICIES = [
-    cls(**cls.example, budget=budget, name="ours", reward_range=(0, 2))
-    for cls in registered().values()
+    pytest.param(cls, budget, id=f"{name}-{budget}")
+    for name, cls in registered().items()
     for budget in (*cls.example_budgets(), None)
 ]
 
@@ -31,8 +31,9 @@ def ours(budget: Budget | None = HALF, **options) -> dpb.Policy:
     return dpb.AdaCUCB(2, budget=budget, **options)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
-def test_every_setting_comes_back_from_json(policy):
+@pytest.mark.parametrize(("cls", "budget"), POLICIES)
+def test_every_setting_comes_back_from_json(cls, budget):
+    policy = cls(**cls.example, budget=budget, name="ours", reward_range=(0, 2))
     setting = PolicySetting.of(policy)
     again = PolicySetting.from_dict(json.loads(json.dumps(setting.to_dict())))
     assert again == setting

@@ -18,7 +18,7 @@ import pytest
 import dpbandits as dpb
 from dpbandits.algorithms.bases import AdvicePolicy, SideInformationPolicy
 from dpbandits.policies import registered
-from dpbandits.privacy import Budget
+from dpbandits.privacy import Budget, Open
 from dpbandits.stores import decode
 
 REWARDS = np.random.default_rng(3).random((400, 3))
@@ -36,12 +36,18 @@ def examples(*, private=False, **options):
         families = set()
         for budget in [*cls.example_budgets(), *([] if private else [None])]:
             given = {**cls.example, "budget": budget, **options}
-            family = cls(**given).channel.family
-            marks = pytest.mark.long if family in families else ()
+            family = noise_of(cls, budget).family
+            marks = [pytest.mark.xdist_group(name)]  # as all tests of a class
+            marks += [pytest.mark.long] if family in families else []
             families.add(family)
             yield pytest.param(
                 lambda cls=cls, given=given: cls(**given), id=f"{name}-{budget}", marks=marks
             )
+
+
+def noise_of(cls, budget):
+    """What a release goes through, but for its scale; without an instance nothing is compiled."""
+    return Open() if budget is None else cls.card.channels[type(budget)].calibrated(budget)
 
 
 def ada(**options):

@@ -114,6 +114,7 @@ def test_every_setting_has_its_claims_and_figures(study: tuple[Plan, StudyRecord
             )
 
 
+@pytest.mark.long
 def test_unchanged_results_give_the_same_verdicts_again(study: tuple[Plan, StudyRecord]) -> None:
     found = planted(study, lambda key, regret: regret)
     assert [claim.measured for claim in found] == [claim.measured for claim in study[1].claims]

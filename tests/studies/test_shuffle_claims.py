@@ -114,6 +114,7 @@ def test_users_that_cost_more_than_their_noise_are_found_out(plan):
     assert asked(claims_of(plan, **{"jdp-16": 4.5}), shuffle.RETURNING, "by no more") == [FAILS]
 
 
+@pytest.mark.long
 def test_what_published_noise_keeps_is_computed(plan):
     """At epsilon = 10 one report of P_Amp keeps another delta than was asked for; the others hide
     far more than they say.
