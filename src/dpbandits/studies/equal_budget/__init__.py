@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from ...plotting.numbers import number, percent, reward_amount
-from ...policies import Default
 from ...privacy import Budget
 from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
@@ -297,9 +296,9 @@ def _deviation(
 def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results: Results) -> Table:
     """The default of every setting, and what it costs."""
     central = {
-        _central_key(contest): regrets[contest.title][contest.champion.title]
+        _asked(contest): regrets[contest.title][contest.champion.title]
         for contest in played
-        if contest.default == contest.default.central
+        if contest.default.trust_model == "central"
     }
     rows = []
     for contest in played:
@@ -320,8 +319,8 @@ def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results
                 "worst factor": number(rank.worst),
                 "lost": f"{rank.lost} of {rank.runs:,}" if lawful else "–",
                 "beside no privacy": number(_typical(own, free if lawful else _worst(free))),
-                "beside central trust": number(_typical(own, central[_central_key(contest)]))
-                if lawful and _central_key(contest) in central
+                "beside central trust": number(_typical(own, central[_asked(contest)]))
+                if lawful and _asked(contest) in central
                 else "–",
             }
         )
@@ -337,8 +336,9 @@ def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results
     )
 
 
-def _central_key(contest: Contest) -> tuple[Default, str, Budget]:
-    return contest.default.central, contest.family, contest.budget
+def _asked(contest: Contest) -> tuple[str, str, Budget]:
+    """What is compared under different trust."""
+    return contest.default.setting, contest.family, contest.budget
 
 
 def _typical(own: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]) -> float:

@@ -63,6 +63,7 @@ _VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
 }
 _GIVEN = {"n_arms", "budget", "horizon"}  # all that a policy may ask for, and with features:
 _GIVEN_BESIDE = {"fixed": {"arms"}, "public": {"dimension"}, "private": {"dimension"}}
+_TOLD_ALL = {"batch", "link"}  # whoever takes them: as long batches as the default has
 World = ArmsEnvironment | ContextEnvironment
 
 
@@ -180,22 +181,22 @@ _TWENTY = LinearArms.on_sphere(20, 4, seed=1, rewards="bounded")
 
 # Contexts that show all directions by themselves, or do not.
 DIVERSE = (
-    _fixed("sphere: 20 arms, d = 5", 30_000, _linear(20, 5, seed=1)),
-    _fixed("sphere: 5 arms, d = 10", 30_000, _linear(5, 10, seed=2)),
-    _fixed("unequal directions: 20 arms, d = 5", 30_000, _linear(20, 5, decay=2.0, seed=3)),
+    _fixed("sphere, 20 arms, d 5", 30_000, _linear(20, 5, seed=1)),
+    _fixed("sphere, 5 arms, d 10", 30_000, _linear(5, 10, seed=2)),
+    _fixed("uneven, 20 arms, d 5", 30_000, _linear(20, 5, decay=2.0, seed=3)),
 )
 FEW = (
-    _fixed("20 fixed contexts, d = 4", 30_000, _shown(_TWENTY)),
+    _fixed("20 fixed, d 4", 30_000, _shown(_TWENTY)),
     _fixed("8 axes", 30_000, _shown(_EIGHT_AXES)),
-    _fixed("2 axes: .5, .3", 30_000, _shown(_axes(0.3, 0.5))),
+    _fixed("2 axes", 30_000, _shown(_axes(0.3, 0.5))),
 )
 FEATURES = (
-    _fixed("200 arms, d = 3", 30_000, LinearArms.on_sphere(200, 3, seed=2, rewards="bounded")),
-    _fixed("20 arms, d = 4", 30_000, _TWENTY),
-    _fixed("50 arms, d = 8", 30_000, LinearArms.on_sphere(50, 8, seed=3, rewards="bounded")),
+    _fixed("200 arms, d 3", 30_000, LinearArms.on_sphere(200, 3, seed=2, rewards="bounded")),
+    _fixed("20 arms, d 4", 30_000, _TWENTY),
+    _fixed("50 arms, d 8", 30_000, LinearArms.on_sphere(50, 8, seed=3, rewards="bounded")),
     _fixed("8 arms on axes", 30_000, _EIGHT_AXES),
     _fixed(
-        "one that informs: (1, 0), (.9, .2), (0, 1)",
+        "an arm that informs",
         30_000,
         LinearArms([[0.0, 1.0], [1.0, 0.0], [0.9, 0.2]], [0.9, 0.0], rewards="bounded"),
     ),
@@ -214,8 +215,9 @@ class Entrant:
 
     @property
     def title(self) -> str:
-        """How it is written in tables."""
-        return written(self.cls.__name__, self.arguments)
+        """How it is written in tables, without what all are told."""
+        own = {name: value for name, value in self.arguments.items() if name not in _TOLD_ALL}
+        return written(self.cls.__name__, own)
 
     def policy(self, world: World, budget: Budget | None, horizon: int, **options: Any) -> Policy:
         """The policy itself, told what is known of the world."""
@@ -276,7 +278,8 @@ class Contest:
         ]
 
     def _told(self, cls: type[Policy]) -> dict[str, Any]:
-        told = {**self.default.arguments, "link": "identity"}
+        given = {**self.default.arguments, "link": "identity"}
+        told = {name: given[name] for name in _TOLD_ALL & given.keys()}
         taken = inspect.signature(cls).parameters
         return {name: value for name, value in told.items() if name in taken}
 
