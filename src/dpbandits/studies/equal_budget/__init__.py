@@ -36,7 +36,6 @@ from .ranking import CLOSE, LOST, ranking, relative
 RUNS, FULL_RUNS, QUICK_RUNS = 100, 1000, 10
 QUICK_HORIZON = 10_000
 SMALLEST = 100  # rounds, in which means have room to change
-MANY = 10  # instances, of which shares say something
 LEAST_LOST = 0.001  # share of runs
 EQUAL = 1e-9  # relative difference of what was spent
 SOURCE = "target of this package"
@@ -179,7 +178,8 @@ def _assess(played: Sequence[Contest], size: Size, results: Results) -> Findings
     tables = [_defaults(played, counted, results), _beaten(ranked, found)]
     tables += [_ranks(contest, found[contest.title]) for contest in ranked]
     tables += [_worst_ranks(one, found[one.title]) for one in played if one not in lawful]
-    curves = [contest for contest in ranked if len(contest.instances) >= MANY]
+    # three to five instances have no shares that are worth a curve
+    curves = [contest for contest in ranked if contest.default.contexts == "none"]
     return Findings(claims, [_profiles(curves, found)], tables)
 
 
