@@ -74,7 +74,7 @@ def plan(size: Size) -> Plan:
         assess=partial(_assess, played, size),
         notes=[
             (
-                f"{_counted(played)}, {runs} runs of {_horizons(played, size)} rounds. Means are"
+                f"{_counted(played)}. {runs} runs of {_horizons(played, size)} rounds. Means are"
                 " compared"
                 " within an instance and a contest: as factors of the least mean regret there,"
                 " which flatters the winner where two are close. Verdicts compare pair by pair,"
@@ -86,10 +86,10 @@ def plan(size: Size) -> Plan:
                 " rewards have none."
             ),
             (
-                "With features all means are linear, and policies that take a link know that. Where"
-                " contexts are few, a small radius or none may explore by noise alone: it has less"
-                " regret there, and no scale of it does everywhere. So families of contexts have"
-                " claims of their own."
+                "With features all means are linear, and policies that take a link know that; all"
+                " that take a batch have that of the default. Where contexts are few, noise explores"
+                " for policies with a small radius. So families of contexts have claims of their"
+                " own."
             ),
         ],
         shown=[repr(TRIAL.world(TRIAL.horizon))],
@@ -114,7 +114,7 @@ def _counted(played: Sequence[Contest]) -> str:
         )
         for contest in played
     }
-    return "Instances: " + "; ".join(f"{words}, {count}" for words, count in counts.items())
+    return "Instances: " + "; ".join(f"{count} of {words}" for words, count in counts.items())
 
 
 def _key(contest: Contest, entrant: Entrant, instance: Instance) -> str:
