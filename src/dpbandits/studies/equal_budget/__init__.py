@@ -87,9 +87,9 @@ def plan(size: Size) -> Plan:
             ),
             (
                 "With features all means are linear, and policies that take a link know that; all"
-                " that take a batch have that of the default. Where contexts are few, noise explores"
-                " for policies with a small radius. So families of contexts have claims of their"
-                " own."
+                " that take a batch have that of the default. Where contexts are few, noise"
+                " explores for policies with a small radius. So families of contexts have claims of"
+                " their own."
             ),
         ],
         shown=[repr(TRIAL.world(TRIAL.horizon))],
