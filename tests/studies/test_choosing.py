@@ -13,6 +13,7 @@ from dpbandits.cli import app
 from dpbandits.environments import Advised, Bernoulli
 from dpbandits.studies import choose_for_experts
 
+PRIVATE = ["--contexts", "private", "--dimension", "3", "--horizon", "1000"]
 BUDGETS = [None, PureDP(1.0), PureDP(0.01), ZCDP(0.1), ApproxDP(1.0, 1e-6)]
 
 
@@ -100,6 +101,16 @@ def test_the_command_ranks_and_says_when_no_bound_says_anything():
         (["--budget", "pure=1", "--trust", "shuffle"], "MergedIMEDSDP(n_arms=4, "),
         (["--budget", "rdp=4,1", "--trust", "local"], "LDPIMED(n_arms=4, "),
         (["--budget", "pure=1", "--any-rewards", "--horizon", "1000"], "HTINF(n_arms=4, "),
+        (["--budget", "zcdp=1", "--contexts", "fixed"], "MergedLinearIMED(arms=features, "),
+        (["--contexts", "public", "--dimension", "3"], "LinearIMED(n_arms=4, dimension=3, "),
+        (
+            [*PRIVATE, "--budget", "zcdp=1"],
+            "LinearIMEDJDP(n_arms=4, dimension=3, batch=100, ",
+        ),
+        (
+            [*PRIVATE, "--budget", "approx=1,1e-5", "--trust", "shuffle"],
+            "LinearIMEDSDP(n_arms=4, dimension=3, ",
+        ),
     ],
 )
 def test_without_experts_the_command_names_the_default(options, default):
@@ -116,6 +127,13 @@ def test_without_experts_the_command_names_the_default(options, default):
         (["--experts", "3"], "--horizon must be given with experts"),
         (["--any-rewards", "--experts", "3", "--horizon", "10"], "--any-rewards"),
         (["--standing-advice"], "--standing-advice"),
+        (["--contexts", "public"], "--dimension"),
+        (["--contexts", "fixed", "--dimension", "3"], "--dimension"),
+        (["--dimension", "3"], "--dimension"),
+        (["--contexts", "fixed", "--experts", "3", "--horizon", "10"], "--contexts"),
+        (["--contexts", "fixed", "--any-rewards"], "random must be True"),
+        (["--contexts", "fixed", "--trust", "local"], "trust_model must be 'central'"),
+        (["--contexts", "public", "--dimension", "3", "--budget", "zcdp=1"], "horizon must be"),
     ],
 )
 def test_what_no_policy_serves_is_said(options, told):

@@ -8,6 +8,7 @@ import dataclasses
 import inspect
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbandits import PureDP
+from dpbandits import ApproxDP, ArgumentError, PureDP
 from dpbandits.cli.tables import print_tables
 from dpbandits.policies import DEFAULTS, default_for, registered
 from dpbandits.policies.protocol import no_arm
@@ -35,11 +36,23 @@ RUNS = 5000  # of planted results: enough to be sure that fewer than one in 1,00
 
 
 def small(quick: bool) -> list[Contest]:
-    """One budget of each setting, on one or two instances."""
+    """One budget of each setting without features, on one or two instances."""
     chosen = {}
     for contest in contests(quick):
+        if contest.default.contexts != "none":
+            continue
         own = (PANEL[0], TRIAL) if contest.default.random else CHANGING[-2:]
         chosen.setdefault(contest.setting, dataclasses.replace(contest, instances=own))
+    return list(chosen.values())
+
+
+def small_with_features(quick: bool) -> list[Contest]:
+    """One budget of each setting with features, on one instance."""
+    chosen: dict[str, Contest] = {}
+    for contest in contests(quick):
+        if contest.default.contexts != "none":
+            own = dataclasses.replace(contest, instances=contest.instances[1:2])
+            chosen.setdefault(contest.setting, own)
     return list(chosen.values())
 
 
@@ -49,11 +62,22 @@ def plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
     return equal_budget.plan(SIZE)
 
 
+@pytest.fixture
+def plan_with_features(monkeypatch: pytest.MonkeyPatch) -> Plan:
+    monkeypatch.setattr(equal_budget, "contests", small_with_features)
+    return equal_budget.plan(SIZE)
+
+
 # Who enters, and where ---------------------------------------------------------------------------
 
 
+def entered_where(*contexts: str) -> set[str]:
+    found = [one for one in contests(False) if one.default.contexts in contexts]
+    return {entrant.cls.__name__ for one in found for entrant in one.entrants}
+
+
 def test_every_private_policy_for_finite_arms_enters() -> None:
-    entered = {entrant.cls.__name__ for one in contests(False) for entrant in one.entrants}
+    entered = entered_where("none")
     expected = {
         name
         for name, cls in registered().items()
@@ -68,13 +92,56 @@ def test_every_private_policy_for_finite_arms_enters() -> None:
     assert {"MergedIMED", "AdaCUCB", "LazyDPTS", "DPTS", "HTINF", "LDPUCB", "DPSESDP"} <= entered
 
 
+def test_every_private_policy_with_contexts_enters_where_they_are_as_secret() -> None:
+    for contexts, protects in (("public", "rewards"), ("private", "contexts and rewards")):
+        assert entered_where(contexts) == {
+            name
+            for name, cls in registered().items()
+            if what_is_taken(cls) == "contexts"
+            and cls.card.channels
+            and not cls.card.refuted_because
+            and cls.card.protects == protects
+        }
+
+
+def test_fixed_features_may_be_used_or_ignored() -> None:
+    entered = entered_where("fixed")
+    assert {"MergedLinearIMED", "AdaCGOPE", "DPDPE", "MergedIMED", "AdaCUCB"} <= entered
+    assert not entered & {"HTINF", "LinearIMED", "HannaGOPE"}  # the last serves pure DP only
+
+
+def test_whoever_has_a_radius_enters_with_a_small_one_too() -> None:
+    entrants = {entrant for one in contests(False) for entrant in _named(one)}
+    with_radius = {
+        cls.__name__
+        for cls in registered().values()
+        if what_is_taken(cls) == "contexts"
+        and "radius_scale" in (getattr(cls, "_options", None) or {})
+        and cls.card.channels
+        and not cls.card.refuted_because
+    }
+    assert len(with_radius) > 8
+    for name in with_radius:
+        assert {name, f"{name}(radius_scale=0.1)"} <= entrants
+
+
+def _named(contest: Contest) -> list[str]:
+    return [entrant.title for entrant in contest.entrants]
+
+
 def test_those_who_meet_trust_the_same_people_and_keep_the_same_budget() -> None:
     for contest in contests(False):
         assert contest.champion.title in [entrant.title for entrant in contest.entrants]
+        if contest.family == "few":  # those of the diverse
+            continue
+        world = contest.instances[0].world(1000)
         for entrant in contest.entrants:
-            policy = entrant.policy(3, contest.budget, 1000)
+            policy = entrant.policy(world, contest.budget, 1000)
             assert policy.card.trust_model == contest.default.trust_model
             assert policy.guarantee_in_simulations.holds == contest.budget
+            told = contest.default.arguments.get("batch")
+            if told and "batch" in inspect.signature(entrant.cls).parameters:
+                assert f"batch={told}," in repr(policy)
 
 
 def test_the_panel_is_as_wide_as_it_should_be() -> None:
@@ -88,12 +155,28 @@ def test_the_panel_is_as_wide_as_it_should_be() -> None:
 
 
 def test_every_default_is_a_policy_of_its_setting() -> None:
-    assert len({(one.trust_model, one.random) for one in DEFAULTS}) == len(DEFAULTS)
+    settings = {(one.trust_model, one.random, one.contexts) for one in DEFAULTS}
+    assert len(settings) == len(DEFAULTS)
     for one in DEFAULTS:
         assert one.policy_class.card.trust_model == one.trust_model
-        assert default_for(trust_model=one.trust_model, random=one.random) == one
-        policy = one.build(3, budget=PureDP(1.0), horizon=1000)
-        assert policy.guarantee.asked == PureDP(1.0)
+        found = default_for(trust_model=one.trust_model, random=one.random, contexts=one.contexts)
+        assert found == one
+        assert one.central.trust_model == "central"
+        assert (one.central.random, one.central.contexts) == (one.random, one.contexts)
+        budget = ApproxDP(1.0, 1e-5) if one.contexts == "private" else PureDP(1.0)
+        policy = one.build(3, budget=budget, horizon=1000, dimension=2, features=np.eye(3))
+        assert policy.guarantee.asked == budget
+    own = default_for(contexts="private").build(3, dimension=2, budget=None, horizon=1000, batch=7)
+    assert "batch=7," in repr(own)  # what is asked for comes before what is usual
+
+
+def test_no_default_is_made_up() -> None:
+    with pytest.raises(ArgumentError, match="random must be True"):
+        default_for(contexts="public", random=False)
+    with pytest.raises(ArgumentError, match="trust_model must be 'central' for fixed features"):
+        default_for(contexts="fixed", trust_model="local")
+    with pytest.raises(ArgumentError, match="contexts must be"):
+        default_for(contexts="secret")
 
 
 def test_even_three_rounds_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,6 +231,16 @@ def test_a_share_has_the_interval_of_clopper_and_pearson() -> None:
 # Planted results ---------------------------------------------------------------------------------
 
 
+@cache
+def _limit_of(title: str) -> float:
+    """What the ledger of a contest's policies holds."""
+    (contest,) = [one for one in contests(True) if one.title == title]
+    world = contest.instances[0].world(1000)
+    meter = contest.champion.policy(world, contest.budget, 1000).meter
+    assert meter is not None
+    return float(meter.limit)
+
+
 class Planted:
     """Every policy has a regret of 100 and the default one of 10, but for what is planted."""
 
@@ -158,9 +251,9 @@ class Planted:
         if column == "releases":
             return np.full((1, RUNS), 3)
         if column == "spent":
-            return np.full((1, RUNS), self.spent * 1.4142)
-        champions = [one.call for one in DEFAULTS] + ["open"]
-        usual = 10.0 if any(f"{name}/" in key for name in champions) else 100.0
+            return np.full((1, RUNS), self.spent * _limit_of(key.partition("/")[0]))
+        champions = [one.policy for one in DEFAULTS] + ["open"]
+        usual = 10.0 if any(f"/{name}/" in f"/{key}" for name in champions) else 100.0
         mean = next((value for part, value in self.regrets.items() if part in key), usual)
         runs = mean * (1.0 + 0.01 * np.sin(np.arange(float(RUNS))))
         if self.lost and "/MergedIMED/" in key:
@@ -226,6 +319,32 @@ def test_a_budget_that_is_not_equal_is_found_out(plan: Plan, spent: float) -> No
     assert set(asked(claims_of(plan, spent=spent), "spends the same")) == {FAILS}
 
 
+# With features -----------------------------------------------------------------------------------
+
+
+def test_trust_is_compared_at_the_same_budget_only(plan_with_features: Plan) -> None:
+    found = findings(plan_with_features, {})
+    assert asked(list(found.claims), "nowhere worse") == 9 * [HOLDS]
+    assert asked(list(found.claims), "spends the same") == 9 * [HOLDS]
+    tables = {one.name: one.frame for one in found.tables}
+    beside = tables["defaults"].set_index("setting")["beside central trust"]
+    assert beside["few private contexts, local trust"] == "1"
+    # at toy size the central ones are at another budget
+    assert beside["few private contexts, shuffle trust"] == "–"
+
+
+def test_families_of_contexts_have_claims_of_their_own(plan_with_features: Plan) -> None:
+    planted = {
+        "PrivateLinUCB(radius_scale=0.1)/8 axes": 5.0,
+        "fixed features, central trust: 1-zCDP/MergedIMED": 2.0,  # who ignores features
+    }
+    claims = claims_of(plan_with_features, planted)
+    assert asked(claims, "few public contexts", "nowhere worse") == [FAILS]
+    assert asked(claims, "fixed features", "nowhere worse") == [FAILS]
+    assert asked(claims, "diverse public contexts", "nowhere worse") == [HOLDS]
+    assert asked(claims, "private contexts", "nowhere worse") == 6 * [HOLDS]
+
+
 # End to end --------------------------------------------------------------------------------------
 
 
@@ -259,3 +378,22 @@ def test_a_small_table_from_end_to_end(
     with result_folder(target, force=True) as folder:  # its tables are ours to replace
         (folder / "new").touch()
     assert (target / "new").exists()
+
+
+@pytest.mark.long
+def test_a_small_table_with_features_from_end_to_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    played = [small(True)[0], *small_with_features(True)]  # the page shows curves of the trial
+    monkeypatch.setattr(equal_budget, "contests", lambda quick: played)
+    record = reproduce(equal_budget.plan(SIZE), SIZE, n_jobs=1)
+    assert asked(list(record.claims), "spends the same") == 10 * [HOLDS]
+    target = tmp_path / "out"
+    with result_folder(target) as folder:
+        write_results(folder, record, started=datetime.now(UTC), n_jobs=1, command=["x"])
+    defaults = pd.read_csv(target / "tables" / "defaults.csv")
+    assert set(defaults["default"][1:]) == {
+        one.policy for one in DEFAULTS if one.contexts != "none"
+    }
+    page = (target / "report.html").read_text("utf-8")
+    assert "few private contexts, shuffle trust" in page

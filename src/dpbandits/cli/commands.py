@@ -204,6 +204,15 @@ class Trust(StrEnum):
     local = "local"
 
 
+class Contexts(StrEnum):
+    """The values of ``--contexts``."""
+
+    none = "none"
+    fixed = "fixed"
+    public = "public"
+    private = "private"
+
+
 @app.command("choose")
 def choose_policy(
     arms: Annotated[int, typer.Option(min=1, help="Number of arms.")],
@@ -234,19 +243,36 @@ def choose_policy(
             "--any-rewards", help="Nobody promised that rewards follow a law; without experts."
         ),
     ] = False,
+    contexts: Annotated[
+        Contexts,
+        typer.Option(
+            help="What is known before a choice, and who may see it; fixed features of the arms."
+        ),
+    ] = Contexts.none,
+    dimension: Annotated[
+        int | None, typer.Option(min=1, help="Of public or private contexts.")
+    ] = None,
 ) -> None:
-    """Name the default for finite arms, or rank the policies with expert advice by their proved
-    regret bounds.
+    """Name the default for finite arms, with features or without, or rank the policies with expert
+    advice by their proved regret bounds.
     """
     with clear_errors():
         asked = budget_of(budget) if budget else None
         if experts is None and standing_advice:
             raise ArgumentError("--standing-advice is for experts; give --experts")
-        if experts is not None and (any_rewards or trust is not Trust.central):
-            raise ArgumentError("--any-rewards and --trust are for arms without experts")
+        plain = not any_rewards and trust is Trust.central and contexts is Contexts.none
+        if experts is not None and not plain:
+            raise ArgumentError(
+                "--any-rewards, --trust and --contexts are for arms without experts"
+            )
+        in_each_round = contexts in (Contexts.public, Contexts.private)
+        if (dimension is not None) != in_each_round:
+            raise ArgumentError("--dimension must be given with public or private contexts only")
         if experts is None:
-            default = default_for(trust_model=trust.value, random=not any_rewards)
-            _choose_for_arms(default, arms, asked, horizon)
+            default = default_for(
+                trust_model=trust.value, random=not any_rewards, contexts=contexts.value
+            )
+            _choose_for_arms(default, arms, asked, horizon, dimension)
         elif horizon is None:
             raise ArgumentError("--horizon must be given with experts, got none")
         else:
@@ -254,11 +280,18 @@ def choose_policy(
 
 
 def _choose_for_arms(
-    default: Default, arms: int, budget: Budget | None, horizon: int | None
+    default: Default,
+    arms: int,
+    budget: Budget | None,
+    horizon: int | None,
+    dimension: int | None,
 ) -> None:
-    policy = default.build(arms, budget=budget, horizon=horizon)
+    if default.contexts == "fixed":  # whoever asks has the features
+        written = f"{default.policy}(arms=features, budget={budget!r})"
+    else:
+        written = repr(default.build(arms, budget=budget, horizon=horizon, dimension=dimension))
     console = new_console()
-    console.print(f"{policy!r}", soft_wrap=True, highlight=False, markup=False)
+    console.print(written, soft_wrap=True, highlight=False, markup=False)
     console.print(
         f"The default for {default.setting}, {default.trust_model} trust.", highlight=False
     )

@@ -15,6 +15,8 @@ from ..privacy.budgets import Budget
 from ..validation import choice, flag
 from .registry import registered
 
+CONTEXTS = ("none", "fixed", "public", "private")
+
 
 @dataclass(frozen=True)
 class Default:
@@ -26,6 +28,8 @@ class Default:
         random: whether rewards are drawn from one law per arm.
         policy: name of the class.
         arguments: of its constructor, where they are not the usual ones.
+        contexts: what is known before a choice: "none"; "fixed", features of the arms that never
+            change; "public" contexts in every round; or "private" ones.
     """
 
     setting: str
@@ -33,6 +37,12 @@ class Default:
     random: bool
     policy: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    contexts: str = "none"
+
+    @property
+    def central(self) -> Default:
+        """The default of the same setting under central trust."""
+        return default_for(random=self.random, contexts=self.contexts)
 
     @property
     def policy_class(self) -> Any:
@@ -49,39 +59,40 @@ class Default:
         return written(self.policy, self.arguments)
 
     def build(
-        self, n_arms: int, *, budget: Budget | None, horizon: int | None = None, **options: Any
+        self,
+        n_arms: int | None = None,
+        *,
+        budget: Budget | None,
+        horizon: int | None = None,
+        dimension: int | None = None,
+        features: Any = None,
+        **options: Any,
     ) -> Any:
         """The policy itself.
 
         Args:
-            n_arms: number of arms.
+            n_arms: number of arms; not needed with features.
             budget: of the policy; None for no privacy.
             horizon: number of rounds, for policies that take one.
-            **options: see ``Options``.
+            dimension: of contexts.
+            features: of the arms, shape (K, d), where they are fixed.
+            **options: other arguments of the policy; see ``Options``.
 
         Raises:
-            ArgumentError: the policy does not take such a budget, or needs a horizon.
+            ArgumentError: the policy does not take such a budget, or needs what was not given.
 
         >>> from dpbandits import ZCDP
         >>> default_for().build(3, budget=ZCDP(1.0), seed=1).pull().arm
         0
         """
-        return build(self.policy_class, self.arguments, n_arms, budget, horizon, **options)
+        given = {"n_arms": n_arms, "dimension": dimension, "arms": features, "horizon": horizon}
+        return build(self.policy_class, given, budget=budget, **{**self.arguments, **options})
 
 
-def build(
-    cls: Any,
-    arguments: Mapping[str, Any],
-    n_arms: int,
-    budget: Budget | None,
-    horizon: int | None,
-    **options: Any,
-) -> Any:
-    """A policy for finite arms, with the horizon where it takes one."""
-    own = dict(arguments)
-    if "horizon" in inspect.signature(cls).parameters:
-        own["horizon"] = horizon
-    return cls(n_arms=n_arms, budget=budget, **own, **options)
+def build(cls: Any, given: Mapping[str, Any], **options: Any) -> Any:
+    """A policy with what it takes of the things given, and all options."""
+    taken = inspect.signature(cls).parameters
+    return cls(**{name: value for name, value in given.items() if name in taken}, **options)
 
 
 def written(name: str, arguments: Mapping[str, Any]) -> str:
@@ -95,28 +106,49 @@ DEFAULTS = (
     Default("finite arms", "shuffle", True, "MergedIMEDSDP"),
     Default("finite arms", "local", True, "LDPIMED"),
     Default("finite arms, rewards that follow no law", "central", False, "HTINF"),
+    Default("fixed features", "central", True, "MergedLinearIMED", contexts="fixed"),
+    Default("public contexts", "central", True, "LinearIMED", contexts="public"),
+    Default(
+        "private contexts", "central", True, "LinearIMEDJDP", {"batch": 100}, contexts="private"
+    ),
+    Default(
+        "private contexts", "shuffle", True, "LinearIMEDSDP", {"batch": 500}, contexts="private"
+    ),
+    Default("private contexts", "local", True, "LinearIMEDLDP", {"batch": 100}, contexts="private"),
 )
 
 
-def default_for(*, trust_model: str = "central", random: bool = True) -> Default:
-    """What to take for finite arms.
+def default_for(
+    *, trust_model: str = "central", random: bool = True, contexts: str = "none"
+) -> Default:
+    """What to take in a setting.
 
     Args:
         trust_model: "central", "shuffle" or "local".
-        random: whether rewards are drawn from one law per arm; False where nobody promised that.
+        random: whether rewards are drawn from one law per arm, or given contexts from one per arm
+            and context; False where nobody promised that.
+        contexts: "none"; "fixed", features of the arms that never change; "public" or "private"
+            contexts in every round.
 
     Raises:
         ArgumentError: there is no policy for this.
 
     >>> default_for().policy
     'MergedIMED'
+    >>> default_for(contexts="private", trust_model="local").call
+    'LinearIMEDLDP(batch=100)'
     """
     choice("trust_model", trust_model, ("central", "shuffle", "local"))
+    choice("contexts", contexts, CONTEXTS)
     flag("random", random)
-    for one in DEFAULTS:
-        if (one.trust_model, one.random) == (trust_model, random):
+    found = [one for one in DEFAULTS if (one.random, one.contexts) == (random, contexts)]
+    if not found:
+        raise ArgumentError(
+            "random must be True where there are features or contexts, got False", "random"
+        )
+    for one in found:
+        if one.trust_model == trust_model:
             return one
     raise ArgumentError(
-        f"trust_model must be 'central' for rewards that follow no law, got {trust_model!r}",
-        "trust_model",
+        f"trust_model must be 'central' for {found[0].setting}, got {trust_model!r}", "trust_model"
     )

@@ -1,5 +1,5 @@
-"""Least regret at equal budget: every private policy for finite arms on one panel of instances, and
-whether the default of each setting is one that nobody beats by much.
+"""Least regret at equal budget: every private policy for finite arms, with features or without, on
+one panel of instances per setting, and whether the default is one that nobody beats by much.
 
 Policies are ranked with those alone that trust the same people and spend the same budget, which is
 read off their ledgers.  Runs are paired: run i of all policies meets the same noise of the
@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from ...plotting.numbers import number, percent, reward_amount
-from ...policies import default_for
 from ...privacy import Budget
 from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
@@ -30,6 +29,7 @@ from .panel import (
     Instance,
     champion_of,
     contests,
+    setting_of,
 )
 from .ranking import CLOSE, LOST, ranking, relative
 
@@ -47,7 +47,11 @@ def plan(size: Size) -> Plan:
     """All contests at the given size, and the defaults without privacy beside them."""
     runs = size.runs or (FULL_RUNS if size.full else QUICK_RUNS if size.quick else RUNS)
     played = contests(size.quick)
-    worlds = {contest.default.random: contest.instances for contest in played}
+    opened = {
+        _open_key(contest, instance): (champion_of(contest.default.central), instance)
+        for contest in played
+        for instance in contest.instances
+    }
     cells = [
         _cell(contest, entrant, instance, size, runs)
         for contest in played
@@ -55,23 +59,23 @@ def plan(size: Size) -> Plan:
         for instance in contest.instances
     ]
     cells += [
-        _open_cell(champion_of(default_for(random=random)), instance, size, runs)
-        for random, instances in worlds.items()
-        for instance in instances
+        _simulated(key, "Without privacy", entrant, None, instance, size, runs)
+        for key, (entrant, instance) in opened.items()
     ]
     return Plan(
         title="Least regret at equal budget",
         description=(
-            "Every private policy for finite arms that this package has, on instances from easy to"
-            " close, rare, many-armed and changing: who has least regret among those that trust"
-            " the same people and spend the same budget."
+            "Every private policy for finite arms that this package has, with features or without,"
+            " on instances from easy to close, rare, many-armed and changing, and on contexts that"
+            " are diverse or few: who has least regret among those that trust the same people and"
+            " spend the same budget."
         ),
         cells=cells,
         assess=partial(_assess, played, size),
         notes=[
             (
-                f"{len(worlds[True])} instances with one law per arm and {len(worlds[False])} that"
-                f" change, {runs} runs of {_horizons(played, size)} rounds. Means are compared"
+                f"{_counted(played)}. {runs} runs of {_horizons(played, size)} rounds. Means are"
+                " compared"
                 " within an instance and a contest: as factors of the least mean regret there,"
                 " which flatters the winner where two are close. Verdicts compare pair by pair,"
                 " with intervals that hold for all pairs together."
@@ -80,6 +84,12 @@ def plan(size: Size) -> Plan:
                 f"A run is lost if it has above {LOST:g} times the regret of the median run of its"
                 " policy on its instance. Learners for rewards that follow no law enter only where"
                 " rewards have none."
+            ),
+            (
+                "With features all means are linear, and policies that take a link know that; all"
+                " that take a batch have that of the default. Where contexts are few, noise"
+                " explores for policies with a small radius. So families of contexts have claims of"
+                " their own."
             ),
         ],
         shown=[repr(TRIAL.world(TRIAL.horizon))],
@@ -96,23 +106,28 @@ def _horizons(played: Sequence[Contest], size: Size) -> str:
     return " to ".join(dict.fromkeys(spoken(rounds) for rounds in (found[0], found[-1])))
 
 
+def _counted(played: Sequence[Contest]) -> str:
+    """How many instances every setting has, whoever is trusted."""
+    counts = {
+        setting_of(contest.default.central, contest.family).rpartition(",")[0]: len(
+            contest.instances
+        )
+        for contest in played
+    }
+    return "Instances: " + "; ".join(f"{count} of {words}" for words, count in counts.items())
+
+
 def _key(contest: Contest, entrant: Entrant, instance: Instance) -> str:
     return f"{contest.title}/{entrant.title}/{instance.name}"
 
 
-def _open_key(name: str) -> str:
-    return f"open/{name}"
+def _open_key(contest: Contest, instance: Instance) -> str:
+    return f"open/{contest.default.central.policy}/{instance.name}"
 
 
 def _cell(contest: Contest, entrant: Entrant, instance: Instance, size: Size, runs: int) -> Cell:
     key = _key(contest, entrant, instance)
     return _simulated(key, contest.title, entrant, contest.budget, instance, size, runs)
-
-
-def _open_cell(entrant: Entrant, instance: Instance, size: Size, runs: int) -> Cell:
-    return _simulated(
-        _open_key(instance.name), "Without privacy", entrant, None, instance, size, runs
-    )
 
 
 def _simulated(
@@ -131,7 +146,7 @@ def _simulated(
     return Cell(
         key=key,
         stage=stage,
-        policy=entrant.policy(world.n_arms, budget, horizon, name=name),
+        policy=entrant.policy(world, budget, horizon, name=name),
         environment=world,
         horizon=horizon,
         runs=runs,
@@ -163,7 +178,9 @@ def _assess(played: Sequence[Contest], size: Size, results: Results) -> Findings
     tables = [_defaults(played, counted, results), _beaten(ranked, found)]
     tables += [_ranks(contest, found[contest.title]) for contest in ranked]
     tables += [_worst_ranks(one, found[one.title]) for one in played if one not in lawful]
-    return Findings(claims, [_profiles(ranked, found)], tables)
+    # three to five instances have no shares that are worth a curve
+    curves = [contest for contest in ranked if contest.default.contexts == "none"]
+    return Findings(claims, [_profiles(curves, found)], tables)
 
 
 def _regrets(contest: Contest, results: Results) -> Regrets:
@@ -263,7 +280,7 @@ def _deviation(
 ) -> float:
     """Of what a policy spent from its budget; infinite where what it keeps is another one."""
     horizon = _rounds(instance, size)
-    policy = entrant.policy(instance.world(horizon).n_arms, contest.budget, horizon)
+    policy = entrant.policy(instance.world(horizon), contest.budget, horizon)
     meter = policy.meter
     if meter is None or policy.guarantee_in_simulations.holds != contest.budget:
         return np.inf
@@ -279,16 +296,18 @@ def _deviation(
 def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results: Results) -> Table:
     """The default of every setting, and what it costs."""
     central = {
-        contest.budget: regrets[contest.title][contest.champion.title]
+        _asked(contest): regrets[contest.title][contest.champion.title]
         for contest in played
-        if contest.default == default_for()
+        if contest.default.trust_model == "central"
     }
     rows = []
     for contest in played:
         title = contest.champion.title
         own = regrets[contest.title][title]
         (rank,) = [one for one in ranking(regrets[contest.title]) if one.title == title]
-        free = {one.name: results.final(_open_key(one.name)).ravel() for one in contest.instances}
+        free = {
+            one.name: results.final(_open_key(contest, one)).ravel() for one in contest.instances
+        }
         lawful = contest.default.random
         rows.append(
             {
@@ -300,8 +319,8 @@ def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results
                 "worst factor": number(rank.worst),
                 "lost": f"{rank.lost} of {rank.runs:,}" if lawful else "–",
                 "beside no privacy": number(_typical(own, free if lawful else _worst(free))),
-                "beside central trust": number(_typical(own, central[contest.budget]))
-                if lawful
+                "beside central trust": number(_typical(own, central[_asked(contest)]))
+                if lawful and _asked(contest) in central
                 else "–",
             }
         )
@@ -315,6 +334,11 @@ def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results
         pd.DataFrame(rows),
         words=["default"],
     )
+
+
+def _asked(contest: Contest) -> tuple[str, str, Budget]:
+    """What is compared under different trust."""
+    return contest.default.setting, contest.family, contest.budget
 
 
 def _typical(own: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]) -> float:

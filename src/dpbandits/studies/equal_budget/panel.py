@@ -15,9 +15,13 @@ from ...environments import (
     Bernoulli,
     Beta,
     BoundedGaussian,
+    ContextEnvironment,
     DoctorBandit,
+    GLMContexts,
     LateTurn,
+    LinearArms,
     Piecewise,
+    PoolContexts,
     SwitchingBest,
 )
 from ...policies import Default, Policy, default_for, registered
@@ -30,9 +34,13 @@ STRICT, LOOSE = 0.1414, 1.4142  # pure budgets that imply 0.01-zCDP and 1-zCDP
 CENTRAL = (PureDP(STRICT), PureDP(LOOSE), ZCDP(0.01), ZCDP(1.0), ApproxDP(1.0, 1e-6))
 SHUFFLED = (PureDP(STRICT), PureDP(LOOSE))
 LOCAL = (PureDP(STRICT), PureDP(LOOSE), ZCDP(1.0))
+LINEAR = (ZCDP(0.1), ZCDP(1.0))  # with features
+MIXED = ApproxDP(1.0, 1e-5)  # what sums of contexts through a shuffler keep
+NOT_QUICK = (PureDP(STRICT), ZCDP(0.01), ZCDP(0.1))
 
 # Settings of arguments that change regret at the same budget; the conversion only wraps learners
-# that enter by themselves.
+# that enter by themselves.  Small radii have no theorem and mostly less regret.
+_RADII: Sequence[Mapping[str, Any]] = ({}, {"radius_scale": 0.1})
 _VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "AdaCUCB": ({}, {"forget": False}),
     "AdaPUCB": ({}, {"alpha": 1.0}),
@@ -40,8 +48,23 @@ _VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "AdaPUCBSDP": ({}, {"alpha": 1.0}),
     "AdaPKLUCBSDP": ({}, {"alpha": 1.0}),
     "BatchConversion": (),
+    "PrivateLinUCB": _RADII,
+    "AdaCOFUL": _RADII,
+    "GLMUCB": _RADII,
+    "LinUCBJDP": _RADII,
+    "WishartLinUCBJDP": _RADII,
+    "AdaCOFULJDP": _RADII,
+    "GLMUCBJDP": _RADII,
+    "WeightedGLMJDP": _RADII,
+    "LinUCBSDP": _RADII,
+    "LinUCBLDP": _RADII,
+    "LDPGLOC": _RADII,
+    "WeightedGLMLDP": _RADII,
 }
-_GIVEN = {"n_arms", "budget", "horizon"}  # all that a policy may ask for
+_GIVEN = {"n_arms", "budget", "horizon"}  # all that a policy may ask for, and with features:
+_GIVEN_BESIDE = {"fixed": {"arms"}, "public": {"dimension"}, "private": {"dimension"}}
+_TOLD_ALL = {"batch", "link"}  # whoever takes them: as long batches as the default has
+World = ArmsEnvironment | ContextEnvironment
 
 
 # Instances -----------------------------------------------------------------------------------
@@ -59,10 +82,10 @@ class Instance:
 
     name: str
     horizon: int
-    world: Callable[[int], ArmsEnvironment]
+    world: Callable[[int], World]
 
 
-def _fixed(name: str, horizon: int, world: ArmsEnvironment) -> Instance:
+def _fixed(name: str, horizon: int, world: World) -> Instance:
     return Instance(name, horizon, lambda _: world)
 
 
@@ -138,39 +161,92 @@ CHANGING = (
 )
 
 
+def _linear(*args: Any, **options: Any) -> GLMContexts:
+    """Fresh contexts for every arm in every round, with rewards 1 or -1 that are linear in them."""
+    return GLMContexts.random(*args, link="identity", **options)
+
+
+def _shown(world: LinearArms) -> PoolContexts:
+    """Arms with fixed features, which are shown in every round, in random order."""
+    return PoolContexts(world.features, world.parameter, per_round=world.n_arms, rewards="bounded")
+
+
+def _axes(*means: float) -> LinearArms:
+    """Features that say nothing of other arms."""
+    return LinearArms(np.eye(len(means)), means, rewards="bounded")
+
+
+_EIGHT_AXES = _axes(0.3, 0.3, 0.5, 0.2, 0.1, 0.0, 0.3, -0.1)
+_TWENTY = LinearArms.on_sphere(20, 4, seed=1, rewards="bounded")
+
+# Contexts that show all directions by themselves, or do not.
+DIVERSE = (
+    _fixed("sphere, 20 arms, d 5", 30_000, _linear(20, 5, seed=1)),
+    _fixed("sphere, 5 arms, d 10", 30_000, _linear(5, 10, seed=2)),
+    _fixed("uneven, 20 arms, d 5", 30_000, _linear(20, 5, decay=2.0, seed=3)),
+)
+FEW = (
+    _fixed("20 fixed, d 4", 30_000, _shown(_TWENTY)),
+    _fixed("8 axes", 30_000, _shown(_EIGHT_AXES)),
+    _fixed("2 axes", 30_000, _shown(_axes(0.3, 0.5))),
+)
+FEATURES = (
+    _fixed("200 arms, d 3", 30_000, LinearArms.on_sphere(200, 3, seed=2, rewards="bounded")),
+    _fixed("20 arms, d 4", 30_000, _TWENTY),
+    _fixed("50 arms, d 8", 30_000, LinearArms.on_sphere(50, 8, seed=3, rewards="bounded")),
+    _fixed("8 arms on axes", 30_000, _EIGHT_AXES),
+    _fixed(
+        "an arm that informs",
+        30_000,
+        LinearArms([[0.0, 1.0], [1.0, 0.0], [0.9, 0.2]], [0.9, 0.0], rewards="bounded"),
+    ),
+)
+
+
 # Policies --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """A policy with its arguments, whatever the arms and the budget."""
+    """A policy with its arguments, whatever the world and the budget."""
 
     cls: Any
     arguments: Mapping[str, Any]
 
     @property
     def title(self) -> str:
-        """How it is written in tables."""
-        return written(self.cls.__name__, self.arguments)
+        """How it is written in tables, without what all are told."""
+        own = {name: value for name, value in self.arguments.items() if name not in _TOLD_ALL}
+        return written(self.cls.__name__, own)
 
-    def policy(self, n_arms: int, budget: Budget | None, horizon: int, **options: Any) -> Policy:
-        """The policy itself."""
-        policy: Policy = build(self.cls, self.arguments, n_arms, budget, horizon, **options)
+    def policy(self, world: World, budget: Budget | None, horizon: int, **options: Any) -> Policy:
+        """The policy itself, told what is known of the world."""
+        given = {
+            "n_arms": world.n_arms,
+            "dimension": getattr(world, "dimension", None),
+            "arms": getattr(world, "features", None),
+            "horizon": horizon,
+        }
+        options |= {"budget": budget, "reward_range": world.support}
+        policy: Policy = build(self.cls, given, **self.arguments, **options)
         return policy
 
 
 @dataclass(frozen=True)
 class Contest:
-    """Those who keep the same budget and trust the same people, on the same instances."""
+    """Those who keep the same budget and trust the same people, on the same instances, which may be
+    a family of those that the setting has.
+    """
 
     default: Default
     budget: Budget
     instances: Sequence[Instance]
+    family: str = ""
 
     @property
     def setting(self) -> str:
         """What is decided, and who is trusted."""
-        return setting_of(self.default)
+        return setting_of(self.default, self.family)
 
     @property
     def title(self) -> str:
@@ -184,43 +260,49 @@ class Contest:
 
     @property
     def entrants(self) -> list[Entrant]:
-        """Every registered policy that serves the budget for finite arms under this trust, in all
+        """Every registered policy that serves the budget in the setting under this trust, in all
         its variants.
 
         Learners for rewards that follow no law are left out where rewards have one: they pay for
-        what is not needed.
+        what is not needed.  What the default is told of batches, all are told, and that means are
+        linear.
         """
         return [
-            Entrant(cls, given)
+            Entrant(cls, {**self._told(cls), **given})
             for name, cls in registered().items()
-            if _plays(cls)
+            if _plays(cls, self.default.contexts)
             and cls.card.trust_model == self.default.trust_model
             and type(self.budget) in cls.card.channels
             and not (self.default.random and issubclass(cls, BatchedPolicy))
             for given in _VARIANTS.get(name, ({},))
         ]
 
+    def _told(self, cls: type[Policy]) -> dict[str, Any]:
+        given = {**self.default.arguments, "link": "identity"}
+        told = {name: given[name] for name in _TOLD_ALL & given.keys()}
+        taken = inspect.signature(cls).parameters
+        return {name: value for name, value in told.items() if name in taken}
 
-def _plays(cls: type[Policy]) -> bool:
-    """Whether a class is for finite arms without features, plays for reward, and keeps what it
-    promises.
-    """
+
+def _plays(cls: type[Policy], contexts: str) -> bool:
+    """Whether a class is for such contexts, plays for reward, and keeps what it promises."""
     needed = {
         name
         for name, parameter in inspect.signature(cls).parameters.items()
         if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
     }
     return (
-        what_is_taken(cls) == "no contexts"
-        and needed <= _GIVEN
+        what_is_taken(cls) == ("contexts" if contexts in ("public", "private") else "no contexts")
+        and (cls.card.protects != "rewards") == (contexts == "private")
+        and needed <= _GIVEN | _GIVEN_BESIDE.get(contexts, set())
         and cls.kernels.recommend is no_arm
         and not cls.card.refuted_because
     )
 
 
-def setting_of(default: Default) -> str:
+def setting_of(default: Default, family: str = "") -> str:
     """A setting in words."""
-    return f"{default.setting}, {default.trust_model} trust"
+    return f"{family} {default.setting}, {default.trust_model} trust".lstrip()
 
 
 def champion_of(default: Default) -> Entrant:
@@ -230,15 +312,25 @@ def champion_of(default: Default) -> Entrant:
 
 def contests(quick: bool) -> list[Contest]:
     """All of them; the small version has the loose budgets only."""
-    settings: list[tuple[Default, Sequence[Budget], Sequence[Instance]]] = [
-        (default_for(), CENTRAL, PANEL),
-        (default_for(random=False), CENTRAL, CHANGING),
-        (default_for(trust_model="shuffle"), SHUFFLED, PANEL),
-        (default_for(trust_model="local"), LOCAL, PANEL),
+    joint = default_for(contexts="private")
+    mixed = default_for(contexts="private", trust_model="shuffle")
+    alone = default_for(contexts="private", trust_model="local")
+    families = (("diverse", DIVERSE), ("few", FEW))
+    settings: list[tuple[Default, Sequence[Budget], Sequence[tuple[str, Sequence[Instance]]]]] = [
+        (default_for(), CENTRAL, [("", PANEL)]),
+        (default_for(random=False), CENTRAL, [("", CHANGING)]),
+        (default_for(trust_model="shuffle"), SHUFFLED, [("", PANEL)]),
+        (default_for(trust_model="local"), LOCAL, [("", PANEL)]),
+        (default_for(contexts="fixed"), LINEAR, [("", FEATURES)]),
+        (default_for(contexts="public"), LINEAR, families),
+        (joint, (*LINEAR, MIXED), families),
+        (mixed, (MIXED,), families),
+        (alone, LINEAR[1:], families),
     ]
     return [
-        Contest(default, budget, instances)
-        for default, budgets, instances in settings
+        Contest(default, budget, instances, family)
+        for default, budgets, groups in settings
+        for family, instances in groups
         for budget in budgets
-        if not (quick and budget in (PureDP(STRICT), ZCDP(0.01)))
+        if not (quick and budget in NOT_QUICK)
     ]
