@@ -584,7 +584,7 @@ def test_the_shipped_study_is_in_order() -> None:
         "AdaCUCB",
         "AdaPUCB",
         "DPSE",
-        "LDPUCB",
+        "LDPIMED",
         "UCB1",
     }
 

@@ -128,6 +128,7 @@ class LDPIMED(LocalPolicy):
     above the central model's.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> policy = LDPIMED(3, budget=PureDP(1.0), reports=True, seed=1)
         >>> randomise = policy.randomiser()  # pickle it, and send it to the devices
         >>> policy.pull().arm

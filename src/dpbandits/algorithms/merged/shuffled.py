@@ -38,6 +38,7 @@ class MergedIMEDSDP(MergedPolicy, ShuffledPolicy):
     When to choose: nobody is to be trusted with rewards, and central regret is wanted all the same.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> server = MergedIMEDSDP(3, budget=PureDP(1.0), messages=True, seed=1)
         >>> server.device().arm, server.protocol.batch
         (0, 1)

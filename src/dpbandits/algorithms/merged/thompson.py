@@ -188,6 +188,7 @@ class MergedThompson(WeighingPolicy):
     closed form.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> MergedThompson(3, budget=ZCDP(0.5), seed=1).pull().arm
         0
     """
