@@ -317,11 +317,11 @@ def _adding(optimistic: bool) -> Reference:
                     x = np.clip(sums / total, 0, 1)
                     if optimistic:
                         low, high = x, np.ones_like(x)
-                        for _ in range(50):
+                        for _ in range(28):
                             y = (low + high) / 2
                             fits = total * divergence(x, y) <= math.log(t + 1)
                             low, high = np.where(fits, y, low), np.where(fits, high, y)
-                        arm = int(np.lexsort((total, -low.round(9)))[0])
+                        arm = int(np.lexsort((total, -low.round(7)))[0])
                     else:
                         target = np.full_like(x, x.max())
                         arm = int((total * divergence(x, target) + np.log(total)).argmin())
