@@ -17,7 +17,8 @@ from dpbandits import (
     PureDP,
     WishartLinUCBJDP,
 )
-from dpbandits.algorithms import linucb, oful
+from dpbandits.algorithms import oful
+from dpbandits.algorithms.linucb import linucb
 from dpbandits.algorithms.private_contexts import state
 
 ROUNDS, RUNS, FAILURE = 120, 40, 0.1

@@ -49,8 +49,9 @@ from ..policies.protocol import Contexts, Row
 from ..privacy.budgets import Budget, PureDP
 from ..privacy.channels import Laplace
 from ..validation import real
+from .bases.episodes import MEMO
 from .bases.identification import price_of_batches
-from .bases.sums import accumulate_by_arm, sensitivity
+from .bases.sums import accumulate_by_arm, sensitivity, summarise_arm
 
 
 class AdaPTTParams(NamedTuple):
@@ -89,14 +90,7 @@ class Led(NamedTuple):
     played: int = 1
 
 
-class Memo(NamedTuple):
-    """Slots of what is noted of an episode."""
-
-    arm: int = 0
-    size: int = 1
-
-
-CLOCK, LED, MEMO = Clock(), Led(), Memo()
+CLOCK, LED = Clock(), Led()
 
 
 def init(params: AdaPTTParams) -> tuple[AdaPTTRaw, AdaPTTPublic]:
@@ -186,15 +180,6 @@ def close(params: AdaPTTParams, public: AdaPTTPublic, memo: Vector) -> None:
 
 
 @kernel
-def summarise(
-    params: AdaPTTParams, raw: AdaPTTRaw, public: AdaPTTPublic, memo: Vector, statistic: Vector
-) -> None:
-    arm = int(memo[MEMO.arm])
-    statistic[0] = raw.total[arm]
-    raw.total[arm] = 0.0
-
-
-@kernel
 def publish(params: AdaPTTParams, public: AdaPTTPublic, memo: Vector, release: Vector) -> None:
     """Replace the arm's mean; what came before is forgotten."""
     arm, n = int(memo[MEMO.arm]), int(memo[MEMO.size])
@@ -267,7 +252,7 @@ class AdaPTT(Policy):
         partition=partition,
         sensitivity=sensitivity,
         close=close,
-        summarise=summarise,
+        summarise=summarise_arm,
         publish=publish,
         stop=stop,
         recommend=recommend,

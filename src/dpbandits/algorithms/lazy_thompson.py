@@ -22,7 +22,8 @@ from ..policies import Card, Kernels, Options, Policy, Statistic, register
 from ..policies.protocol import Contexts, Row
 from ..privacy.budgets import Budget, PureDP
 from ..privacy.channels import Laplace
-from .bases.sums import accumulate_by_arm, sensitivity
+from .bases.episodes import MEMO
+from .bases.sums import accumulate_by_arm, sensitivity, summarise_arm
 
 
 class LazyThompsonParams(NamedTuple):
@@ -50,14 +51,7 @@ class Clock(NamedTuple):
     arm: int = 1  # of the last round
 
 
-class Memo(NamedTuple):
-    """Slots of what is noted of a batch."""
-
-    arm: int = 0
-    size: int = 1
-
-
-CLOCK, MEMO = Clock(), Memo()
+CLOCK = Clock()
 
 
 def init(params: LazyThompsonParams) -> tuple[LazyThompsonRaw, LazyThompsonPublic]:
@@ -121,19 +115,6 @@ def close(params: LazyThompsonParams, public: LazyThompsonPublic, memo: Vector) 
 
 
 @kernel
-def summarise(
-    params: LazyThompsonParams,
-    raw: LazyThompsonRaw,
-    public: LazyThompsonPublic,
-    memo: Vector,
-    statistic: Vector,
-) -> None:
-    arm = int(memo[MEMO.arm])
-    statistic[0] = raw.total[arm]
-    raw.total[arm] = 0.0
-
-
-@kernel
 def publish(
     params: LazyThompsonParams, public: LazyThompsonPublic, memo: Vector, release: Vector
 ) -> None:
@@ -178,7 +159,7 @@ class LazyDPTS(Policy):
         partition=partition,
         sensitivity=sensitivity,
         close=close,
-        summarise=summarise,
+        summarise=summarise_arm,
         publish=publish,
     )
 

@@ -1,5 +1,5 @@
-"""LinUCB, linear IMED and linear Thompson sampling on a privately released running sum of
-x * reward (Neel & Roth 2018; here with better noise).
+"""LinUCB and linear Thompson sampling on a privately released running sum of x * reward (Neel &
+Roth 2018; here with better noise).
 
 Contexts are public, and so is V = lambda I + sum of x x^T of what was played: it needs no noise.
 
@@ -17,24 +17,6 @@ shared model.  All blocks cross together, in one release with noise on each.  Th
 is that of its own model: which rounds are its own, follows from the past, as the proof of the
 radius wants it.  The failure probability is shared out equally among models, for rewards and for
 noise.
-
-**IMED** (Honda & Takemura 2015; for linear models Bian & Tan 2024) plays arg min of
-
-    D^2 / (2 w^2) - ln w^2 + ln margin ,      w^2 = alpha s^2 |x|^2_{V^-1} ,
-
-where s is the scatter of rewards and D what <x, estimate> lacks to the best, for which the margin
-is left out: an arm is tried as often as it takes to say that it is worse, about as surely as the
-best one is known, and only if its variance is more than ``margin`` times that of the best.  w is
-the error that rewards make in one direction, and no bound for all at once; so exploration ends by
-itself where contexts are diverse enough to teach everything, and goes on, logarithmically, where
-they are not.  -ln w^2 is at most ln(rounds / (alpha s^2)), for features too short ever to be
-uncertain.  Bian & Tan have a confidence radius, of order sqrt(d ln T), in place of s.
-
-Noise needs no exploration of its own here.  It changes with every release, so that an arm which it
-has hidden comes back, as in Thompson sampling; what it hides is tried too often rather than too
-seldom.  So D is what the arm lacks plus one standard deviation of the noise, v |V^-1 x|, but 0 for
-the best.  There is no regret theorem: alpha = 1 is the law of normal rewards; a margin of 5,
-which Bian & Tan do not have, was chosen by measurement (``docs/contexts.md``).
 """
 
 from __future__ import annotations
@@ -45,13 +27,13 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import Generator, Kernel, Matrix, Vector, kernel, unbound
-from ..policies import Card, Kernels, register
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ..privacy.channels import Gaussian, Laplace
-from ..validation import choice, real
-from .bases.contextual import within_bound
-from .bases.linear import (
+from ...kernel import Generator, Kernel, Matrix, Vector, kernel, unbound
+from ...policies import Card, Kernels, register
+from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ...privacy.channels import Gaussian, Laplace
+from ...validation import choice, real
+from ..bases.contextual import within_bound
+from ..bases.linear import (
     MODEL,
     LinearOptions,
     LinearPolicy,
@@ -62,13 +44,12 @@ from .bases.linear import (
     model_of,
     sensitivity,
 )
-from .bases.sums import summarise
-from .maths.dense import factorise, invert
-from .maths.ridge import (
+from ..bases.sums import summarise
+from ..maths.dense import factorise, invert
+from ..maths.ridge import (
     add_observation,
     dot,
     inverse_norm_bound,
-    least_divergent_at_once,
     most_optimistic_at_once,
     multiply,
     smallest_eigenvalue,
@@ -201,28 +182,6 @@ def choose_optimistic_of_models(
 
 
 @kernel
-def choose_divergent(
-    params: LinUCBParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
-) -> tuple[int, float]:
-    """The arm of least D^2 / (2 w^2) - ln w^2, see *IMED*."""
-    facts, rounds = public.facts, 0
-    for m in range(params.n_models):
-        rounds += public.clock[CLOCK.rounds, m]
-    arm = least_divergent_at_once(
-        contexts,
-        public.estimate,
-        public.inverse,
-        facts[FACTS.longest],
-        facts[FACTS.radius],
-        facts[FACTS.gap],
-        facts[FACTS.spread],
-        float(rounds),
-        params.margin,
-    )
-    return arm, 1.0
-
-
-@kernel
 def choose_sample(
     params: LinUCBParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
@@ -309,8 +268,8 @@ def _kernels(choose: Kernel, record_pull: Kernel) -> Kernels:
     )
 
 
-_OPTIMISTIC = _kernels(choose_optimistic, record_pull)
-_OF_MODELS = replace(_OPTIMISTIC, choose=choose_optimistic_of_models)
+OPTIMISTIC = _kernels(choose_optimistic, record_pull)
+_OF_MODELS = replace(OPTIMISTIC, choose=choose_optimistic_of_models)
 
 
 class _Optimistic(LinearPolicy):
@@ -375,7 +334,7 @@ class LinUCB(_Optimistic):
         trust_model="none",
         learns_at_once=True,
     )
-    kernels = _OPTIMISTIC
+    kernels = OPTIMISTIC
 
     def __init__(
         self,
@@ -434,7 +393,7 @@ class PrivateLinUCB(_Optimistic):
         channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
         learns_at_once=True,
     )
-    kernels = _OPTIMISTIC
+    kernels = OPTIMISTIC
 
     def __init__(
         self,
@@ -457,91 +416,6 @@ class PrivateLinUCB(_Optimistic):
             **self._modelled(models),
         }
         super().__init__(own, budget=budget, **options)
-
-
-@register(n_arms=3, dimension=2, horizon=30_000)
-class LinearIMED(LinearPolicy):
-    """Indexed minimum empirical divergence on a released running sum, for a linear model: the
-    default with public contexts.
-
-    Plays arg min of ``D^2 / (2 w^2) - ln w^2 + ln margin`` with ``w^2 = alpha s^2 |x|^2_{V^-1}``,
-    ``s`` the scatter of rewards, and ``D`` what the arm lacks to the best, the noise included; for
-    the best without margin.  An arm is tried as often as its own uncertainty wants, and not as a
-    worst case does.
-
-    Args:
-        n_arms: number of arms in every round.
-        dimension: of the features.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
-            learned.  None with the hybrid counter.
-        counter: as in ``PrivateLinUCB``.
-        alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the
-            more probably is the best one lost for good.
-        margin: how many times the variance of the best an arm has to have, to be tried although it
-            looks worse; 1 is plain IMED.
-        models: as in ``LinUCB``.
-        **options: see ``ModelOptions``.
-
-    When to choose: contexts are public, rewards private.  Least regret, without a theorem;
-    ``PrivateLinUCB`` has one.
-
-    Example:
-        >>> policy = LinearIMED(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
-        >>> policy.pull(np.eye(3)[:2]).arm
-        0
-    """
-
-    card = Card(
-        title="linear IMED on a continual sum of x * reward",
-        source=(
-            "after Bian & Tan (2024), Indexed Minimum Empirical Divergence-Based Algorithms for"
-            " Linear Bandits; continual sums: dpbandits.privacy.continual"
-        ),
-        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
-        learns_at_once=True,
-    )
-    kernels = replace(_OPTIMISTIC, choose=choose_divergent)
-    _options = MODEL  # there is no radius
-
-    def __init__(
-        self,
-        n_arms: int,
-        dimension: int,
-        *,
-        budget: Budget | None,
-        horizon: int | None = None,
-        counter: str | None = None,
-        alpha: float = 1.0,
-        margin: float = 5.0,
-        models: str = "shared",
-        **options: Unpack[ModelOptions],
-    ) -> None:
-        self._optimism = real("alpha", alpha, 1e-3, 1e3)
-        self._margin = real("margin", margin, 1.0, 1e6)
-        own = {
-            "n_arms": n_arms,
-            "dimension": dimension,
-            **self._released(horizon, counter),
-            "alpha": self._optimism,
-            "margin": self._margin,
-            **self._modelled(models),
-        }
-        super().__init__(own, budget=budget, **options)
-
-    def _params(self) -> LinUCBParams:
-        return LinUCBParams(
-            **{**self._model(), "subgaussian": self._least_scatter},
-            n_models=self.n_models,
-            log_odds=self._optimism,
-            growth=0.0,
-            bias=0.0,
-            noise_norm=0.0,
-            spread=self._noise_std,
-            radius_scale=1.0,
-            movement=self.statistic.max_sensitivity,
-            margin=math.log(self._margin),
-        )
 
 
 @register(n_arms=3, dimension=2, horizon=30_000)
