@@ -86,6 +86,7 @@ class LinearIMED(LinearPolicy):
     ``PrivateLinUCB`` has one.
 
     Example:
+        >>> import numpy as np
         >>> policy = LinearIMED(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> policy.pull(np.eye(3)[:2]).arm
         0
