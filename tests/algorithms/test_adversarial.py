@@ -70,7 +70,7 @@ def state_after(policy, losses, batches=4000):
 def learned(policy, state, arm, loss, *, in_place=False):
     """By how much a loss moves the estimates, apart from what moves them all."""
     before, kept = state.public.losses - state.public.losses[0], state.copied()
-    state.public.clock[CLOCK.arm] = arm
+    policy.kernels.record_pull(policy.params, state.public, arm, 0, policy.batch)
     summarised(policy, state)
     published(policy, state, np.array([policy.batch * (1.0 - loss)]))
     moved = state.public.losses - state.public.losses[0] - before

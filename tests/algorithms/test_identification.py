@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import binomtest
+from sides import take_in
 
 import dpbandits as dpb
 from dpbandits import (
@@ -25,7 +26,7 @@ from dpbandits import (
 from dpbandits.algorithms.adap_tt import recommend
 from dpbandits.algorithms.bases.identification import price_of_batches, two_exponentials
 from dpbandits.algorithms.merged.law import law_of
-from dpbandits.algorithms.merged.merged import init, publish
+from dpbandits.algorithms.merged.merged import init
 from dpbandits.algorithms.merged.top_two import evidence
 from dpbandits.environments import Bernoulli, LoggedTrial
 from dpbandits.kernel import kernel
@@ -73,7 +74,7 @@ def merged(sizes: list[int], scale: float, laplace: bool):
     params = dpb.MergedIMED(1, budget=budget).params
     public = init(params)[1]
     for size in sizes:
-        publish(params, public, np.array([0.0, size]), np.zeros(1))
+        take_in(params, public, size, np.zeros(1))
     n = np.array(sizes, float)
     w = 1 / (1 / (4 * n) + scale**2 * (2 if laplace else 1) / n**2)
     return law_of(params, public.merged[:, 0]), w / w.sum() / n

@@ -13,7 +13,7 @@ from suite import BY_FAMILY, CASES, OF_KINDS, Case, frozen, over, play, releases
 
 from dpbandits.kernel import plain
 from dpbandits.policies import Decision, Policy, gate
-from dpbandits.policies.steps import release_by, release_of
+from dpbandits.policies.steps import cross_by, steps_of
 from dpbandits.privacy.ledger import HEAD, SPAN
 from dpbandits.stores import Announcement, Store
 
@@ -95,9 +95,9 @@ def watched(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> Watch:
         return noisy
 
     def by(kernels: Any, mechanism: Any, tell: Any, keep: Any) -> Any:
-        return release_by(kernels, noticed(mechanism), tell, keep)
+        return cross_by(kernels, noticed(mechanism), tell, keep)
 
-    monkeypatch.setattr(gate, "release_by", by)
+    monkeypatch.setattr(gate, "cross_by", by)
     return store
 
 
@@ -135,10 +135,9 @@ def test_releases_of_reports_draw_nothing(case: Case, monkeypatch):
     check(policies, monkeypatch, noise=False)
 
 
-@pytest.mark.parametrize("inside", [False, True])
-def test_both_are_one_source(inside: bool):
+def test_both_are_one_source():
     case = BY_FAMILY[0]
     policy = case.make()
-    compiled = release_of(policy.driven, policy.mechanism, inside=inside)
-    interpreted = release_by(policy.driven, plain, plain, plain)
-    assert plain(compiled).__code__ is interpreted.__code__
+    compiled = steps_of(policy.driven, policy.mechanism).cross
+    interpreted = cross_by(policy.driven, plain, plain, plain)
+    assert plain(compiled).__globals__["cross"].py_func.__code__ is interpreted.__code__

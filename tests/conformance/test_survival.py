@@ -33,7 +33,7 @@ from suite import (
 
 from dpbandits import UpdateError
 from dpbandits.policies import Decision, Policy
-from dpbandits.policies.steps import release_by
+from dpbandits.policies.steps import cross_by
 from dpbandits.privacy.ledger import SPAN, WHOLE
 
 DRAWS = np.random.default_rng(9).random(ROUNDS)
@@ -50,7 +50,16 @@ def with_fixed_releases(policy: Policy) -> Policy:
 
     def silent(*_: Any) -> None: ...
 
-    gate.steps = gate.steps._replace(release=release_by(gate.kernels, fixed, silent, silent))
+    cross, end = cross_by(gate.kernels, fixed, silent, silent), gate.steps.end
+
+    def release(
+        params: Any, raw: Any, public: Any, memo: Any, wall: Any, rounds: int, _: Any
+    ) -> bool:
+        first, part, bound = end(params, raw, public, memo, wall, wall.statistic, rounds)
+        cross(params, public, memo, wall, wall.statistic, first, rounds - 1, part, bound, _)
+        return True
+
+    gate.steps = gate.steps._replace(release=release, cross=cross)
     return policy
 
 

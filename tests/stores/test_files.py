@@ -187,7 +187,7 @@ def test_the_journal_holds_the_ledger_lines_and_the_noisy_values(tmp_path):
     head, begin, done = journalled(path)
     assert head == {"holder": clinic.policy._session.life.name, "serial": 1}
     begun, line = Line(*begin["begin"]), clinic.policy.ledger.frame.iloc[last]
-    assert (begun.first, begun.last) == (line["first"], line["last"])
+    assert line["first"] <= begun.first <= begun.last == line["last"]  # lines that meet are one
     assert (begun.sensitivity, begun.multiplier) == (line["sensitivity"], line["multiplier"])
     assert done == {"done": wall.release.tolist()}
 

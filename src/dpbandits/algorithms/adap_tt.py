@@ -176,6 +176,7 @@ def partition(params: AdaPTTParams, public: AdaPTTPublic) -> int:
 def close(params: AdaPTTParams, public: AdaPTTPublic, memo: Vector) -> None:
     arm = public.clock[CLOCK.arm]
     memo[MEMO.arm], memo[MEMO.size] = arm, public.fresh[arm]
+    public.pulls[arm] += public.fresh[arm]
     public.fresh[arm] = 0
 
 
@@ -186,7 +187,6 @@ def publish(params: AdaPTTParams, public: AdaPTTPublic, memo: Vector, release: V
     public.mean[arm] = (release[0] / n - params.low) / params.width
     public.episodes[arm] += 1
     public.size[arm] = n
-    public.pulls[arm] += n
 
 
 @kernel

@@ -25,10 +25,21 @@ from ..policies.protocol import Contexts, Row
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import flag, real
-from .bases.episodes import CLOCK, MEMO, close, release_due
+from .bases.episodes import CLOCK, close, release_due
 from .bases.shuffled import ShuffledPolicy, shuffled_card
 from .bases.sums import accumulate, sensitivity, summarise
 from .maths.divergences import kl_upper_bound
+
+
+class DoublingMemo(NamedTuple):
+    """Slots of what is noted of an episode."""
+
+    arm: int = 0
+    size: int = 1
+    estimate: int = 2  # of the arm: what is awaited of the episode
+
+
+MEMO = DoublingMemo()
 
 
 class DoublingParams(NamedTuple):
@@ -47,7 +58,7 @@ class DoublingRaw(NamedTuple):
 class DoublingPublic(NamedTuple):
     estimate: np.ndarray  # (K,) released mean
     weight: np.ndarray  # (K,) one over its variance proxy
-    length: np.ndarray  # (K,) rounds in the arm's last finished episode
+    length: np.ndarray  # (K,) rounds in the arm's last finished episode, released or not
     pulls: np.ndarray  # (K,) rounds in all its finished episodes
     clock: np.ndarray  # (4,) see ``bases.episodes``
 
@@ -149,18 +160,33 @@ def record_pull(params: DoublingParams, public: DoublingPublic, arm: int, x: Row
 
 
 @kernel
+def weight_of(params: DoublingParams, n: float) -> float:
+    """One over the variance proxy of the mean of an episode."""
+    return 1.0 / (params.width**2 / (4.0 * n) + (params.noise_scale / n) ** 2)
+
+
+@kernel
+def close_and_await(params: DoublingParams, public: DoublingPublic, memo: Vector) -> None:
+    """Until an episode is released its rounds count, as if they repeated the arm's estimate."""
+    close(params, public, memo)
+    arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
+    weight = weight_of(params, n)
+    memo[MEMO.estimate] = public.estimate[arm]
+    public.weight[arm] = weight if params.forget else public.weight[arm] + weight
+    public.length[arm] = n
+
+
+@kernel
 def publish(params: DoublingParams, public: DoublingPublic, memo: Vector, release: Vector) -> None:
-    arm, n = int(memo[MEMO.arm]), int(memo[MEMO.size])
+    arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
     mean = release[0] / n
-    weight = 1.0 / (params.width**2 / (4.0 * n) + (params.noise_scale / n) ** 2)
     if params.forget:
-        public.estimate[arm], public.weight[arm] = mean, weight
+        public.estimate[arm] = mean
     else:
         # Inverse-variance average of all episodes: post-processing, and never worse than the last
         # one alone.
-        public.weight[arm] += weight
-        public.estimate[arm] += (mean - public.estimate[arm]) * weight / public.weight[arm]
-    public.length[arm] = n
+        error = (mean - memo[MEMO.estimate]) * weight_of(params, n)
+        public.estimate[arm] += error / public.weight[arm]
 
 
 def _kernels(choose: Kernel) -> Kernels:
@@ -172,7 +198,7 @@ def _kernels(choose: Kernel) -> Kernels:
         accumulate=accumulate,
         release_due=release_due,
         sensitivity=sensitivity,
-        close=close,
+        close=close_and_await,
         summarise=summarise,
         publish=publish,
     )

@@ -111,7 +111,7 @@ def partition(params: LazyThompsonParams, public: LazyThompsonPublic) -> int:
 def close(params: LazyThompsonParams, public: LazyThompsonPublic, memo: Vector) -> None:
     arm = public.clock[CLOCK.arm]
     memo[MEMO.arm], memo[MEMO.size] = arm, public.fresh[arm]
-    public.fresh[arm] = 0
+    public.batch[arm], public.fresh[arm] = public.fresh[arm], 0
 
 
 @kernel
@@ -120,7 +120,6 @@ def publish(
 ) -> None:
     arm, n = int(memo[MEMO.arm]), int(memo[MEMO.size])
     public.mean[arm] = (release[0] / n - params.low) / params.width
-    public.batch[arm] = n
 
 
 @register(n_arms=3)

@@ -78,8 +78,9 @@ class MergedLinearPublic(NamedTuple):
     variances: np.ndarray  # (K,) w_a^2
     pulls: np.ndarray  # (K,) rounds in all finished batches
     precision: np.ndarray  # (d, d) V
-    inverse: np.ndarray  # (d, d)
-    factor: np.ndarray  # (d, d) of V
+    awaited: np.ndarray  # (d, d) V with batches that are over and not released
+    inverse: np.ndarray  # (d, d) working memory
+    factor: np.ndarray  # (d, d) likewise
     moment: np.ndarray  # (d,) sum of p y x
     estimate: np.ndarray  # (d,)
     clock: np.ndarray  # (4,) see ``bases.episodes``; batches are episodes
@@ -88,8 +89,8 @@ class MergedLinearPublic(NamedTuple):
 
 @kernel
 def regress(params: MergedLinearParams, public: MergedLinearPublic) -> None:
-    """Estimate, means and variances for V as it is; in the improbable case that rounding makes V
-    singular, those before stay.
+    """Estimate and means for V as it is; in the improbable case that rounding makes V singular,
+    those before stay.
     """
     d = params.arms.shape[1]
     if not factorise(public.precision, 0.0, public.factor, d):
@@ -97,6 +98,17 @@ def regress(params: MergedLinearParams, public: MergedLinearPublic) -> None:
     invert(public.factor, public.inverse, d)
     multiply(public.inverse, public.moment, public.estimate)
     combine(params.columns, public.estimate, public.means)
+
+
+@kernel
+def foresee(params: MergedLinearParams, public: MergedLinearPublic) -> None:
+    """Variances with all batches that are over: an arm whose batch is on its way is not tried again
+    for want of it.
+    """
+    d = params.arms.shape[1]
+    if not factorise(public.awaited, 0.0, public.factor, d):
+        return
+    invert(public.factor, public.inverse, d)
     for a in range(params.n_arms):
         multiply(public.inverse, params.arms[a], public.scratch)
         public.variances[a] = max(dot(params.arms[a], public.scratch), _SMALLEST)
@@ -109,6 +121,7 @@ def init(params: MergedLinearParams) -> tuple[MergedLinearRaw, MergedLinearPubli
         variances=np.zeros(k),
         pulls=np.zeros(k, np.int64),
         precision=np.eye(d) * (4.0 * params.ridge / params.width**2),
+        awaited=np.eye(d) * (4.0 * params.ridge / params.width**2),
         inverse=np.zeros((d, d)),
         factor=np.zeros((d, d)),
         moment=np.zeros(d),
@@ -117,6 +130,7 @@ def init(params: MergedLinearParams) -> tuple[MergedLinearRaw, MergedLinearPubli
         scratch=np.zeros(d),
     )
     regress(params, public)
+    foresee(params, public)
     return MergedLinearRaw(np.zeros(1)), public
 
 
@@ -157,11 +171,24 @@ def record_pull(
 
 
 @kernel
+def weight_of(params: MergedLinearParams, n: float) -> float:
+    """p, of a batch."""
+    return n * n / (params.scatter * n + params.noise)
+
+
+@kernel
+def close_and_foresee(params: MergedLinearParams, public: MergedLinearPublic, memo: Vector) -> None:
+    close(params, public, memo)
+    add_outer(public.awaited, weight_of(params, memo[MEMO.size]), params.arms[int(memo[MEMO.arm])])
+    foresee(params, public)
+
+
+@kernel
 def publish(
     params: MergedLinearParams, public: MergedLinearPublic, memo: Vector, release: Vector
 ) -> None:
     x, n = params.arms[int(memo[MEMO.arm])], memo[MEMO.size]
-    weight = n * n / (params.scatter * n + params.noise)  # p
+    weight = weight_of(params, n)
     add_outer(public.precision, weight, x)
     for i in range(x.size):
         public.moment[i] += weight * release[0] / n * x[i]
@@ -227,7 +254,7 @@ class MergedLinearIMED(FixedFeaturesPolicy):
         accumulate=accumulate,
         release_due=release_due,
         sensitivity=sensitivity,
-        close=close,
+        close=close_and_foresee,
         summarise=summarise,
         publish=publish,
         estimate=estimate,

@@ -20,13 +20,14 @@ times smaller (``variant="tight"``).
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple, Unpack
 
 import numpy as np
 
 from ..errors import ArgumentError
 from ..kernel import Generator, Matrix, Vector, kernel, unbound
-from ..policies import Card, Kernels, register
+from ..policies import Card, Kernels, Statistic, register
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, integer, real
@@ -101,7 +102,7 @@ most_optimistic = unbound  # of few or of many features
 
 
 @kernel
-def set_radius(params: OFULParams, public: OFULPublic, eigenvalue: float) -> None:
+def set_radius(params: OFULParams, public: OFULPublic, eigenvalue: float, rounds: float) -> None:
     facts, clock = public.facts, public.clock
     noise = params.noise_norm
     if params.adds_up:
@@ -109,12 +110,8 @@ def set_radius(params: OFULParams, public: OFULPublic, eigenvalue: float) -> Non
     if not np.isnan(params.eigenvalue):
         # The bound of Gentile, Li & Zappella (2014) on the eigenvalues of sums, which is negative
         # for long: then lambda alone.
-        log = np.log(clock[CLOCK.rounds] + 3.0) + params.log_rounds
-        least = (
-            0.25 * params.eigenvalue * clock[CLOCK.rounds]
-            - 8.0 * log
-            - 2.0 * np.sqrt(clock[CLOCK.rounds] * log)
-        )
+        log = np.log(rounds + 3.0) + params.log_rounds
+        least = 0.25 * params.eigenvalue * rounds - 8.0 * log - 2.0 * np.sqrt(rounds * log)
         eigenvalue = params.ridge + max(least, 0.0)
     sampling = params.subgaussian * np.sqrt(params.log_odds + facts[FACTS.log_det]) + params.bias
     facts[FACTS.radius] = params.radius_scale * (sampling + noise / np.sqrt(eigenvalue))
@@ -133,7 +130,7 @@ def init(params: OFULParams) -> tuple[OFULRaw, OFULPublic]:
         scratch=np.zeros((3, max(d, params.n_arms))),
     )
     public.facts[FACTS.longest] = inverse_norm_bound(public.precision, ridge)
-    set_radius(params, public, ridge)
+    set_radius(params, public, ridge, 0.0)
     return OFULRaw(np.zeros(d)), public
 
 
@@ -168,20 +165,31 @@ def release_due(params: OFULParams, public: OFULPublic) -> bool:
 
 
 @kernel
-def publish(params: OFULParams, public: OFULPublic, memo: Vector, release: Vector) -> None:
-    public.clock[CLOCK.releases] += 1
-    public.facts[FACTS.log_det] += np.log(public.facts[FACTS.grown])
+def close(params: OFULParams, public: OFULPublic, memo: Vector) -> None:
+    """Note V, how much it has grown, and the round: of later rounds the release knows nothing."""
+    d = params.dimension
+    for i in range(d):
+        for j in range(d):
+            memo[i * d + j] = public.precision[i, j]
+    memo[d * d], memo[d * d + 1] = public.facts[FACTS.grown], public.clock[CLOCK.rounds]
     public.facts[FACTS.grown] = 1.0
-    eigenvalue = smallest_eigenvalue(public.precision, params.ridge, public.factor)
-    public.facts[FACTS.longest] = inverse_norm_bound(public.precision, eigenvalue)
+
+
+@kernel
+def publish(params: OFULParams, public: OFULPublic, memo: Vector, release: Vector) -> None:
+    d = params.dimension
+    precision, grown, rounds = memo[: d * d].reshape((d, d)), memo[d * d], memo[d * d + 1]
+    public.clock[CLOCK.releases] += 1
+    public.facts[FACTS.log_det] += np.log(grown)
     # From V itself, because updates of the inverse lose digits.
-    factorise(public.precision, 0.0, public.factor, params.dimension)
-    invert(public.factor, public.inverse, params.dimension)
-    for i in range(params.dimension):
-        for j in range(params.dimension):
-            public.standing[i, j] = public.inverse[i, j]
+    factorise(public.precision, 0.0, public.factor, d)
+    invert(public.factor, public.inverse, d)
+    eigenvalue = smallest_eigenvalue(precision, params.ridge, public.factor)
+    public.facts[FACTS.longest] = inverse_norm_bound(precision, eigenvalue)
+    factorise(precision, 0.0, public.factor, d)
+    invert(public.factor, public.standing, d)
     multiply(public.standing, release, public.estimate)
-    set_radius(params, public, eigenvalue)
+    set_radius(params, public, eigenvalue, rounds)
 
 
 _KERNELS = Kernels(
@@ -192,6 +200,7 @@ _KERNELS = Kernels(
     accumulate=accumulate,
     release_due=release_due,
     sensitivity=sensitivity,
+    close=close,
     summarise=summarise,
     publish=publish,
     estimate=estimate,
@@ -232,6 +241,9 @@ class _RarelySwitching(LinearPolicy):
     @property
     def _releases(self) -> int | None:
         return None if self._horizon is None else self.most_changes
+
+    def _statistic(self) -> Statistic:
+        return replace(super()._statistic(), memo=self.dimension**2 + 2)
 
     def _params(self) -> OFULParams:
         published = self._variant == "published"

@@ -15,6 +15,7 @@ from .datasets.lastfm import LastFM, lastfm
 from .datasets.logged import LoggedTrial
 from .datasets.movielens import MovieLens, movielens
 from .datasets.warfarin import Warfarin, warfarin
+from .delays import Delay
 from .simulated.advised import Advised
 from .simulated.anchored import AnchoredContexts, CovariateArms
 from .simulated.generalised import GLMContexts
@@ -47,6 +48,7 @@ __all__ = [
     "ContextKernels",
     "ContextTable",
     "CovariateArms",
+    "Delay",
     "DoctorBandit",
     "DoctorContexts",
     "DoctorReplay",

@@ -24,15 +24,17 @@ Rounds count from 0.  No kernel changes the state, which threads share.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from ..errors import ArgumentError
 from ..kernel import Kernel, kernel
 from ..validation import shortest
+from .delays import Delay
 
 
 class Environment(ABC):
@@ -45,12 +47,14 @@ class Environment(ABC):
         origin: how its arrays were made, such as "seed=1", where they were not given; else a digest
             of them tells them from others.  Whoever computes features should say it here, as the
             last digits of what is computed differ between machines.
+        delay: how late answers come; None where every answer is there at once.
     """
 
     n_arms: int
     support: tuple[float, float]
     horizon: int | None = None
     origin: str | None = None
+    delay: Delay | None = None
     _digest: str = ""  # of the arrays that were given
     _names: Sequence[str] | None = None
 
@@ -59,23 +63,41 @@ class Environment(ABC):
         """What the arms are called in tables and figures."""
         return list(self._names or [f"arm {a}" for a in range(self.n_arms)])
 
+    def delayed(self, delay: Delay) -> Self:
+        """The same environment, whose answers come late.
+
+        >>> from dpbandits.environments import Bernoulli
+        >>> Bernoulli([0.9, 0.8]).delayed(Delay("fixed", 30))
+        Bernoulli(0.9, 0.8).delayed(Delay('fixed', 30))
+        """
+        if not isinstance(delay, Delay):
+            raise ArgumentError(f"delay must be a Delay, got {delay!r}", "delay")
+        late = copy.copy(self)
+        late.delay = delay
+        return late
+
     @property
     def title(self) -> str:
         """What it is called in headings; ``repr`` is what tells it from others."""
-        return f"{type(self).__name__}, {count_of_arms(self.n_arms)}"
+        late = "" if self.delay is None else f", answers late: {self.delay.words}"
+        return f"{type(self).__name__}, {count_of_arms(self.n_arms)}{late}"
 
     @property
     def stream_key(self) -> str:
         """What decides its random stream: all that was asked for, and nothing that was computed
-        from it, so that it is the same on every machine.
+        from it, so that it is the same on every machine; of late answers the same as of others.
         """
-        return repr(self)
+        return self._call
 
     @abstractmethod
     def _arguments(self) -> str:
         """What was asked for, in the words of a ``repr``."""
 
     def __repr__(self) -> str:
+        return self._call if self.delay is None else f"{self._call}.delayed({self.delay!r})"
+
+    @property
+    def _call(self) -> str:
         return f"{type(self).__name__}({self._arguments()})"
 
     @property

@@ -20,8 +20,8 @@ from ..privacy.noise import EXACT, NoiseSource
 from ..privacy.secure import GridNoise, SecureNoise, SecureSum, refuse_wide_noise
 from ..stores import Announcement, Counted, Store
 from .protocol import Kernels, Statistic
-from .state import State, wall_of
-from .steps import Steps, called_from_python, release_by, steps_of
+from .state import Ended, Span, State, wall_of
+from .steps import Steps, called_from_python, cross_by, steps_of
 
 # Given where nothing is drawn: so all budgets of an algorithm share its compiled code.
 _UNUSED = np.random.default_rng(0)
@@ -104,6 +104,7 @@ class Gate:
     def forget(self) -> None:
         """Let go of a state that is given up."""
         self.__dict__.pop("steps", None)
+        self.__dict__.pop("_spare", None)  # which may hold an answer
 
     def part(self, state: State) -> int:
         """Whose records the coming release covers."""
@@ -121,19 +122,51 @@ class Gate:
         )
 
     def release(self, state: State, rounds: int, users: Counted) -> None:
-        """Release what is due after so many recorded rounds, and announce with it how many of each
-        of these users were recorded.
+        """End the episode that is over after so many recorded rounds, release it, and announce with
+        it how many of each of these users were recorded.
 
         What fails leaves a state behind that has to be restored.
         """
         state.make_room()
         if self.secure or self.store is not None:
-            crossing = self._carefully(state, users)
-        else:
-            crossing = self.steps.release
+            self.cross(state, self._end(state, rounds, state.memo, state.wall.statistic), users)
+            return
         sides = (self.params, state.raw, state.public, state.memo, state.wall)
-        if not crossing(*sides, rounds, state.noise_rng or _UNUSED):
+        if not self.steps.release(*sides, rounds, state.noise_rng or _UNUSED):
             raise DPBanditsError(_NO_BOUND)
+
+    def end(self, state: State, rounds: int) -> Ended:
+        """End that episode, and release nothing yet."""
+        size, memo = self.statistic.size, self.statistic.memo
+        return self._end(state, rounds, np.zeros(memo), np.zeros(size))
+
+    def _end(self, state: State, rounds: int, memo: np.ndarray, statistic: np.ndarray) -> Ended:
+        sides = (self.params, state.raw, state.public, memo, state.wall, statistic)
+        first, part, bound = self.steps.end(*sides, rounds)
+        if bound < 0.0:
+            raise DPBanditsError(_NO_BOUND)
+        return Ended(Span(first, rounds - 1, part), bound, memo, statistic)
+
+    def take_late(
+        self, state: State, ended: Ended, arm: int, weights: Any, value: float, n: int = 1
+    ) -> None:
+        """Take the answers of n rounds into an episode that has ended."""
+        spare, alone = self._spare
+        sides = (self.params, spare, state.public, ended.memo, ended.statistic, alone)
+        self.steps.answer_late(*sides, arm, weights, value, n)
+
+    @cached_property
+    def _spare(self) -> tuple[Any, np.ndarray]:
+        """An empty raw side and a statistic, for the time of a call."""
+        return self.kernels.init(self.params)[0], np.zeros(self.statistic.size)
+
+    def cross(self, state: State, ended: Ended, users: Counted) -> None:
+        """Release an episode that has ended; see ``release``."""
+        state.make_room()
+        careful = self.secure or self.store is not None
+        crossing = self._carefully(state, users) if careful else self.steps.cross
+        sides = (self.params, state.public, ended.memo, state.wall, ended.statistic)
+        crossing(*sides, *ended.span, ended.sensitivity, state.noise_rng or _UNUSED)
 
     def absorb_and_release(self, state: State, answer: tuple[int, Any, float], rounds: int) -> None:
         """Take in the arm, weights and reward of one round, and release where that is due; for a
@@ -145,8 +178,8 @@ class Gate:
         if not self.steps.absorb_and_release(*sides, *answer, rounds, rng):
             raise DPBanditsError(_NO_BOUND)
 
-    def _carefully(self, state: State, users: Counted) -> Callable[..., bool]:
-        """The release in plain Python, around a store and a source that no kernel can call."""
+    def _carefully(self, state: State, users: Counted) -> Callable[..., None]:
+        """The crossing in plain Python, around a store and a source that no kernel can call."""
 
         def nothing(*_: Any) -> None: ...
 
@@ -164,13 +197,13 @@ class Gate:
         else:
             channel = mechanism_from_python(state.wall.running.kind)
         if self.store is None:
-            return release_by(self.kernels, channel, nothing, nothing)
+            return cross_by(self.kernels, channel, nothing, nothing)
         announce = self.store.announce
 
         def tell(*line: Any) -> None:
             announce(Announcement(Line(*(np.array(number).item() for number in line)), users))
 
-        return release_by(self.kernels, channel, tell, self.store.confirm)
+        return cross_by(self.kernels, channel, tell, self.store.confirm)
 
     # What is refused --------------------------------------------------------------------------
 
@@ -188,14 +221,15 @@ class Gate:
         """Whether this process is not the one that made the policy."""
         return os.getpid() != self._process
 
-    def refuse_overspending(self, state: State, rounds: int) -> None:
-        """Refuse a release after so many rounds that the budget, or secure noise, does not allow.
+    def refuse_overspending(self, state: State, rounds: int, waiting: int = 0) -> None:
+        """Refuse a release after so many rounds that the budget, or secure noise, does not allow,
+        while others are ``waiting`` for their deadline, over other rounds.
 
         Raises:
             BudgetExhausted: it would exceed the budget, or the planned number of releases.
             ArgumentError: its sum could be too large for exact secure noise.
         """
-        if self._is_spent(state):
+        if self._is_spent(state, waiting):
             raise BudgetExhausted(
                 f"horizon: the running sum was planned for {state.wall.running.limit} releases,"
                 " which have been made; the policy keeps serving from what is public"
@@ -226,9 +260,9 @@ class Gate:
         largest = min(self.sum.largest, EXACT - 1) * self.sum.grid
         return min(most, largest / (self.statistic.max_abs_contribution + self.sum.grid))
 
-    def _is_spent(self, state: State) -> bool:
+    def _is_spent(self, state: State, waiting: int = 0) -> bool:
         running = state.wall.running
-        return running.limit > 0 and int(running.clock[0]) >= running.limit
+        return running.limit > 0 and int(running.clock[0]) + waiting >= running.limit
 
     @property
     def _grid(self) -> float:

@@ -417,6 +417,17 @@ class Policy(ABC):
         """What releases statistics in simulations."""
         return self._session.gate.mechanism
 
+    def simulated(self, choices: np.random.Generator | None, noise: np.random.Generator) -> Policy:
+        """An empty policy of the same kind, for a simulation, that draws from these generators and
+        gets rewards as they are.
+        """
+        own = {name: False for name in ("reports", "messages") if name in self._config}
+        config = {**self._config, "noise": "simulation", "seed": None, **own}
+        policy: Policy = type(self)(**config)
+        policy._session.state.choice_rng = choices
+        policy._session.state.noise_rng = noise
+        return policy
+
     def new_state(self) -> State:
         """An empty state, for a simulation."""
         return self._session.gate.new_state()

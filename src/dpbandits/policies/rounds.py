@@ -1,9 +1,14 @@
 """Where a policy stands between two calls: rounds, answers to come, and deadlines.
 
 When a release happens is public.  Most private algorithms release at the end of an episode; the
-policy does so at the first pull after the episode's last round plus ``patience`` rounds, whether or
+policy does so at the first pull after the episode's last round plus ``patience`` pulls, whether or
 not all rewards have come, because waiting for the last one would show when it came, and good news
-may come sooner than bad.  Algorithms that learn from every answer take records in order of arrival.
+may come sooner than bad.  Where the algorithm notes what its release will need, the next episode
+begins at once, and the one that is over is in flight: closed for new rounds, open for answers until
+its deadline.  Each record is in one episode, hence in one release.
+
+Algorithms that learn from every answer take records in order of arrival, or with ``patience`` in
+the order of pulls, each so many pulls later, with the answer or the default.
 
 Nothing here knows of noise.
 """
@@ -19,6 +24,7 @@ import numpy as np
 from ..errors import ArgumentError, UpdateError
 from ..privacy.ledger import WHOLE
 from ..stores import User
+from .state import Ended, Span
 
 
 @dataclass(slots=True, eq=False)
@@ -107,7 +113,7 @@ class Users:
 
     Attributes:
         recorded: how many rounds of a user were recorded; never copied, as no step is undone in it.
-        unreleased: users, with the part of their record, whose record no release has covered.
+        unreleased: users with a record in a running episode, and the part of that record.
         unannounced: users whose number has grown since the last release.
     """
 
@@ -139,11 +145,13 @@ class Users:
         return [(user, self.recorded[user]) for user in self.unannounced]
 
     def cover(self, part: int) -> None:
-        """A release has covered the records of a part."""
-        if not self.recorded:
-            return
-        # In sets of their own, for what holds the old ones to undo a release.
-        self.unreleased = {one for one in self.unreleased if part not in (WHOLE, one[0])}
+        """The records of a part are in an episode that is over."""
+        if self.recorded:
+            # In a set of its own, for what holds the old one to undo a release.
+            self.unreleased = {one for one in self.unreleased if part not in (WHOLE, one[0])}
+
+    def announced(self) -> None:
+        """All numbers were announced."""
         self.unannounced = set()
 
     def restore(self, announced: Iterable[tuple[User, int]]) -> None:
@@ -151,6 +159,28 @@ class Users:
         for user, number in announced:
             self.recorded[user] = max(number, self.recorded.get(user, 0))
         self.unreleased = set()
+
+
+@dataclass(repr=False)
+class Flight:
+    """An episode that is over, and open for answers until its deadline.
+
+    Attributes:
+        ended: what will be released.
+        deadline: the number of the pull that releases it.
+        before: it covers pulls before this one.
+        pending: those of them that are not answered.
+        booked: its rounds, by arm.
+    """
+
+    ended: Ended
+    deadline: int
+    before: int
+    pending: dict[int, Pending]
+    booked: dict[int, Booked]
+
+    def copied(self) -> Flight:
+        return replace(self, ended=self.ended.copied(), pending=dict(self.pending))
 
 
 @dataclass(repr=False)  # in which features wait for their answers
@@ -172,7 +202,9 @@ class Rounds:
     exhausted: bool = False  # nothing more is recorded
     current_choice: Choice = field(default_factory=lambda: Choice(0, 1.0))
     pending: dict[int, Pending] = field(default_factory=dict)  # by the number of the pull
+    answers: dict[int, float] = field(default_factory=dict)  # whose turn has not come, likewise
     unreleased: dict[int, Booked] = field(default_factory=dict)  # by arm
+    flights: list[Flight] = field(default_factory=list)  # in the order of their deadlines
     users: Users = field(default_factory=Users)
 
     def copied(self) -> Rounds:
@@ -180,7 +212,9 @@ class Rounds:
         return replace(
             self,
             pending=dict(self.pending),
+            answers=dict(self.answers),
             unreleased=dict(self.unreleased),
+            flights=[flight.copied() for flight in self.flights],
             users=replace(self.users),
         )
 
@@ -190,12 +224,24 @@ class Rounds:
         rounds, total = (0, 0) if known is None else known
         self.unreleased[arm] = Booked(rounds + n, total + n * weights)
 
-    def cover(self, part: int) -> None:
-        """A release has covered the rounds of a part."""
-        for arm in list(self.unreleased) if part == WHOLE else [part]:
-            self.unreleased.pop(arm, None)
+    def cover(self, part: int) -> dict[int, Booked]:
+        """The rounds of a part are in an episode that is over: they are given back, by arm."""
+        arms = list(self.unreleased) if part == WHOLE else [part]
         self.users.cover(part)
-        self.closed, self.waited, self.release_due = self.pulls, 0, False
+        self.waited, self.release_due = 0, False
+        return {arm: self.unreleased.pop(arm) for arm in arms if arm in self.unreleased}
+
+    def take_off(self, ended: Ended, patience: int) -> None:
+        """An episode is over, and stays open for answers for so many pulls."""
+        part = ended.span.part
+        pending = {number: self.pending.pop(number) for number in self.awaited(part)}
+        booked = self.cover(part)
+        self.flights.append(Flight(ended, self.pulls + patience, self.pulls, pending, booked))
+
+    def land(self) -> None:
+        """The first flight was released."""
+        self.closed = self.flights[0].before
+        self.flights = self.flights[1:]  # a copy may hold the old list
 
     def awaited(self, part: int) -> list[int]:
         """The unanswered pulls that the coming release of a part covers."""
@@ -222,20 +268,32 @@ class Rounds:
         Raises:
             UpdateError: it has been answered.
         """
-        if decision.recorded and decision.number in self.pending:
-            return self.pending[decision.number]
-        if not decision.recorded or decision.number < self.closed:
+        number = decision.number
+        if decision.recorded and number in self.pending and number not in self.answers:
+            return self.pending[number]
+        if not decision.recorded or number < self.closed:
             return None
-        raise UpdateError(f"decision number {decision.number} has been answered")
+        raise UpdateError(f"decision number {number} has been answered")
+
+    def flight_of(self, decision: Decision) -> Flight | None:
+        """The flight that waits for the answer."""
+        if not decision.recorded:
+            return None
+        return next((one for one in self.flights if decision.number in one.pending), None)
 
     def lose(self, past: int) -> None:
         """Forget what waits for its answer, with all records up to round ``past``.
 
-        One round that nobody contributes to is counted, so that a release that was due covers a
-        span that is not empty.
+        Of each flight, and then of what goes on, one round that nobody contributes to is counted,
+        so that every release that is due covers a span that is not empty, and that is its own.
         """
-        self.recorded, self.closed = past + 1, self.pulls
+        for i, flight in enumerate(self.flights):
+            flight.pending.clear()
+            flight.ended.statistic[:] = 0.0
+            flight.ended.span = flight.ended.span._replace(first=past + i, last=past + i)
+        self.recorded, self.closed = past + len(self.flights) + 1, self.pulls
         self.pending.clear()
+        self.answers.clear()
 
     # Saving and restoring: numbers, and arrays with a row for each pending pull or booked arm.
 
@@ -248,30 +306,73 @@ class Rounds:
             "recorded": list(self.users.recorded.items()),
             "unreleased": list(self.users.unreleased),
         }
-        arrays = {
-            "rounds.weights": np.array([one.weights for one in self.pending.values()], float),
-            "rounds.contexts": np.array([one.contexts for one in self.pending.values()], float),
-            "rounds.unreleased": np.array([one.weights for one in self.unreleased.values()], float),
-        }
+        arrays = _arrays_of("rounds", self.pending, self.unreleased)
+        numbers["flights"] = []
+        for i, one in enumerate(self.flights):
+            numbers["flights"].append(
+                {
+                    "span": list(one.ended.span),
+                    "sensitivity": one.ended.sensitivity,
+                    "deadline": one.deadline,
+                    "before": one.before,
+                    "pending": {number: late.arm for number, late in one.pending.items()},
+                    "booked": {arm: booked.rounds for arm, booked in one.booked.items()},
+                }
+            )
+            arrays |= _arrays_of(f"flight.{i}", one.pending, one.booked)
+            arrays |= {f"flight.{i}.memo": one.ended.memo}
+            arrays |= {f"flight.{i}.statistic": one.ended.statistic}
         return numbers, arrays
 
     @classmethod
     def restored(cls, numbers: dict[str, Any], arrays: dict[str, np.ndarray]) -> Rounds:
         """From what ``saved`` gave; takes its arrays out of the dictionary."""
-        rows = [_rows(arrays.pop(f"rounds.{name}")) for name in ("weights", "contexts")]
-        held = zip(numbers["pending"].items(), *rows, strict=True)
-        pending = {int(number): Pending(arm, x, all_) for (number, arm), x, all_ in held}
-        booked = zip(
-            numbers["unreleased"].items(), _rows(arrays.pop("rounds.unreleased")), strict=True
-        )
-        unreleased = {int(arm): Booked(n, weights) for (arm, n), weights in booked}
-        choice = Choice(*numbers["current_choice"])
+        pending, unreleased = _taken(arrays, "rounds", numbers["pending"], numbers["unreleased"])
+        flights = []
+        for i, one in enumerate(numbers["flights"]):
+            waiting, booked = _taken(arrays, f"flight.{i}", one["pending"], one["booked"])
+            memo, statistic = (arrays.pop(f"flight.{i}.{name}") for name in ("memo", "statistic"))
+            ended = Ended(Span(*one["span"]), one["sensitivity"], memo, statistic)
+            flights.append(Flight(ended, one["deadline"], one["before"], waiting, booked))
         users = Users(
             recorded=dict(numbers["users"]["recorded"]),
             unreleased={(part, user) for part, user in numbers["users"]["unreleased"]},
         )
-        given = {**numbers, "current_choice": choice, "pending": pending, "unreleased": unreleased}
-        return cls(**{**given, "users": users})
+        given = {
+            **numbers,
+            "current_choice": Choice(*numbers["current_choice"]),
+            "pending": pending,
+            "answers": {int(number): value for number, value in numbers["answers"].items()},
+            "unreleased": unreleased,
+            "flights": flights,
+            "users": users,
+        }
+        return cls(**given)
+
+
+def _arrays_of(
+    name: str, pending: dict[int, Pending], booked: dict[int, Booked]
+) -> dict[str, np.ndarray]:
+    """What JSON does not hold of them."""
+    return {
+        f"{name}.weights": np.array([one.weights for one in pending.values()], float),
+        f"{name}.contexts": np.array([one.contexts for one in pending.values()], float),
+        f"{name}.unreleased": np.array([one.weights for one in booked.values()], float),
+    }
+
+
+def _taken(
+    arrays: dict[str, np.ndarray], name: str, pending: dict[str, int], booked: dict[str, int]
+) -> tuple[dict[int, Pending], dict[int, Booked]]:
+    """The same with those arrays, which are taken out of the dictionary."""
+    kinds = ("weights", "contexts", "unreleased")
+    weights, contexts, booked_weights = (_rows(arrays.pop(f"{name}.{kind}")) for kind in kinds)
+    waiting = zip(pending.items(), weights, contexts, strict=True)
+    rounds = zip(booked.items(), booked_weights, strict=True)
+    return (
+        {int(number): Pending(arm, x, all_) for (number, arm), x, all_ in waiting},
+        {int(arm): Booked(n, x) for (arm, n), x in rounds},
+    )
 
 
 def _rows(array: np.ndarray) -> list[Any]:

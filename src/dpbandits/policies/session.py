@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,8 +16,8 @@ from ..privacy.ledger import WHOLE
 from ..stores import Announcement, Life, User
 from .gate import Gate
 from .options import Settings
-from .protocol import NO_ARM, Card, never
-from .rounds import Choice, Decision, Pending, Rounds
+from .protocol import NO_ARM, Card, never, nothing_to_note
+from .rounds import Booked, Choice, Decision, Flight, Pending, Rounds
 from .state import State
 
 
@@ -54,14 +54,19 @@ class Session:
         """
         rounds = self.rounds
         if self.card.learns_at_once:
+            self._take_in(rounds.pulls - (self.settings.patience or 0))
             choice, _ = self._choose(shown)
             if rounds.exhausted or not self._counts(user, choice.arm):
                 return self._decide(choice, None)
             return self._decide(choice, self._wait(choice, _row(shown, choice.arm), shown))
+        self._land(rounds.pulls)
         if rounds.release_due and not rounds.exhausted:
-            if rounds.is_waiting(self.gate.part(self.state), self.settings.patience):
+            if self._goes_on:
+                self._take_off()
+            elif rounds.is_waiting(self.gate.part(self.state), self.settings.patience):
                 return self._decide(self._standing(shown), None)
-            self._end_episode()
+            else:
+                self._end_episode()
         if rounds.exhausted:
             return self._decide(self._standing(shown), None)
         choice, left = (
@@ -78,13 +83,15 @@ class Session:
         return self._decide(choice, self._wait(choice, x, shown))
 
     def finish(self) -> bool:
-        """Release an episode whose rounds have all been pulled, and wait for no other pull; whether
-        there was one.
-        """
-        if not self.rounds.release_due or self.rounds.exhausted:
-            return False
-        self._end_episode()
-        return True
+        """Release all that is over, and wait for no other pull; whether there was anything."""
+        rounds = self.rounds
+        due = rounds.release_due and not rounds.exhausted
+        waiting = bool(rounds.flights or (self._in_turn and rounds.pending))
+        self._take_in(rounds.pulls)
+        self._land(math.inf)
+        if due and not self.rounds.exhausted:
+            self._end_episode()
+        return due or waiting
 
     def choose(self, shown: Any) -> tuple[int, Any]:
         """An arm for somebody of whom nothing is kept, and its row of what is shown."""
@@ -134,6 +141,11 @@ class Session:
 
     # Releases ---------------------------------------------------------------------------------
 
+    @property
+    def _goes_on(self) -> bool:
+        """Whether the next episode begins while the last one waits for answers."""
+        return bool(self.settings.patience) and self.gate.kernels.close is not nothing_to_note
+
     def _end_episode(self) -> None:
         self.gate.refuse_fork()
         part, rounds = self.gate.part(self.state), self.rounds
@@ -141,20 +153,50 @@ class Session:
             # Taken out first: an interrupt may lose a default, and may not let one enter twice.
             self._answer(rounds.pending.pop(number), self._substitute())
         rounds.closed = rounds.pulls
-        with self._all_or_nothing() if self.gate.needs_care(self.state) else nullcontext():
+        with self._with_care():
             self._release()
             self.rounds.cover(part)
 
+    def _take_off(self) -> None:
+        """End the episode, and leave it open for answers."""
+        self.gate.refuse_fork()
+        with self._with_care():
+            self._refuse_overspending()
+            ended = self.gate.end(self.state, self.rounds.recorded)
+            self.rounds.take_off(ended, self.settings.patience or 0)
+
+    def _land(self, pulls: float) -> None:
+        """Release what was open for answers until so many pulls."""
+        while self.rounds.flights and self.rounds.flights[0].deadline <= pulls:
+            self.gate.refuse_fork()
+            flight = self.rounds.flights[0]
+            while flight.pending:
+                self._take_late(flight, flight.pending.popitem()[1], None)
+            with self._with_care():
+                flight = self.rounds.flights[0]
+                self.gate.cross(self.state, flight.ended, self.rounds.users.announcement)
+                self.rounds.land()
+                self._released()
+
     def _release(self) -> None:
-        try:
-            self.gate.refuse_overspending(self.state, self.rounds.recorded)
-        except (BudgetExhausted, ArgumentError):
-            self.rounds.exhausted = True
-            raise
+        self._refuse_overspending()
         self.gate.release(self.state, self.rounds.recorded, self.rounds.users.announcement)
-        found = self._found()
+        self._released()
+
+    def _refuse_overspending(self) -> None:
+        rounds = self.rounds
+        try:
+            self.gate.refuse_overspending(self.state, rounds.recorded, len(rounds.flights))
+        except (BudgetExhausted, ArgumentError):
+            rounds.exhausted = True
+            raise
+
+    def _released(self) -> None:
+        rounds, found = self.rounds, self._found()
+        rounds.users.announced()
         if found is not None:
-            self.rounds.exhausted, self.rounds.current_choice = True, found
+            rounds.exhausted, rounds.current_choice = True, found
+            rounds.flights = []  # never released, as what was open then
 
     def _found(self) -> Choice | None:
         """What a search for the best arm has found; None where there is none, or it goes on."""
@@ -162,6 +204,9 @@ class Session:
         if kernels.stop is never or not kernels.stop(self.gate.params, public):
             return None
         return Choice(int(kernels.recommend(self.gate.params, public)), 1.0)
+
+    def _with_care(self) -> AbstractContextManager[None]:
+        return self._all_or_nothing() if self.gate.needs_care(self.state) else nullcontext()
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -201,23 +246,48 @@ class Session:
         for what was recommended.  Whether it is learned from.
         """
         rounds = self.rounds
-        pending = rounds.find(decision)
-        if pending is None:
+        flight = rounds.flight_of(decision)
+        if flight is not None:
+            pending = flight.pending.pop(decision.number)
+            self._take_late(flight, pending, value if done in (None, pending.arm) else None)
+            return True
+        found = rounds.find(decision)
+        if found is None:
             rounds.dropped += 1
             return False
+        pending = found
         deviates, openly = done not in (None, pending.arm), self.settings.choices_public
         if deviates and not openly:
             value = None
         if self.card.learns_at_once:
             if deviates and openly:
                 pending = Pending(int(done), _row(pending.contexts, int(done)))  # type: ignore[arg-type]
-            return self._learn(decision.number, pending, value)
+            if not self._in_turn:
+                return self._learn(decision.number, pending, value)
+            rounds.pending[decision.number] = pending
+            rounds.answers[decision.number] = self._entering(value)
+            return not rounds.exhausted
         del rounds.pending[decision.number]
         if deviates and openly:
             self._take_back(pending)
             return False
         self._answer(pending, self._entering(value))
         return True
+
+    @property
+    def _in_turn(self) -> bool:
+        """Whether answers are taken in the order of pulls."""
+        return self.card.learns_at_once and bool(self.settings.patience)
+
+    def _take_in(self, before: int) -> None:
+        """Learn from the pulls before this one, with their answers or the default, if it is done in
+        the order of pulls.
+        """
+        rounds = self.rounds
+        while self._in_turn and rounds.pending and (number := next(iter(rounds.pending))) < before:
+            rounds.closed = number + 1
+            self._learn(number, rounds.pending[number], rounds.answers.get(number))
+            rounds.answers.pop(number, None)
 
     def receive(self, report: np.ndarray) -> bool:
         """Take in what somebody's device sent who was never seen; whether it is learned from."""
@@ -279,6 +349,11 @@ class Session:
         sides = self.gate.params, self.state.raw
         self.gate.steps.answer(*sides, pending.arm, pending.weights, value, n)
 
+    def _take_late(self, flight: Flight, pending: Pending, value: float | None) -> None:
+        """Take an answer into an episode that is over."""
+        entering = self._entering(value)
+        self.gate.take_late(self.state, flight.ended, pending.arm, pending.weights, entering)
+
     def _learn(self, number: int, pending: Pending, value: float | None) -> bool:
         self.gate.refuse_fork()
         rounds, state, gate = self.rounds, self.state, self.gate
@@ -294,6 +369,7 @@ class Session:
             answer = (*pending[:2], self._entering(value))
             gate.absorb_and_release(state, answer, rounds.recorded)
             rounds.users.cover(WHOLE)
+            rounds.users.announced()
         return True
 
     def _absorb(self, number: int, pending: Pending, value: float | None) -> None:
@@ -359,11 +435,26 @@ class Session:
         self.state.lose(self.gate.new_state(simulated=False), past)
         self.gate.forget()
         self.gate.kernels.restart(self.gate.params, self.state.raw, self.state.public)
-        for arm, (n, weights) in self.rounds.unreleased.items():
-            if n > 0:
-                mean = weights / n if isinstance(weights, np.ndarray) else 0
-                self._answer(Pending(arm, mean), sum(self._substitute() for _ in range(n)), n)
-        self.rounds.lose(past)
+        rounds = self.rounds
+        rounds.lose(past)
+        self.state.wall.first_unreleased[:] = past + len(rounds.flights)
+        for arm, n, weights in _means(rounds.unreleased):
+            self._answer(Pending(arm, weights), self._default_sum(n), n)
+        for flight in rounds.flights:
+            for arm, n, weights in _means(flight.booked):
+                value = self._default_sum(n)
+                self.gate.take_late(self.state, flight.ended, arm, weights, value, n)
+
+    def _default_sum(self, n: int) -> float:
+        """What stands in for n answers."""
+        return sum(self._substitute() for _ in range(n))
+
+
+def _means(booked: dict[int, Booked]) -> Iterator[tuple[int, int, Any]]:
+    """Arms that have rounds, how many, and the mean of their weights."""
+    for arm, (n, weights) in booked.items():
+        if n > 0:
+            yield arm, n, weights / n if isinstance(weights, np.ndarray) else 0
 
 
 def _row(shown: Any, arm: int) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,36 @@ from ..privacy.secure import SecureState
 from .protocol import Statistic, Wall
 
 
+class Span(NamedTuple):
+    """Which records a release covers: from which recorded round to which, and whose."""
+
+    first: int
+    last: int
+    part: int
+
+
 @dataclass(repr=False)  # sums end up in logs by way of tracebacks
+class Ended:
+    """An episode that is over, and not released.
+
+    Attributes:
+        span: which records it covers.
+        sensitivity: how far one of them moves the statistic.
+        memo: shape (m,), what it noted of itself.
+        statistic: shape (n,): exact, private; zero after the release.
+    """
+
+    span: Span
+    sensitivity: float
+    memo: np.ndarray
+    statistic: np.ndarray
+
+    def copied(self) -> Ended:
+        """The same, with a statistic of its own."""
+        return Ended(self.span, self.sensitivity, self.memo, self.statistic.copy())
+
+
+@dataclass(repr=False)
 class State:
     """The state of one policy, or of one run.
 

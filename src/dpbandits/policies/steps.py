@@ -30,45 +30,77 @@ from .protocol import Contexts, Kernels, Row, Wall
 
 prepare = choose = hold_rounds = preprocess_contexts = record_pull = weigh = unbound
 accumulate = release_due = partition = sensitivity = close = summarise = publish = unbound
-announce = confirm = mechanism = release = unbound
+announce = confirm = mechanism = release = end = cross = unbound
+
+
+@kernel
+def _end(
+    params: Any, raw: Any, public: Any, memo: Vector, wall: Wall, statistic: Vector, rounds: int
+) -> tuple[int, int, float]:
+    """End an episode after ``rounds`` rounds: its statistic, the first round that its release
+    covers, whose records, and how far one of them moves it; -1 for the last if that is no bound,
+    and then nothing has changed.
+    """
+    bound = sensitivity(params, public, wall.norm)
+    scale = wall.multiplier * bound
+    if not (0.0 <= bound < np.inf and scale < np.inf):
+        return 0, 0, -1.0
+    if scale == 0.0 and bound > 0.0 and wall.multiplier > 0.0:  # underflow
+        return 0, 0, -1.0
+    which = partition(params, public)
+    first = wall.first_unreleased[which]
+    wall.first_unreleased[which] = rounds
+    close(params, public, memo)
+    summarise(params, raw, public, memo, statistic)
+    return first, which, bound
+
+
+@kernel
+def _cross(
+    params: Any,
+    public: Any,
+    memo: Vector,
+    wall: Wall,
+    statistic: Vector,
+    first: int,
+    last: int,
+    which: int,
+    bound: float,
+    rng: Generator,
+) -> None:
+    """Release the statistic of an episode that has ended.
+
+    The only place where a statistic crosses the wall.  What is about to be released is announced,
+    and written into the ledger, before the noise is drawn; the noisy value is confirmed before it
+    is used.  ``announce``, ``mechanism`` and ``confirm`` are all in which simulated and secure
+    releases differ.
+    """
+    draws = statistic.size * draws_of(wall.running) if wall.family > 0 else 0
+    announce(first, last, which, wall.ledger_family, bound, wall.multiplier, draws)
+    write(wall.ledger, first, last, which, wall.ledger_family, bound, wall.multiplier, draws)
+    mechanism(wall.running, wall.family, wall.multiplier * bound, statistic, wall.release, rng)
+    statistic[:] = 0.0  # no exact sum outlasts its release
+    for i in range(wall.earlier.size):
+        wall.release[i] += wall.earlier[i]
+    confirm(wall.release)
+    publish(params, public, memo, wall.release)
 
 
 @outlined
 def _release(
     params: Any, raw: Any, public: Any, memo: Vector, wall: Wall, rounds: int, rng: Generator
 ) -> bool:
-    """One release after ``rounds`` rounds; False, and no release, if its sensitivity is no bound.
-
-    The only place where a statistic crosses the wall.  What is about to be released is announced,
-    and written into the ledger, before the noise is drawn; the noisy value is confirmed before it
-    is used.  ``announce``, ``mechanism`` and ``confirm`` are all in which simulated and secure
-    releases differ.
+    """End an episode and release it at once; False, and no release, if its sensitivity is no bound.
 
     A running sum that has made all the releases it was planned for makes no more: what is public
     stays as it is.
     """
     if is_spent(wall.running):
         return True
-    bound = sensitivity(params, public, wall.norm)
-    scale = wall.multiplier * bound
-    if not (0.0 <= bound < np.inf and scale < np.inf):
+    first, which, bound = end(params, raw, public, memo, wall, wall.statistic, rounds)
+    if bound < 0.0:
         return False
-    if scale == 0.0 and bound > 0.0 and wall.multiplier > 0.0:  # underflow
-        return False
-    which = partition(params, public)
-    first, last = wall.first_unreleased[which], rounds - 1
-    draws = wall.statistic.size * draws_of(wall.running) if wall.family > 0 else 0
-    announce(first, last, which, wall.ledger_family, bound, wall.multiplier, draws)
-    write(wall.ledger, first, last, which, wall.ledger_family, bound, wall.multiplier, draws)
-    wall.first_unreleased[which] = rounds
-    close(params, public, memo)
-    summarise(params, raw, public, memo, wall.statistic)
-    mechanism(wall.running, wall.family, scale, wall.statistic, wall.release, rng)
-    wall.statistic[:] = 0.0  # no exact sum outlasts its release
-    for i in range(wall.earlier.size):
-        wall.release[i] += wall.earlier[i]
-    confirm(wall.release)
-    publish(params, public, memo, wall.release)
+    cross(params, public, memo, wall, wall.statistic, first, rounds - 1, which, bound, rng)
     return True
 
 
@@ -84,7 +116,7 @@ def nothing_confirmed(values: Vector) -> None:
     """``confirm`` of such a release."""
 
 
-_RELEASES = ("sensitivity", "partition", "close", "summarise", "publish")
+_ENDS = ("sensitivity", "partition", "close", "summarise")
 _SILENT = {"announce": nothing_announced, "confirm": nothing_confirmed}
 
 
@@ -151,6 +183,53 @@ def _release_from_python(
 
 
 @entry
+def _end_from_python(
+    params: Any, raw: Any, public: Any, memo: Vector, wall: Wall, statistic: Vector, rounds: int
+) -> tuple[int, int, float]:
+    return end(params, raw, public, memo, wall, statistic, rounds)
+
+
+@entry
+def _cross_from_python(
+    params: Any,
+    public: Any,
+    memo: Vector,
+    wall: Wall,
+    statistic: Vector,
+    first: int,
+    last: int,
+    which: int,
+    bound: float,
+    rng: Generator,
+) -> None:
+    drawn = generator_at(rng)
+    cross(params, public, memo, wall, statistic, first, last, which, bound, drawn)
+
+
+@entry
+def _answer_late(
+    params: Any,
+    raw: Any,
+    public: Any,
+    memo: Vector,
+    statistic: Vector,
+    alone: Vector,
+    arm: int,
+    x: Row,
+    reward: float,
+    n: int,
+) -> None:
+    """Take the rewards of n rounds into the statistic of an episode that has ended, by way of an
+    empty ``raw`` side; ``alone`` has the statistic's size.
+    """
+    accumulate(params, raw, arm, x, reward, n)
+    summarise(params, raw, public, memo, alone)
+    for i in range(statistic.size):
+        statistic[i] += alone[i]
+    alone[:] = 0.0
+
+
+@entry
 def _preprocess(params: Any, contexts: Matrix, seen: Matrix, rng: Generator) -> None:
     preprocess_contexts(params, contexts, seen, generator_at(rng))
 
@@ -170,6 +249,9 @@ class Steps(NamedTuple):
     absorb: Kernel
     absorb_and_release: Kernel
     release: Kernel
+    end: Kernel
+    cross: Kernel
+    answer_late: Kernel
     preprocess_contexts: Kernel
 
 
@@ -192,6 +274,9 @@ def steps_of(kernels: Kernels, channel: Kernel) -> Steps:
             absorb=fill(_absorb, *booked),
             absorb_and_release=fill(_absorb_and_release, *booked, release=crossing),
             release=bind(_release_from_python, release=crossing),
+            end=bind(_end_from_python, end=fill(_end, *_ENDS)),
+            cross=bind(_cross_from_python, cross=_cross_of(kernels, channel)),
+            answer_late=fill(_answer_late, "accumulate", "summarise"),
             preprocess_contexts=fill(_preprocess, "preprocess_contexts"),
         )
     return _bound[key]
@@ -199,7 +284,7 @@ def steps_of(kernels: Kernels, channel: Kernel) -> Steps:
 
 def called_from_python(steps: Steps) -> Steps:
     """The same steps for one policy, which calls them in every round."""
-    draw = ("decide", "absorb_and_release", "release", "preprocess_contexts")
+    draw = ("decide", "absorb_and_release", "release", "cross", "preprocess_contexts")
     return Steps(
         *(called(step, draws=name in draw) for name, step in zip(Steps._fields, steps, strict=True))
     )
@@ -215,20 +300,29 @@ def release_of(kernels: Kernels, channel: Kernel, *, inside: bool = False) -> Ke
     key = (kernels, channel, inside)
     if key not in _releases:
         if inside:
-            parts = {name: inlined(getattr(kernels, name)) for name in _RELEASES}
-            _releases[key] = bind(inlined(_release), **parts, **_SILENT, mechanism=channel)
+            parts = {name: inlined(getattr(kernels, name)) for name in (*_ENDS, "publish")}
+            ending = bind(inlined(_end), **{name: parts[name] for name in _ENDS})
+            over = {"publish": parts["publish"], **_SILENT, "mechanism": channel}
+            _releases[key] = bind(
+                inlined(_release), end=ending, cross=bind(inlined(_cross), **over)
+            )
         else:
-            _releases[key] = kernels.fill(_release, *_RELEASES, **_SILENT, mechanism=channel)
+            ending = kernels.fill(_end, *_ENDS)
+            _releases[key] = bind(_release, end=ending, cross=_cross_of(kernels, channel))
     return _releases[key]
 
 
-def release_by(
+def _cross_of(kernels: Kernels, channel: Kernel) -> Kernel:
+    return kernels.fill(_cross, "publish", **_SILENT, mechanism=channel)
+
+
+def cross_by(
     kernels: Kernels,
     channel: Callable[..., Any],
     tell: Callable[..., Any],
     keep: Callable[..., Any],
 ) -> Callable[..., Any]:
-    """The same release around parts that compiled code cannot call.
+    """The same crossing around parts that compiled code cannot call.
 
     Args:
         kernels: of the algorithm.
@@ -236,5 +330,6 @@ def release_by(
         tell: called with the ledger line before anything is drawn.
         keep: called with the noisy values before they are used.
     """
-    parts = {name: getattr(kernels, name) for name in _RELEASES}
-    return interpreted(_release, **parts, announce=tell, confirm=keep, mechanism=channel)
+    return interpreted(
+        _cross, publish=kernels.publish, announce=tell, confirm=keep, mechanism=channel
+    )

@@ -187,7 +187,7 @@ class Terms:
             yield from own
             # With public choices, when a deviation is reported decides when the episode ends.
             if (
-                self.card.learns_at_once
+                (self.card.learns_at_once and not self.settings.patience)
                 or self.settings.patience is None
                 or self.settings.choices_public
             ):

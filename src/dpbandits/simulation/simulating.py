@@ -19,6 +19,7 @@ from ..validation import flag, integer
 from .arms_loop import arms_loop
 from .clipping import support_ends, warn_of_clipping
 from .context_loop import context_loop
+from .late import play_late
 from .parallel import ProgressCallback, distinct_policies, job_count, play_in_batches
 from .results import Result
 from .seeding import identity, stream
@@ -52,7 +53,9 @@ def simulate(
 ) -> Result:
     """Play every policy ``runs`` times for ``horizon`` rounds.
 
-    Policies are templates: each run starts from an empty state, and the given objects are not
+    Where the environment has a ``delay``, answers are late, and the policies are played pull by pull
+    as a service does, with their ``patience``; elsewhere every answer is there at once, and nothing
+    waits.  Policies are templates: each run starts from an empty state, and the given objects are not
     changed.  Simulated noise is used throughout.  The result is the same for any ``n_jobs``.
     All rounds are recorded: of policies with ``max_rounds`` with the noise, and in ``spent`` the
     cost, of a user who has had that many.  So every round is another user's; or in environments
@@ -233,10 +236,18 @@ def play(
     state = policy.new_state()
     (lo, hi), (low, high) = policy.reward_range, environment.support
     bounds = (bool(policy.clip and (low < lo or high > hi)), lo, hi)
+    traced = horizon if trace else 0
+    if environment.delay is not None:
+        tally = new_tally(marks, policy.n_arms, trace=traced)
+        late = stream(seed, "environment", identity(repr(environment)), run)
+        delays = environment.delay.draw(horizon, late)
+        played = policy.simulated(choices, privacy)
+        play_late(played, environment, tally, horizon, world, delays)
+        arm, ledger = played.recommendation, played.ledger
+        recommended = NO_ARM if arm is None else arm
+        return _Run(tally, ledger.releases, ledger.draws, ledger.total(), recommended)
     parameter = _parameter_of(environment, getattr(policy, "n_models", 1))
-    tally = new_tally(
-        marks, policy.n_arms, distances=parameter.size > 0, trace=horizon if trace else 0
-    )
+    tally = new_tally(marks, policy.n_arms, distances=parameter.size > 0, trace=traced)
     # Where every round ends in a release, it is compiled into the loop.
     crossing = release_of(policy.driven, policy.mechanism, inside=policy.card.learns_at_once)
     sides, rngs = (policy.params, state.raw, state.public, state.memo), (world, choices, privacy)

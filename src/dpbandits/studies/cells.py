@@ -66,6 +66,7 @@ class Cell:
         """A name for all that decides the numbers."""
         numbers = (
             self.environment.stream_key,
+            self.environment.delay,
             self.policy.stream_key,
             self.policy.label,
             self.horizon,

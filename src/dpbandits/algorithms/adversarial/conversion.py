@@ -72,6 +72,7 @@ class BatchedPublic(NamedTuple):
     losses: np.ndarray  # (K,) estimates of the arms' cumulative losses, less the smallest of them
     probability: np.ndarray  # (K,) of the next choice, for learners that know it
     memory: np.ndarray  # (m,) of the learner
+    drawn: np.ndarray  # (3,) see ``Memo``: of the running batch
     clock: np.ndarray  # (3,)
 
 
@@ -80,11 +81,13 @@ class Clock(NamedTuple):
 
     done: int = 0  # rounds booked in the running batch
     batches: int = 1  # learned from
-    arm: int = 2
+    arm: int = 2  # of learners that draw it in ``prepare``; of experts, who is followed
 
 
 class Memo(NamedTuple):
-    """Slots of what is noted of a batch: as things stood when its arm was drawn."""
+    """Slots of what is noted of a batch: as things stood when its arm was drawn, because other
+    batches may be released before it is over, or is released itself.
+    """
 
     arm: int = 0
     probability: int = 1  # of that arm, for learners that know it
@@ -134,6 +137,7 @@ def init(params: BatchedParams) -> tuple[BatchedRaw, BatchedPublic]:
         losses=np.zeros(k),
         probability=np.full(k, 1.0 / k),
         memory=np.zeros(params.memory),
+        drawn=np.zeros(len(MEMO)),
         clock=np.zeros(3, np.int64),
     )
     return BatchedRaw(np.zeros(1)), public
@@ -145,9 +149,18 @@ def hold_rounds(params: BatchedParams, public: BatchedPublic, arm: int) -> int:
 
 
 @kernel
+def note_draw(public: BatchedPublic, drawn: int) -> None:
+    """At the start of a batch, keep what its loss will be weighed by."""
+    if public.clock[CLOCK.done] == 0:
+        public.drawn[MEMO.arm] = drawn
+        public.drawn[MEMO.probability] = public.probability[drawn]
+        public.drawn[MEMO.memory] = public.memory[0]
+
+
+@kernel
 def record_pull(params: BatchedParams, public: BatchedPublic, arm: int, x: Row, n: int) -> None:
+    note_draw(public, arm)
     public.clock[CLOCK.done] += n
-    public.clock[CLOCK.arm] = arm
 
 
 @kernel
@@ -157,9 +170,8 @@ def release_due(params: BatchedParams, public: BatchedPublic) -> bool:
 
 @kernel
 def close(params: BatchedParams, public: BatchedPublic, memo: Vector) -> None:
-    arm = public.clock[CLOCK.arm]
-    memo[MEMO.arm], memo[MEMO.probability] = arm, public.probability[arm]
-    memo[MEMO.memory] = public.memory[0]
+    for i in range(memo.size):
+        memo[i] = public.drawn[i]
     public.clock[CLOCK.done] = 0
 
 

@@ -34,6 +34,7 @@ from .conversion import (
     BatchedPublic,
     Learner,
     conversion,
+    note_draw,
 )
 from .learners import HTINF_LEARNER
 
@@ -62,6 +63,7 @@ def choose_advised(
 
 @kernel
 def record_round(params: BatchedParams, public: BatchedPublic, arm: int, x: Vector, n: int) -> None:
+    note_draw(public, public.clock[CLOCK.arm])
     public.clock[CLOCK.done] += n
 
 

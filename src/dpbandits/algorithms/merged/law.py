@@ -112,16 +112,30 @@ def noise_variance(params: Any) -> float:
 
 
 @kernel
-def merge(merged: Vector, n: float, mean: float, weight: float) -> None:
-    """Take a batch of n rounds into an arm's column."""
+def await_batch(merged: Vector, n: float, weight: float) -> None:
+    """Take a batch of n rounds into an arm's column as if it repeated the value; ``correct`` says
+    what it really was.
+    """
     merged[MERGED.weight] += weight
-    merged[MERGED.value] += (mean - merged[MERGED.value]) * weight / merged[MERGED.weight]
     merged[MERGED.squares] += weight * weight / n
     merged[MERGED.noise] += (weight / n) ** 2
     merged[MERGED.cubes] += weight**3 / (n * n)
     each = weight / n
     merged[MERGED.second] = max(merged[MERGED.second], min(each, merged[MERGED.largest]))
     merged[MERGED.largest] = max(merged[MERGED.largest], each)
+
+
+@kernel
+def correct(merged: Vector, slot: int, awaited: float, found: float, weight: float) -> None:
+    """Put what a batch brought in the place of what was awaited of it."""
+    merged[slot] += (found - awaited) * weight / merged[MERGED.weight]
+
+
+@kernel
+def merge(merged: Vector, n: float, mean: float, weight: float) -> None:
+    """Take in a batch at once."""
+    await_batch(merged, n, weight)
+    correct(merged, MERGED.value, merged[MERGED.value], mean, weight)
 
 
 @kernel

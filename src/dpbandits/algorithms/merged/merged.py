@@ -37,10 +37,17 @@ from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
 from ...validation import choice, integer, real
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.episodes import CLOCK, MEMO, close, release_due
+from ..bases.episodes import CLOCK, close, release_due
 from ..bases.linear import on_grid
 from ..bases.sums import accumulate, summarise
-from .law import MERGED, divergence_of, merge, noise_variance, upper_bound_of
+from .law import (
+    MERGED,
+    await_batch,
+    correct,
+    divergence_of,
+    noise_variance,
+    upper_bound_of,
+)
 
 GROWTH, GROWTH_IN_NOISE = 1.0 / 3.0, 1.5
 _SCATTER = 0.1  # the variance of a reward that batches are planned for
@@ -59,6 +66,18 @@ class MergedParams(NamedTuple):
     width: float  # hi - lo
     movement: float  # the most that a record moves the statistic
     grid: float  # to which r (1 - r) is rounded; 0 for none
+
+
+class BatchMemo(NamedTuple):
+    """Slots of what is noted of a batch."""
+
+    arm: int = 0
+    size: int = 1
+    value: int = 2  # merged so far: what is awaited of it
+    curve: int = 3
+
+
+MEMO = BatchMemo()
 
 
 class MergedRaw(NamedTuple):
@@ -168,26 +187,45 @@ def sensitivity(params: MergedParams, public: MergedPublic, norm: int) -> float:
 
 
 @kernel
-def merge_release(params: Any, public: Any, memo: Vector, release: Vector) -> float:
-    """Take in a noisy sum, and return what it weighs."""
-    arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
-    merged, noise = public.merged[:, arm], noise_variance(params)
-    weight = (0.25 + noise) / (0.25 / n + noise / (n * n))
-    merge(merged, n, (release[0] / n - params.low) / params.width, weight)
-    public.estimate[arm] = params.low + params.width * merged[MERGED.value]
-    return weight
+def weight_of(params: Any, n: float) -> float:
+    """What the noisy sum of a batch weighs."""
+    noise = noise_variance(params)
+    return (0.25 + noise) / (0.25 / n + noise / (n * n))
+
+
+@kernel
+def scaled_mean(params: Any, memo: Vector, release: Vector) -> float:
+    """What a noisy sum says of its arm, for rewards scaled to [0, 1]."""
+    return (release[0] / memo[MEMO.size] - params.low) / params.width
+
+
+@kernel
+def await_release(params: Any, public: Any, memo: Vector) -> None:
+    """Until a batch is released its rounds count, as if they repeated what is known of the arm."""
+    merged, n = public.merged[:, int(memo[MEMO.arm])], memo[MEMO.size]
+    memo[MEMO.value], memo[MEMO.curve] = merged[MERGED.value], merged[MERGED.curve]
+    await_batch(merged, n, weight_of(params, n))
+
+
+@kernel
+def close_and_await(params: Any, public: Any, memo: Vector) -> None:
+    close(params, public, memo)
+    await_release(params, public, memo)
 
 
 @kernel
 def publish(params: MergedParams, public: Any, memo: Vector, release: Vector) -> None:
-    weight = merge_release(params, public, memo, release)
+    arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
+    merged, weight = public.merged[:, arm], weight_of(params, n)
+    correct(merged, MERGED.value, memo[MEMO.value], scaled_mean(params, memo, release), weight)
+    public.estimate[arm] = params.low + params.width * merged[MERGED.value]
     if params.curved:
-        merged = public.merged[:, int(memo[MEMO.arm])]
-        curve = release[1] / (memo[MEMO.size] * params.width)
-        merged[MERGED.curve] += (curve - merged[MERGED.curve]) * weight / merged[MERGED.weight]
+        correct(merged, MERGED.curve, memo[MEMO.curve], release[1] / (n * params.width), weight)
 
 
-def kernels_of(choose: Kernel, publish: Kernel = publish) -> Kernels:
+def kernels_of(
+    choose: Kernel, close: Kernel = close_and_await, publish: Kernel = publish
+) -> Kernels:
     """Of a policy on batches that grow."""
     return Kernels(
         init=init,

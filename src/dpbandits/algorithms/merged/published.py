@@ -29,10 +29,18 @@ from ...policies.protocol import Contexts
 from ...privacy.budgets import Budget, PureDP
 from ...privacy.channels import Laplace
 from ...validation import real
-from ..bases.episodes import CLOCK, MEMO
+from ..bases.episodes import CLOCK, close
 from ..maths.divergences import bernoulli_kl, kl_upper_bound
 from .law import MERGED, merge
-from .merged import PROOF, MergedParams, MergedPolicy, MergedPublic, kernels_of
+from .merged import (
+    MEMO,
+    PROOF,
+    MergedParams,
+    MergedPolicy,
+    MergedPublic,
+    kernels_of,
+    scaled_mean,
+)
 
 
 @kernel
@@ -102,7 +110,7 @@ def publish(params: MergedParams, public: MergedPublic, memo: Vector, release: V
     """Add the sum up: every round weighs the same."""
     arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
     merged = public.merged[:, arm]
-    merge(merged, n, (release[0] / n - params.low) / params.width, n)
+    merge(merged, n, scaled_mean(params, memo, release), n)
     public.estimate[arm] = params.low + params.width * merged[MERGED.value]
 
 
@@ -148,7 +156,7 @@ class DPIMED(_Published):
         proof=PROOF,
         channels={PureDP: Laplace},
     )
-    kernels = kernels_of(choose_imed, publish)
+    kernels = kernels_of(choose_imed, close, publish)
 
 
 @register(n_arms=3)
@@ -174,4 +182,4 @@ class DPKLUCB(_Published):
         proof=PROOF,
         channels={PureDP: Laplace},
     )
-    kernels = kernels_of(choose_kl, publish)
+    kernels = kernels_of(choose_kl, close, publish)

@@ -25,14 +25,15 @@ import numpy as np
 from ...kernel import Generator, Vector, kernel
 from ...policies import Card, Kernels, Statistic, register
 from ...policies.protocol import Contexts, Row
-from ..bases.episodes import MEMO
 from .law import MERGED, upper_bound_of
 from .merged import (
     CHANNELS,
+    MEMO,
     PROOF,
     SOURCE,
     MergedParams,
     WeighingPolicy,
+    await_release,
     batch_rounds,
     curvature,
     publish,
@@ -139,6 +140,7 @@ def close(params: MergedParams, public: MergedThompsonPublic, memo: Vector) -> N
     memo[MEMO.arm], memo[MEMO.size] = arm, public.fresh[arm]
     public.pulls[arm] += public.fresh[arm]
     public.fresh[arm] = 0
+    await_release(params, public, memo)
 
 
 @kernel

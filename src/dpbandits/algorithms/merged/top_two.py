@@ -52,8 +52,16 @@ from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.episodes import CLOCK, MEMO, close, release_due
 from ..bases.identification import price_of_batches, two_exponentials
 from ..bases.sums import accumulate, sensitivity, summarise
-from .law import MERGED, Law, convex_exponent, law_of
-from .merged import CHANNELS, PROOF, MergedRaw, hold_rounds, merge_release, record_pull
+from .law import MERGED, Law, convex_exponent, law_of, merge
+from .merged import (
+    CHANNELS,
+    PROOF,
+    MergedRaw,
+    hold_rounds,
+    record_pull,
+    scaled_mean,
+    weight_of,
+)
 
 _EDGE = 1e-12  # as near to 0 and 1 as q comes
 _HALVINGS = 24  # of the interval in which Z is attained, where it is flat
@@ -165,8 +173,11 @@ def choose(
 
 @kernel
 def publish(params: TopTwoParams, public: TopTwoPublic, memo: Vector, release: Vector) -> None:
-    merge_release(params, public, memo, release)
-    public.batches[int(memo[MEMO.arm])] += 1
+    arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
+    merged = public.merged[:, arm]
+    merge(merged, n, scaled_mean(params, memo, release), weight_of(params, n))
+    public.estimate[arm] = params.low + params.width * merged[MERGED.value]
+    public.batches[arm] += 1
     _survey(params, public)
 
 

@@ -44,7 +44,7 @@ import numpy as np
 
 from ...kernel import Generator, Matrix, Vector, kernel, outlined
 from ...policies import Kernels
-from ...policies.protocol import Row
+from ...policies.protocol import Row, nothing_to_note
 from ..bases.contextual import within_bound
 from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
 from ..bases.sums import summarise
@@ -127,10 +127,15 @@ def next_release(rounds: int, batch: int, growth: float) -> int:
 
 
 @kernel
-def publish(params: Params, public: Public, memo: Vector, release: Vector) -> None:
+def close(params: Params, public: Public, memo: Vector) -> None:
     clock = public.clock
     # From where it was planned, which is the number of rounds: what waits is not recorded.
     clock[CLOCK.next] = next_release(clock[CLOCK.next], params.batch, params.growth)
+
+
+@kernel
+def publish(params: Params, public: Public, memo: Vector, release: Vector) -> None:
+    clock = public.clock
     clock[CLOCK.releases] += 1
     noises = float(clock[CLOCK.releases]) if params.adds_up else 1.0
     regress_all(params, public, release, noises)
@@ -230,6 +235,7 @@ OPTIMISTIC = Kernels(
     accumulate=accumulate,
     release_due=release_due,
     sensitivity=sensitivity,
+    close=close,
     summarise=summarise,
     publish=publish,
     estimate=estimate,
@@ -242,7 +248,7 @@ SAMPLED = replace(OPTIMISTIC, prepare=prepare_sample, choose=choose_sampled)
 @cache
 def on_arrival(kernels: Kernels) -> Kernels:
     """The same where every record brings its own noise to the server."""
-    return replace(kernels, release_due=report_due, publish=publish_reports)
+    return replace(kernels, release_due=report_due, close=nothing_to_note, publish=publish_reports)
 
 
 @cache

@@ -1,0 +1,85 @@
+"""How late answers come, counted in pulls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..validation import choice, real
+
+NEVER = np.iinfo(np.int64).max  # an answer that does not come
+
+_LATEST = 1e15  # pulls; heavy tails end here
+
+
+@dataclass(frozen=True)
+class Delay:
+    """How late answers come: an answer that is n pulls late comes after n more pulls.
+
+    What an answer is does not depend on when it comes.
+
+    Attributes:
+        kind: "fixed": always ``pulls`` late; "geometric": with the mean ``pulls``; "pareto": heavy
+            tails, more than x pulls late with probability (1 + x / pulls) ** -tail.
+        pulls: see ``kind``.
+        tail: of "pareto"; where it is at most 1 the mean is infinite.
+        lost: share of answers that never come.
+
+    Raises:
+        ArgumentError: an argument is out of its range.
+
+    Example:
+        >>> Delay("fixed", 30).draw(3, np.random.default_rng(1)).tolist()
+        [30, 30, 30]
+        >>> Delay("geometric", 5, lost=0.1)
+        Delay('geometric', 5, lost=0.1)
+    """
+
+    kind: Literal["fixed", "geometric", "pareto"] = "fixed"
+    pulls: float = 0
+    tail: float = 1.5
+    lost: float = 0.0
+
+    def __post_init__(self) -> None:
+        choice("kind", self.kind, ("fixed", "geometric", "pareto"))
+        real("pulls", self.pulls, 0.0, 1e9)
+        if self.kind == "fixed" and self.pulls != int(self.pulls):
+            raise ArgumentError(
+                f"pulls must be a whole number for a fixed delay, got {self.pulls!r}", "pulls"
+            )
+        real("tail", self.tail, 0.01, 100.0)
+        real("lost", self.lost, 0.0, 1.0)
+
+    def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """The delays of n answers, shape (n,), int64; ``NEVER`` of those that do not come."""
+        lost = rng.random(n) < self.lost
+        if self.kind == "fixed" or self.pulls == 0:
+            late = np.full(n, int(self.pulls), np.int64)
+        elif self.kind == "geometric":
+            late = rng.geometric(1.0 / (1.0 + self.pulls), n) - 1
+        else:
+            late = np.minimum(self.pulls * rng.pareto(self.tail, n), _LATEST).astype(np.int64)
+        return np.where(lost, NEVER, late)
+
+    @property
+    def words(self) -> str:
+        """How late, in words.
+
+        >>> Delay("geometric", 5, lost=0.1).words
+        'geometric, mean 5 pulls, 10 % lost'
+        """
+        said = {
+            "fixed": f"{self.pulls:g} pulls",
+            "geometric": f"geometric, mean {self.pulls:g} pulls",
+            "pareto": f"heavy tails, scale {self.pulls:g} pulls",
+        }[self.kind]
+        return said + (f", {100 * self.lost:g} % lost" if self.lost else "")
+
+    def __repr__(self) -> str:
+        given = [repr(self.kind), f"{self.pulls:g}"]
+        given += [f"tail={self.tail:g}"] if self.kind == "pareto" else []
+        given += [f"lost={self.lost:g}"] if self.lost else []
+        return f"Delay({', '.join(given)})"

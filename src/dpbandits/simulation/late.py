@@ -1,0 +1,81 @@
+"""Simulations in which answers are late: the policy itself is played, pull by pull, as a service
+would, at some ten microseconds a round.
+
+Compiled loops answer every round at once, and have nothing to wait for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from ..algorithms.bases import AdvicePolicy
+from ..environments.base import ArmsEnvironment, ContextEnvironment
+from ..environments.delays import NEVER
+from ..policies import Decision, Policy
+from .tally import CURSOR, Tally
+
+Answering = Callable[[int], tuple[Any, Callable[[int], tuple[float, float]]]]
+
+
+def play_late(
+    policy: Policy,
+    environment: ArmsEnvironment | ContextEnvironment,
+    tally: Tally,
+    horizon: int,
+    world: np.random.Generator,
+    delays: np.ndarray,
+) -> None:
+    """Play to the horizon, with an answer ``delays[t]`` pulls late to the t-th pull."""
+    show = _shown_by(environment, isinstance(policy, AdvicePolicy), world)
+    attendance = getattr(environment, "attendance", None)
+    waiting: list[tuple[int, int, float, Decision]] = []
+    mark = 0
+    for t in range(horizon):
+        while waiting and waiting[0][0] <= t:
+            _, _, reward, asked = heappop(waiting)
+            policy.update(reward, asked)
+        contexts, answer = show(t)
+        user = None
+        if policy.max_rounds is not None:
+            user = t if attendance is None else int(attendance[t])
+        decision = policy.pull(contexts, user=user)
+        reward, regret = answer(decision.arm)
+        if delays[t] != NEVER:
+            heappush(waiting, (t + 1 + int(delays[t]), t, reward, decision))
+        tally.sums[0] += regret
+        tally.sums[1] += reward
+        tally.counts[decision.arm] += 1
+        if tally.trace.size:
+            tally.trace[t] = decision.arm
+        if tally.marks[mark] == t + 1:
+            tally.curve[mark] = tally.sums[0]
+            mark += 1
+        if tally.cursor[CURSOR.stopped] == 0 and policy.stopped:
+            tally.cursor[CURSOR.stopped] = t
+
+
+def _shown_by(
+    environment: ArmsEnvironment | ContextEnvironment, advice: bool, rng: np.random.Generator
+) -> Answering:
+    """What a round shows, and how it answers an arm: the reward, and what the arm costs."""
+    state = environment.state
+    if isinstance(environment, ArmsEnvironment):
+        draw, regret = environment.kernels
+
+        def show_nothing(t: int) -> Any:
+            return None, lambda arm: (draw(state, arm, t, 1, rng), regret(state, arm, t, 1))
+
+        return show_nothing
+    show, answer = environment.kernels
+    contexts = np.zeros((environment.n_arms, environment.dimension))
+
+    def show_contexts(t: int) -> Any:
+        hidden = show(state, t, contexts, rng)
+        seen = contexts.T if advice else contexts
+        return seen, lambda arm: answer(state, t, contexts, hidden, arm, rng)
+
+    return show_contexts
