@@ -20,7 +20,8 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from ..kernel import Generator, Kernel, Vector, kernel
-from ..policies import Card, Kernels, Options, Policy, Statistic, register
+from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
+from ..policies.estimates import standard_error
 from ..policies.protocol import Contexts, Row
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
@@ -195,6 +196,14 @@ class _Doubling(Policy):
             noise_scale=self.noise_scale,
         )
 
+    @staticmethod
+    def _arm_estimates(params: DoublingParams, public: DoublingPublic) -> ArmEstimates:
+        known = public.length > 0
+        # one over the variance proxy, where noise is normal
+        errors = np.sqrt(1.0 / np.where(known, public.weight, np.nan))
+        rounds = public.length if params.forget else public.pulls
+        return ArmEstimates(np.where(known, public.estimate, np.nan), errors, rounds)
+
     _optimism: float
     _forget: bool = True
 
@@ -249,7 +258,17 @@ class AdaCUCB(_Doubling):
         )
 
 
-class _AdaP(_Doubling):
+class _Heavy(_Doubling):
+    """With Laplace noise, whose variance is twice the square of its scale."""
+
+    @staticmethod
+    def _arm_estimates(params: DoublingParams, public: DoublingPublic) -> ArmEstimates:
+        variance = 2.0 * params.noise_scale**2
+        errors = standard_error(public.length, params.width, variance)
+        return _Doubling._arm_estimates(params, public)._replace(errors=errors)
+
+
+class _AdaP(_Heavy):
     """The pure-DP policies, which differ in their index only."""
 
     def __init__(
@@ -324,7 +343,7 @@ class AdaPKLUCB(_AdaP):
     kernels = _kernels(choose_kl)
 
 
-class _AdaPSDP(_Doubling, ShuffledPolicy):
+class _AdaPSDP(_Heavy, ShuffledPolicy):
     """The same where the people of an episode add the noise."""
 
     def __init__(

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from ..kernel import Vector, kernel
-from ..policies import Card, Kernels, Options, Policy, Statistic, register
+from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
 from ..privacy.budgets import Budget, PureDP
 from ..privacy.channels import Laplace
 from ..validation import integer, real
@@ -152,6 +152,11 @@ class _Elimination(Policy):
             )
             config["failure_probability"] = self._failure_probability
         return config
+
+    @staticmethod
+    def _arm_estimates(params: EliminationParams, public: EliminationPublic) -> ArmEstimates:
+        released = public.clock[CLOCK.phase] > 1  # the first epoch
+        return ArmEstimates(np.where(released, public.mean, np.nan), alive=public.alive)
 
     def _params(self) -> EliminationParams:
         lo, hi = self.reward_range

@@ -2,6 +2,7 @@
 
 from .chooser import Chooser
 from .defaults import DEFAULTS, Default, default_for
+from .estimates import ArmEstimates, Diagnostics, Estimates
 from .options import Options
 from .policy import Policy, load
 from .protocol import Card, Kernels, Statistic
@@ -10,10 +11,13 @@ from .rounds import Decision
 
 __all__ = [
     "DEFAULTS",
+    "ArmEstimates",
     "Card",
     "Chooser",
     "Decision",
     "Default",
+    "Diagnostics",
+    "Estimates",
     "Kernels",
     "Options",
     "Policy",

@@ -204,9 +204,8 @@ class LDPSGD(LinkPolicy, ReportPolicy):
         super().__init__(config, budget=budget, reports=reports, **options)
 
     @property
-    def estimate(self) -> np.ndarray:
-        """What is believed of theta, shape (d,): a copy of public numbers."""
-        return self._believed(self.dimension)
+    def _coefficients(self) -> tuple[int, ...]:
+        return (self.dimension,)
 
     @property
     def gradient_bound(self) -> float:

@@ -40,7 +40,14 @@ from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.episodes import CLOCK, MEMO, close, release_due
 from ..bases.linear import on_grid
 from ..bases.sums import accumulate, summarise
-from .law import MERGED, divergence_of, merge, noise_variance, upper_bound_of
+from .law import (
+    MERGED,
+    divergence_of,
+    merge,
+    merged_estimates,
+    noise_variance,
+    upper_bound_of,
+)
 
 GROWTH, GROWTH_IN_NOISE = 1.0 / 3.0, 1.5
 _SCATTER = 0.1  # the variance of a reward that batches are planned for
@@ -213,6 +220,7 @@ class MergedPolicy(Policy):
     _growth: tuple[float, float]  # where rewards rule, and where noise does
     _first: int
     _curved = False
+    _arm_estimates = staticmethod(merged_estimates)
 
     def _statistic(self) -> Statistic:
         if not self._curved:

@@ -52,7 +52,7 @@ from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.episodes import CLOCK, MEMO, close, release_due
 from ..bases.identification import price_of_batches, two_exponentials
 from ..bases.sums import accumulate, sensitivity, summarise
-from .law import MERGED, Law, convex_exponent, law_of
+from .law import MERGED, Law, convex_exponent, law_of, merged_estimates
 from .merged import CHANNELS, PROOF, MergedRaw, hold_rounds, merge_release, record_pull
 
 _EDGE = 1e-12  # as near to 0 and 1 as q comes
@@ -234,6 +234,8 @@ class MergedTopTwo(Policy):
         stop=stop,
         recommend=recommend,
     )
+
+    _arm_estimates = staticmethod(merged_estimates)
 
     def __init__(
         self,

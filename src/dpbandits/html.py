@@ -1,5 +1,5 @@
-"""The few pieces of HTML that a page is made of.  Text is escaped where it enters; only ``Html``
-goes through as it is.
+"""The few pieces of HTML that pages, and objects in notebooks, are made of.  Text is escaped where
+it enters; only ``Html`` goes through as it is.
 """
 
 from __future__ import annotations
@@ -7,6 +7,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Sequence
 from html import escape
+
+_ROWS = 20  # that a notebook shows of a table
 
 
 class Html(str):
@@ -21,6 +23,24 @@ def text(value: str) -> Html:
 def tag(name: str, *content: str, **attributes: str) -> Html:
     """An element; ``class_`` stands for ``class``."""
     return Html(f"<{name}{_written(attributes)}>{''.join(text(part) for part in content)}</{name}>")
+
+
+def glance(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> Html:
+    """An object at one glance, as a notebook shows it: a title, a table in the notebook's own
+    looks, of many rows the first, and a sentence below.
+
+    >>> glance("Arms", ["<arm>"], [["0"]])[:67]
+    '<div><b>Arms</b><table><thead><tr><th>&lt;arm&gt;</th></tr></thead>'
+    """
+    rows = list(rows)
+    shown = [tag("tr", *(tag("td", cell) for cell in row)) for row in rows[:_ROWS]]
+    if len(rows) > _ROWS:
+        more = tag("td", f"and {len(rows) - _ROWS:,} more", colspan=str(len(rows[0])))
+        shown.append(tag("tr", more))
+    head = [tag("thead", tag("tr", *(tag("th", name) for name in heads)))] if any(heads) else []
+    grid = [tag("table", *head, tag("tbody", *shown))] if rows else []
+    below = [tag("div", note, style="max-width: 50em")] if note else []
+    return tag("div", tag("b", title), *grid, *below)
 
 
 def items(sentences: Iterable[str]) -> Html:
