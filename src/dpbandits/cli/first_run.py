@@ -75,8 +75,13 @@ def _compile_backwards(cells: Callable[[], Sequence[Cell]]) -> None:
     # What is to be said, the other process says.
     with warnings.catch_warnings(action="ignore"), contextlib.suppress(Exception):
         for cell in reversed(cells()):
-            horizon = None if cell.horizon is None else 1
-            replace(cell, horizon=horizon, runs=1, record=()).compute(1, lambda done, total: None)
+            compile_cell(cell)
+
+
+def compile_cell(cell: Cell) -> None:
+    """Play a round of it, which compiles all of it."""
+    horizon = None if cell.horizon is None else 1
+    replace(cell, horizon=horizon, runs=1, record=()).compute(1, lambda done, total: None)
 
 
 def _can_write(folder: Path) -> bool:

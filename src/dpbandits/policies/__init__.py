@@ -3,6 +3,7 @@
 from .chooser import Chooser
 from .defaults import DEFAULTS, Default, default_for
 from .estimates import ArmEstimates, Diagnostics, Estimates
+from .inspection import Inspection, inspect
 from .options import Options
 from .policy import Policy, load
 from .protocol import Card, Kernels, Statistic
@@ -18,11 +19,13 @@ __all__ = [
     "Default",
     "Diagnostics",
     "Estimates",
+    "Inspection",
     "Kernels",
     "Options",
     "Policy",
     "Statistic",
     "default_for",
+    "inspect",
     "load",
     "register",
     "registered",

@@ -120,9 +120,9 @@ class Estimates:
         leads = "" if led is None else f", arm {led} leads with {self._mean(led)}"
         return f"<Estimates of {of} after {self.releases:,} releases{leads}>"
 
-    def _repr_html_(self) -> str:
-        title = f"Estimates of {self._subject}" if not self.reason else "No estimates"
-        note = f"After {self.releases:,} releases." if not self.reason else f"{self.reason}."
+    def _repr_html_(self) -> Html:
+        title = "Estimates" if self.reason else f"Estimates of {self._subject}"
+        note = f"After {self.releases:,} releases." if not self.reason else f"None: {self.reason}."
         return glance(title, *self.table(), note=note)
 
     def table(self) -> tuple[list[str], list[list[str]]]:

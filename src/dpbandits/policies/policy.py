@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import ArgumentError, ClaimError, MissingExtra, StateFileError
+from ..errors import ArgumentError, ClaimError
+from ..html import Html, glance
 from ..kernel import Kernel
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.continual import Counter
@@ -30,7 +31,7 @@ from .estimates import UNKNOWN, ArmEstimates, Diagnostics, Estimates
 from .gate import Gate
 from .options import DEFAULTS, WIDEST, WILDEST, checked
 from .protocol import NO_ARM, Card, Kernels, Statistic, blind, no_estimate
-from .registry import registered
+from .registry import of_this_version, registered
 from .rounds import Decision, checked_user
 from .session import Session
 from .state import State
@@ -392,6 +393,17 @@ class Policy(ABC):
     def __repr__(self) -> str:
         return self._call(self._given())
 
+    def _repr_html_(self) -> Html:
+        promise = self.guarantee
+        simulated = "; simulated noise, which protects nobody" if promise.simulated else ""
+        rows = [
+            ["holds", f"{promise.holds or 'nothing'}{simulated}"],
+            ["spent", str(self.ledger.spent() or "nothing")],
+            ["rounds", f"{self.rounds:,} recorded"],
+        ]
+        title = self._call({**self.arguments, "budget": self.budget})
+        return Html(glance(self.name or title, [], rows) + self.estimates._repr_html_())
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
             "a policy is neither copied nor pickled, or its raw data would be released twice: use"
@@ -516,16 +528,10 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
     """
     store = store_at(where)
     header, arrays = decode(store.read(), store)
-    try:
-        policy = registered()[header["class"]](**arguments(header["config"]))
+    with of_this_version(store):
+        policy: Policy = registered()[header["class"]](**arguments(header["config"]))
         life = Life(*header["life"])
         policy._session.restore(header, arrays, life)
-    except MissingExtra:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise StateFileError(
-            f"{store} does not hold a policy of this version: {error!r}"
-        ) from error
     if simulation:
         if policy._noise.secure:
             raise ClaimError(
