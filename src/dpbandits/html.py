@@ -29,18 +29,30 @@ def glance(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], note
     """An object at one glance, as a notebook shows it: a title, a table in the notebook's own
     looks, of many rows the first, and a sentence below.
 
-    >>> glance("Arms", ["<arm>"], [["0"]])[:67]
-    '<div><b>Arms</b><table><thead><tr><th>&lt;arm&gt;</th></tr></thead>'
+    >>> glance("Arms", ["<arm>"], [["0"]])[:65]
+    '<div><b>Arms</b><table><thead><tr><th>&lt;arm&gt;</th></tr></thea'
     """
     rows = list(rows)
-    shown = [tag("tr", *(tag("td", cell) for cell in row)) for row in rows[:_ROWS]]
+    # Notebooks write to the right, which is for numbers.
+    numbers = [any(heads) and _are_numbers(column) for column in zip(*rows, strict=True)]
+    sides = ["" if is_number else "text-align: left" for is_number in numbers]
+
+    def row(name: str, cells: Sequence[str]) -> Html:
+        sided = zip(cells, sides, strict=True)
+        return tag("tr", *(tag(name, one, style=side) for one, side in sided))
+
+    shown = [row("td", cells) for cells in rows[:_ROWS]]
     if len(rows) > _ROWS:
-        more = tag("td", f"and {len(rows) - _ROWS:,} more", colspan=str(len(rows[0])))
-        shown.append(tag("tr", more))
-    head = [tag("thead", tag("tr", *(tag("th", name) for name in heads)))] if any(heads) else []
+        more = f"and {len(rows) - _ROWS:,} more"
+        shown.append(tag("tr", tag("td", more, colspan=str(len(sides)))))
+    head = [tag("thead", row("th", heads))] if rows and any(heads) else []
     grid = [tag("table", *head, tag("tbody", *shown))] if rows else []
     below = [tag("div", note, style="max-width: 50em")] if note else []
     return tag("div", tag("b", title), *grid, *below)
+
+
+def _are_numbers(column: Iterable[str]) -> bool:
+    return all(cell[0].isdigit() or cell[0] in "-−–" for cell in column if cell)
 
 
 def items(sentences: Iterable[str]) -> Html:

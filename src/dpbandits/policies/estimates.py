@@ -118,12 +118,16 @@ class Estimates:
             return f"<Estimates: none, because {self.reason}>"
         of, led = self._subject, self.leader
         leads = "" if led is None else f", arm {led} leads with {self._mean(led)}"
-        return f"<Estimates of {of} after {self.releases:,} releases{leads}>"
+        return f"<Estimates of {of} after {self._count}{leads}>"
 
     def _repr_html_(self) -> Html:
         title = "Estimates" if self.reason else f"Estimates of {self._subject}"
-        note = f"After {self.releases:,} releases." if not self.reason else f"None: {self.reason}."
+        note = f"After {self._count}." if not self.reason else f"None: {self.reason}."
         return glance(title, *self.table(), note=note)
+
+    @property
+    def _count(self) -> str:
+        return f"{self.releases:,} release" + "s" * (self.releases != 1)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Heads and rows, in words."""
