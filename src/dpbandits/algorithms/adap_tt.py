@@ -47,7 +47,7 @@ from ..kernel import Generator, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
 from ..policies.estimates import standard_error
 from ..policies.protocol import Contexts, Row
-from ..privacy.budgets import Budget, PureDP
+from ..privacy.budgets import PureDP
 from ..privacy.channels import Laplace
 from ..validation import real
 from .bases.episodes import MEMO
@@ -264,7 +264,7 @@ class AdaPTT(Policy):
         n_arms: int,
         *,
         failure_probability: float,
-        budget: Budget | None,
+        budget: PureDP | None,
         beta: float = 0.5,
         **options: Unpack[Options],
     ) -> None:

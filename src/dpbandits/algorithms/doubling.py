@@ -23,7 +23,7 @@ from ..kernel import Generator, Kernel, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
 from ..policies.estimates import standard_error
 from ..policies.protocol import Contexts, Row
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.budgets import RDP, ZCDP, ApproxDP, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import flag, real
 from .bases.episodes import CLOCK, MEMO, close, release_due
@@ -246,7 +246,7 @@ class AdaCUCB(_Doubling):
         self,
         n_arms: int,
         *,
-        budget: Budget | None,
+        budget: ZCDP | ApproxDP | RDP | None,
         beta: float = 1.0,
         forget: bool = True,
         **options: Unpack[Options],
@@ -272,7 +272,7 @@ class _AdaP(_Heavy):
     """The pure-DP policies, which differ in their index only."""
 
     def __init__(
-        self, n_arms: int, *, budget: Budget | None, alpha: float = 3.1, **options: Unpack[Options]
+        self, n_arms: int, *, budget: PureDP | None, alpha: float = 3.1, **options: Unpack[Options]
     ) -> None:
         self._optimism = real("alpha", alpha, 0.0, strict=True)
         super().__init__({"n_arms": n_arms, "alpha": self._optimism}, budget=budget, **options)
@@ -350,7 +350,7 @@ class _AdaPSDP(_Heavy, ShuffledPolicy):
         self,
         n_arms: int,
         *,
-        budget: Budget | None,
+        budget: PureDP | None,
         alpha: float = 3.1,
         messages: bool = False,
         dropout: float = 0.0,

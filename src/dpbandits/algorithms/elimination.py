@@ -30,7 +30,7 @@ import numpy as np
 
 from ..kernel import Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
-from ..privacy.budgets import Budget, PureDP
+from ..privacy.budgets import PureDP
 from ..privacy.channels import Laplace
 from ..validation import integer, real
 from .bases.quotas import CLOCK, FOREVER, choose, hold_rounds, record_pull, release_due
@@ -211,7 +211,7 @@ class DPSE(_Elimination):
         n_arms: int,
         *,
         horizon: int,
-        budget: Budget | None,
+        budget: PureDP | None,
         failure_probability: float | None = None,
         **options: Unpack[Options],
     ) -> None:
@@ -252,7 +252,7 @@ class DPSESDP(_Elimination, ShuffledPolicy):
         n_arms: int,
         *,
         horizon: int,
-        budget: Budget | None,
+        budget: PureDP | None,
         failure_probability: float | None = None,
         messages: bool = False,
         dropout: float = 0.0,
@@ -292,7 +292,7 @@ class DPSEBAI(_Elimination):
         n_arms: int,
         *,
         failure_probability: float,
-        budget: Budget | None,
+        budget: PureDP | None,
         **options: Unpack[Options],
     ) -> None:
         self._failure_probability = real(

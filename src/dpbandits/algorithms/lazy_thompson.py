@@ -21,7 +21,7 @@ from ..kernel import Generator, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
 from ..policies.estimates import standard_error
 from ..policies.protocol import Contexts, Row
-from ..privacy.budgets import Budget, PureDP
+from ..privacy.budgets import PureDP
 from ..privacy.channels import Laplace
 from .bases.episodes import MEMO
 from .bases.sums import accumulate_by_arm, sensitivity, summarise_arm
@@ -164,7 +164,7 @@ class LazyDPTS(Policy):
         publish=publish,
     )
 
-    def __init__(self, n_arms: int, *, budget: Budget | None, **options: Unpack[Options]) -> None:
+    def __init__(self, n_arms: int, *, budget: PureDP | None, **options: Unpack[Options]) -> None:
         super().__init__({"n_arms": n_arms}, budget=budget, **options)
 
     @staticmethod

@@ -335,7 +335,7 @@ class LDPGLOC(LinkPolicy, LocalPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: Budget | None,
+        budget: ZCDP | ApproxDP | RDP | None,
         horizon: int,
         link: str = "logistic",
         batch: int = 1,

@@ -314,7 +314,7 @@ class AdaCGOPE(_Phased):
         self,
         arms: Any,
         *,
-        budget: Budget | None,
+        budget: ZCDP | ApproxDP | RDP | None,
         variant: str = "tight",
         failure_probability: float = 0.001,
         subgaussian: float | None = None,
