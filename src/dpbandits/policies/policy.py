@@ -34,6 +34,7 @@ from .protocol import NO_ARM, Card, Kernels, Statistic, blind, no_estimate
 from .registry import of_this_version, registered
 from .rounds import Decision, checked_user
 from .session import Session
+from .signatures import Signature
 from .state import State
 from .terms import Terms
 from .watch import Watch
@@ -50,9 +51,11 @@ class Policy(ABC):
     card: Card
     kernels: Kernels
     example: ClassVar[dict[str, Any]] = {}
+    __signature__ = Signature()
 
     _takes_reports = False  # rewards arrive noisy, and the policy's own wall adds nothing
     _built = False
+    _options: ClassVar[dict[str, Any]] = {}  # what ``**options`` takes beyond ``Options``: defaults
 
     def __init__(
         self,
