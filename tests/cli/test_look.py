@@ -56,6 +56,14 @@ def test_warm_takes_policies_and_studies_and_nothing_else(tmp_path):
     assert "there is no study file" in shown.output
 
 
+def test_warm_says_that_nothing_can_be_kept(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DPBANDITS_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    shown = call("warm", "AdaCUCB")
+    assert shown.exit_code == 2
+    assert "cannot be written" in shown.output
+
+
 STUDY = """
 title = "Two arms"
 runs = 4

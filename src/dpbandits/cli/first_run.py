@@ -26,7 +26,7 @@ def announce_compilation() -> None:
     if folder.is_dir() and any(folder.iterdir()):
         return
     takes = "compiles the algorithms, which takes half a minute or so"
-    if _can_write(folder):
+    if can_write(folder):
         typer.echo(f"The first run {takes}; later runs start at once.", err=True)
     else:
         typer.echo(
@@ -84,7 +84,8 @@ def compile_cell(cell: Cell) -> None:
     replace(cell, horizon=horizon, runs=1, record=()).compute(1, lambda done, total: None)
 
 
-def _can_write(folder: Path) -> bool:
+def can_write(folder: Path) -> bool:
+    """Whether compiled code can be kept there; makes the folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

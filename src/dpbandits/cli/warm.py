@@ -13,7 +13,7 @@ import typer
 from ..algorithms.bases import AdvicePolicy, ContextualPolicy
 from ..errors import ArgumentError
 from ..policies import Policy
-from .first_run import compile_cell
+from .first_run import can_write, compile_cell
 from .inputs import clear_errors, policy_class
 
 _MOST_ROUNDS = 20_000  # until a release
@@ -36,7 +36,11 @@ def warm(
     from ..kernel import cache_folder
 
     with clear_errors():
-        typer.echo(f"Cache: {cache_folder()}")
+        if not can_write(folder := cache_folder()):
+            raise ArgumentError(
+                f"the cache folder {folder} cannot be written; DPBANDITS_CACHE_DIR may name another"
+            )
+        typer.echo(f"Cache: {folder}")
         for one in what:
             before, started = _kept(), time.perf_counter()
             played = _study(Path(one)) if one.endswith(".toml") else _policy(one)

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from ..errors import StateFileError
 from ..html import Html, glance
@@ -72,7 +75,7 @@ class Inspection:
     @property
     def _spent(self) -> str:
         if self.guarantee.holds is None:
-            return "nothing is counted, because no budget holds"
+            return "not counted, because no budget holds"
         return f"{self.spent or 'nothing'} of {self.guarantee.holds}"
 
     def __repr__(self) -> str:
@@ -110,8 +113,7 @@ def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
         ZCDP(rho=1.0)
     """
     store = store_at(where)
-    content, announced = _read(store)
-    header, arrays = decode(content, store)
+    header, arrays, announced = _read(store)
     with of_this_version(store):
         life = Life(*header["life"])
         policy = registered()[header["class"]](**arguments(header["config"]))
@@ -139,12 +141,12 @@ def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
     )
 
 
-def _read(store: Store) -> tuple[bytes, list[Announcement]]:
+def _read(store: Store) -> tuple[dict[str, Any], dict[str, np.ndarray], list[Announcement]]:
     """A snapshot, and what was announced since: the policy may be saving itself."""
     for _ in range(_ATTEMPTS):
         content = store.read()
-        header, _arrays = decode(content, store)
+        header, arrays = decode(content, store)
         announced = store.announced(Life(*header["life"]))
         if store.read() == content:
-            return content, announced
+            return header, arrays, announced
     raise StateFileError(f"{store} is saved more often than it can be read; try again")

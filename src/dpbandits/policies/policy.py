@@ -401,7 +401,10 @@ class Policy(ABC):
         simulated = "; simulated noise, which protects nobody" if promise.simulated else ""
         rows = [
             ["holds", f"{promise.holds or 'nothing'}{simulated}"],
-            ["spent", str(self.ledger.spent() or "nothing")],
+            [
+                "spent",
+                "not counted" if promise.holds is None else str(self.ledger.spent() or "nothing"),
+            ],
             ["rounds", f"{self.rounds:,} recorded"],
         ]
         title = self._call({**self.arguments, "budget": self.budget})
