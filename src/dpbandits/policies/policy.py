@@ -397,18 +397,16 @@ class Policy(ABC):
         return self._call(self._given())
 
     def _repr_html_(self) -> Html:
-        promise = self.guarantee
+        promise, ledger = self.guarantee, self.ledger
+        spent = "not counted" if promise.holds is None else ledger.spent() or "nothing"
         simulated = "; simulated noise, which protects nobody" if promise.simulated else ""
         rows = [
             ["holds", f"{promise.holds or 'nothing'}{simulated}"],
-            [
-                "spent",
-                "not counted" if promise.holds is None else str(self.ledger.spent() or "nothing"),
-            ],
+            ["spent", str(spent)],
             ["rounds", f"{self.rounds:,} recorded"],
         ]
-        title = self._call({**self.arguments, "budget": self.budget})
-        return Html(glance(self.name or title, [], rows) + self.estimates._repr_html_())
+        title = self.name or self._call({**self.arguments, "budget": self.budget})
+        return Html(glance(title, [], rows) + self.estimates._repr_html_())
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
