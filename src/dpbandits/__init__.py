@@ -88,7 +88,7 @@ from .errors import (
     SubmissionError,
     UpdateError,
 )
-from .policies import Chooser, Decision, Policy, load
+from .policies import Chooser, Decision, Diagnostics, Estimates, Inspection, Policy, inspect, load
 from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
 
 if TYPE_CHECKING:
@@ -143,6 +143,8 @@ __all__ = [
     "ClippingWarning",
     "DPBanditsError",
     "Decision",
+    "Diagnostics",
+    "Estimates",
     "ExpertConversion",
     "FixedLinUCB",
     "FrozenEXP4",
@@ -150,6 +152,7 @@ __all__ = [
     "GLMThompsonJDP",
     "Guarantee",
     "HannaGOPE",
+    "Inspection",
     "LazyDPTS",
     "Ledger",
     "LinUCB",
@@ -189,6 +192,7 @@ __all__ = [
     "WeightedGLMLDP",
     "WishartLinUCBJDP",
     "environments",
+    "inspect",
     "load",
     "replay",
     "simulate",

@@ -48,9 +48,11 @@ def test_without_a_radius_it_plays_as_one_model_of_lifted_features(name: str):
     own = made(name, radius_scale=0.0)
     one = made(name, K * D, models="shared", radius_scale=0.0)
     assert arms_played(own, PEOPLE) == arms_played(one, map(lifted, PEOPLE))
-    assert own.estimate.ravel() == pytest.approx(one.estimate, rel=1e-9, abs=1e-12)
-    assert own.estimate.shape == (K, D)
-    assert len(np.unique(own.estimate)) == K * D
+    assert own.estimates.coefficients.ravel() == pytest.approx(
+        one.estimates.coefficients, rel=1e-9, abs=1e-12
+    )
+    assert own.estimates.coefficients.shape == (K, D)
+    assert len(np.unique(own.estimates.coefficients)) == K * D
 
 
 @pytest.mark.long
@@ -61,7 +63,9 @@ def test_draws_of_all_models_are_one_draw_of_the_lifted_one(budget: ZCDP | None)
     one = made("LinearThompson", K * D, models="shared", budget=budget)
     assert own.noise_scale == one.noise_scale
     assert arms_played(own, PEOPLE) == arms_played(one, map(lifted, PEOPLE))
-    assert own.estimate.ravel() == pytest.approx(one.estimate, rel=1e-9, abs=1e-12)
+    assert own.estimates.coefficients.ravel() == pytest.approx(
+        one.estimates.coefficients, rel=1e-9, abs=1e-12
+    )
 
 
 @pytest.mark.long
@@ -102,7 +106,7 @@ def test_one_hidden_vector_with_a_bad_number_is_blanked_once():
     policy = made("LinUCBJDP")
     for person in ([np.nan, 0.5], ["much", 0.5], np.array([1j, 0.5])):
         policy.pull(person)
-    assert policy.blanked == 3
+    assert policy.diagnostics.blanked == 3
 
 
 @pytest.mark.parametrize("name", PLANNED)

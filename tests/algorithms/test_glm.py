@@ -192,8 +192,8 @@ def test_without_noise_the_estimate_is_close_to_that_of_maximum_likelihood(cls):
         policy.update(played[1][t])
     end = int(policy.ledger.frame["last"].max()) + 1
     exact = likelihood_estimate(played[0][:end], played[1][:end], 0.5)
-    assert np.linalg.norm(policy.estimate - exact) < 0.02
-    assert np.linalg.norm(policy.estimate - THETA) < 0.35
+    assert np.linalg.norm(policy.estimates.coefficients - exact) < 0.02
+    assert np.linalg.norm(policy.estimates.coefficients - THETA) < 0.35
 
 
 @pytest.mark.parametrize("cls", OPTIMISTIC, ids=lambda cls: cls.__name__)
@@ -213,7 +213,7 @@ def test_identity_is_linear_regression(cls):
     end = int(policy.ledger.frame["last"].max()) + 1
     x, r = np.array([row for row, _ in played[:end]]), np.array([r for _, r in played[:end]])
     expected = np.linalg.solve(x.T @ x + np.eye(3), x.T @ r)
-    assert policy.estimate == pytest.approx(expected, rel=1e-9)
+    assert policy.estimates.coefficients == pytest.approx(expected, rel=1e-9)
 
 
 # The width ------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def misses(cls, budget, scale: float, seed: int) -> bool:
         squares = (turned**2).sum(axis=1)
         width = radius * np.sqrt((turned * directions).sum(axis=1) + gap * squares)
         width += bias * np.sqrt(squares)
-        missed |= bool((np.abs(policy.estimate - THETA) > width).any())
+        missed |= bool((np.abs(policy.estimates.coefficients - THETA) > width).any())
     return missed
 
 
@@ -323,8 +323,8 @@ def test_certain_outcomes_leave_finite_estimates(cls, rewards):
         contexts = rng.choice([-1.0, 1.0], (2, 1))
         arm = policy.pull(contexts).arm
         policy.update(rewards(contexts[arm]))
-    assert np.isfinite(policy.estimate).all()
-    assert abs(policy.estimate[0]) < 100
+    assert np.isfinite(policy.estimates.coefficients).all()
+    assert abs(policy.estimates.coefficients[0]) < 100
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)

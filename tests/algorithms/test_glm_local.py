@@ -251,8 +251,10 @@ def test_devices_and_the_simulated_policy_are_one_algorithm(make, d: int):
         device.use(server.chooser().to_json())
         assert device.choose(x) == arm
         assert server.receive(device.report(r[arm]))
-        assert server.estimate == pytest.approx(alone.estimate, abs=1e-3)
-    assert np.abs(alone.estimate).max() > 0.01
+        assert server.estimates.coefficients == pytest.approx(
+            alone.estimates.coefficients, abs=1e-3
+        )
+    assert np.abs(alone.estimates.coefficients).max() > 0.01
 
 
 @pytest.mark.long
@@ -334,7 +336,7 @@ def test_a_saved_server_goes_on(make, tmp_path):
     device.choose(X)
     server.receive(device.report(1.0))
     again = dpb.load(server.save(tmp_path / "server.dpb"))
-    assert again.estimate == pytest.approx(server.estimate)
+    assert again.estimates.coefficients == pytest.approx(server.estimates.coefficients)
     device.use(again.chooser())
     device.choose(X)
     assert again.receive(device.report(1.0))
@@ -391,9 +393,11 @@ def test_the_published_step_is_five_over_t():
     policy = sgd(step=5.0, weight_decay=0.05, gradient_bound=1.0, parameter_bound=50.0)
     first, second = np.array([1.0, 2.0]), np.array([-2.0, 1.0])
     policy.receive(first)
-    assert policy.estimate == pytest.approx(-5 * first)
+    assert policy.estimates.coefficients == pytest.approx(-5 * first)
     policy.receive(second)
-    assert policy.estimate == pytest.approx(-5 * first - 2.5 * (second - 0.25 * first))
+    assert policy.estimates.coefficients == pytest.approx(
+        -5 * first - 2.5 * (second - 0.25 * first)
+    )
 
 
 def test_the_published_noise_keeps_more_than_it_was_asked_for():
@@ -461,7 +465,7 @@ def test_widths_of_confidence_sets_cover(budget):
         for x, r in zip(world.state.contexts, world.state.rewards, strict=True):
             policy.update(r[policy.pull(x).arm])
             facts = policy._session.state.public.linear.facts[:, 0]
-            error = policy.estimate - np.array([1.0, 0.0])
+            error = policy.estimates.coefficients - np.array([1.0, 0.0])
             inverse = policy._session.state.public.linear.inverse[0]
             turn = np.linspace(0, np.pi, 16)
             for direction in np.stack([np.cos(turn), np.sin(turn)], axis=1):

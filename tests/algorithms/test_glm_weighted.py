@@ -153,11 +153,11 @@ def world(
 
 def played(policy, table: ContextTable):
     """Yields the sums after every change of the estimate."""
-    before = policy.estimate
+    before = policy.estimates.coefficients
     for x, r in zip(table.state.contexts, table.state.rewards, strict=True):
         policy.update(r[policy.pull(x).arm])
-        if (policy.estimate != before).any():
-            before = policy.estimate
+        if (policy.estimates.coefficients != before).any():
+            before = policy.estimates.coefficients
             yield policy
 
 
@@ -183,7 +183,7 @@ def test_the_width_covers_the_parameter_in_all_epochs_and_directions(cls, link, 
         for _ in played(policy, world(3000, seed, link=link)):
             epochs += 1
             model = policy._session.state.public.linear
-            error = np.linalg.solve(model.inverse[0].T, policy.estimate - THETA)
+            error = np.linalg.solve(model.inverse[0].T, policy.estimates.coefficients - THETA)
             missed[scale] += bool(np.linalg.norm(error) > model.facts[2, 0])
         assert epochs == 6
     assert missed[1.0] == 0
@@ -231,8 +231,10 @@ def test_devices_and_the_simulated_policy_are_one_algorithm():
         device.use(server.chooser().to_json())
         assert device.choose(x) == arm
         assert server.receive(device.report(r[arm]))
-        assert server.estimate == pytest.approx(alone.estimate, abs=1e-3)
-    assert np.abs(alone.estimate).max() > 0.01
+        assert server.estimates.coefficients == pytest.approx(
+            alone.estimates.coefficients, abs=1e-3
+        )
+    assert np.abs(alone.estimates.coefficients).max() > 0.01
 
 
 def test_an_epoch_is_forgotten_when_it_is_over():

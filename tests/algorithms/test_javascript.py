@@ -249,7 +249,7 @@ def test_a_server_learns_from_devices_in_javascript(js):
         total += reward - 0.5
         assert made.receive(js.call("report", reward))
     assert made.ledger.spent() == dpb.ZCDP(500.0)
-    assert made.estimate[0] > 0.3 > abs(made.estimate[1])
+    assert made.estimates.coefficients[0] > 0.3 > abs(made.estimates.coefficients[1])
     assert total / 300 > 0.15
 
 
@@ -376,7 +376,7 @@ def test_a_server_learns_from_javascript_through_a_shuffler(js, protocol):
             shuffler.submit(received(js, reward), person)
         assert made.receive(shuffler.close(next_version=batch + 1))
     assert made.ledger.releases == 10
-    assert made.estimate[0] > 0.3 > abs(made.estimate[1])
+    assert made.estimates.coefficients[0] > 0.3 > abs(made.estimates.coefficients[1])
     assert total / 300 > 0.1
 
 

@@ -34,7 +34,7 @@ def test_without_noise_the_estimate_is_ridge_regression_whatever_the_weight(weig
     x, r, _ = played(policy, 41)
     x, r = x[:40], r[:40]
     expected = np.linalg.solve(x.T @ x + 0.5 * np.eye(4), x.T @ r)
-    assert policy.estimate == pytest.approx(expected, rel=1e-9)
+    assert policy.estimates.coefficients == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.long
@@ -110,7 +110,7 @@ def test_rounding_of_features_that_are_alike_ends_the_search_for_a_shift(ridge: 
     for x in ([3e9, 1e9], [1e60, 1e60], [3e9, 1e9], [1.0, 0.0]):
         long.pull([x])
         long.update(1.0)
-    assert np.isfinite(policy.estimate).all()
+    assert np.isfinite(policy.estimates.coefficients).all()
 
 
 @pytest.mark.parametrize("entry", [None, "x", 10**400, 2**70, 1j, [1, 2]])
@@ -123,7 +123,7 @@ def test_no_entry_of_private_contexts_raises_or_is_shown(entry):
         assert "0.123456" not in str(caught.value)
     else:
         assert policy.pull([row, [0.0, 1.0]]).recorded
-        assert policy.blanked == (entry != 2**70)
+        assert policy.diagnostics.blanked == (entry != 2**70)
 
 
 def test_bad_arguments_are_named():

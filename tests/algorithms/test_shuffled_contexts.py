@@ -84,7 +84,7 @@ def test_a_server_learns_from_batches_alone():
             shuffler.submit(device.report(float(rng.random() < (0.9, 0.1)[arm])), person)
         assert policy.receive(shuffler.close(next_version=version))
     assert policy.ledger.releases == 39
-    gap = (X @ policy.estimate)[0] - (X @ policy.estimate)[1]
+    gap = (X @ policy.estimates.coefficients)[0] - (X @ policy.estimates.coefficients)[1]
     assert gap > 0.3
 
 
@@ -345,7 +345,7 @@ def test_arms_may_have_models_of_their_own():
     arm = device.choose([[0.6, 0.8]])
     assert arm in (0, 1)
     policy.receive(batch_of(policy))
-    assert policy.estimate.shape == (2, 2)
+    assert policy.estimates.coefficients.shape == (2, 2)
     shared = server(batch=3).protocol
     assert policy.protocol.sensitivity == shared.sensitivity
 

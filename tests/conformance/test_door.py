@@ -294,7 +294,7 @@ def test_bad_contexts_change_nothing(case: Case, contexts: Any):
     if case.cls.card.hides_contexts and shape_of(contexts) == (3, 2):
         policy = case.make(seed=2)
         assert policy.pull(contexts).recorded
-        assert policy.blanked == 1
+        assert policy.diagnostics.blanked == 1
         return
     refused(case, "contexts", contexts)
 
@@ -319,7 +319,7 @@ def test_entries_that_are_no_numbers_are_refused_or_blank_where_an_error_would_t
     blank = np.where(contexts == entry, 0.0, contexts)
     assert one.pull(contexts).arm == other.pull(np.nan_to_num(blank, nan=0.0)).arm
     assert frozen(one._session.state.raw) == frozen(other._session.state.raw)
-    assert (one.blanked, other.blanked) == (1, 0)
+    assert (one.diagnostics.blanked, other.diagnostics.blanked) == (1, 0)
     assert one.update(0.5) is True
 
 
@@ -442,7 +442,11 @@ def test_rewards_outside_the_range_are_clipped(case: Case):
     def released(reward: float) -> tuple[bytes, int, int]:
         policy = case.make(seed=2, reward_range=(-1.0, 2.0), default_reward=0.5)
         play(policy, lambda d: reward, until=1)
-        return policy._session.state.wall.release.tobytes(), policy.clipped, policy.missing
+        return (
+            policy._session.state.wall.release.tobytes(),
+            policy.diagnostics.clipped,
+            policy.diagnostics.missing,
+        )
 
     # A clipped reward is the end of the range, through the same noise; the operator knows of it.
     for outside, end in ((1e9, 2.0), (-1e9, -1.0), (math.inf, 2.0), (-math.inf, -1.0)):

@@ -106,11 +106,11 @@ def test_an_exhausted_budget_stops_releases_and_not_the_service(case: Case, made
     assert refusals == 1
     assert spans(policy) == lines
     assert releases(policy) == made
-    before, dropped = snapshot(policy), policy.dropped
+    before, dropped = snapshot(policy), policy.diagnostics.dropped
     decision = pull(policy)
     assert not decision.recorded
     assert policy.update(1.0, decision) is False
-    assert policy.dropped == dropped + 1
+    assert policy.diagnostics.dropped == dropped + 1
     after = snapshot(policy)
     # What a choice draws is drawn ahead of it, where nothing of the contexts may be kept.
     draws_ahead = plain(case.cls.kernels.prepare).__name__ == "prepare_sample"

@@ -141,7 +141,7 @@ def test_an_answer_past_its_deadline_is_dropped_and_says_so(case: Case):
     late = covered_decision(policy)
     before = snapshot(policy)
     assert policy.update(1.0, late) is False
-    assert policy.dropped == before["rounds"]["dropped"] + 1
+    assert policy.diagnostics.dropped == before["rounds"]["dropped"] + 1
     assert {**snapshot(policy), "rounds": None} == {**before, "rounds": None}
 
 

@@ -136,6 +136,7 @@ def test_a_choice_that_changes_the_public_side_is_noticed():
 _UP = [
     "errors",
     "validation",
+    "html",
     "kernel",
     "calls",
     "privacy",

@@ -323,16 +323,18 @@ def test_the_noise_scale_is_that_of_every_variable_that_a_release_combines(count
 def test_the_estimate_is_a_copy_of_the_ridge_estimate_of_what_was_released():
     policy, rng = dpb.LinUCB(3, 2, ridge=0.5), np.random.default_rng(4)
     precision, moment = 0.5 * np.eye(2), np.zeros(2)
-    assert policy.estimate.tolist() == [0.0, 0.0]
+    assert policy.estimates.coefficients.tolist() == [0.0, 0.0]
     for _ in range(30):
         contexts = rng.uniform(-0.7, 0.7, size=(3, 2))
         arm, reward = policy.pull(contexts).arm, float(rng.uniform())
         policy.update(reward)
         precision += np.outer(contexts[arm], contexts[arm])
         moment += contexts[arm] * reward
-    np.testing.assert_allclose(policy.estimate, np.linalg.solve(precision, moment), rtol=1e-9)
-    policy.estimate[:] = 7.0
-    assert policy.estimate.max() < 7.0
+    np.testing.assert_allclose(
+        policy.estimates.coefficients, np.linalg.solve(precision, moment), rtol=1e-9
+    )
+    policy.estimates.coefficients[:] = 7.0
+    assert policy.estimates.coefficients.max() < 7.0
 
 
 def test_the_estimate_changes_with_releases_only():
@@ -340,9 +342,9 @@ def test_the_estimate_changes_with_releases_only():
     for _ in range(40):
         before = policy.ledger.releases
         policy.pull(contexts)
-        seen.append((policy.ledger.releases - before, policy.estimate.tolist()))
+        seen.append((policy.ledger.releases - before, policy.estimates.coefficients.tolist()))
         policy.update(1.0)
-        assert policy.estimate.tolist() == seen[-1][1]
+        assert policy.estimates.coefficients.tolist() == seen[-1][1]
     changes = [seen[i][1] != seen[i - 1][1] for i in range(1, 40)]
     assert changes == [bool(released) for released, _ in seen[1:]]
     assert 0 < sum(changes) < 39

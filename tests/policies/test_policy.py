@@ -218,7 +218,7 @@ def test_threads_lose_no_round(make):
         thread.join()
     assert errors == []
     assert sorted(numbers) == list(range(2000))
-    assert policy.rounds + policy.dropped == 2000
+    assert policy.rounds + policy.diagnostics.dropped == 2000
     assert not policy._session.rounds.pending
 
 

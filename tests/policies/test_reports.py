@@ -46,10 +46,10 @@ def test_what_no_device_sends_is_refused_and_can_be_answered_again():
     for report in (math.nan, math.inf, 1e9):
         with pytest.raises(dpb.ArgumentError, match=r"^reward must be a number in"):
             policy.update(report, decision)
-    assert (policy.missing, policy.clipped, policy.rounds) == (0, 0, 0)
+    assert (policy.diagnostics.missing, policy.diagnostics.clipped, policy.rounds) == (0, 0, 0)
     assert policy.update(17.5, decision)  # far outside of the range, as reports may be
     assert policy._session.state.wall.release[0] == 17.5
-    assert policy.clipped == 0
+    assert policy.diagnostics.clipped == 0
 
 
 def test_secure_noise_hides_it_too():

@@ -42,7 +42,7 @@ def test_the_round_after_the_last_is_served_and_not_recorded():
     rounds = policy.rounds
     assert come(policy, "ann", "ann", "new") == [False, False, True]
     assert policy.rounds == rounds + 1
-    assert policy.dropped >= 2
+    assert policy.diagnostics.dropped >= 2
 
 
 def test_names_of_different_kinds_are_different_people():

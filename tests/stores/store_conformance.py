@@ -193,6 +193,19 @@ class StoreConformance(ABC):
         assert (spans["first"].to_numpy()[1:] > spans["last"].to_numpy()[:-1]).all()
         assert survivor.ledger.total() == pytest.approx(0.5)
 
+    def test_an_inspection_charges_what_was_announced_and_claims_nothing(self, tmp_path):
+        policy = self.policy(tmp_path)
+        saved = policy.estimates
+        played_until(policy, 8)
+        for _ in range(2):
+            seen = dpb.inspect(self.open(tmp_path))
+            assert seen.ledger.frame.equals(policy.ledger.frame)
+            assert (seen.since, seen.superseded) == (3, False)
+            assert seen.estimates.means.tolist() == saved.means.tolist()
+        played_until(policy, 9)
+        del policy
+        assert dpb.load(self.open(tmp_path)).ledger.releases == 9
+
     def test_a_policy_is_loaded_once_and_its_original_stops(self, tmp_path):
         original = self.policy(tmp_path)
         loaded = dpb.load(self.open(tmp_path))

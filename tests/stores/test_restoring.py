@@ -88,9 +88,13 @@ def test_what_was_clipped_or_missing_is_remembered(tmp_path):
         while not policy.pull().recorded:
             pass
         policy.update(reward)
-    assert (policy.clipped, policy.missing) == (3, 1)
+    assert (policy.diagnostics.clipped, policy.diagnostics.missing) == (3, 1)
     loaded = dpb.load(policy.save(tmp_path / "a"))
-    assert (loaded.clipped, loaded.missing, loaded.dropped) == (3, 1, policy.dropped)
+    assert (loaded.diagnostics.clipped, loaded.diagnostics.missing, loaded.diagnostics.dropped) == (
+        3,
+        1,
+        policy.diagnostics.dropped,
+    )
 
 
 def test_decisions_of_other_lives_are_told_apart(tmp_path):

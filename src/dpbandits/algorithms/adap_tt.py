@@ -44,9 +44,10 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from ..kernel import Generator, Vector, kernel
-from ..policies import Card, Kernels, Options, Policy, Statistic, register
+from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
+from ..policies.estimates import standard_error
 from ..policies.protocol import Contexts, Row
-from ..privacy.budgets import Budget, PureDP
+from ..privacy.budgets import PureDP
 from ..privacy.channels import Laplace
 from ..validation import real
 from .bases.episodes import MEMO
@@ -263,7 +264,7 @@ class AdaPTT(Policy):
         n_arms: int,
         *,
         failure_probability: float,
-        budget: Budget | None,
+        budget: PureDP | None,
         beta: float = 0.5,
         **options: Unpack[Options],
     ) -> None:
@@ -277,6 +278,12 @@ class AdaPTT(Policy):
             "beta": self._share,
         }
         super().__init__(own, budget=budget, **options)
+
+    @staticmethod
+    def _arm_estimates(params: AdaPTTParams, public: AdaPTTPublic) -> ArmEstimates:
+        means = np.where(public.size > 0, params.low + params.width * public.mean, np.nan)
+        errors = params.width * standard_error(public.size, 1.0, 2.0 * params.noise_scale**2)
+        return ArmEstimates(means, errors, public.size)
 
     def _statistic(self) -> Statistic:
         return Statistic.of_rewards(self.reward_range, parts=self.n_arms, memo=len(MEMO))

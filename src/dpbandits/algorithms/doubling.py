@@ -20,9 +20,10 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from ..kernel import Generator, Kernel, Vector, kernel
-from ..policies import Card, Kernels, Options, Policy, Statistic, register
+from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
+from ..policies.estimates import standard_error
 from ..policies.protocol import Contexts, Row
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.budgets import RDP, ZCDP, ApproxDP, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import flag, real
 from .bases.episodes import CLOCK, close, release_due
@@ -221,6 +222,14 @@ class _Doubling(Policy):
             noise_scale=self.noise_scale,
         )
 
+    @staticmethod
+    def _arm_estimates(params: DoublingParams, public: DoublingPublic) -> ArmEstimates:
+        known = public.length > 0
+        # one over the variance proxy, where noise is normal
+        errors = np.sqrt(1.0 / np.where(known, public.weight, np.nan))
+        rounds = public.length if params.forget else public.pulls
+        return ArmEstimates(np.where(known, public.estimate, np.nan), errors, rounds)
+
     _optimism: float
     _forget: bool = True
 
@@ -263,7 +272,7 @@ class AdaCUCB(_Doubling):
         self,
         n_arms: int,
         *,
-        budget: Budget | None,
+        budget: ZCDP | ApproxDP | RDP | None,
         beta: float = 1.0,
         forget: bool = True,
         **options: Unpack[Options],
@@ -275,11 +284,21 @@ class AdaCUCB(_Doubling):
         )
 
 
-class _AdaP(_Doubling):
+class _Heavy(_Doubling):
+    """With Laplace noise, whose variance is twice the square of its scale."""
+
+    @staticmethod
+    def _arm_estimates(params: DoublingParams, public: DoublingPublic) -> ArmEstimates:
+        variance = 2.0 * params.noise_scale**2
+        errors = standard_error(public.length, params.width, variance)
+        return _Doubling._arm_estimates(params, public)._replace(errors=errors)
+
+
+class _AdaP(_Heavy):
     """The pure-DP policies, which differ in their index only."""
 
     def __init__(
-        self, n_arms: int, *, budget: Budget | None, alpha: float = 3.1, **options: Unpack[Options]
+        self, n_arms: int, *, budget: PureDP | None, alpha: float = 3.1, **options: Unpack[Options]
     ) -> None:
         self._optimism = real("alpha", alpha, 0.0, strict=True)
         super().__init__({"n_arms": n_arms, "alpha": self._optimism}, budget=budget, **options)
@@ -350,14 +369,14 @@ class AdaPKLUCB(_AdaP):
     kernels = _kernels(choose_kl)
 
 
-class _AdaPSDP(_Doubling, ShuffledPolicy):
+class _AdaPSDP(_Heavy, ShuffledPolicy):
     """The same where the people of an episode add the noise."""
 
     def __init__(
         self,
         n_arms: int,
         *,
-        budget: Budget | None,
+        budget: PureDP | None,
         alpha: float = 3.1,
         messages: bool = False,
         dropout: float = 0.0,

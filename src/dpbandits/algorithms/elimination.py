@@ -29,8 +29,8 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from ..kernel import Vector, kernel
-from ..policies import Card, Kernels, Options, Policy, Statistic, register
-from ..privacy.budgets import Budget, PureDP
+from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
+from ..privacy.budgets import PureDP
 from ..privacy.channels import Laplace
 from ..validation import integer, real
 from .bases.quotas import CLOCK, FOREVER, choose, hold_rounds, record_pull, release_due
@@ -153,6 +153,11 @@ class _Elimination(Policy):
             config["failure_probability"] = self._failure_probability
         return config
 
+    @staticmethod
+    def _arm_estimates(params: EliminationParams, public: EliminationPublic) -> ArmEstimates:
+        released = public.clock[CLOCK.phase] > 1  # the first epoch
+        return ArmEstimates(np.where(released, public.mean, np.nan), alive=public.alive)
+
     def _params(self) -> EliminationParams:
         lo, hi = self.reward_range
         return EliminationParams(self.n_arms, self._failure_probability, hi - lo, self.noise_scale)
@@ -206,7 +211,7 @@ class DPSE(_Elimination):
         n_arms: int,
         *,
         horizon: int,
-        budget: Budget | None,
+        budget: PureDP | None,
         failure_probability: float | None = None,
         **options: Unpack[Options],
     ) -> None:
@@ -247,7 +252,7 @@ class DPSESDP(_Elimination, ShuffledPolicy):
         n_arms: int,
         *,
         horizon: int,
-        budget: Budget | None,
+        budget: PureDP | None,
         failure_probability: float | None = None,
         messages: bool = False,
         dropout: float = 0.0,
@@ -287,7 +292,7 @@ class DPSEBAI(_Elimination):
         n_arms: int,
         *,
         failure_probability: float,
-        budget: Budget | None,
+        budget: PureDP | None,
         **options: Unpack[Options],
     ) -> None:
         self._failure_probability = real(

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from ..kernel import Generator, Vector, kernel
-from ..policies import Card, Kernels, Options, register
+from ..policies import ArmEstimates, Card, Kernels, Options, register
 from ..policies.protocol import Contexts
 from ..validation import features, real
 from .bases.every_round import record_pull, release_due
@@ -269,6 +269,11 @@ class FixedLinUCB(FixedFeaturesPolicy):
             "radius_scale": self._radius_scale,
         }
         super().__init__(features("arms", arms, _LARGEST), config, budget=budget, **options)
+
+    @staticmethod
+    def _arm_estimates(params: FixedLinUCBParams, public: FixedLinUCBPublic) -> ArmEstimates:
+        errors = params.subgaussian * np.sqrt(np.maximum(public.widths, 0.0))
+        return ArmEstimates(public.means.copy(), errors, public.plays)
 
     def _params(self) -> FixedLinUCBParams:
         lo, hi = self.reward_range

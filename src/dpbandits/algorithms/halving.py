@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from ..kernel import Vector, kernel
-from ..policies import Card, Kernels, Options, Policy, Statistic, register
+from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import integer
@@ -181,6 +181,12 @@ class SequentialHalving(Policy):
         own: dict[str, Any] = {"n_arms": n_arms, "horizon": self._horizon}
         super().__init__(own, budget=budget, **options)
         integer("horizon", horizon, self.n_arms * self.params.phases)  # a round in each phase
+
+    @staticmethod
+    def _arm_estimates(params: HalvingParams, public: HalvingPublic) -> ArmEstimates:
+        weight = np.where(public.weight > 0.0, public.weight, np.nan)
+        means = np.where(public.weight > 0.0, public.value, np.nan)
+        return ArmEstimates(means, params.width / np.sqrt(weight), alive=public.alive)
 
     def _params(self) -> HalvingParams:
         lo, hi = self.reward_range

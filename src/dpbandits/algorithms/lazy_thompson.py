@@ -18,9 +18,10 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from ..kernel import Generator, Vector, kernel
-from ..policies import Card, Kernels, Options, Policy, Statistic, register
+from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
+from ..policies.estimates import standard_error
 from ..policies.protocol import Contexts, Row
-from ..privacy.budgets import Budget, PureDP
+from ..privacy.budgets import PureDP
 from ..privacy.channels import Laplace
 from .bases.episodes import MEMO
 from .bases.sums import accumulate_by_arm, sensitivity, summarise_arm
@@ -162,8 +163,14 @@ class LazyDPTS(Policy):
         publish=publish,
     )
 
-    def __init__(self, n_arms: int, *, budget: Budget | None, **options: Unpack[Options]) -> None:
+    def __init__(self, n_arms: int, *, budget: PureDP | None, **options: Unpack[Options]) -> None:
         super().__init__({"n_arms": n_arms}, budget=budget, **options)
+
+    @staticmethod
+    def _arm_estimates(params: LazyThompsonParams, public: LazyThompsonPublic) -> ArmEstimates:
+        means = np.where(public.batch > 0, params.low + params.width * public.mean, np.nan)
+        errors = standard_error(public.batch, params.width, 2.0 * params.noise_scale**2)
+        return ArmEstimates(means, errors, public.batch)
 
     def _params(self) -> LazyThompsonParams:
         lo, hi = self.reward_range

@@ -41,7 +41,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from ..kernel import Generator, Vector, kernel
-from ..policies import Card, Kernels, Options, Statistic, register
+from ..policies import ArmEstimates, Card, Kernels, Options, Statistic, register
 from ..policies.protocol import Contexts, Row
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
@@ -287,6 +287,10 @@ class MergedLinearIMED(FixedFeaturesPolicy):
 
     def _statistic(self) -> Statistic:
         return Statistic.of_rewards(self.reward_range, memo=len(MEMO))
+
+    @staticmethod
+    def _arm_estimates(params: MergedLinearParams, public: MergedLinearPublic) -> ArmEstimates:
+        return ArmEstimates(public.means, np.sqrt(public.variances), public.pulls)
 
     def _params(self) -> MergedLinearParams:
         lo, hi = self.reward_range

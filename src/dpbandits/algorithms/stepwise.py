@@ -15,7 +15,8 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from ..kernel import Generator, Kernel, Vector, kernel
-from ..policies import Card, Kernels, Options, Policy, register
+from ..policies import ArmEstimates, Card, Kernels, Options, Policy, register
+from ..policies.estimates import standard_error
 from ..policies.protocol import Contexts
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
@@ -164,6 +165,13 @@ class _Stepwise(Policy):
     """What the policies of this file share."""
 
     _optimism: float = 0.0
+
+    @staticmethod
+    def _arm_estimates(params: StepwiseParams, public: StepwisePublic) -> ArmEstimates:
+        known = public.plays > 0.0
+        noise = params.noise_scale**2 * (2.0 if params.heavy else 1.0)  # on each reward
+        errors = standard_error(public.plays, params.width, noise * public.plays)
+        return ArmEstimates(np.where(known, public.mean, np.nan), errors, public.plays)
 
     def _params(self) -> StepwiseParams:
         lo, hi = self.reward_range

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from ..kernel import Generator, Vector, kernel
-from ..policies import Card, Kernels, Options, Statistic, register
+from ..policies import ArmEstimates, Card, Kernels, Options, Statistic, register
+from ..policies.estimates import standard_error
 from ..policies.protocol import Contexts
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
@@ -143,6 +144,12 @@ class DPTS(RunningSumPolicy):
     ) -> None:
         own: dict[str, Any] = {"n_arms": n_arms, **self._released(horizon, counter)}
         super().__init__(own, budget=budget, **options)
+
+    @staticmethod
+    def _arm_estimates(params: ThompsonParams, public: ThompsonPublic) -> ArmEstimates:
+        means = np.where(public.plays > 0.0, params.low + params.width * public.mean, np.nan)
+        errors = standard_error(public.plays, params.width, params.noise_std**2)
+        return ArmEstimates(means, errors, public.plays)
 
     def _params(self) -> ThompsonParams:
         (lo, hi), laplace = self.reward_range, isinstance(self.channel, Laplace)

@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .. import __version__
-from ..errors import ArgumentError, BudgetWarning
+from ..errors import BudgetWarning
 from ..policies import DEFAULTS, Policy, registered
 from .choose import choose
 from .estimate import estimate
 from .first_run import announce_compilation, compiling_ahead
-from .inputs import Noise, budget_of, clear_errors
+from .inputs import Noise, budget_of, clear_errors, policy_class
+from .look import inspect
 from .tables import new_console, print_claims, print_results, print_tables
+from .warm import warm
 
 if TYPE_CHECKING:
     from ..report.record import StudyRecord
@@ -161,7 +163,7 @@ def explain(
     from ..studies.cautions import cautions
 
     with clear_errors():
-        cls = _policy_class(policy)
+        cls = policy_class(policy)
         budgets: list[Any] = [budget_of(budget)] if budget else cls.example_budgets() or [None]
         chosen = noise or (
             Noise.secure
@@ -192,8 +194,10 @@ def explain(
         console.print(f"\n{asked}: {one.guarantee}", highlight=False, markup=False, soft_wrap=True)
 
 
+app.command()(inspect)
 app.command()(estimate)
 app.command()(choose)
+app.command()(warm)
 
 
 @app.command()
@@ -387,15 +391,6 @@ def _authors(source: str) -> str:
     """The beginning of a source, up to the year."""
     found = re.match(r".*?\(\d{4}\)", source)
     return found[0] if found else source
-
-
-def _policy_class(name: str) -> type[Policy]:
-    from ..studies.schema import close_name
-
-    known = registered()
-    if name not in known:
-        raise ArgumentError(f"there is no policy {name!r}; {close_name(name, known)}")
-    return known[name]
 
 
 def _size(study: Study) -> str:

@@ -26,7 +26,7 @@ def announce_compilation() -> None:
     if folder.is_dir() and any(folder.iterdir()):
         return
     takes = "compiles the algorithms, which takes half a minute or so"
-    if _can_write(folder):
+    if can_write(folder):
         typer.echo(f"The first run {takes}; later runs start at once.", err=True)
     else:
         typer.echo(
@@ -75,11 +75,17 @@ def _compile_backwards(cells: Callable[[], Sequence[Cell]]) -> None:
     # What is to be said, the other process says.
     with warnings.catch_warnings(action="ignore"), contextlib.suppress(Exception):
         for cell in reversed(cells()):
-            horizon = None if cell.horizon is None else 1
-            replace(cell, horizon=horizon, runs=1, record=()).compute(1, lambda done, total: None)
+            compile_cell(cell)
 
 
-def _can_write(folder: Path) -> bool:
+def compile_cell(cell: Cell) -> None:
+    """Play a round of it, which compiles all of it."""
+    horizon = None if cell.horizon is None else 1
+    replace(cell, horizon=horizon, runs=1, record=()).compute(1, lambda done, total: None)
+
+
+def can_write(folder: Path) -> bool:
+    """Whether compiled code can be kept there; makes the folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

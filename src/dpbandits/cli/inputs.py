@@ -13,6 +13,7 @@ import typer
 from ..errors import ArgumentError, DPBanditsError
 
 if TYPE_CHECKING:
+    from ..policies import Policy
     from ..privacy import Budget
 
 WRONG_INPUT, INTERRUPTED = 2, 130
@@ -38,6 +39,17 @@ def clear_errors(interrupted: str = "Interrupted: nothing was written.") -> Iter
     except KeyboardInterrupt:
         typer.echo(interrupted, err=True)
         raise typer.Exit(INTERRUPTED) from None
+
+
+def policy_class(name: str) -> type[Policy]:
+    """The policy of that name."""
+    from ..policies import registered
+    from ..studies.schema import close_name
+
+    known = registered()
+    if name not in known:
+        raise ArgumentError(f"there is no policy {name!r}; {close_name(name, known)}")
+    return known[name]
 
 
 def budget_of(text: str) -> Budget:

@@ -83,9 +83,16 @@ def _saved(figure: Figure, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
+class Drawing(Figure):
+    """A figure that shows itself in a notebook, which without ``pyplot`` others do not."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        return png(self), {"width": round(96 * self.get_figwidth())}
+
+
 def empty_figure(width: float, height: float) -> Figure:
     """A figure of so many inches, laid out when it is drawn."""
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Drawing(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 

@@ -2,6 +2,8 @@
 
 from .chooser import Chooser
 from .defaults import DEFAULTS, Default, default_for
+from .estimates import ArmEstimates, Diagnostics, Estimates
+from .inspection import Inspection, inspect
 from .options import Options
 from .policy import Policy, load
 from .protocol import Card, Kernels, Statistic
@@ -10,15 +12,20 @@ from .rounds import Decision
 
 __all__ = [
     "DEFAULTS",
+    "ArmEstimates",
     "Card",
     "Chooser",
     "Decision",
     "Default",
+    "Diagnostics",
+    "Estimates",
+    "Inspection",
     "Kernels",
     "Options",
     "Policy",
     "Statistic",
     "default_for",
+    "inspect",
     "load",
     "register",
     "registered",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, TypedDict, cast
+from typing import Any, Literal, TypedDict, cast
 
 from ..errors import ArgumentError
 from ..privacy.channels import Calibration
@@ -18,6 +18,9 @@ WILDEST = 1000.0
 _FARTHEST = 1e6  # that a reward range may lie from zero, in units of its width
 _LONGEST_NAME = 60
 _MOST_ROUNDS = 10**6  # of one user
+
+
+Noise = Literal["simulation", "secure"]
 
 
 class Options(TypedDict, total=False):
@@ -45,7 +48,7 @@ class Options(TypedDict, total=False):
     reward_range: tuple[float, float]
     calibration: Calibration
     clip: bool
-    noise: str
+    noise: Noise
     grid: float
     seed: int | None
     patience: int | None
@@ -66,7 +69,7 @@ class Settings:
     reward_range: tuple[float, float] = (0.0, 1.0)
     calibration: Calibration = "exact"
     clip: bool = True
-    noise: str = "simulation"
+    noise: Noise = "simulation"
     grid: float = 2.0**-20
     seed: int | None = None
     patience: int | None = 0

@@ -6,6 +6,7 @@ gate of that session; here is what users call, and what authors of algorithms pr
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import weakref
@@ -15,7 +16,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import ArgumentError, ClaimError, MissingExtra, StateFileError
+from ..errors import ArgumentError, ClaimError
+from ..html import Html, glance
 from ..kernel import Kernel
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.continual import Counter
@@ -25,14 +27,17 @@ from ..stores import WHY, FileStore, Life, Store, User, decode, encode, store_at
 from ..stores.snapshots import arguments
 from ..validation import integer, number, real
 from .chooser import Chooser
+from .estimates import UNKNOWN, ArmEstimates, Diagnostics, Estimates
 from .gate import Gate
 from .options import DEFAULTS, WIDEST, WILDEST, checked
-from .protocol import NO_ARM, Card, Kernels, Statistic, blind
-from .registry import registered
+from .protocol import NO_ARM, Card, Kernels, Statistic, blind, no_estimate
+from .registry import of_this_version, registered
 from .rounds import Decision, checked_user
 from .session import Session
+from .signatures import Signature
 from .state import State
 from .terms import Terms
+from .watch import Watch
 
 
 class Policy(ABC):
@@ -46,9 +51,11 @@ class Policy(ABC):
     card: Card
     kernels: Kernels
     example: ClassVar[dict[str, Any]] = {}
+    __signature__ = Signature()
 
     _takes_reports = False  # rewards arrive noisy, and the policy's own wall adds nothing
     _built = False
+    _options: ClassVar[dict[str, Any]] = {}  # what ``**options`` takes beyond ``Options``: defaults
 
     def __init__(
         self,
@@ -85,6 +92,7 @@ class Policy(ABC):
         self.statistic = self._statistic()
         self.params = self._params()
         self._session = self._new_session()
+        self._watch = Watch(settings.name or name, settings.reward_range)
         self._lock = threading.RLock()
         self._let_go: Callable[[], Any] = lambda: None  # of what ``load`` holds
         self._built = True
@@ -112,6 +120,18 @@ class Policy(ABC):
 
     def _assumed(self) -> Sequence[str]:
         """What the guarantee assumes beside what all guarantees do."""
+        return ()
+
+    _no_estimates = UNKNOWN  # why there are neither means nor coefficients
+
+    @staticmethod
+    def _arm_estimates(params: Any, public: Any) -> ArmEstimates | None:
+        """What is believed of every arm, from public quantities only; None for nothing."""
+        return None
+
+    @property
+    def _coefficients(self) -> tuple[int, ...]:
+        """The shape of what the kernel ``estimate`` tells, coefficient by coefficient."""
         return ()
 
     def _shown(self, contexts: Any) -> Any:
@@ -175,14 +195,14 @@ class Policy(ABC):
         value = self._checked_reward(reward)
         done = None if arm is None else integer("arm", arm, 0, self.n_arms - 1)
         with self._lock:
-            return self._session.take(value, self._session.own(decision), done)
+            return self._took(value, self._session.own(decision), done)
 
     def expire(self, decision: Decision | None = None) -> bool:
         """No reward will come: it counts as ``default_reward``.  Returns and raises as ``update``
         does.
         """
         with self._lock:
-            return self._session.take(None, self._session.own(decision), None)
+            return self._took(None, self._session.own(decision), None)
 
     def chooser(self) -> Chooser:
         """What chooses with all that has been released by now; where the guarantee holds, it may be
@@ -205,26 +225,20 @@ class Policy(ABC):
         return decide, self._session.state.published
 
     @property
-    def dropped(self) -> int:
-        """How many answers came too late, or to rounds that were not recorded."""
-        return self._session.rounds.dropped
-
-    @property
-    def clipped(self) -> int:
-        """How many answers lay outside of the reward range.  The operator's: it depends on them."""
-        return self._session.rounds.clipped
-
-    @property
-    def missing(self) -> int:
-        """How many answers were not a number.  The operator's: it depends on them."""
-        return self._session.rounds.missing
-
-    @property
-    def blanked(self) -> int:
-        """How many private contexts held entries that were not finite, or above 1e100, which
-        counted as 0.  The operator's: it depends on them.
+    def estimates(self) -> Estimates:
+        """What has been released by now of the arms, or of the model.  Where the guarantee holds,
+        it may be shown to anyone.
         """
-        return self._session.rounds.blanked
+        with self._lock:
+            return self._estimated(self._session.state.public, self.ledger.releases)
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """What became of answers.  The operator's: it depends on them, and the guarantee does not
+        cover it.
+        """
+        with self._lock:
+            return Diagnostics.of(self._session.rounds)
 
     @property
     def rounds(self) -> int:
@@ -382,6 +396,18 @@ class Policy(ABC):
     def __repr__(self) -> str:
         return self._call(self._given())
 
+    def _repr_html_(self) -> Html:
+        promise, ledger = self.guarantee, self.ledger
+        spent = "not counted" if promise.holds is None else ledger.spent() or "nothing"
+        simulated = "; simulated noise, which protects nobody" if promise.simulated else ""
+        rows = [
+            ["holds", f"{promise.holds or 'nothing'}{simulated}"],
+            ["spent", str(spent)],
+            ["rounds", f"{self.rounds:,} recorded"],
+        ]
+        title = self.name or self._call({**self.arguments, "budget": self.budget})
+        return Html(glance(title, [], rows) + self.estimates._repr_html_())
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
             "a policy is neither copied nor pickled, or its raw data would be released twice: use"
@@ -421,8 +447,8 @@ class Policy(ABC):
         """An empty policy of the same kind, for a simulation, that draws from these generators and
         gets rewards as they are.
         """
-        own = {name: False for name in ("reports", "messages") if name in self._config}
-        config = {**self._config, "noise": "simulation", "seed": None, **own}
+        config: dict[str, Any] = {**self._config, "noise": "simulation", "seed": None}
+        config |= {name: False for name in ("reports", "messages") if name in config}
         policy: Policy = type(self)(**config)
         policy._session.state.choice_rng = choices
         policy._session.state.noise_rng = noise
@@ -432,16 +458,26 @@ class Policy(ABC):
         """An empty state, for a simulation."""
         return self._session.gate.new_state()
 
+    def _took(self, value: float | None, decision: Decision, done: int | None) -> bool:
+        learned = self._session.take(value, decision, done)
+        self._watch.look(self._session.rounds)
+        return learned
+
     def _received(self, report: np.ndarray) -> bool:
         """Take in a report that came without a pull."""
         with self._lock:
             return self._session.receive(report)
 
-    def _believed(self, n: int) -> np.ndarray:
-        """What the algorithm believes of the n coefficients of mean rewards."""
-        with self._lock:
-            public = self._session.state.public
-            return np.array([self.kernels.estimate(self.params, public, i) for i in range(n)])
+    def _estimated(self, public: Any, releases: int) -> Estimates:
+        """What a public side says, after so many releases."""
+        arms = None if self.card.hides_contexts else self._arm_estimates(self.params, public)
+        told = {} if arms is None else arms._asdict()
+        shape = () if self.kernels.estimate is no_estimate else self._coefficients
+        if shape:
+            each = [self.kernels.estimate(self.params, public, i) for i in range(math.prod(shape))]
+            told["coefficients"] = np.reshape(each, shape)
+        copied = {name: None if one is None else np.array(one) for name, one in told.items()}
+        return Estimates(releases, **copied, reason="" if told else self._no_estimates)
 
     def _preprocessed(self, contexts: np.ndarray) -> np.ndarray:
         """Contexts as the algorithm takes them."""
@@ -507,16 +543,10 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
     """
     store = store_at(where)
     header, arrays = decode(store.read(), store)
-    try:
-        policy = registered()[header["class"]](**arguments(header["config"]))
+    with of_this_version(store):
+        policy: Policy = registered()[header["class"]](**arguments(header["config"]))
         life = Life(*header["life"])
         policy._session.restore(header, arrays, life)
-    except MissingExtra:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise StateFileError(
-            f"{store} does not hold a policy of this version: {error!r}"
-        ) from error
     if simulation:
         if policy._noise.secure:
             raise ClaimError(

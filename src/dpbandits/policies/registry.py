@@ -4,8 +4,11 @@ choosers call them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
+
+from ..errors import MissingExtra, StateFileError
 
 _REGISTRY: dict[str, Any] = {}
 P = TypeVar("P", bound=type)
@@ -29,3 +32,20 @@ def register(**example: Any) -> Callable[[P], P]:
 def registered() -> dict[str, Any]:
     """Every policy class by name, in alphabetical order."""
     return dict(sorted(_REGISTRY.items()))
+
+
+@contextmanager
+def of_this_version(source: object) -> Iterator[None]:
+    """Where a policy is made of what a store gave.
+
+    Raises:
+        StateFileError: it was something else.
+    """
+    try:
+        yield
+    except MissingExtra:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise StateFileError(
+            f"{source} does not hold a policy of this version: {error!r}"
+        ) from error

@@ -32,6 +32,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ..html import Html, glance
 from .budgets import Budget
 
 TrustModel = Literal["central", "local", "shuffle", "none"]
@@ -105,12 +106,19 @@ class Guarantee:
     def __str__(self) -> str:
         return self.in_words(str(self.holds))
 
+    @property
+    def _algorithm(self) -> str:
+        return "estimator" if self.view == "non-interactive" else "policy"
+
+    @property
+    def _trust(self) -> str:
+        return _TRUST[self.trust_model].format(protects=self.protects, algorithm=self._algorithm)
+
     def in_words(self, budget: str) -> str:
         """As sentences, with these words for the budget that holds."""
-        algorithm = "estimator" if self.view == "non-interactive" else "policy"
         if self.holds is None:
             promise = (
-                f"This {algorithm} gives no privacy guarantee for the {self.protects} that it"
+                f"This {self._algorithm} gives no privacy guarantee for the {self.protects} that it"
                 " learns from."
             )
         else:
@@ -118,14 +126,27 @@ class Guarantee:
                 f"The {self.protects} of one {self.unit} are protected with {budget}"
                 f" ({self.view} privacy) from {_OBSERVERS[self.view].format(unit=self.unit)}."
             )
-        trust = _TRUST[self.trust_model].format(protects=self.protects, algorithm=algorithm)
-        sentences = [promise, trust + "."]
+        sentences = [promise, self._trust + "."]
         if self.assumptions:
             sentences.append("This assumes that " + "; ".join(self.assumptions) + ".")
         sentences += [caveat if caveat.endswith(".") else caveat + "." for caveat in self.caveats]
         if self.holds is not None:
             sentences.append(f"Proof: {self.source}.")
         return " ".join(sentences)
+
+    def _repr_html_(self) -> Html:
+        holds = "nothing" if self.holds is None else str(self.holds)
+        rows = [
+            ["holds", holds if self.holds == self.asked else f"{holds}; asked for: {self.asked}"],
+            ["protects", f"the {self.protects} of one {self.unit}"],
+            ["from", _OBSERVERS[self.view].format(unit=self.unit)],
+            ["trust", self._trust],
+            *(["assumes", assumption] for assumption in self.assumptions),
+            *(["mind", caveat] for caveat in self.caveats),
+        ]
+        if self.holds is not None:
+            return glance("Guarantee", [], [*rows, ["proof", self.source]])
+        return glance("No guarantee", [], [["trust", self._trust], *rows[4:]])
 
     def to_dict(self) -> dict[str, Any]:
         """The same, for files and tables."""

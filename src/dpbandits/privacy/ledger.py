@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import DPBanditsError
+from ..html import Html, glance
 from ..kernel import kernel, outlined
 from . import accounting
 from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
@@ -79,6 +80,7 @@ FAMILY_NAMES = {
     CERTIFIED: "certified",
     HEMISPHERE: "hemisphere",
 }
+_SHOWN = 10  # lines in a notebook
 _SLACK = 1e-9  # relative; by rounding, the costs of an exactly spent budget may add up to more
 
 
@@ -286,6 +288,11 @@ class Ledger:
         self._meter = meter
 
     @property
+    def meter(self) -> Meter | None:
+        """How costs are counted; None without a budget."""
+        return self._meter
+
+    @property
     def _arrays(self) -> LedgerArrays:
         return self._source() if callable(self._source) else self._source
 
@@ -293,8 +300,29 @@ class Ledger:
         return int(self._arrays.head[HEAD.lines])
 
     def __repr__(self) -> str:
-        spent = "without bound" if math.isinf(self.total()) else self.spent() or "nothing"
-        return f"<Ledger: {len(self)} lines, {self.releases} releases, spent {spent}>"
+        return f"<Ledger: {len(self)} lines, {self.releases} releases, spent {self._spent}>"
+
+    @property
+    def _spent(self) -> str:
+        return "without bound" if math.isinf(self.total()) else str(self.spent() or "nothing")
+
+    def _repr_html_(self) -> Html:
+        last = self.frame.tail(_SHOWN)
+        rows = [
+            [
+                f"{line.first:,} to {line.last:,}",
+                "all" if line.part == WHOLE else f"arm {line.part}",
+                f"{line.repeats:,}",
+                str(line.family),
+                "–" if math.isnan(line.noise_scale) else f"{line.noise_scale:.4g}",
+                f"{line.cost:.4g}",
+            ]
+            for line in last.itertuples()
+        ]
+        heads = ["rounds", "part", "releases", "noise", "scale", "cost"]
+        note = f"The last {_SHOWN} of {len(self):,} lines." if len(self) > _SHOWN else ""
+        title = f"Ledger: {self.releases:,} releases, spent {self._spent}"
+        return glance(title, heads, rows, note)
 
     @property
     def releases(self) -> int:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from ..html import Html, items, tag
 from ..plotting.labels import budget_label, promise
 from ..plotting.styles import PlotStyle
 from ..simulation.settings import PolicySetting
-from .html import Html, items, tag
 
 
 def cards(settings: Iterable[PolicySetting], styles: Mapping[str, PlotStyle]) -> Iterator[Html]:

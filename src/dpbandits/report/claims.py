@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from ..html import Html, table, tag, text
 from ..plotting.numbers import number_near_one, percent
 from .estimates import Estimate
-from .html import Html, table, tag, text
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 

@@ -12,6 +12,7 @@ from string import Template
 import pandas as pd
 from matplotlib.figure import Figure
 
+from ..html import Html, items, picture, table, tag, text
 from ..plotting.curves import distance_curves, regret_curves
 from ..plotting.drawing import NARROW, WIDE, png, svg
 from ..plotting.labels import budget_label, by_notion
@@ -30,7 +31,6 @@ from .cards import any_simulated, cards, stamp
 from .estimates import estimate_of
 from .exhibits import Table, slug
 from .findings import findings_in_people, findings_in_regret, meaning, notes_on_clipping
-from .html import Html, items, picture, table, tag, text
 from .record import StudyRecord
 from .replays import ReplayedTrial, replay_in_words, replayed_trials
 from .searches import searches_in_words, searches_of, searches_table

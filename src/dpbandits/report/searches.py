@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
+from ..html import Html, table
 from ..plotting.numbers import number, percent
 from .estimates import CONFIDENCE, Estimate, estimate, estimate_of
-from .html import Html, table
 from .wording import promise_cell, ranged
 
 CAPTION = (

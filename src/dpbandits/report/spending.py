@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from ..html import Html, table, tag, text
 from ..plotting.numbers import number, percent
-from .html import Html, table, tag, text
 from .summaries import EnvironmentSummary
 from .wording import mean_count, promise_cell
 

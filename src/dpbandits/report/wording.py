@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pandas as pd
 
+from ..html import Html, tag, text
 from ..plotting.labels import promise
 from .estimates import Estimate
-from .html import Html, tag, text
 
 REPLAY = (
     "Here nothing is simulated but the noise: real people come in random order, and one"

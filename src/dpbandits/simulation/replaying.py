@@ -23,6 +23,7 @@ import pandas as pd
 from ..algorithms.bases import SideInformationPolicy
 from ..environments.datasets.logged import LoggedTrial
 from ..errors import ArgumentError, DPBanditsError
+from ..html import Html, glance
 from ..kernel import Generator, Kernel, Matrices, Matrix, Vector, bind, entry, unbound
 from ..policies import Policy
 from ..policies.protocol import Kernels, Wall
@@ -34,6 +35,7 @@ from .parallel import ProgressCallback, distinct_policies, job_count, play_in_ba
 from .results import (
     KEYS,
     bootstrap_band,
+    described,
     environment_titles,
     load_table,
     merged_settings,
@@ -205,6 +207,11 @@ class ReplayResult:
         """
         runs, settings, extra = load_table(path, "info")
         return cls(runs, settings, extra["info"])
+
+    def _repr_html_(self) -> Html:
+        rows = described(self.summary(), self.titles, self.settings)
+        heads = ["trial", "policy", "budget", "mean rate", "95 % interval"]
+        return glance(f"Replay, {self.info['runs']:,} runs", heads, rows)
 
     def summary(
         self, confidence: float = 0.95, resamples: int = 2000, seed: int = 0

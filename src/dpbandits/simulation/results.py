@@ -17,6 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import ArgumentError, StateFileError
+from ..html import Html, glance
+from ..plotting.labels import promise
+from ..plotting.numbers import number
 from ..validation import integer, real
 from .settings import PolicySetting, SettingsByKey, keyed, policy_styles, with_budget_labels
 
@@ -118,8 +121,16 @@ class Result:
         summary = pd.concat(rows, ignore_index=True)
         return summary[[*names, "round", "mean", "low", "high", "runs"]]
 
+    def _repr_html_(self) -> Html:
+        summary = self.summary()
+        last = summary[summary["round"] == summary.groupby(KEYS)["round"].transform("max")]
+        rows = described(last, self.titles, self.settings)
+        heads = ["environment", "policy", "budget", "mean regret", "95 % band"]
+        title = f"{self.info['horizon']:,} rounds, {self.info['runs']:,} runs"
+        return glance(title, heads, rows)
+
     def plot(self, **options: Any) -> Any:
-        """Mean regret curves with bands, as a matplotlib figure.
+        """Mean regret curves with bands, as a matplotlib figure that shows itself in a notebook.
 
         Args:
             **options: ``width`` in inches; ``yscale``, "linear" or "log".
@@ -144,6 +155,19 @@ class Result:
         """
         frame, settings, extra = load_table(path, "runs", "info")
         return cls(frame, pd.DataFrame(extra["runs"]), settings, extra["info"])
+
+
+def described(
+    summary: pd.DataFrame, titles: Mapping[str, str], settings: SettingsByKey
+) -> list[list[str]]:
+    """The rows of a summary in words: environment, policy, what holds of its budget, mean, band."""
+    styles, rows = policy_styles(settings), []
+    for row in summary.to_dict("records"):
+        one = settings[row["policy"], row["budget"]]
+        mean, low, high = (number(row[name]) for name in ("mean", "low", "high"))
+        names = titles[row["environment"]], styles[one.policy].label
+        rows.append([*names, str(promise(one.budget, one.holds)), mean, f"{low} to {high}"])
+    return rows
 
 
 def merged_settings(several: Iterable[SettingsByKey]) -> SettingsByKey:

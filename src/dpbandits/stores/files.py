@@ -149,6 +149,11 @@ class FileStore(Store):
                     claims.claimed.unlink()
                 raise
 
+    def superseded(self, life: Life) -> bool:
+        claims = _Claims(life.name)
+        latest = claims.latest()
+        return claims.claimed.exists() or (latest is not None and latest[0] > life.saves)
+
     def hold(self) -> Callable[[], None]:
         if fcntl is None:
             return super().hold()

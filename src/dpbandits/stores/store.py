@@ -108,6 +108,12 @@ class Store(ABC):
                 was loaded from it is alive.
         """
 
+    def superseded(self, life: Life) -> bool:
+        """Whether that snapshot of a life has been claimed, or another was saved after it, where
+        the store can tell without writing anything.
+        """
+        return False
+
     def hold(self) -> Callable[[], None]:
         """Let nobody claim the life of this object's snapshot while its process lives, or until the
         function that is returned is called, where the store can do that.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from ...policies import Card, Options, register
-from ...privacy.budgets import Budget
+from ...privacy.budgets import ZCDP, ApproxDP, PureDP
 from .conversion import CHANNELS, BatchedPolicy, conversion
 from .learners import (
     EXP3_IX_LEARNER,
@@ -68,7 +68,7 @@ class EXP3(BatchedPolicy):
         self,
         n_arms: int,
         *,
-        budget: Budget | None,
+        budget: PureDP | ZCDP | ApproxDP | None,
         horizon: int | None = None,
         batch: int | None = None,
         rate: float | None = None,
@@ -129,7 +129,7 @@ class HTINF(BatchedPolicy):
         self,
         n_arms: int,
         *,
-        budget: Budget | None,
+        budget: PureDP | ZCDP | ApproxDP | None,
         horizon: int | None = None,
         batch: int | None = None,
         sigma: float | None = None,
@@ -186,7 +186,7 @@ class FTPL(BatchedPolicy):
         self,
         n_arms: int,
         *,
-        budget: Budget | None,
+        budget: PureDP | ZCDP | ApproxDP | None,
         horizon: int | None = None,
         batch: int | None = None,
         rate: float | None = None,

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from ...errors import ArgumentError
 from ...policies import Card, Options, register
-from ...privacy.budgets import Budget
+from ...privacy.budgets import ZCDP, ApproxDP, PureDP
 from ...validation import choice
 from .conversion import CHANNELS, BatchedPolicy, Learner, conversion
 from .learners import EXP3_LEARNER, FTPL_LEARNER, HTINF_LEARNER
@@ -87,7 +87,7 @@ class BatchConversion(BatchedPolicy):
         self,
         n_arms: int,
         *,
-        budget: Budget | None,
+        budget: PureDP | ZCDP | ApproxDP | None,
         learner: str = "htinf",
         horizon: int | None = None,
         batch: int | None = None,

@@ -31,6 +31,7 @@ import numpy as np
 
 from ...kernel import Kernel, Vector, bind, kernel, unbound
 from ...policies import Kernels, Policy, Statistic
+from ...policies.estimates import LOSSES_ALONE
 from ...policies.protocol import Row, nothing_to_prepare
 from ...privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Channel, Gaussian, Laplace
@@ -208,6 +209,7 @@ class BatchedPolicy(Policy):
     _horizon: int | None = None
     _length: int | None = None
     _constants: Mapping[str, float] = MappingProxyType({})
+    _no_estimates = LOSSES_ALONE
     _published_sigma: ClassVar[float] = math.sqrt(6.0)
     # Arguments that came later, and are no part of the configuration where they are None: random
     # streams are keyed by it, and those of before should stay.

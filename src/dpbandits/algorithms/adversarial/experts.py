@@ -22,7 +22,7 @@ from typing import Unpack
 from ...kernel import Generator, Matrix, Vector, bind, kernel, unbound
 from ...policies import Card, Kernels, Options, register
 from ...policies.protocol import one_round
-from ...privacy.budgets import Budget
+from ...privacy.budgets import ZCDP, ApproxDP, PureDP
 from ..bases.advice import AdvicePolicy
 from ..maths.simplex import draw
 from .any_learner import learner_of
@@ -127,7 +127,7 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
         n_arms: int,
         n_experts: int,
         *,
-        budget: Budget | None,
+        budget: PureDP | ZCDP | ApproxDP | None,
         learner: str = "htinf",
         horizon: int | None = None,
         batch: int | None = None,

@@ -8,14 +8,16 @@ Contexts are public: only rewards are behind the wall.  Feature vectors longer t
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, entry, kernel
-from ...policies import Policy
+from ...policies import Decision, Policy
 from ...privacy.budgets import Budget
+from ...stores import User
 from ...validation import integer, number, real
 
 MOST_FEATURES = 2048
@@ -61,6 +63,10 @@ class SideInformationPolicy(Policy):
     """
 
     dimension: int
+
+    if TYPE_CHECKING:
+
+        def pull(self, contexts: ArrayLike, *, user: User | None = None) -> Decision: ...  # type: ignore[override]
 
     def alters(self, context_bound: float) -> bool:
         """Whether ``preprocess_contexts`` may change what an environment with that bound shows."""

@@ -29,6 +29,10 @@ class FixedFeaturesPolicy(Policy):
         super().__init__(own, budget=budget, n_arms=len(arms), **options)
 
     @property
+    def _coefficients(self) -> tuple[int, ...]:
+        return self._arms.shape[1:]
+
+    @property
     def arguments(self) -> dict[str, Any]:
         """As for every policy, with a digest for the table of arms."""
         k, d = self._arms.shape

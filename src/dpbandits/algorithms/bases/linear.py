@@ -200,16 +200,9 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
         }
 
     @property
-    def estimate(self) -> np.ndarray:
-        """What is believed of theta, shape (d,), or with one model per arm (K, d): a copy of public
-        numbers, which change with releases (without a budget, with rewards).
-
-        >>> from dpbandits import PrivateLinUCB, ZCDP
-        >>> PrivateLinUCB(2, 3, budget=ZCDP(0.5), horizon=100).estimate
-        array([0., 0., 0.])
-        """
-        believed = self._believed(self.n_models * self.dimension)
-        return believed if self.models == "shared" else believed.reshape(self.n_models, -1)
+    def _coefficients(self) -> tuple[int, ...]:
+        own = (self.n_models,) if self.models == "disjoint" else ()
+        return (*own, self.dimension)
 
     def _statistic(self) -> Statistic:
         (lo, hi), bound = self.reward_range, self.context_bound

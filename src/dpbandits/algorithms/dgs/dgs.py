@@ -154,7 +154,7 @@ class LinUCBDGS(LinearPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: Budget | None,
+        budget: PureDP | ApproxDP | None,
         horizon: int | None = None,
         smallest_eigenvalue: float | None = None,
         sensitivity: str = "published",

@@ -31,7 +31,7 @@ from typing import Any, Unpack
 
 from ...errors import ArgumentError
 from ...policies import Card, Options, Statistic, register
-from ...privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
+from ...privacy.budgets import ZCDP, ApproxDP, PureDP
 from ...privacy.channels import Gaussian, Laplace, LaplaceVector
 from ...validation import choice, real
 from ..bases.local import LocalPolicy
@@ -134,7 +134,7 @@ class BatchedEXP4(BatchPolicy):
         n_arms: int,
         n_experts: int,
         *,
-        budget: Budget | None,
+        budget: ZCDP | ApproxDP | None,
         horizon: int,
         variant: str = "published",
         batch: int | None = None,
@@ -297,7 +297,7 @@ class LocalEXP4(MixturePolicy, LocalPolicy):
         n_arms: int,
         n_experts: int,
         *,
-        budget: Budget | None,
+        budget: PureDP | ZCDP | ApproxDP | None,
         horizon: int,
         reports: bool = False,
         rate: float | None = None,

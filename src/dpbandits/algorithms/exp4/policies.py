@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Unpack
 
 from ...policies import Options, Statistic
+from ...policies.estimates import LOSSES_ALONE
 from ...privacy.budgets import Budget
 from ...privacy.channels import Gaussian
 from ...validation import integer, real
@@ -27,6 +28,7 @@ class MixturePolicy(AdvicePolicy):
     was chosen for.
     """
 
+    _no_estimates = LOSSES_ALONE
     _batch: int | None = None
     _rate: float | None = None
     _mixing: float | None = None

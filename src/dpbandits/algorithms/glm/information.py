@@ -15,7 +15,7 @@ import numpy as np
 
 from ...glm.links import link_of
 from ...policies import Card, Statistic, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
+from ...privacy.budgets import RDP, ZCDP, ApproxDP
 from ...privacy.channels import Gaussian
 from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
@@ -162,7 +162,7 @@ class WeightedGLMJDP(WeightedPolicy, LinkedPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: Budget | None,
+        budget: ZCDP | ApproxDP | RDP | None,
         horizon: int,
         link: str = "logistic",
         batch: int = 1,
@@ -246,7 +246,7 @@ class WeightedGLMLDP(WeightedPolicy, LocalPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: Budget | None,
+        budget: ZCDP | ApproxDP | RDP | None,
         horizon: int,
         link: str = "logistic",
         batch: int = 1,

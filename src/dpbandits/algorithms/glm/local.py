@@ -162,6 +162,8 @@ class LDPSGD(LinkPolicy, ReportPolicy):
     kernels = descending(link_of("logistic"))
     _device = ScoringDevice
 
+    _options: ClassVar[dict[str, Any]] = {"context_bound": 1.0, "parameter_bound": 1.0}
+
     def __init__(
         self,
         n_arms: int,
@@ -187,8 +189,8 @@ class LDPSGD(LinkPolicy, ReportPolicy):
             self._cut = real("gradient_bound", gradient_bound, SHORTEST, LONGEST)
         self._batch = integer("batch", batch, 1, MOST_ROUNDS)
         bounds = {
-            "context_bound": options.pop("context_bound", 1.0),
-            "parameter_bound": options.pop("parameter_bound", 1.0),
+            name: options.pop(name, default)  # type: ignore[misc]
+            for name, default in self._options.items()
         }
         self._parameter_bound = real("parameter_bound", bounds["parameter_bound"], 0.0, 1e12)
         config = {
@@ -204,9 +206,8 @@ class LDPSGD(LinkPolicy, ReportPolicy):
         super().__init__(config, budget=budget, reports=reports, **options)
 
     @property
-    def estimate(self) -> np.ndarray:
-        """What is believed of theta, shape (d,): a copy of public numbers."""
-        return self._believed(self.dimension)
+    def _coefficients(self) -> tuple[int, ...]:
+        return (self.dimension,)
 
     @property
     def gradient_bound(self) -> float:
@@ -336,7 +337,7 @@ class LDPGLOC(LinkPolicy, LocalPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: Budget | None,
+        budget: ZCDP | ApproxDP | RDP | None,
         horizon: int,
         link: str = "logistic",
         batch: int = 1,

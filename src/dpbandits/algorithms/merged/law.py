@@ -61,6 +61,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...kernel import Vector, kernel
+from ...policies import ArmEstimates
 from ..maths.divergences import bernoulli_kl, kl_upper_bound
 
 _STEPS = 60
@@ -109,6 +110,16 @@ MERGED = Merged()
 def noise_variance(params: Any) -> float:
     """v, of the noise on a sum."""
     return params.noise_scale**2 * (2.0 if params.laplace else 1.0)
+
+
+def merged_estimates(params: Any, public: Any) -> ArmEstimates:
+    """What is believed of the arms; Var(m) = sum of (w_j / W)^2 (1 / (4 n_j) + v / n_j^2)."""
+    merged, noise = public.merged, 2.0 if params.laplace else 1.0
+    known = merged[MERGED.weight] > 0.0
+    squares = 0.25 * merged[MERGED.squares]
+    squares = squares + noise * params.noise_scale**2 * merged[MERGED.noise]
+    errors = params.width * np.sqrt(squares) / np.where(known, merged[MERGED.weight], np.nan)
+    return ArmEstimates(np.where(known, public.estimate, np.nan), errors, public.pulls)
 
 
 @kernel

@@ -45,6 +45,7 @@ from .law import (
     await_batch,
     correct,
     divergence_of,
+    merged_estimates,
     noise_variance,
     upper_bound_of,
 )
@@ -251,6 +252,7 @@ class MergedPolicy(Policy):
     _growth: tuple[float, float]  # where rewards rule, and where noise does
     _first: int
     _curved = False
+    _arm_estimates = staticmethod(merged_estimates)
 
     def _statistic(self) -> Statistic:
         if not self._curved:

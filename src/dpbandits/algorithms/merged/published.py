@@ -26,7 +26,7 @@ import numpy as np
 from ...kernel import Generator, Vector, kernel
 from ...policies import Card, Options, register
 from ...policies.protocol import Contexts
-from ...privacy.budgets import Budget, PureDP
+from ...privacy.budgets import PureDP
 from ...privacy.channels import Laplace
 from ...validation import real
 from ..bases.episodes import CLOCK, close
@@ -119,7 +119,7 @@ class _Published(MergedPolicy):
         self,
         n_arms: int,
         *,
-        budget: Budget | None,
+        budget: PureDP | None,
         growth: float = 0.1,
         **options: Unpack[Options],
     ) -> None:

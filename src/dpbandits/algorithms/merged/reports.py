@@ -16,7 +16,8 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from ...kernel import Generator, Vector, kernel
-from ...policies import Card, Kernels, Options, register
+from ...policies import ArmEstimates, Card, Kernels, Options, register
+from ...policies.estimates import standard_error
 from ...policies.protocol import Contexts
 from ...privacy.budgets import Budget
 from ...privacy.channels import Laplace
@@ -173,6 +174,13 @@ class LDPIMED(LocalPolicy):
         self._growth = real("growth", growth, 0.01, 100.0)
         own = {"n_arms": n_arms, "alpha": self._optimism, "growth": self._growth}
         super().__init__(own | self._reported(reports), budget=budget, **options)
+
+    @staticmethod
+    def _arm_estimates(params: ReportsParams, public: ReportsPublic) -> ArmEstimates:
+        means = np.where(public.plays > 0, params.low + params.width * public.mean, np.nan)
+        noise = params.noise_scale**2 * (2.0 if params.laplace else 1.0)  # on each report
+        errors = params.width * standard_error(public.plays, 1.0, noise * public.plays)
+        return ArmEstimates(means, errors, public.plays)
 
     def _params(self) -> ReportsParams:
         lo, hi = self.reward_range

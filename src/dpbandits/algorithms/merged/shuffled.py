@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from ...policies import Options, register
-from ...privacy.budgets import Budget
+from ...privacy.budgets import PureDP
 from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.shuffled import ShuffledPolicy, shuffled_card
@@ -51,7 +51,7 @@ class MergedIMEDSDP(MergedPolicy, ShuffledPolicy):
         self,
         n_arms: int,
         *,
-        budget: Budget | None,
+        budget: PureDP | None,
         alpha: float = 1.0,
         growth: float | None = None,
         first: int = 1,

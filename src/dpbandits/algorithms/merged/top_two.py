@@ -52,7 +52,7 @@ from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.episodes import CLOCK, MEMO, close, release_due
 from ..bases.identification import price_of_batches, two_exponentials
 from ..bases.sums import accumulate, sensitivity, summarise
-from .law import MERGED, Law, convex_exponent, law_of, merge
+from .law import MERGED, Law, convex_exponent, law_of, merge, merged_estimates
 from .merged import (
     CHANNELS,
     PROOF,
@@ -245,6 +245,8 @@ class MergedTopTwo(Policy):
         stop=stop,
         recommend=recommend,
     )
+
+    _arm_estimates = staticmethod(merged_estimates)
 
     def __init__(
         self,

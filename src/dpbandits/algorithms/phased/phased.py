@@ -34,7 +34,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from ...kernel import Vector, kernel
-from ...policies import Card, Kernels, Options, Statistic, register
+from ...policies import ArmEstimates, Card, Kernels, Options, Statistic, register
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
 from ...validation import choice, features, real
@@ -164,6 +164,11 @@ class _Phased(FixedFeaturesPolicy):
             "subgaussian": self._subgaussian,
         }
         super().__init__(features("arms", arms), own, budget=budget, **options)
+
+    @staticmethod
+    def _arm_estimates(params: PhasedParams, public: PhasedPublic) -> ArmEstimates:
+        released = public.clock[CLOCK.phase] > 1
+        return ArmEstimates(np.where(released, public.estimate, np.nan), alive=public.alive)
 
     def _params(self) -> PhasedParams:
         lo, hi = self.reward_range
@@ -309,7 +314,7 @@ class AdaCGOPE(_Phased):
         self,
         arms: Any,
         *,
-        budget: Budget | None,
+        budget: ZCDP | ApproxDP | RDP | None,
         variant: str = "tight",
         failure_probability: float = 0.001,
         subgaussian: float | None = None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from ...policies import Card, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
+from ...privacy.budgets import RDP, ZCDP, ApproxDP
 from ...privacy.channels import Certified, Gaussian
 from ...validation import integer
 from ..bases.counter_choice import MOST_ROUNDS
@@ -68,7 +68,7 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: Budget | None,
+        budget: ZCDP | ApproxDP | RDP | None,
         horizon: int | None = None,
         batch: int = 1,
         counter: str | None = None,
@@ -136,7 +136,7 @@ class LinearIMEDLDP(IMEDPolicy, local.LocalPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: Budget | None,
+        budget: ZCDP | ApproxDP | RDP | None,
         horizon: int,
         batch: int = 1,
         reports: bool = False,
@@ -207,7 +207,7 @@ class LinearIMEDSDP(IMEDPolicy, shuffled.ShuffledPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: Budget | None,
+        budget: ApproxDP | None,
         horizon: int,
         batch: int | str = 20,
         protocol: str = "modular",

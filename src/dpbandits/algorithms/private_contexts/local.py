@@ -121,7 +121,7 @@ class LinUCBLDP(LocalPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: Budget | None,
+        budget: ZCDP | ApproxDP | RDP | None,
         horizon: int,
         batch: int = 1,
         reports: bool = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...errors import ArgumentError
 from ...policies import Decision, Statistic
@@ -102,14 +102,16 @@ class HiddenContextPolicy(ContextualPolicy):
 
     _serving: ClassVar[str]  # the argument that makes a policy the server of devices
 
-    def pull(self, contexts: Any = None, *, user: User | None = None) -> Decision:
-        if self._takes_reports:
-            raise ArgumentError(
-                f"{self._serving} must be False: a device chooses, see device(), and not the"
-                " server",
-                self._serving,
-            )
-        return super().pull(contexts, user=user)
+    if not TYPE_CHECKING:  # who does pull has to show contexts, as the base says
+
+        def pull(self, contexts: Any = None, *, user: User | None = None) -> Decision:
+            if self._takes_reports:
+                raise ArgumentError(
+                    f"{self._serving} must be False: a device chooses, see device(), and not the"
+                    " server",
+                    self._serving,
+                )
+            return super().pull(contexts, user=user)
 
     def _assumed(self) -> list[str]:
         return [

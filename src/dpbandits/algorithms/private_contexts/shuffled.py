@@ -415,7 +415,7 @@ class LinUCBSDP(ShuffledPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: Budget | None,
+        budget: ApproxDP | None,
         horizon: int,
         batch: int | str = 20,
         protocol: str = "modular",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from ...policies import Card, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
+from ...privacy.budgets import RDP, ZCDP, ApproxDP
 from ...privacy.channels import Certified, Gaussian
 from ...validation import integer
 from ..bases.counter_choice import MOST_ROUNDS
@@ -70,7 +70,7 @@ class LinearThompsonJDP(ThompsonPolicy, joint.JointPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: Budget | None,
+        budget: ZCDP | ApproxDP | RDP | None,
         horizon: int | None = None,
         batch: int = 1,
         counter: str | None = None,
@@ -139,7 +139,7 @@ class LinearThompsonLDP(ThompsonPolicy, local.LocalPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: Budget | None,
+        budget: ZCDP | ApproxDP | RDP | None,
         horizon: int,
         batch: int = 1,
         reports: bool = False,
@@ -210,7 +210,7 @@ class LinearThompsonSDP(ThompsonPolicy, shuffled.ShuffledPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: Budget | None,
+        budget: ApproxDP | None,
         horizon: int,
         batch: int | str = 20,
         protocol: str = "modular",

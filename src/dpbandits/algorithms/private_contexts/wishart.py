@@ -26,7 +26,7 @@ from typing import Any, Unpack
 
 from ...errors import ArgumentError
 from ...policies import Card, register
-from ...privacy.budgets import ApproxDP, Budget
+from ...privacy.budgets import ApproxDP
 from ...privacy.channels import Certified
 from ...privacy.continual import Counter, Independent, WishartTree
 from ...privacy.wishart import WishartNoise
@@ -94,7 +94,7 @@ class WishartLinUCBJDP(PrivateContextPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: Budget | None,
+        budget: ApproxDP | None,
         horizon: int,
         batch: int = 1,
         reward_weight: float = 1.0,

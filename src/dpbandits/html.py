@@ -1,5 +1,5 @@
-"""The few pieces of HTML that a page is made of.  Text is escaped where it enters; only ``Html``
-goes through as it is.
+"""The few pieces of HTML that pages, and objects in notebooks, are made of.  Text is escaped where
+it enters; only ``Html`` goes through as it is.
 """
 
 from __future__ import annotations
@@ -7,6 +7,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Sequence
 from html import escape
+
+_ROWS = 20  # that a notebook shows of a table
 
 
 class Html(str):
@@ -21,6 +23,36 @@ def text(value: str) -> Html:
 def tag(name: str, *content: str, **attributes: str) -> Html:
     """An element; ``class_`` stands for ``class``."""
     return Html(f"<{name}{_written(attributes)}>{''.join(text(part) for part in content)}</{name}>")
+
+
+def glance(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> Html:
+    """An object at one glance, as a notebook shows it: a title, a table in the notebook's own
+    looks, of many rows the first, and a sentence below.
+
+    >>> glance("Arms", ["<arm>"], [["0"]])[:65]
+    '<div><b>Arms</b><table><thead><tr><th>&lt;arm&gt;</th></tr></thea'
+    """
+    rows = list(rows)
+    # Notebooks write to the right, which is for numbers.
+    numbers = [any(heads) and _are_numbers(column) for column in zip(*rows, strict=True)]
+    sides = ["" if is_number else "text-align: left" for is_number in numbers]
+
+    def row(name: str, cells: Sequence[str]) -> Html:
+        sided = zip(cells, sides, strict=True)
+        return tag("tr", *(tag(name, one, style=side) for one, side in sided))
+
+    shown = [row("td", cells) for cells in rows[:_ROWS]]
+    if len(rows) > _ROWS:
+        more = f"and {len(rows) - _ROWS:,} more"
+        shown.append(tag("tr", tag("td", more, colspan=str(len(sides)))))
+    head = [tag("thead", row("th", heads))] if rows and any(heads) else []
+    grid = [tag("table", *head, tag("tbody", *shown))] if rows else []
+    below = [tag("div", note, style="max-width: 50em")] if note else []
+    return tag("div", tag("b", title), *grid, *below)
+
+
+def _are_numbers(column: Iterable[str]) -> bool:
+    return all(cell[0].isdigit() or cell[0] in "-−–" for cell in column if cell)
 
 
 def items(sentences: Iterable[str]) -> Html:

@@ -1,0 +1,98 @@
+"""The command ``dpbandits warm``: compiles ahead, as for a container image."""
+
+from __future__ import annotations
+
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from ..algorithms.bases import AdvicePolicy, ContextualPolicy
+from ..errors import ArgumentError
+from ..policies import Policy
+from .first_run import can_write, compile_cell
+from .inputs import clear_errors, policy_class
+
+_MOST_ROUNDS = 20_000  # until a release
+
+
+def warm(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="(STUDY.toml | POLICY)...",
+            help="Study files, and policies of `dpbandits list`.",
+            show_default=False,
+        ),
+    ],
+) -> None:
+    """Compile what studies or policies need, and keep it in the cache.
+
+    Of a study its loops; of a policy, with its default arguments, what `pull` and `update` run.
+    """
+    from ..kernel import cache_folder
+
+    with clear_errors():
+        if not can_write(folder := cache_folder()):
+            raise ArgumentError(
+                f"the cache folder {folder} cannot be written; DPBANDITS_CACHE_DIR may name another"
+            )
+        typer.echo(f"Cache: {folder}")
+        for one in what:
+            before, started = _kept(), time.perf_counter()
+            played = _study(Path(one)) if one.endswith(".toml") else _policy(one)
+            new, took = _kept() - before, time.perf_counter() - started
+            done = f"{new:,} kernels compiled" if new else "nothing to compile"
+            typer.echo(f"{one}: {done}; {played}, {took:.1f} s")
+
+
+def _kept() -> int:
+    from ..kernel import cache_folder
+
+    return sum(1 for _ in cache_folder().rglob("*.kernel"))
+
+
+def _study(file: Path) -> str:
+    """Play one round of every cell, with the types of all rounds."""
+    from ..studies import load_study
+    from ..studies.run import cells_of
+
+    if not file.is_file():
+        raise ArgumentError(f"there is no study file {file}")
+    cells = cells_of(load_study(file))
+    for cell in cells:
+        compile_cell(cell)
+    return f"{len(cells)} simulations played for a round"
+
+
+def _policy(name: str) -> str:
+    """Play small instances, with every kind of budget and noise, until each has released."""
+    cls = policy_class(name)
+    budgets = cls.example_budgets()
+    settings: list[tuple[Any, str]] = [(None, "simulation")]
+    for noise in ("simulation", "secure") if find_spec("opendp") else ("simulation",):
+        settings += [(budget, noise) for budget in budgets]
+    for budget, noise in settings:
+        if noise == "simulation" or not cls.card.refuted_because:
+            _play(cls(**cls.example, budget=budget, noise=noise))
+    return f"{len(settings)} instances played until a release"
+
+
+def _play(policy: Policy) -> None:
+    contexts = _contexts(policy)
+    for _ in range(_MOST_ROUNDS):
+        policy.update(policy.reward_range[0], policy.pull(contexts))
+        if policy.ledger.releases:
+            return
+
+
+def _contexts(policy: Policy) -> Any:
+    """What ``pull`` takes."""
+    if isinstance(policy, AdvicePolicy):
+        return np.full((policy.n_experts, policy.n_arms), 1.0 / policy.n_arms)
+    if isinstance(policy, ContextualPolicy):
+        return np.zeros((policy.n_arms, policy.dimension))
+    return None

@@ -1,0 +1,208 @@
+"""A look inside a policy: what it has released of its arms, and what only its operator may know.
+
+``Estimates`` are post-processing: they are computed from ``params`` and ``public``, and whoever may
+see decisions may see them.  ``Diagnostics`` depend on answers, and no guarantee covers them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..html import Html, glance
+from .rounds import Rounds
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+UNKNOWN = "the algorithm does not say what it believes of the arms"
+LOSSES_ALONE = "the algorithm weighs what it chooses by estimated losses, and estimates no means"
+
+
+class ArmEstimates(NamedTuple):
+    """What an algorithm believes of the arms' mean rewards.  Each is an array of shape (K,)."""
+
+    means: np.ndarray  # as rewards are measured; nan: nothing was released of the arm
+    errors: np.ndarray | None = None  # at most their standard deviations, noise included
+    rounds: np.ndarray | None = None  # that the released sums of the arm are made of
+    alive: np.ndarray | None = None  # whether the arm is still played; None: all are
+
+
+def standard_error(n: np.ndarray, width: float, noise_variance: Any) -> np.ndarray:
+    """At most the standard deviation of the mean of n rewards that lie within a range of that
+    width, when noise of that variance is on their sum; nan for none.
+
+    >>> standard_error(np.array([0, 25]), 1.0, 56.25)
+    array([       nan, 0.31622777])
+    """
+    n = np.where(n > 0, n, np.nan)
+    return np.sqrt(width**2 / (4.0 * n) + noise_variance / n**2)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimates:
+    """What a policy has released by now of its arms, or of its model.
+
+    It is made of releases and of public counts alone: where the guarantee holds, it may be shown to
+    anyone; without a budget it is made of rewards as they are.
+
+    Attributes:
+        means: of the arms' rewards, shape (K,); nan where nothing was released.  None where the
+            algorithm estimates none.
+        errors: at most the standard deviation of each mean, if its rounds had been planned
+            beforehand and none were lost in a crash: rewards in their range, and the noise; None
+            where the algorithm has none.
+        rounds: of each arm, in episodes that are over, those included that still wait for answers;
+            None where they are not kept apart, and where contexts, and with them arms, are private.
+        alive: whether an arm is still played; None where all are.
+        coefficients: of a linear model, shape (d,), or (K, d) with one for each arm; else None.
+        releases: how many there have been.
+        reason: why neither means nor coefficients are known; empty where they are.
+
+    Example:
+        >>> from dpbandits import MergedIMED, ZCDP
+        >>> policy = MergedIMED(2, budget=ZCDP(1.0), seed=1)
+        >>> policy.estimates
+        <Estimates of 2 arms after 0 releases>
+        >>> for _ in range(100):
+        ...     decision = policy.pull()
+        ...     _ = policy.update(float(decision.arm == 1))
+        >>> policy.estimates.leader
+        1
+    """
+
+    releases: int
+    means: np.ndarray | None = None
+    errors: np.ndarray | None = None
+    rounds: np.ndarray | None = None
+    alive: np.ndarray | None = None
+    coefficients: np.ndarray | None = None
+    reason: str = ""
+
+    @property
+    def leader(self) -> int | None:
+        """The arm of highest mean among those that are still played, the first of equals; None
+        before the first release, and where means are not known.
+        """
+        if self.means is None or self.releases == 0:
+            return None
+        means = np.where(np.isnan(self.means), -np.inf, self.means)
+        if self.alive is not None:
+            means = np.where(self.alive, means, -np.inf)
+        best = int(means.argmax())
+        return best if means[best] > -np.inf else None
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per arm, or per model: ``mean``, ``error``, ``rounds``, ``alive`` as far as they
+        are known, or the coefficients.
+        """
+        import pandas as pd  # takes longer to import than all else here
+
+        if self.means is None:
+            rows = np.atleast_2d([] if self.coefficients is None else self.coefficients)
+            return pd.DataFrame(rows)
+        columns = {
+            "mean": self.means,
+            "error": self.errors,
+            "rounds": self.rounds,
+            "alive": self.alive,
+        }
+        known = {name: column for name, column in columns.items() if column is not None}
+        return pd.DataFrame(known).rename_axis("arm")
+
+    def __repr__(self) -> str:
+        if self.reason:
+            return f"<Estimates: none, because {self.reason}>"
+        of, led = self._subject, self.leader
+        leads = "" if led is None else f", arm {led} leads with {self._mean(led)}"
+        return f"<Estimates of {of} after {self._count}{leads}>"
+
+    def _repr_html_(self) -> Html:
+        title = "Estimates" if self.reason else f"Estimates of {self._subject}"
+        note = f"After {self._count}." if not self.reason else f"None: {self.reason}."
+        return glance(title, *self.table(), note=note)
+
+    @property
+    def _count(self) -> str:
+        return f"{self.releases:,} release" + "s" * (self.releases != 1)
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Heads and rows, in words."""
+        if self.means is None:
+            models = np.atleast_2d([] if self.coefficients is None else self.coefficients)
+            named = len(models) > 1
+            heads = ["model"] * named + [f"coefficient {i}" for i in range(models.shape[1])]
+            rows = [[str(m)] * named + [f"{x:.4g}" for x in row] for m, row in enumerate(models)]
+            return ([], []) if self.coefficients is None else (heads, rows)
+        heads = ["arm", "mean"] + (["rounds"] if self.rounds is not None else []) + [""]
+        return heads, [self._row(arm) for arm in range(len(self.means))]
+
+    def _row(self, arm: int) -> list[str]:
+        row = [str(arm), self._mean(arm)]
+        if self.rounds is not None:
+            row.append(f"{int(self.rounds[arm]):,}")
+        dropped = self.alive is not None and not self.alive[arm]
+        return [*row, "leader" if arm == self.leader else "dropped" if dropped else ""]
+
+    def _mean(self, arm: int) -> str:
+        assert self.means is not None
+        if np.isnan(self.means[arm]):
+            return "–"
+        error = "" if self.errors is None else f" ± {self.errors[arm]:.2g}"
+        return f"{self.means[arm]:.4g}{error}"
+
+    @property
+    def _subject(self) -> str:
+        if self.means is not None:
+            return f"{len(self.means)} arms"
+        models, size = np.atleast_2d([] if self.coefficients is None else self.coefficients).shape
+        return f"{size} coefficients" + (f" of each of {models} models" if models > 1 else "")
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """What became of answers.  The operator's, who sees the answers anyway: these numbers depend on
+    them, the guarantee does not cover them, and they are not to be published.
+
+    Attributes:
+        clipped: answers that lay outside of the reward range.
+        missing: answers that were not a number.
+        dropped: answers that came too late, or to rounds that were not recorded.
+        blanked: private contexts with entries that were not finite, or above 1e100, and counted as
+            0.
+        pending: recorded rounds whose answer may still come.
+
+    Example:
+        >>> from dpbandits import MergedIMED, ZCDP
+        >>> policy = MergedIMED(2, budget=ZCDP(1.0), seed=1)
+        >>> policy.update(7.0, policy.pull())
+        True
+        >>> policy.diagnostics
+        <Diagnostics, for the operator alone: clipped=1, missing=0, dropped=0, blanked=0, pending=0>
+    """
+
+    clipped: int
+    missing: int
+    dropped: int
+    blanked: int
+    pending: int
+
+    @classmethod
+    def of(cls, rounds: Rounds) -> Diagnostics:
+        """Where a policy stands."""
+        counted = (rounds.clipped, rounds.missing, rounds.dropped, rounds.blanked)
+        waiting = len(rounds.pending) - len(rounds.answers)
+        in_flight = sum(len(flight.pending) for flight in rounds.flights)
+        return cls(*counted, pending=waiting + in_flight)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name}={n}" for name, n in asdict(self).items())
+        return f"<Diagnostics, for the operator alone: {counts}>"
+
+    def _repr_html_(self) -> Html:
+        rows = [[name, f"{n:,}"] for name, n in asdict(self).items()]
+        note = "They depend on answers: the guarantee does not cover them, so publish none of them."
+        return glance("Diagnostics, for the operator alone", ["answers", ""], rows, note)

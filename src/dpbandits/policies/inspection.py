@@ -1,0 +1,152 @@
+"""What can be told of a saved policy by those who may not go on with it.
+
+Nothing is claimed, nothing is written, and nothing that is private is taken out of the file: what
+comes out is made of the public arrays, the ledger, and the counts of users, of which the largest
+alone shows.  So a file may be inspected while the policy lives in another process, with simulated
+or secure noise, and as often as one likes.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import StateFileError
+from ..html import Html, glance
+from ..privacy.budgets import Budget
+from ..privacy.guarantees import Guarantee
+from ..privacy.ledger import Ledger, LedgerArrays
+from ..stores import Announcement, Life, Store, decode, store_at
+from ..stores.snapshots import arguments
+from .estimates import Estimates
+from .registry import of_this_version, registered
+
+_ATTEMPTS = 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Inspection:
+    """What ``inspect`` tells of a saved policy.
+
+    Attributes:
+        policy: its class, arguments and budget, as one writes them.
+        guarantee: what it promises.
+        ledger: what has crossed the wall, with all that was announced since the save.
+        estimates: what had been released by the save.
+        rounds: how many had been recorded by then.
+        since: how many releases were announced since; each is charged, made or not.
+        superseded: whether this save was loaded, or a later one made: what was spent since then
+            stands elsewhere.  False also where the store cannot tell.
+    """
+
+    policy: str
+    guarantee: Guarantee
+    ledger: Ledger
+    estimates: Estimates
+    rounds: int
+    since: int
+    superseded: bool
+
+    @property
+    def spent(self) -> Budget | None:
+        """What the worst-placed person has lost by now; None for nothing, or without a budget."""
+        return self.ledger.spent()
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """The same in words, but for the estimates."""
+        found = {
+            "policy": self.policy,
+            "guarantee": str(self.guarantee),
+            "spent": self._spent,
+            "releases": f"{self.ledger.releases:,}, of them {self.since:,} since the last save",
+            "rounds": f"{self.rounds:,} recorded by the last save",
+        }
+        if self.superseded:
+            found["warning"] = (
+                "This save has been loaded, or a later one was made: the policy goes on elsewhere,"
+                " and may have spent more than is said here."
+            )
+        return found
+
+    @property
+    def _spent(self) -> str:
+        if self.guarantee.holds is None:
+            return "not counted, because no budget holds"
+        return f"{self.spent or 'nothing'} of {self.guarantee.holds}"
+
+    def __repr__(self) -> str:
+        return f"<Inspection of {self.policy}: spent {self._spent}>"
+
+    def _repr_html_(self) -> Html:
+        facts = glance("Inspection", [], [list(fact) for fact in self.facts.items()])
+        return Html(facts + self.estimates._repr_html_())
+
+
+def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
+    """Look at a saved policy, without loading it.
+
+    It may be alive in another process, or have secure noise: nothing is claimed, and nothing that
+    could release is made.
+
+    Args:
+        where: what ``Policy.save`` wrote; a file has its journal beside it.
+
+    Raises:
+        ArgumentError: ``where`` is neither a store nor the path of a file.
+        StateFileError: the file or its journal is damaged, not ours, or from another version.
+        FileNotFoundError: there is no such file.
+        MissingExtra: the policy has secure noise, and the extra ``secure`` is not installed.
+
+    Example:
+        >>> import tempfile, dpbandits as dpb
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), seed=1)
+        ...     path = policy.save(folder + "/trial.dpb")
+        ...     policy.update(1.0, policy.pull())
+        ...     _ = policy.pull()  # which releases
+        ...     dpb.inspect(path).spent
+        True
+        ZCDP(rho=1.0)
+    """
+    store = store_at(where)
+    header, arrays, announced = _read(store)
+    with of_this_version(store):
+        life = Life(*header["life"])
+        policy = registered()[header["class"]](**arguments(header["config"]))
+        session, rounds = policy._session, header["rounds"]
+        for name, array in session.state.published.items():
+            if array.shape != arrays[name].shape:
+                raise ValueError(f"{name} is {arrays[name].shape} and should be {array.shape}")
+            array[...] = arrays[name]
+        lines = LedgerArrays(*(arrays[f"wall.ledger.{name}"] for name in LedgerArrays._fields))
+        session.state.wall = session.state.wall._replace(ledger=lines)
+        session.rounds.users.restore(rounds["users"]["recorded"])
+        estimates, recorded = policy.estimates, int(rounds["recorded"])
+    for line, users in announced:
+        session.state.charge(line)
+        session.rounds.users.restore(users)
+    return Inspection(
+        # as results name it, where a table of arms is a digest, and without its seed
+        policy=policy._call({**policy.arguments, "budget": policy.budget}),
+        guarantee=policy.guarantee,
+        ledger=Ledger(session.state.wall.ledger, policy.ledger.meter),
+        estimates=estimates,
+        rounds=recorded,
+        since=len(announced),
+        superseded=store.superseded(life),
+    )
+
+
+def _read(store: Store) -> tuple[dict[str, Any], dict[str, np.ndarray], list[Announcement]]:
+    """A snapshot, and what was announced since: the policy may be saving itself."""
+    for _ in range(_ATTEMPTS):
+        content = store.read()
+        header, arrays = decode(content, store)
+        announced = store.announced(Life(*header["life"]))
+        if store.read() == content:
+            return header, arrays, announced
+    raise StateFileError(f"{store} is saved more often than it can be read; try again")

@@ -1,0 +1,111 @@
+"""``dpbandits inspect`` and ``dpbandits warm``."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import dpbandits as dpb
+from dpbandits.cli import app
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_inspect_shows_promise_spending_and_estimates(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "state"))
+    policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5), max_rounds=1, seed=1)
+    for visit in range(50):
+        if visit == 40:
+            path = policy.save(tmp_path / "trial.dpb")
+        policy.update(0.123456, policy.pull(user=f"Ms. {visit}"))
+    shown = call("inspect", path)
+    assert shown.exit_code == 0, shown.output
+    for words in (
+        "AdaCUCB(n_arms=2",
+        "The rewards of one user are protected with 0.5-zCDP",
+        "0.5-zCDP of 0.5-zCDP",
+        f"{policy.ledger.releases}, of them {dpb.inspect(path).since} since the last save",
+        "40 recorded",
+        "leader",
+    ):
+        assert words in shown.output
+    for secret in ("0.123456", "Ms.", "seed="):
+        assert secret not in shown.output
+
+
+def test_inspect_of_something_else_is_a_sentence(tmp_path):
+    (tmp_path / "x").write_text("x")
+    shown = call("inspect", tmp_path / "x")
+    assert shown.exit_code == 2
+    assert "Error:" in shown.output
+    assert "no saved policy" in shown.output
+    assert call("inspect", tmp_path / "nothing").exit_code == 2
+
+
+def test_warm_takes_policies_and_studies_and_nothing_else(tmp_path):
+    shown = call("warm", "AdaCUCV")
+    assert shown.exit_code == 2
+    assert "AdaCUCB" in shown.output
+    shown = call("warm", tmp_path / "no.toml")
+    assert shown.exit_code == 2
+    assert "there is no study file" in shown.output
+
+
+def test_warm_says_that_nothing_can_be_kept(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DPBANDITS_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    shown = call("warm", "AdaCUCB")
+    assert shown.exit_code == 2
+    assert "cannot be written" in shown.output
+
+
+STUDY = """
+title = "Two arms"
+runs = 4
+horizon = 300
+budgets.zcdp = [0.5]
+environments = [{kind = "Bernoulli", means = [0.9, 0.1]}]
+policies = [{kind = "AdaCUCB"}]
+"""
+
+# Compiling nothing, it leaves nothing new.
+SERVES = """
+import dpbandits as dpb
+policy = dpb.AdaCUCB(5, budget=dpb.ZCDP(0.1), patience=2)
+for _ in range(100):
+    policy.update(1.0, policy.pull())
+"""
+
+
+@pytest.mark.long
+def test_what_was_warmed_compiles_no_more(tmp_path):
+    source = str(Path(dpb.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": source, "DPBANDITS_CACHE_DIR": str(tmp_path / "c")}
+
+    def run(*command):
+        ran = subprocess.run(
+            [sys.executable, *command],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout, len(list((tmp_path / "c").rglob("*.kernel")))
+
+    (tmp_path / "study.toml").write_text(STUDY)
+    said, kept = run("-m", "dpbandits", "warm", "AdaCUCB", "study.toml")
+    assert f"Cache: {tmp_path / 'c'}" in said
+    assert "AdaCUCB: " in said
+    assert "kernels compiled" in said
+    assert kept > 10
+    assert run("-c", SERVES)[1] == kept
+    assert run("-m", "dpbandits", "run", "study.toml", "--output", "out")[1] == kept
+    again, still = run("-m", "dpbandits", "warm", "AdaCUCB", "study.toml")
+    assert still == kept
+    assert again.count("nothing to compile") == 2
