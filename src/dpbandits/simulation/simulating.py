@@ -56,7 +56,9 @@ def simulate(
     Policies are templates: each run starts from an empty state, and the given objects are not
     changed.  Where the environment has a ``delay``, they are played pull by pull, as by a service,
     with their ``patience``; elsewhere every answer is there at once, and nothing waits.  Simulated
-    noise is used throughout.  The result is the same for any ``n_jobs``.  All rounds are recorded: of policies with ``max_rounds`` with the noise, and in ``spent`` the
+    noise is used throughout.  The result is the same for any ``n_jobs``.
+
+    All rounds are recorded: of policies with ``max_rounds`` with the noise, and in ``spent`` the
     cost, of a user who has had that many.  So every round is another user's; or in environments
     where users come back, no user may come more often, or twice in one release, or the policy is
     refused.
