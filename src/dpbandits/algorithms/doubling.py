@@ -19,6 +19,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
+from ..calls import is_open
 from ..kernel import Generator, Kernel, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
 from ..policies.estimates import standard_error
@@ -90,6 +91,8 @@ def choose_gaussian(
     pressure = 2.0 * params.optimism * np.log(public.clock[CLOCK.rounds] + 1.0)
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         if public.pulls[a] == 0:
             return a, 1.0
         index = public.estimate[a] + np.sqrt(pressure / public.weight[a])
@@ -108,6 +111,8 @@ def choose_laplace(
     pressure = params.optimism * np.log(public.clock[CLOCK.rounds] + 1.0)
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         n = public.length[a]
         if n == 0:
             return a, 1.0
@@ -134,6 +139,8 @@ def choose_kl(
     pressure = params.optimism * np.log(public.clock[CLOCK.rounds] + 1.0)
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         n = public.length[a]
         if n == 0:
             return a, 1.0
@@ -202,6 +209,7 @@ def _kernels(choose: Kernel) -> Kernels:
         close=close_and_await,
         summarise=summarise,
         publish=publish,
+        skips_closed=True,
     )
 
 

@@ -38,6 +38,7 @@ class Decision:
         recorded: False if the policy will not learn from this round.
         number: the running number of the pull, from 0.
         life: of which life of a policy, see ``stores``.
+        name: what the arm is called, where arms have names.
     """
 
     arm: int
@@ -45,6 +46,7 @@ class Decision:
     number: int
     recorded: bool
     life: str = field(repr=False)
+    name: str | None = field(default=None, repr=False)
 
     def __index__(self) -> int:
         return self.arm
@@ -206,6 +208,8 @@ class Rounds:
     unreleased: dict[int, Booked] = field(default_factory=dict)  # by arm
     flights: list[Flight] = field(default_factory=list)  # in the order of their deadlines
     users: Users = field(default_factory=Users)
+    retired: tuple[int, ...] = ()  # arms
+    chosen_among: bool = False  # whether some arm was ever closed
 
     def copied(self) -> Rounds:
         """The same, with dictionaries of its own; arrays in it are never changed in place."""
@@ -346,6 +350,7 @@ class Rounds:
             "unreleased": unreleased,
             "flights": flights,
             "users": users,
+            "retired": tuple(numbers["retired"]),
         }
         return cls(**given)
 

@@ -13,6 +13,11 @@ Theorem 1 of the paper).  Laplace noise of scale (hi - lo) / epsilon on the sum 
 is drawn from earlier releases and from exploration only.  A batch that the horizon cuts short is
 played and never released.
 
+Where some arms are closed the learner draws among the others, from its probabilities divided by
+their sum, and its loss is weighed by what came of that: so estimates of open arms stay unbiased.
+An arm that is closed is told the loss that the learner has had without it, as specialists who sleep
+are (Freund, Schapire, Singer & Warmuth 1997); else it would have none, and seem the best of all.
+
 The noise on a mean loss should be no larger than a loss: tau defaults to ceil(1 / epsilon), and to
 1 for epsilon >= 1.  tau = 1 with epsilon < 1 is the unbatched baseline (Tossou & Dimitrakakis 2017,
 Agarwal & Singh 2017): one noise draw per record, which would protect as well if every person added
@@ -29,10 +34,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ...kernel import Kernel, Vector, bind, kernel, unbound
+from ...calls import is_open
+from ...kernel import Generator, Kernel, Vector, bind, kernel, unbound
 from ...policies import Kernels, Policy, Statistic
 from ...policies.estimates import LOSSES_ALONE
-from ...policies.protocol import Row, nothing_to_prepare
+from ...policies.protocol import Contexts, Row, nothing_to_prepare
 from ...privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Channel, Gaussian, Laplace
 from ...validation import integer, real
@@ -40,6 +46,7 @@ from ..bases.sums import accumulate, sensitivity, summarise
 
 CHANNELS: dict[type[Budget], type[Channel]] = {PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian}
 _LONGEST = 2**62
+_LEAST = 1e-200  # a probability above 0: arms that are left over may all have had none
 _CONSTANTS: dict[str, Callable[[Any], float]] = {
     "rate": lambda rate: real("rate", rate, 0.0, strict=True),
     "mixing": lambda mixing: real("mixing", mixing, 0.0, 1.0),
@@ -73,7 +80,8 @@ class BatchedPublic(NamedTuple):
     losses: np.ndarray  # (K,) estimates of the arms' cumulative losses, less the smallest of them
     probability: np.ndarray  # (K,) of the next choice, for learners that know it
     memory: np.ndarray  # (m,) of the learner
-    drawn: np.ndarray  # (3,) see ``Memo``: of the running batch
+    drawn: np.ndarray  # (3 + K,) see ``Memo``: of the running batch
+    coming: np.ndarray  # (2 + K,) see ``Coming``: of the next draw
     clock: np.ndarray  # (3,)
 
 
@@ -93,9 +101,18 @@ class Memo(NamedTuple):
     arm: int = 0
     probability: int = 1  # of that arm, for learners that know it
     memory: int = 2  # the first number of the learner's memory
+    closed: int = 3  # and on, for each arm: 1 if it was closed
 
 
-CLOCK, MEMO = Clock(), Memo()
+class Coming(NamedTuple):
+    """Slots of ``BatchedPublic.coming``."""
+
+    share: int = 0  # the sum of the probabilities of open arms
+    least: int = 1  # what each of them counts as at least; 0 where all are open
+    closed: int = 2  # and on, for each arm: 1 if it is closed
+
+
+CLOCK, MEMO, COMING = Clock(), Memo(), Coming()
 
 
 def one_number(n_arms: int) -> int:
@@ -118,6 +135,7 @@ class Learner(NamedTuple):
             batches, in expectation, against its best choice in hindsight, if losses have at most
             the second moment ``moment``.  None where nothing is proved for noisy losses.
         tuning: ``tuning(params, public)``: its constants; None for a learner that needs none.
+        skips_closed: whether ``prepare`` and ``choose`` choose among open arms: see ``is_open``.
     """
 
     choose: Kernel
@@ -127,9 +145,10 @@ class Learner(NamedTuple):
     memory: Callable[[int], int] = one_number
     bound: Callable[..., float] | None = None
     tuning: Kernel | None = None
+    skips_closed: bool = False
 
 
-learn = unbound
+begin = learn = unbound
 
 
 def init(params: BatchedParams) -> tuple[BatchedRaw, BatchedPublic]:
@@ -138,7 +157,8 @@ def init(params: BatchedParams) -> tuple[BatchedRaw, BatchedPublic]:
         losses=np.zeros(k),
         probability=np.full(k, 1.0 / k),
         memory=np.zeros(params.memory),
-        drawn=np.zeros(len(MEMO)),
+        drawn=np.zeros(MEMO.closed + k),
+        coming=np.append(1.0, np.zeros(COMING.closed - 1 + k)),
         clock=np.zeros(3, np.int64),
     )
     return BatchedRaw(np.zeros(1)), public
@@ -150,12 +170,41 @@ def hold_rounds(params: BatchedParams, public: BatchedPublic, arm: int) -> int:
 
 
 @kernel
+def open_probability(public: BatchedPublic, arm: int) -> float:
+    """That of an arm before it is divided by ``coming[COMING.share]``; 0 of one that is closed."""
+    if public.coming[COMING.closed + arm] > 0.0:
+        return 0.0
+    return max(public.probability[arm], public.coming[COMING.least])
+
+
+@kernel
+def prepare_mask(
+    params: BatchedParams, public: BatchedPublic, contexts: Contexts, rng: Generator
+) -> None:
+    """Keep which arms are closed; then what the learner prepares."""
+    coming, least = public.coming, 0.0
+    for a in range(params.n_arms):
+        coming[COMING.closed + a] = 0.0 if is_open(contexts, a) else 1.0
+        if coming[COMING.closed + a] > 0.0:
+            least = _LEAST
+    coming[COMING.share], coming[COMING.least] = 1.0, least
+    if least > 0.0:
+        coming[COMING.share] = 0.0
+        for a in range(params.n_arms):
+            coming[COMING.share] += open_probability(public, a)
+    begin(params, public, contexts, rng)
+
+
+@kernel
 def note_draw(public: BatchedPublic, drawn: int) -> None:
     """At the start of a batch, keep what its loss will be weighed by."""
     if public.clock[CLOCK.done] == 0:
+        share = public.coming[COMING.share]
         public.drawn[MEMO.arm] = drawn
-        public.drawn[MEMO.probability] = public.probability[drawn]
+        public.drawn[MEMO.probability] = open_probability(public, drawn) / share
         public.drawn[MEMO.memory] = public.memory[0]
+        for a in range(public.losses.size):
+            public.drawn[MEMO.closed + a] = public.coming[COMING.closed + a]
 
 
 @kernel
@@ -179,7 +228,11 @@ def close(params: BatchedParams, public: BatchedPublic, memo: Vector) -> None:
 @kernel
 def publish(params: BatchedParams, public: BatchedPublic, memo: Vector, release: Vector) -> None:
     public.clock[CLOCK.batches] += 1
-    learn(params, public, memo, (params.high - release[0] / params.batch) / params.width)
+    loss = (params.high - release[0] / params.batch) / params.width
+    for a in range(params.n_arms):
+        if memo[MEMO.closed + a] > 0.0:
+            public.losses[a] += loss
+    learn(params, public, memo, loss)
 
 
 @cache
@@ -189,7 +242,7 @@ def conversion(learner: Learner) -> Kernels:
     """
     return Kernels(
         init=init,
-        prepare=learner.prepare,
+        prepare=bind(prepare_mask, begin=learner.prepare),
         choose=learner.choose,
         hold_rounds=hold_rounds,
         record_pull=record_pull,
@@ -199,6 +252,7 @@ def conversion(learner: Learner) -> Kernels:
         close=close,
         summarise=summarise,
         publish=bind(publish, learn=learner.learn),
+        skips_closed=learner.skips_closed,
     )
 
 
@@ -245,7 +299,7 @@ class BatchedPolicy(Policy):
         return int(self.params.batch)
 
     def _statistic(self) -> Statistic:
-        return Statistic.of_rewards(self.reward_range, memo=len(MEMO))
+        return Statistic.of_rewards(self.reward_range, memo=MEMO.closed + self._choices)
 
     def _params(self) -> BatchedParams:
         lo, hi = self.reward_range

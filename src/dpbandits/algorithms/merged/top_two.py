@@ -42,6 +42,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
+from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies import Card, Kernels, Options, Policy, Statistic, register
 from ...policies.protocol import Contexts
@@ -168,7 +169,15 @@ def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
 def choose(
     params: TopTwoParams, public: TopTwoPublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    return public.plan[PLAN.following], 1.0
+    """The arm that follows, or if it is closed the open one of fewest rounds."""
+    arm = public.plan[PLAN.following]
+    if is_open(contexts, arm):
+        return arm, 1.0
+    fewest, arm = np.inf, 0
+    for a in range(params.n_arms):
+        if is_open(contexts, a) and public.pulls[a] < fewest:
+            fewest, arm = public.pulls[a], a
+    return arm, 1.0
 
 
 @kernel
@@ -244,6 +253,7 @@ class MergedTopTwo(Policy):
         publish=publish,
         stop=stop,
         recommend=recommend,
+        skips_closed=True,
     )
 
     _arm_estimates = staticmethod(merged_estimates)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...errors import ArgumentError
@@ -104,14 +104,20 @@ class HiddenContextPolicy(ContextualPolicy):
 
     if not TYPE_CHECKING:  # who does pull has to show contexts, as the base says
 
-        def pull(self, contexts: Any = None, *, user: User | None = None) -> Decision:
+        def pull(
+            self,
+            contexts: Any = None,
+            *,
+            user: User | None = None,
+            available: Iterable[int | str] | None = None,
+        ) -> Decision:
             if self._takes_reports:
                 raise ArgumentError(
                     f"{self._serving} must be False: a device chooses, see device(), and not the"
                     " server",
                     self._serving,
                 )
-            return super().pull(contexts, user=user)
+            return super().pull(contexts, user=user, available=available)
 
     def _assumed(self) -> list[str]:
         return [
