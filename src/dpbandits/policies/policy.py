@@ -76,7 +76,7 @@ class Policy(ABC):
         self.calibration, self.clip = settings.calibration, settings.clip
         self.patience, self.choices_public = settings.patience, settings.choices_public
         self.max_rounds, self.name = settings.max_rounds, settings.name
-        self._arms_by_name = Arms(self.n_arms, settings.arm_names)
+        self._arms_by_name = Arms(self.n_arms, settings.arm_names and tuple(settings.arm_names))
         self.arm_names = settings.arm_names
         self._noise = settings.source(self._takes_reports)
         default = settings.default_reward

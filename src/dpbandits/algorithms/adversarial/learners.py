@@ -206,11 +206,9 @@ def prepare_leader(
         bar = rate * public.losses[arm] + rng.laplace(0.0, 1.0)
         leads = True
         for a in range(params.n_arms):
-            if (
-                a != arm
-                and is_open(contexts, a)
-                and rate * public.losses[a] + rng.laplace(0.0, 1.0) < bar
-            ):
+            if a == arm or not is_open(contexts, a):
+                continue
+            if rate * public.losses[a] + rng.laplace(0.0, 1.0) < bar:
                 leads = False
                 break
         if leads:
