@@ -136,13 +136,13 @@ def evidence(best: Law, high: float, other: Law, low: float) -> tuple[float, flo
 
 @kernel
 def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
-    """Find the leader, whether every other arm is refuted, and the arm to play next; arms that were
-    never played come first, and of equals the first arm.
+    """Find the leader, whether every other arm is refuted, and the arm to play next; arms of which
+    nothing was released come first, and of equals the first arm.
     """
     merged, pulls, plan = public.merged, public.pulls, public.plan
     leader = 0
     for a in range(params.n_arms):
-        if pulls[a] == 0:
+        if public.batches[a] == 0:
             plan[PLAN.following] = a
             return
         if merged[MERGED.value, a] > merged[MERGED.value, leader]:
@@ -168,6 +168,9 @@ def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
 def choose(
     params: TopTwoParams, public: TopTwoPublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
+    for a in range(params.n_arms):
+        if public.pulls[a] == 0:  # while what was played before still waits for answers
+            return a, 1.0
     return public.plan[PLAN.following], 1.0
 
 
