@@ -19,6 +19,7 @@ from .options import Settings
 from .protocol import NO_ARM, Card, never, nothing_to_note
 from .rounds import Booked, Choice, Decision, Flight, Pending, Rounds
 from .state import State
+from .tokens import Seal
 
 
 @dataclass(repr=False)
@@ -34,6 +35,7 @@ class Session:
         life: see ``stores``.
         former: earlier lives, and how many pulls they knew.
         last: the decision that is answered by default.
+        seal: by which tokens are known.
     """
 
     card: Card
@@ -45,6 +47,7 @@ class Session:
     life: Life = field(default_factory=lambda: Life(uuid.uuid4().hex, 0))
     former: dict[str, int] = field(default_factory=dict)
     last: Decision | None = None
+    seal: Seal = field(default_factory=Seal)
 
     # Pulls ------------------------------------------------------------------------------------
 
@@ -129,7 +132,8 @@ class Session:
     def _decide(self, choice: Choice, pending: Pending | None) -> Decision:
         number = self.rounds.pulls
         propensity = None if math.isnan(choice.propensity) else choice.propensity
-        decision = Decision(choice.arm, propensity, number, pending is not None, self.life.name)
+        recorded = pending is not None
+        decision = Decision(choice.arm, propensity, number, recorded, self.life.name, self.seal)
         if pending is not None:
             self.rounds.pending[number] = pending
         self.last = decision
@@ -225,12 +229,15 @@ class Session:
     # Answers ----------------------------------------------------------------------------------
 
     def own(self, decision: Any) -> Decision:
-        """The decision, or the last one for None, if it was made in this life, or before a save.
+        """The decision, or the last one for None, or that of a token, if it was made in this life,
+        or before a save.
 
         Raises:
-            UpdateError: it was not.
+            UpdateError: it was not; or the token was not made by this policy, or has expired.
         """
         decision = self.last if decision is None else decision
+        if isinstance(decision, str):
+            return self._signed(*self.seal.read(decision))
         if decision is None:
             raise UpdateError("update needs a pull before it")
         if isinstance(decision, Decision) and (
@@ -240,6 +247,13 @@ class Session:
         # Not its arm, which may be private.
         got = f"number {decision.number}" if isinstance(decision, Decision) else repr(decision)
         raise UpdateError(f"decision must come from this policy's pull(), got {got}")
+
+    def _signed(self, life: str, number: int, recorded: bool) -> Decision:
+        """What a token of our own stands for.  A pull that a crash made us forget is not recorded:
+        to book a round because its answer came would show that it came.
+        """
+        known = life == self.life.name or number < self.former.get(life, 0)
+        return Decision(NO_ARM, None, number, recorded and known, life)
 
     def take(self, value: float | None, decision: Decision, done: int | None) -> bool:
         """Take in an answer, None for one that will not come; ``done`` is what the person did, None
@@ -399,6 +413,7 @@ class Session:
         numbers, arrays = self.rounds.saved()
         header = {
             "former": self.former,
+            "key": self.seal.key.hex(),
             "rounds": numbers,
             "last": last and [last.arm, last.propensity, last.number, last.recorded, last.life],
             "streams": {name: rng.bit_generator.state for name, rng in streams.items()},
@@ -415,8 +430,9 @@ class Session:
         self.state.fill(arrays)
         if arrays:
             raise ValueError(f"unknown arrays {', '.join(arrays)}")
-        self.last = None if header["last"] is None else Decision(*header["last"])
         self.former = {**header["former"], life.name: self.rounds.pulls}
+        self.seal = Seal(bytes.fromhex(header["key"]))
+        self.last = None if header["last"] is None else Decision(*header["last"], _seal=self.seal)
         for name, stood in header["streams"].items():
             self.state.streams[name].bit_generator.state = stood
 
