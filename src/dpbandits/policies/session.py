@@ -432,7 +432,10 @@ class Session:
             raise ValueError(f"unknown arrays {', '.join(arrays)}")
         self.former = {**header["former"], life.name: self.rounds.pulls}
         self.seal = Seal(bytes.fromhex(header["key"]))
-        self.last = None if header["last"] is None else Decision(*header["last"], _seal=self.seal)
+        self.last = None
+        if header["last"] is not None:
+            arm, propensity, number, recorded, own = header["last"]
+            self.last = Decision(arm, propensity, number, recorded, own, self.seal)
         for name, stood in header["streams"].items():
             self.state.streams[name].bit_generator.state = stood
 
