@@ -33,6 +33,7 @@ from suite import (
 
 from dpbandits import UpdateError
 from dpbandits.policies import Decision, Policy
+from dpbandits.policies.protocol import nothing_to_note
 from dpbandits.policies.steps import cross_by
 from dpbandits.privacy.ledger import SPAN, WHOLE
 
@@ -63,6 +64,19 @@ def with_fixed_releases(policy: Policy) -> Policy:
     return policy
 
 
+# Whose next episode begins while the last one waits for answers.
+FLYING = [case for case in EPISODIC if case.cls.kernels.close is not nothing_to_note]
+
+
+def play_episode(policy: Policy) -> list[Decision]:
+    """The pulls of an episode, to its end."""
+    pulled: list[Decision] = []
+    while not policy._session.rounds.release_due:
+        pulled.append(pull(policy))
+        assert len(pulled) < ROUNDS
+    return pulled
+
+
 @over(EPISODIC)
 @pytest.mark.parametrize("patience", [0, 3])
 def test_the_round_of_a_release_depends_on_no_reward_and_no_answer(case: Case, patience: int):
@@ -89,11 +103,52 @@ def test_the_round_of_a_release_depends_on_no_reward_and_no_answer(case: Case, p
 def test_patience_is_counted_in_pulls_after_the_episode(case: Case):
     policy = case.make(patience=3, seed=1)
     play(policy, lambda d: 1.0, until=1)
-    # The first episode ended at round ``last``; three unrecorded pulls followed, and the fourth
-    # made the release.
+    # The first episode ended at round ``last``; three pulls followed, and the fourth made the
+    # release.  They were recorded where the next episode had begun.
     last = spans(policy)[0][1]
     assert policy._session.rounds.pulls == last + 1 + 3 + 1
-    assert policy.rounds == last + 2
+    assert policy.rounds == (last + 5 if case in FLYING else last + 2)
+
+
+@over([case for case in AT_ONCE if case.cls.card.trust_model == "central"])
+def test_in_the_order_of_pulls_releases_depend_on_no_reward_and_no_answer(case: Case):
+    """The t-th pull is learned from at the pull after three more, whether it was answered or
+    not.
+    """
+
+    def history(answers: float, seed: int) -> list:
+        policy = case.make(patience=3, seed=1)
+        rng, waiting, seen = np.random.default_rng(seed), [], []
+        for number in range(12):
+            waiting.append(pull(policy))
+            seen.append((waiting[-1].recorded, releases(policy), policy.rounds))
+            assert policy.rounds == max(number - 3, 0)
+            while waiting and rng.random() < answers:
+                late = waiting.pop(rng.integers(len(waiting)))
+                in_time = late.number >= number - 3
+                assert policy.update(rng.random(), late) is in_time
+        return [*seen, spans(policy)]
+
+    first = history(0.5, 1)
+    assert first == history(0.7, 2)
+    assert first == history(0.0, 3)
+    policy = case.make(patience=3, seed=1)
+    assert "time at which an answer arrives" not in str(policy.guarantee)
+    decisions = [pull(policy) for _ in range(4)]
+    policy.update(1.0, decisions[3])
+    with pytest.raises(UpdateError, match="has been answered"):
+        policy.update(1.0, decisions[3])
+    assert policy.finish()
+    assert (policy.rounds, policy.update(1.0, decisions[0])) == (4, False)
+
+
+@over(EPISODIC)
+def test_an_episode_that_is_over_lets_the_next_one_begin_or_says_that_it_waits(case: Case):
+    policy = case.make(patience=2, seed=1)
+    play_episode(policy)
+    after = pull(policy)
+    assert after.recorded == (case in FLYING)
+    assert len(policy._session.rounds.flights) == (case in FLYING)
 
 
 @over(EPISODIC)
@@ -178,10 +233,9 @@ def test_a_missing_answer_counts_as_the_default(case: Case, default: float):
 def test_the_order_of_answers_within_an_episode_is_irrelevant(case: Case):
     def release_of(order: int) -> tuple[list[np.ndarray], tuple]:
         policy = case.make(seed=1, patience=1)
-        pulled: list[Decision] = []
-        while not pulled or pulled[-1].recorded:
-            pulled.append(pull(policy))
-        for decision in pulled[:-1][::order]:
+        pulled = play_episode(policy)
+        pull(policy)
+        for decision in pulled[::order]:
             assert policy.update(float(DRAWS[decision.number] < 0.5), decision)
         pull(policy)
         assert releases(policy) == 1
@@ -212,13 +266,10 @@ def test_a_repeated_answer_is_refused_and_changes_nothing(case: Case):
     assert snapshot(policy) == before
 
 
-@over(EPISODIC)
+@over([case for case in EPISODIC if case not in FLYING])
 def test_pulls_past_the_episode_repeat_the_standing_choice(case: Case):
     policy = case.make(seed=1, patience=4)
-    recorded = [pull(policy)]
-    while recorded[-1].recorded:
-        recorded.append(pull(policy))
-    recorded.pop()
+    recorded = play_episode(policy)
     state = policy._session.state
     stream = copy.deepcopy(state.choice_rng)
     extra = pull(policy)
@@ -234,12 +285,12 @@ def test_pulls_past_the_episode_repeat_the_standing_choice(case: Case):
 
 
 def test_taking_back_a_round_starts_the_waiting_anew():
-    # its first episode is one round
-    case = next(case for case in EPISODIC if case.name == "AdaCUCB")
+    case = next(case for case in EPISODIC if case.name == "DPSE")
     policy = case.make(seed=1, patience=3, choices_public=True)
-    decision = pull(policy)
+    decision = play_episode(policy)[-1]
     waiting = [pull(policy) for _ in range(2)]
     assert not any(d.recorded for d in waiting)
-    assert policy.update(1.0, decision, arm=2) is False  # the episode lasts one round longer
+    done = (decision.arm + 1) % 3
+    assert policy.update(1.0, decision, arm=done) is False  # the episode lasts one round longer
     assert pull(policy).recorded
     assert [pull(policy).recorded for _ in range(4)] == [False, False, False, True]

@@ -7,7 +7,7 @@ were not released, which guarantees list as soon as there was one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -35,7 +35,7 @@ class Arms:
         ArgumentError: there are more or fewer names than arms.
     """
 
-    def __init__(self, count: int, names: tuple[str, ...] | None) -> None:
+    def __init__(self, count: int, names: Sequence[str] | None) -> None:
         if names is not None and len(names) != count:
             raise ArgumentError(
                 f"arm_names must be {count} names, one for each arm, got {len(names)}", "arm_names"

@@ -76,7 +76,7 @@ class Policy(ABC):
         self.calibration, self.clip = settings.calibration, settings.clip
         self.patience, self.choices_public = settings.patience, settings.choices_public
         self.max_rounds, self.name = settings.max_rounds, settings.name
-        self._arms_by_name = Arms(self.n_arms, settings.arm_names and tuple(settings.arm_names))
+        self._arms_by_name = Arms(self.n_arms, settings.arm_names)
         self.arm_names = settings.arm_names
         self._noise = settings.source(self._takes_reports)
         default = settings.default_reward
@@ -185,7 +185,11 @@ class Policy(ABC):
             return self._session.pull(shown, name, open_arms)
 
     def update(
-        self, reward: float, decision: Decision | None = None, *, arm: int | str | None = None
+        self,
+        reward: float,
+        decision: Decision | str | None = None,
+        *,
+        arm: int | str | None = None,
     ) -> bool:
         """Take in a reward.
 
@@ -193,16 +197,16 @@ class Policy(ABC):
             reward: a number; clipped to ``reward_range``, and taken for ``default_reward`` if it is
                 NaN.  A report, where the policy takes them, has to be one that the randomiser may
                 have made; with ``clip=False`` a number within 1e100.
-            decision: what ``pull`` returned; by default the last pull.
+            decision: what ``pull`` returned, or its ``token``; by default the last pull.
             arm: what the person did, if not what was recommended: its name or number.
 
         Returns:
-            Whether the policy learns from it.  False for a round that was not recorded, or an
-            answer past its deadline.
+            Whether the policy learns from it.  False for a round that was not recorded, or that a
+            crash made the policy forget, and for an answer past its deadline.
 
         Raises:
-            UpdateError: nothing was pulled, the decision is another policy's, or it has been
-                answered.
+            UpdateError: nothing was pulled, the decision is another policy's, it has been
+                answered, or its token has expired.
             ArgumentError: the reward is no number, or there is no such arm.
             BudgetExhausted, ClaimError: as in ``pull``, for policies that learn from every answer.
         """
@@ -211,7 +215,7 @@ class Policy(ABC):
         with self._lock:
             return self._took(value, self._session.own(decision), done)
 
-    def expire(self, decision: Decision | None = None) -> bool:
+    def expire(self, decision: Decision | str | None = None) -> bool:
         """No reward will come: it counts as ``default_reward``.  Returns and raises as ``update``
         does.
         """

@@ -31,9 +31,11 @@ none raises.
 ``sensitivity(params, public, norm) -> float``
     the most one record moves the statistic, in the L1 or L2 norm
 ``close(params, public, memo)``
-    end the episode: note in ``memo`` what ``summarise`` and ``publish`` have to know of it
+    end the episode: note in ``memo`` what ``summarise`` and ``publish`` have to know of it; the
+    next one begins before its release, unless this is left out
 ``summarise(params, raw, public, memo, statistic)``
-    fill in the statistic, and forget what it was made of
+    fill in the statistic, and forget what it was made of; after ``close``, statistics of parts of
+    an episode add up to that of the whole
 ``publish(params, public, memo, release)``
     take in the noisy statistic, or the noisy running sum of all statistics where the policy has a
     counter (``privacy.continual``)

@@ -25,6 +25,7 @@ from ..errors import ArgumentError, UpdateError
 from ..privacy.ledger import WHOLE
 from ..stores import User
 from .state import Ended, Span
+from .tokens import LIFETIME, Seal
 
 
 @dataclass(slots=True, eq=False)
@@ -46,10 +47,38 @@ class Decision:
     number: int
     recorded: bool
     life: str = field(repr=False)
+    _seal: Seal | None = field(default=None, repr=False, compare=False)
     name: str | None = field(default=None, repr=False)
 
     def __index__(self) -> int:
         return self.arm
+
+    @property
+    def token(self) -> str:
+        """A short signed string that ``update`` takes in the place of this decision, for 30 days:
+        for links and forms, since it does not tell the arm, and cannot be forged.
+
+        >>> from dpbandits import MergedIMED, ZCDP
+        >>> policy = MergedIMED(3, budget=ZCDP(1.0), seed=1)
+        >>> token = policy.pull().token
+        >>> len(token), policy.update(1.0, token)
+        (64, True)
+        """
+        return self.token_for(LIFETIME)
+
+    def token_for(self, lifetime: float) -> str:
+        """The same for so many seconds.
+
+        Raises:
+            UpdateError: this decision is a copy that has left its process.
+        """
+        if self._seal is None:
+            raise UpdateError("decision must be as pull() returned it, to have a token")
+        return self._seal.token(self.life, self.number, self.recorded, lifetime)
+
+    def __reduce__(self) -> Any:
+        # Without the key, which stays with the policy.
+        return Decision, (self.arm, self.propensity, self.number, self.recorded, self.life)
 
 
 def checked_user(user: Any, max_rounds: int | None) -> User | None:

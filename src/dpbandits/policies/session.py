@@ -20,6 +20,7 @@ from .options import Settings
 from .protocol import NO_ARM, Card, never, nothing_to_note
 from .rounds import Booked, Choice, Decision, Flight, Pending, Rounds
 from .state import State
+from .tokens import Seal
 
 Mask = np.ndarray | None  # which arms may be served, shape (K,); None: all
 
@@ -37,6 +38,7 @@ class Session:
         life: see ``stores``.
         former: earlier lives, and how many pulls they knew.
         last: the decision that is answered by default.
+        seal: by which tokens are known.
     """
 
     card: Card
@@ -49,6 +51,7 @@ class Session:
     life: Life = field(default_factory=lambda: Life(uuid.uuid4().hex, 0))
     former: dict[str, int] = field(default_factory=dict)
     last: Decision | None = None
+    seal: Seal = field(default_factory=Seal)
 
     # Pulls ------------------------------------------------------------------------------------
 
@@ -155,7 +158,8 @@ class Session:
         number = self.rounds.pulls
         propensity = None if math.isnan(choice.propensity) else choice.propensity
         recorded, name = pending is not None, self.arms.name(choice.arm)
-        decision = Decision(choice.arm, propensity, number, recorded, self.life.name, name)
+        facts = (choice.arm, propensity, number, recorded, self.life.name)
+        decision = Decision(*facts, self.seal, name)
         if pending is not None:
             self.rounds.pending[number] = pending
         self.last = decision
@@ -285,12 +289,15 @@ class Session:
     # Answers ----------------------------------------------------------------------------------
 
     def own(self, decision: Any) -> Decision:
-        """The decision, or the last one for None, if it was made in this life, or before a save.
+        """The decision, or the last one for None, or that of a token, if it was made in this life,
+        or before a save.
 
         Raises:
-            UpdateError: it was not.
+            UpdateError: it was not; or the token was not made by this policy, or has expired.
         """
         decision = self.last if decision is None else decision
+        if isinstance(decision, str):
+            return self._signed(*self.seal.read(decision))
         if decision is None:
             raise UpdateError("update needs a pull before it")
         if isinstance(decision, Decision) and (
@@ -300,6 +307,13 @@ class Session:
         # Not its arm, which may be private.
         got = f"number {decision.number}" if isinstance(decision, Decision) else repr(decision)
         raise UpdateError(f"decision must come from this policy's pull(), got {got}")
+
+    def _signed(self, life: str, number: int, recorded: bool) -> Decision:
+        """What a token of our own stands for.  A pull that a crash made us forget is not recorded:
+        to book a round because its answer came would show that it came.
+        """
+        known = life == self.life.name or number < self.former.get(life, 0)
+        return Decision(NO_ARM, None, number, recorded and known, life)
 
     def take(self, value: float | None, decision: Decision, done: int | None) -> bool:
         """Take in an answer, None for one that will not come; ``done`` is what the person did, None
@@ -462,9 +476,9 @@ class Session:
         numbers, arrays = self.rounds.saved()
         header = {
             "former": self.former,
+            "key": self.seal.key.hex(),
             "rounds": numbers,
-            "last": last
-            and [last.arm, last.propensity, last.number, last.recorded, last.life, last.name],
+            "last": last and [last.arm, last.propensity, last.number, last.recorded, last.life],
             "streams": {name: rng.bit_generator.state for name, rng in streams.items()},
         }
         return header, {**self.state.arrays, **arrays}
@@ -479,8 +493,13 @@ class Session:
         self.state.fill(arrays)
         if arrays:
             raise ValueError(f"unknown arrays {', '.join(arrays)}")
-        self.last = None if header["last"] is None else Decision(*header["last"])
         self.former = {**header["former"], life.name: self.rounds.pulls}
+        self.seal = Seal(bytes.fromhex(header["key"]))
+        self.last = None
+        if header["last"] is not None:
+            arm, propensity, number, recorded, own = header["last"]
+            name = self.arms.name(arm)
+            self.last = Decision(arm, propensity, number, recorded, own, self.seal, name)
         for name, stood in header["streams"].items():
             self.state.streams[name].bit_generator.state = stood
 

@@ -69,7 +69,7 @@ class Budgets(_Form):
 
 
 class Entry(BaseModel):
-    """An environment: its kind, and the arguments of its constructor."""
+    """Its kind, and the arguments of its constructor."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
@@ -78,6 +78,12 @@ class Entry(BaseModel):
     @property
     def arguments(self) -> dict[str, Any]:
         return dict(self.model_extra or {})
+
+
+class WorldEntry(Entry):
+    """An environment, and how late its answers come: arguments of ``Delay``."""
+
+    delay: dict[str, Any] | None = None
 
 
 class PolicyEntry(Entry):
@@ -99,7 +105,7 @@ class StudyForm(_Form):
     horizon: Horizon
     imports: list[str] = []
     record: Annotated[int | list[int], PlainValidator(_record)] = 200
-    environments: Annotated[list[Entry], Field(min_length=1)]
+    environments: Annotated[list[WorldEntry], Field(min_length=1)]
     policies: Annotated[list[PolicyEntry], Field(min_length=1)]
     budgets: Budgets = Budgets()
 

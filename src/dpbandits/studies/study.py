@@ -44,10 +44,10 @@ from .building import Problems, build
 from .cautions import cautions
 from .schema import (
     Budgets,
-    Entry,
     Horizon,
     PolicyEntry,
     StudyForm,
+    WorldEntry,
     close_name,
     form_problems,
     notions_of,
@@ -177,7 +177,7 @@ def _parse(
     # Whatever has the right form is built even where other parts do not, so that all mistakes are
     # found in one go.
     horizon = _valid(Horizon, data.get("horizon"))
-    worlds = read_worlds(_entries(Entry, data, "environments"), folder, horizon, problems)
+    worlds = read_worlds(_entries(WorldEntry, data, "environments"), folder, horizon, problems)
     budgets = _valid(Budgets, data.get("budgets", {}))
     _import(_valid(list[str], data.get("imports", [])) or [], folder, problems)
     before_policies()

@@ -21,6 +21,7 @@ from ..environments import (
     Classification,
     ContextEnvironment,
     CovariateArms,
+    Delay,
     DoctorReplay,
     GaussianContexts,
     GLMContexts,
@@ -39,7 +40,7 @@ from ..errors import ArgumentError
 from ..policies import Policy
 from ..simulation.simulating import check_users, what_is_shown, what_is_taken
 from .building import Problems, build
-from .schema import Entry, close_name
+from .schema import WorldEntry, close_name
 
 World = ArmsEnvironment | ContextEnvironment
 
@@ -134,7 +135,7 @@ class Worlds:
 
 
 def read_worlds(
-    entries: list[tuple[str, Entry]], folder: Path, horizon: int | None, problems: Problems
+    entries: list[tuple[str, WorldEntry]], folder: Path, horizon: int | None, problems: Problems
 ) -> Worlds:
     """Build the environments of a file, and note everything that is wrong with them."""
     kinds, log, first, before = environment_kinds(folder), None, "", len(problems)
@@ -151,6 +152,8 @@ def read_worlds(
         made = build(
             place, kinds[entry.kind], entry.arguments, {}, _arguments(kinds[entry.kind]), problems
         )
+        if made is not None and entry.delay is not None:
+            made = _delayed(f"{place}.delay", made, entry.delay, problems)
         if made is None:
             continue
         if n_arms not in (0, made.n_arms):
@@ -190,6 +193,15 @@ def read_worlds(
             known = f"contexts of dimension {log.dimension}" if log.dimension else "no contexts"
             problems.add("environments", f"one {_shown(worlds[0])} beside a log that has {known}")
     return Worlds(worlds, log, sound=len(problems) == before)
+
+
+def _delayed(place: str, world: Any, given: dict[str, Any], problems: Problems) -> Any:
+    """The environment with late answers; None after noting what is wrong with them."""
+    if isinstance(world, LoggedTrial):
+        problems.add(place, "must not be given for a log, whose answers are replayed as they came")
+        return None
+    delay = build(place, Delay, given, {}, set(inspect.signature(Delay).parameters), problems)
+    return None if delay is None else world.delayed(delay)
 
 
 def environment_kinds(folder: Path) -> dict[str, Callable[..., Any]]:

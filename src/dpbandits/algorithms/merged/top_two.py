@@ -137,13 +137,13 @@ def evidence(best: Law, high: float, other: Law, low: float) -> tuple[float, flo
 
 @kernel
 def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
-    """Find the leader, whether every other arm is refuted, and the arm to play next; arms that were
-    never played come first, and of equals the first arm.
+    """Find the leader, whether every other arm is refuted, and the arm to play next; arms of which
+    nothing was released come first, and of equals the first arm.
     """
     merged, pulls, plan = public.merged, public.pulls, public.plan
     leader = 0
     for a in range(params.n_arms):
-        if pulls[a] == 0:
+        if public.batches[a] == 0:
             plan[PLAN.following] = a
             return
         if merged[MERGED.value, a] > merged[MERGED.value, leader]:
@@ -169,15 +169,19 @@ def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
 def choose(
     params: TopTwoParams, public: TopTwoPublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    """The arm that follows, or if it is closed the open one of fewest rounds."""
-    arm = public.plan[PLAN.following]
-    if is_open(contexts, arm):
-        return arm, 1.0
+    """The arm that follows, or if it is closed the open one of fewest rounds; arms that were never
+    played come first.
+    """
     fewest, arm = np.inf, 0
     for a in range(params.n_arms):
-        if is_open(contexts, a) and public.pulls[a] < fewest:
+        if not is_open(contexts, a):
+            continue
+        if public.pulls[a] == 0:  # while what was played before still waits for answers
+            return a, 1.0
+        if public.pulls[a] < fewest:
             fewest, arm = public.pulls[a], a
-    return arm, 1.0
+    following = public.plan[PLAN.following]
+    return following if is_open(contexts, following) else arm, 1.0
 
 
 @kernel

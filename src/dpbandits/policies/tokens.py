@@ -1,0 +1,71 @@
+"""Tokens: short signed strings that stand for decisions, for clients that nobody has to trust.
+
+A token names a life, a pull and a time; not the arm, which may be private, and is remembered.  The
+key is made with the policy, stands in its file, and is never shown: who reads that file could
+answer for others, and knows raw data anyway.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import secrets
+import struct
+import time
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..errors import UpdateError
+
+DAYS = 24 * 3600.0
+LIFETIME = 30 * DAYS
+
+_FIELDS = struct.Struct(">16sQQ")  # life, number and whether it is recorded, expiry
+_SIGNATURE = 16  # bytes: forging one takes 2**128 tries
+
+
+class Claimed(NamedTuple):
+    """What a token says, and was signed by the policy."""
+
+    life: str
+    number: int
+    recorded: bool
+
+
+@dataclass(frozen=True)
+class Seal:
+    """The key of one policy, by which it knows its own tokens."""
+
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+
+    def token(self, life: str, number: int, recorded: bool, lifetime: float) -> str:
+        """The token of a pull, good for so many seconds."""
+        expiry = int(time.time() + lifetime)
+        body = _FIELDS.pack(bytes.fromhex(life), 2 * number + recorded, expiry)
+        return base64.urlsafe_b64encode(body + self._sign(body)).decode().rstrip("=")
+
+    def read(self, token: str) -> Claimed:
+        """What the token says.
+
+        Raises:
+            UpdateError: it was not made with this key, or has expired.
+        """
+        try:
+            whole = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+            body, signature = whole[: _FIELDS.size], whole[_FIELDS.size :]
+            life, number, expiry = _FIELDS.unpack(body)
+        except (binascii.Error, ValueError, struct.error):
+            raise _foreign() from None
+        if not hmac.compare_digest(signature, self._sign(body)):
+            raise _foreign()
+        if time.time() > expiry:
+            raise UpdateError("decision must be a token that has not expired")
+        return Claimed(life.hex(), number // 2, bool(number % 2))
+
+    def _sign(self, body: bytes) -> bytes:
+        return hmac.digest(self.key, body, "sha256")[:_SIGNATURE]
+
+
+def _foreign() -> UpdateError:
+    return UpdateError("decision must be a token of this policy, as decision.token makes it")

@@ -1,0 +1,217 @@
+"""Episodes in flight: over, and open for answers until their deadline, while the next ones run."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpbandits as dpb
+from dpbandits.policies import Policy
+from dpbandits.privacy.ledger import WHOLE
+
+PATIENCE, DEFAULT = 5, 0.25
+REWARDS = np.random.default_rng(3).random((2000, 3))
+
+
+def make(cls: type[Policy], budget: Any = None, **options: Any) -> Policy:
+    given = {"seed": 7, "patience": PATIENCE, "default_reward": DEFAULT} | options
+    return cls(3, budget=budget, **given)
+
+
+CLASSES = [dpb.AdaCUCB, dpb.MergedIMED, dpb.MergedThompson, dpb.LazyDPTS, dpb.AdaPTT, dpb.HTINF]
+
+
+def example(cls: type[Policy], **options: Any) -> Policy:
+    own = {"failure_probability": 1e-9} if cls is dpb.AdaPTT else {}
+    own |= {"batch": 3} if cls is dpb.HTINF else {}
+    return make(cls, **own, **options)
+
+
+class Clinic:
+    """Plays a policy without noise, whose answers are up to eight pulls late, and knows by itself
+    what every release has to be.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.rng = policy, np.random.default_rng(5)
+        self.arrivals: dict[int, tuple[int, int, float]] = {}  # round: number, when, reward
+        self.arms: list[int] = []  # by round
+        self.waiting: list[tuple[int, Any, float]] = []
+        self.checked = self.most = 0
+        self.covered: list[int] = []
+
+    def play(self, pulls: int) -> Clinic:
+        for _ in range(pulls):
+            number = self.policy._session.rounds.pulls
+            for late in [one for one in self.waiting if one[0] <= number]:
+                self.waiting.remove(late)
+                self.policy.update(late[2], late[1])
+            waiting = self.policy._session.rounds.flights[:1]
+            decision = self.policy.pull()
+            self.check(number, waiting)
+            self.most = max(self.most, len(self.policy._session.rounds.flights))
+            if not decision.recorded:
+                continue
+            reward, late = float(REWARDS[number, decision.arm]), int(self.rng.integers(0, 9))
+            self.arrivals[len(self.arms)] = number, number + 1 + late, reward
+            self.arms.append(decision.arm)
+            self.waiting.append((number + 1 + late, decision, reward))
+        return self
+
+    def check(self, number: int, waiting: list[Any]) -> None:
+        """A release that was made at this pull, of what had waited longest."""
+        ledger = self.policy.ledger
+        if ledger.releases == self.checked:
+            return
+        assert ledger.releases == self.checked + 1
+        self.checked += 1
+        wall = self.policy._session.state.wall
+        first, last, part = waiting[0].ended.span
+        rounds = [r for r in range(first, last + 1) if part in (WHOLE, self.arms[r])]
+        self.covered += rounds
+        assert self.arrivals[max(rounds)][0] + 1 + PATIENCE == number  # the deadline, in pulls
+        in_time = [
+            self.arrivals[r][2] if self.arrivals[r][1] <= number else DEFAULT for r in rounds
+        ]
+        assert wall.release[0] == pytest.approx(sum(in_time), abs=1e-9)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_record_is_in_one_release_with_its_answer_or_the_default(cls):
+    clinic = Clinic(example(cls)).play(300)
+    assert clinic.checked >= 8
+    assert clinic.most >= 2  # several were in flight
+    assert len(clinic.covered) == len(set(clinic.covered))
+
+
+# Unbiased estimates ----------------------------------------------------------------------------
+
+T, LOSSES = 6, np.random.default_rng(8).random((6, 2))
+ADVICE = np.random.default_rng(9).dirichlet(np.ones(2), (6, 2))
+
+
+def forced(policy: Policy, arms: tuple[int, ...], late: int) -> float:
+    """Play these arms, with answers so many pulls late; the probability of doing so."""
+    gate, chance = policy._session.gate, 1.0
+    advised = isinstance(policy, dpb.BatchedEXP4)
+
+    def decide(params: Any, public: Any, shown: Any, _: Any) -> tuple[int, float, int]:
+        arm = arms[policy._session.rounds.pulls]
+        if advised:
+            probability = float(shown[arm] @ public.probability)
+            return arm, (1 - params.mixing) * probability + params.mixing / 2, 1
+        return arm, float(public.probability[arm]), 1
+
+    gate.steps = gate.steps._replace(decide=decide)
+    asked = []
+    for t in range(len(arms)):
+        if t > late:
+            policy.update(1.0 - LOSSES[t - 1 - late, arms[t - 1 - late]], asked[t - 1 - late])
+        asked.append(policy.pull(ADVICE[t]) if advised else policy.pull())
+        chance *= asked[-1].propensity
+    for t in range(max(len(arms) - 1 - late, 0), len(arms)):
+        policy.update(1.0 - LOSSES[t, arms[t]], asked[t])
+    policy.finish()
+    return chance
+
+
+@pytest.mark.parametrize("late", [0, 2])
+@pytest.mark.parametrize("kind", ["EXP3", "EXP4"])
+def test_estimated_losses_are_unbiased_however_late(kind: str, late: int):
+    def fresh() -> Policy:
+        if kind == "EXP3":
+            return dpb.EXP3(2, horizon=T, budget=None, batch=1, rate=0.7, mixing=0.2, patience=late)
+        return dpb.BatchedEXP4(2, 2, horizon=T, budget=None, batch=1, rate=0.7, patience=late)
+
+    mean = 0.0
+    for arms in product(range(2), repeat=T):
+        policy = fresh()
+        chance = forced(policy, arms, late)
+        assert policy.ledger.releases == T
+        found = policy._session.state.public.losses
+        mean += chance * (found[0] - found[1])
+    truth = LOSSES if kind == "EXP3" else np.einsum("tja,ta->tj", ADVICE, LOSSES)
+    assert mean == pytest.approx((truth[:, 0] - truth[:, 1]).sum(), abs=1e-9)
+
+
+# Saved and lost --------------------------------------------------------------------------------
+
+
+def in_flight(policy: Policy) -> Policy:
+    """Play until several episodes wait for answers, which none has."""
+    while len(policy._session.rounds.flights) < 3:
+        policy.pull()
+    return policy
+
+
+def test_what_is_in_flight_is_saved(tmp_path):
+    policies = [in_flight(make(dpb.MergedIMED, dpb.ZCDP(0.5))) for _ in range(2)]
+    policies[0] = dpb.load(policies[0].save(tmp_path / "a"))
+    for policy in policies:
+        asked = [policy.pull() for _ in range(3)]
+        for reward, decision in enumerate(asked):
+            policy.update(reward / 3, decision)
+        while policy.ledger.releases < 9:
+            policy.update(0.5, policy.pull())
+    one, other = (policy._session.state for policy in policies)
+    assert one.wall.release.tolist() == other.wall.release.tolist()
+    assert all(map(np.array_equal, one.public, other.public))
+
+
+def test_after_a_crash_flights_are_released_with_defaults_and_cover_no_round_twice(tmp_path):
+    policy = in_flight(make(dpb.MergedIMED, dpb.ZCDP(0.5)))
+    path = policy.save(tmp_path / "a")
+    answered = [policy.pull() for _ in range(3)]
+    while policy.ledger.releases == 0:
+        policy.pull()
+    found = dpb.load(path)  # the crash: what was announced is charged, and all records are lost
+    assert found.ledger.releases == 1
+    flights = found._session.rounds.flights
+    assert len(flights) == 3
+    n = [sum(booked.rounds for booked in flight.booked.values()) for flight in flights]
+    sums = [flight.ended.statistic.tolist() for flight in flights]
+    assert sums == [[rounds * DEFAULT] for rounds in n]
+    with pytest.raises(dpb.UpdateError):
+        found.update(1.0, answered[0])
+    for _ in range(60):
+        found.update(1.0, found.pull())
+    lines = found.ledger.frame.sort_values("first")
+    assert (lines["first"].to_numpy()[1:] > lines["last"].to_numpy()[:-1]).all()
+    assert found.ledger.spent() == dpb.ZCDP(0.5)
+
+
+def test_a_search_that_is_over_releases_nothing_that_was_in_flight():
+    search = dpb.MergedTopTwo(2, failure_probability=0.1, budget=None, patience=40, seed=1)
+    waiting: list[Any] = []
+    while not search.stopped:
+        waiting.append(search.pull())
+        if len(waiting) > 5:
+            late = waiting.pop(0)
+            search.update(float(late.arm), late)
+    made = search.ledger.releases
+    assert not search._session.rounds.flights
+    assert not search.finish()
+    for _ in range(100):
+        assert not search.pull().recorded
+    assert search.ledger.releases == made
+
+
+def test_a_deviation_after_the_end_of_an_episode_counts_as_the_default():
+    policy = make(dpb.AdaCUCB, choices_public=True)
+    first = policy.pull()
+    policy.pull()
+    assert policy.update(1.0, first, arm=2)
+    while policy.ledger.releases == 0:
+        policy.pull()
+    assert policy._session.state.wall.release.tolist() == [DEFAULT]
+
+
+def test_finish_releases_all_that_is_over():
+    policy = in_flight(make(dpb.AdaCUCB))
+    assert policy.finish()
+    assert policy.ledger.releases >= 3
+    assert not policy._session.rounds.flights
+    assert not policy.finish()

@@ -1,0 +1,107 @@
+"""Tokens stand for decisions, and cannot be forged, used twice, or taken elsewhere."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import dpbandits as dpb
+from dpbandits.policies import Policy, tokens
+
+
+def make(**options: object) -> Policy:
+    return dpb.MergedIMED(3, budget=dpb.ZCDP(0.5), **({"seed": 1, "patience": 4} | options))
+
+
+def test_a_token_answers_as_its_decision_does():
+    one, other = make(), make()
+    for reward in np.random.default_rng(1).random(60):
+        decision, token = one.pull(), other.pull().token
+        assert one.update(reward, decision) == other.update(reward, token)
+    one_state, other_state = (policy._session.state for policy in (one, other))
+    assert one_state.wall.release.tolist() == other_state.wall.release.tolist()
+    assert other.expire(other.pull().token)
+
+
+def test_a_token_is_short_and_safe_in_a_link():
+    token = make().pull().token
+    assert len(token) == 64
+    assert all(sign.isalnum() or sign in "-_" for sign in token)
+
+
+def test_every_changed_or_shortened_token_is_refused():
+    policy = make()
+    decision = policy.pull()
+    token = decision.token
+    for place in range(len(token)):
+        changed = token[:place] + ("A" if token[place] != "A" else "B") + token[place + 1 :]
+        with pytest.raises(dpb.UpdateError, match="token of this policy"):
+            policy.update(1.0, changed)
+    for wrong in ("", "x", token[:-2], token + "AA", "ä" * 64, make().pull().token):
+        with pytest.raises(dpb.UpdateError, match="token of this policy"):
+            policy.update(1.0, wrong)
+    assert policy.diagnostics.pending == 1
+    assert policy.update(1.0, token)
+
+
+def test_a_token_is_good_once():
+    policy = make(patience=0)
+    token = policy.pull().token
+    assert policy.update(1.0, token)
+    with pytest.raises(dpb.UpdateError, match="has been answered"):
+        policy.update(1.0, token)
+    policy.pull()  # the release
+    assert not policy.update(1.0, token)
+
+
+def test_a_token_expires(monkeypatch):
+    policy = make()
+    decision = policy.pull()
+    short, long_ = decision.token_for(60.0), decision.token
+    now = tokens.time.time()
+    monkeypatch.setattr(tokens.time, "time", lambda: now + 120)
+    with pytest.raises(dpb.UpdateError, match="expired"):
+        policy.update(1.0, short)
+    assert policy.update(1.0, long_)
+
+
+def test_tokens_outlive_a_save_and_those_of_forgotten_pulls_are_dropped(tmp_path):
+    policy = make()
+    kept = [policy.pull().token for _ in range(2)]
+    path = policy.save(tmp_path / "a")
+    lost = policy.pull().token  # after the last save: a crash forgets it
+    found = dpb.load(path)
+    assert found.update(1.0, kept[0])
+    assert not found.update(1.0, lost)
+    assert found.diagnostics.dropped == 1
+    assert found.update(1.0, found.pull().token)
+    again = dpb.load(found.save(tmp_path / "b"))
+    assert again.update(1.0, kept[1])
+
+
+def test_keys_differ_and_leave_with_no_decision():
+    one, other = make(), make()
+    assert one._session.seal.key != other._session.seal.key
+    decision = one.pull()
+    key = one._session.seal.key
+    copy = pickle.loads(pickle.dumps(decision))
+    assert key not in pickle.dumps(decision)
+    assert key.hex() not in repr(decision) + repr(one) + repr(one._session.seal)
+    assert one.chooser().to_json().find(key.hex()) < 0
+    with pytest.raises(dpb.UpdateError, match="as pull"):
+        _ = copy.token
+    assert one.update(1.0, copy)
+
+
+def test_a_token_does_not_tell_the_arm():
+    """Of one pull the tokens of two arms are as long, and say the same but for the signature."""
+    arms, bodies = set(), set()
+    for seed in range(8):
+        policy = dpb.EXP3(2, horizon=10, budget=None, seed=seed)
+        policy._session.life = policy._session.life._replace(name="0" * 32)
+        decision = policy.pull()
+        arms.add(decision.arm)
+        bodies.add(decision.token_for(0.0)[:30])  # life and number
+    assert (len(arms), len(bodies)) == (2, 1)
