@@ -74,7 +74,9 @@ def test_only_open_arms_are_chosen(case: Case):
         decision, open_ones = pull_among(policy, rng)
         assert decision.arm in open_ones
         assert decision.propensity is None or 0.0 < decision.propensity <= 1.0
-        assert len(open_ones) > 1 or not case.cls.card.randomised or decision.propensity in (1, None)
+        assert (
+            len(open_ones) > 1 or not case.cls.card.randomised or decision.propensity in (1, None)
+        )
         policy.update(float(rng.random() < 0.5), decision)
         played.add(decision.arm)
     assert played == {0, 1, 2}
@@ -136,11 +138,11 @@ def test_what_cannot_choose_among_some_of_its_arms_says_so(case: Case):
     policy = case.make(seed=1)
     contexts = contexts_of(policy)
     given = None if contexts is None else shown(policy, contexts[0])
-    with pytest.raises(ArgumentError, match="^available must not be given") as error:
+    with pytest.raises(ArgumentError, match=r"^available must not be given") as error:
         policy.pull(given, available=[0, 1])
     assert error.value.argument == "available"
     for change in (policy.retire, policy.add):
-        with pytest.raises(ArgumentError, match="^arm must not be (retired|added)"):
+        with pytest.raises(ArgumentError, match=r"^arm must not be (retired|added)"):
             change(0)
     assert policy._session.rounds.pulls == 0
     assert not policy._session.rounds.chosen_among
