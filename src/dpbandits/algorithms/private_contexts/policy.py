@@ -124,8 +124,8 @@ class HiddenContextPolicy(ContextualPolicy):
             f"feature vectors are at most {self.context_bound:g} long, which scaling enforces",
             "a decision goes to its person alone: the arm, how probable it was, and counts of arms"
             " are functions of private features",
-            "the contexts and rewards of others owe nothing to her record and to her decision but"
-            " by way of releases",
+            "the contexts of others, which arms are open among them, and their rewards owe nothing"
+            " to her record and to her decision but by way of releases",
         ]
 
 
