@@ -341,9 +341,3 @@ def test_models_of_their_own_need_all_rows():
         policy.pull(np.eye(2))
     with pytest.raises(ArgumentError, match=r"^available must not"):
         policy.pull(np.ones(2), available=[0])
-
-
-def test_of_private_contexts_the_guarantee_says_whose_they_are():
-    policy = dpb.LinUCBJDP(3, 2, budget=dpb.ApproxDP(1.0, 1e-5), horizon=100, seed=1)
-    policy.pull(np.eye(2))
-    assert "is protected as her contexts are" in str(policy.guarantee)

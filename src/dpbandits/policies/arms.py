@@ -2,7 +2,9 @@
 
 An arm is open unless it is retired, masked for this pull, or not among the candidates of whom the
 contexts tell.  All three are public events: that an arm is closed must owe nothing to rewards that
-were not released, which guarantees list as soon as there was one.
+were not released, which guarantees list as soon as there was one.  Where contexts are private, what
+is open to a person is one of them, and guarantees list the same from the start: a sentence that
+comes with the first mask would tell of it.
 """
 
 from __future__ import annotations
@@ -18,10 +20,6 @@ from ..validation import integer
 
 _KEPT = 256  # masks
 ASSUMED = "which arms are open owes nothing to rewards that were not released"
-ASSUMED_OF_OTHERS = (
-    "which arms are open to a person, which is protected as her contexts are, owes nothing to what"
-    " others told that was not released"
-)
 
 
 class Arms:

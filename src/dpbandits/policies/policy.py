@@ -26,7 +26,7 @@ from ..privacy.ledger import Ledger, Meter
 from ..stores import WHY, FileStore, Life, Store, User, decode, encode, store_at
 from ..stores.snapshots import arguments
 from ..validation import integer, number, real
-from .arms import ASSUMED, ASSUMED_OF_OTHERS, Arms
+from .arms import ASSUMED, Arms
 from .chooser import Chooser
 from .estimates import UNKNOWN, ArmEstimates, Diagnostics, Estimates
 from .gate import Gate
@@ -360,8 +360,8 @@ class Policy(ABC):
     def guarantee(self) -> Guarantee:
         """What is promised, to whom, and what has to be true for it."""
         own = list(self._assumed())
-        if self._session.rounds.chosen_among:
-            own.append(ASSUMED_OF_OTHERS if self.card.hides_contexts else ASSUMED)
+        if self._session.rounds.chosen_among and not self.card.hides_contexts:
+            own.append(ASSUMED)
         return self._terms.guarantee(own)
 
     @property
