@@ -35,7 +35,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ...calls import is_open
-from ...kernel import Generator, Kernel, Vector, bind, kernel, unbound
+from ...kernel import Generator, Kernel, Vector, bind, kernel, outlined, unbound
 from ...policies import Kernels, Policy, Statistic
 from ...policies.estimates import LOSSES_ALONE
 from ...policies.protocol import Contexts, Row, nothing_to_prepare
@@ -80,8 +80,7 @@ class BatchedPublic(NamedTuple):
     losses: np.ndarray  # (K,) estimates of the arms' cumulative losses, less the smallest of them
     probability: np.ndarray  # (K,) of the next choice, for learners that know it
     memory: np.ndarray  # (m,) of the learner
-    drawn: np.ndarray  # (3 + K,) see ``Memo``: of the running batch
-    coming: np.ndarray  # (2 + K,) see ``Coming``: of the next draw
+    drawn: np.ndarray  # (2, 4 + K) of the running batch, see ``Memo``; of the next, see ``Coming``
     clock: np.ndarray  # (3,)
 
 
@@ -101,15 +100,16 @@ class Memo(NamedTuple):
     arm: int = 0
     probability: int = 1  # of that arm, for learners that know it
     memory: int = 2  # the first number of the learner's memory
-    closed: int = 3  # and on, for each arm: 1 if it was closed
+    masked: int = 3  # 1 if some arm was closed
+    closed: int = 4  # and on, for each arm, then: 1 if it was closed
 
 
 class Coming(NamedTuple):
-    """Slots of ``BatchedPublic.coming``."""
+    """Slots of ``BatchedPublic.drawn[1]``."""
 
     share: int = 0  # the sum of the probabilities of open arms
     least: int = 1  # what each of them counts as at least; 0 where all are open
-    closed: int = 2  # and on, for each arm: 1 if it is closed
+    closed: int = 4  # and on, for each arm, where not all are open: 1 if it is closed
 
 
 CLOCK, MEMO, COMING = Clock(), Memo(), Coming()
@@ -157,10 +157,10 @@ def init(params: BatchedParams) -> tuple[BatchedRaw, BatchedPublic]:
         losses=np.zeros(k),
         probability=np.full(k, 1.0 / k),
         memory=np.zeros(params.memory),
-        drawn=np.zeros(MEMO.closed + k),
-        coming=np.append(1.0, np.zeros(COMING.closed - 1 + k)),
+        drawn=np.zeros((2, MEMO.closed + k)),
         clock=np.zeros(3, np.int64),
     )
+    public.drawn[1, COMING.share] = 1.0
     return BatchedRaw(np.zeros(1)), public
 
 
@@ -171,40 +171,49 @@ def hold_rounds(params: BatchedParams, public: BatchedPublic, arm: int) -> int:
 
 @kernel
 def open_probability(public: BatchedPublic, arm: int) -> float:
-    """That of an arm before it is divided by ``coming[COMING.share]``; 0 of one that is closed."""
-    if public.coming[COMING.closed + arm] > 0.0:
+    """That of an arm before it is divided by their sum; 0 of one that is closed."""
+    least = public.drawn[1, COMING.least]
+    if least > 0.0 and public.drawn[1, COMING.closed + arm] > 0.0:
         return 0.0
-    return max(public.probability[arm], public.coming[COMING.least])
+    return max(public.probability[arm], least)
 
 
 @kernel
 def prepare_mask(
     params: BatchedParams, public: BatchedPublic, contexts: Contexts, rng: Generator
 ) -> None:
-    """Keep which arms are closed; then what the learner prepares."""
-    coming, least = public.coming, 0.0
+    """Keep which arms are closed, if any is; then what the learner prepares."""
+    coming, least = public.drawn[1], 0.0
     for a in range(params.n_arms):
-        coming[COMING.closed + a] = 0.0 if is_open(contexts, a) else 1.0
-        if coming[COMING.closed + a] > 0.0:
+        if not is_open(contexts, a):
             least = _LEAST
     coming[COMING.share], coming[COMING.least] = 1.0, least
     if least > 0.0:
         coming[COMING.share] = 0.0
         for a in range(params.n_arms):
+            coming[COMING.closed + a] = 0.0 if is_open(contexts, a) else 1.0
             coming[COMING.share] += open_probability(public, a)
     begin(params, public, contexts, rng)
 
 
+@outlined  # for it is seldom called
+def copy_closed(drawn: Vector, kept: Vector) -> None:
+    """Keep which arms were closed."""
+    for i in range(MEMO.closed, drawn.size):
+        kept[i] = drawn[i]
+
+
 @kernel
-def note_draw(public: BatchedPublic, drawn: int) -> None:
+def note_draw(public: BatchedPublic, arm: int) -> None:
     """At the start of a batch, keep what its loss will be weighed by."""
     if public.clock[CLOCK.done] == 0:
-        share = public.coming[COMING.share]
-        public.drawn[MEMO.arm] = drawn
-        public.drawn[MEMO.probability] = open_probability(public, drawn) / share
-        public.drawn[MEMO.memory] = public.memory[0]
-        for a in range(public.losses.size):
-            public.drawn[MEMO.closed + a] = public.coming[COMING.closed + a]
+        batch, coming = public.drawn[0], public.drawn[1]
+        batch[MEMO.arm] = arm
+        batch[MEMO.probability] = open_probability(public, arm) / coming[COMING.share]
+        batch[MEMO.memory] = public.memory[0]
+        batch[MEMO.masked] = 1.0 if coming[COMING.least] > 0.0 else 0.0
+        if coming[COMING.least] > 0.0:
+            copy_closed(coming, batch)
 
 
 @kernel
@@ -220,8 +229,11 @@ def release_due(params: BatchedParams, public: BatchedPublic) -> bool:
 
 @kernel
 def close(params: BatchedParams, public: BatchedPublic, memo: Vector) -> None:
-    for i in range(memo.size):
-        memo[i] = public.drawn[i]
+    batch = public.drawn[0]
+    for i in range(MEMO.closed):
+        memo[i] = batch[i]
+    if memo[MEMO.masked] > 0.0:
+        copy_closed(batch, memo)
     public.clock[CLOCK.done] = 0
 
 
@@ -229,9 +241,9 @@ def close(params: BatchedParams, public: BatchedPublic, memo: Vector) -> None:
 def publish(params: BatchedParams, public: BatchedPublic, memo: Vector, release: Vector) -> None:
     public.clock[CLOCK.batches] += 1
     loss = (params.high - release[0] / params.batch) / params.width
-    for a in range(params.n_arms):
-        if memo[MEMO.closed + a] > 0.0:
-            public.losses[a] += loss
+    if memo[MEMO.masked] > 0.0:
+        for a in range(params.n_arms):
+            public.losses[a] += memo[MEMO.closed + a] * loss
     learn(params, public, memo, loss)
 
 

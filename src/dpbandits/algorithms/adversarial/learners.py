@@ -11,7 +11,7 @@ import numpy as np
 from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies.protocol import Contexts
-from ..maths.simplex import exponential_weights, recentre, tsallis
+from ..maths.simplex import draw, exponential_weights, recentre, tsallis
 from .conversion import (
     CLOCK,
     COMING,
@@ -70,7 +70,10 @@ def choose_drawn(
     params: BatchedParams, public: BatchedPublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
     """A draw from the learner's distribution over open arms, never of one of probability zero."""
-    share, arm = public.coming[COMING.share], 0
+    if public.drawn[1, COMING.least] == 0.0:
+        arm = draw(public.probability, rng.random())
+        return arm, float(public.probability[arm])
+    share, arm = public.drawn[1, COMING.share], 0
     u = rng.random() * share
     for a in range(params.n_arms):
         probability = open_probability(public, a)
