@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import dpbandits as dpb
-from dpbandits.policies import Policy, tokens
+from dpbandits.policies import Policy
+from dpbandits.stores import tokens
 
 
 def make(**options: object) -> Policy:
@@ -37,10 +38,10 @@ def test_every_changed_or_shortened_token_is_refused():
     token = decision.token
     for place in range(len(token)):
         changed = token[:place] + ("A" if token[place] != "A" else "B") + token[place + 1 :]
-        with pytest.raises(dpb.UpdateError, match="token of this policy"):
+        with pytest.raises(dpb.UpdateError, match="be its token"):
             policy.update(1.0, changed)
     for wrong in ("", "x", token[:-2], token + "AA", "ä" * 64, make().pull().token):
-        with pytest.raises(dpb.UpdateError, match="token of this policy"):
+        with pytest.raises(dpb.UpdateError, match="be its token"):
             policy.update(1.0, wrong)
     assert policy.diagnostics.pending == 1
     assert policy.update(1.0, token)

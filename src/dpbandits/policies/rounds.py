@@ -24,8 +24,8 @@ import numpy as np
 from ..errors import ArgumentError, UpdateError
 from ..privacy.ledger import WHOLE
 from ..stores import User
+from ..stores.tokens import LIFETIME, Seal
 from .state import Ended, Span
-from .tokens import LIFETIME, Seal
 
 
 @dataclass(slots=True, eq=False)

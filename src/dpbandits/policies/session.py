@@ -14,12 +14,12 @@ import numpy as np
 from ..errors import ArgumentError, BudgetExhausted, UpdateError
 from ..privacy.ledger import WHOLE
 from ..stores import Announcement, Life, User
+from ..stores.tokens import Seal
 from .gate import Gate
 from .options import Settings
 from .protocol import NO_ARM, Card, never, nothing_to_note
 from .rounds import Booked, Choice, Decision, Flight, Pending, Rounds
 from .state import State
-from .tokens import Seal
 
 
 @dataclass(repr=False)

@@ -68,4 +68,4 @@ class Seal:
 
 
 def _foreign() -> UpdateError:
-    return UpdateError("decision must be a token of this policy, as decision.token makes it")
+    return UpdateError("decision must come from this policy's pull(), or be its token, got another")
