@@ -86,9 +86,7 @@ def test_windows_of_sine_waves(regret):
         environment = SineDrift(
             [0.5, 0.3, 0.35], amplitude=0.3, period=period, horizon=24, random=False, regret=regret
         )
-        held_against(
-            environment, sine_rows(environment, 0.3, period), dynamic=regret == "dynamic"
-        )
+        held_against(environment, sine_rows(environment, 0.3, period), dynamic=regret == "dynamic")
 
 
 def test_sine_waves_lose_no_digits_late():
