@@ -270,9 +270,11 @@ def discounted_imed(
                 whole = np.array([one.sum() for one in w])
                 freshness = np.array([one @ g for one, g in zip(w, left, strict=True)]) / whole
                 values = np.array([w[a] @ (sums[a] / n[a]) / whole[a] for a in arms])
-                costs = _tilted(w, n, scale, laplace)
+                worth, costs = _tilted(w, n, scale, laplace)
+                if budget is None:  # the divergence of coins, and nothing for uneven weights
+                    costs = [(cost[0], cost[0]) for cost in costs]
                 seen = np.minimum(values, 1 - 1e-6)
-                distance = -_imed(seen, np.full(len(means), 4.0), *costs, float(t))
+                distance = -_imed(seen, np.full(len(means), 4.0), worth, costs, float(t))
                 arm = int((freshness * distance + np.log(whole)).argmin())
             rounds = sizes[arm] @ left[arm] if len(sizes[arm]) else 0
             size = min(_next_batch(rounds, variance), longest)
