@@ -89,7 +89,7 @@ from .errors import (
     SubmissionError,
     UpdateError,
 )
-from .policies import Chooser, Decision, Policy, load
+from .policies import Chooser, Decision, DecisionLog, Policy, fit_logs, load
 from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ __all__ = [
     "ClippingWarning",
     "DPBanditsError",
     "Decision",
+    "DecisionLog",
     "DiscountedIMED",
     "ExpertConversion",
     "FixedLinUCB",
@@ -191,6 +192,7 @@ __all__ = [
     "WeightedGLMLDP",
     "WishartLinUCBJDP",
     "environments",
+    "fit_logs",
     "load",
     "replay",
     "simulate",

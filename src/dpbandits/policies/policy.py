@@ -46,9 +46,11 @@ class Policy(ABC):
     card: Card
     kernels: Kernels
     example: ClassVar[dict[str, Any]] = {}
+    learns_off_policy: ClassVar[bool] = False  # from arms that others have chosen: see ``logs``
 
     _takes_reports = False  # rewards arrive noisy, and the policy's own wall adds nothing
     _built = False
+    _told: tuple[str, ...] = ()  # what has to be true of a log that was learned from
 
     def __init__(
         self,
@@ -285,7 +287,7 @@ class Policy(ABC):
     @property
     def guarantee(self) -> Guarantee:
         """What is promised, to whom, and what has to be true for it."""
-        return self._terms.guarantee(self._assumed())
+        return self._terms.guarantee([*self._assumed(), *self._told])
 
     @property
     def guarantee_in_simulations(self) -> Guarantee:
@@ -370,6 +372,7 @@ class Policy(ABC):
             name, saves = self._session.life
             life, (header, arrays) = Life(name, saves + 1), self._session.saved()
             own = {"class": type(self).__name__, "config": self._config, "life": life}
+            own["told"] = list(self._told)
             try:
                 store.save(encode({**own, **header}, arrays), life)
             finally:
@@ -420,6 +423,10 @@ class Policy(ABC):
     def new_state(self) -> State:
         """An empty state, for a simulation."""
         return self._session.gate.new_state()
+
+    def _assume(self, assumption: str) -> None:
+        """List an assumption in the guarantee from now on."""
+        self._told = (*self._told, assumption)
 
     def _received(self, report: np.ndarray) -> bool:
         """Take in a report that came without a pull."""
@@ -500,6 +507,7 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
         policy = registered()[header["class"]](**arguments(header["config"]))
         life = Life(*header["life"])
         policy._session.restore(header, arrays, life)
+        policy._told = tuple(header["told"])
     except MissingExtra:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:

@@ -256,6 +256,8 @@ class DiscountedIMED(Policy):
         219
     """
 
+    learns_off_policy = True
+
     card = Card(
         title="IMED on noisy sums that fade",
         source=(

@@ -209,6 +209,8 @@ class MergedPolicy(Policy):
     A subclass whose constructor takes no ``variance`` releases sums alone.
     """
 
+    learns_off_policy = True
+
     _optimism: float
     _growth: tuple[float, float]  # where rewards rule, and where noise does
     _first: int
