@@ -90,6 +90,7 @@ def fit_logs(
     Raises:
         ArgumentError: the policy cannot learn from a log, or has pulled; or a column is missing, or
             not what it should be.
+        BudgetExhausted: a running sum was planned for fewer records; what came before has entered.
 
     Example:
         >>> from dpbandits import ZCDP, MergedIMED
@@ -106,9 +107,9 @@ def fit_logs(
     counts = np.bincount(log.arms, minlength=policy.n_arms)
     if propensity is not None:
         log = _thinned(log, _numbers(frame, propensity), features, integer("seed", seed, 0))
+    policy._assume(_assumption(policy, int(counts.sum()), private))
     walk = _play(policy, log) if private else _publish(policy, log)
     used = np.bincount([log.arms[i] for i in walk], minlength=policy.n_arms)
-    policy._assume(_assumption(policy, int(used.sum()), private))
     return Fitted(used, counts - used)
 
 
