@@ -207,8 +207,9 @@ def _thinned(log: _Log, propensities: np.ndarray, features: Any, seed: int) -> _
 # Learning -----------------------------------------------------------------------------------------
 
 
-def _batches(policy: Policy, log: _Log) -> Iterator[tuple[int, list[int]]]:
+def _batches(policy: Policy, log: _Log, params: Sequence[Any]) -> Iterator[tuple[int, list[int]]]:
     """Arms, and the records of their next batch: always of the one that is complete first.
+    ``params`` are those of each arm.
 
     With contexts every record is a batch.  Between two of them the caller plays the first.
     """
@@ -216,13 +217,13 @@ def _batches(policy: Policy, log: _Log) -> Iterator[tuple[int, list[int]]]:
         for i, arm in enumerate(log.arms.tolist()):
             yield arm, [i]
         return
-    kernels, params, side = policy.driven, policy.params, policy._session.state
+    kernels, side = policy.driven, policy._session.state
     queues = [np.flatnonzero(log.arms == a).tolist() for a in range(policy.n_arms)]
     met = [0] * policy.n_arms
     while True:
         best: tuple[int, int, int] | None = None
         for a, queue in enumerate(queues):
-            n = int(kernels.hold_rounds(params, side.public, a)) if met[a] < len(queue) else 0
+            n = int(kernels.hold_rounds(params[a], side.public, a)) if met[a] < len(queue) else 0
             if 0 < n <= len(queue) - met[a] and (best is None or queue[met[a] + n - 1] < best[0]):
                 best = queue[met[a] + n - 1], a, n
         if best is None:
@@ -245,7 +246,7 @@ def _row(policy: Policy, log: _Log, i: int, arm: int) -> Any:
 def _play(policy: Policy, log: _Log) -> Iterator[int]:
     """Each record as a round; tells which."""
     rounds = policy._session.rounds
-    for arm, batch in _batches(policy, log):
+    for arm, batch in _batches(policy, log, [policy.params] * policy.n_arms):
         if not policy.card.learns_at_once:
             rounds.current_choice, rounds.left = Choice(arm, np.nan), len(batch)
         for i in batch:
@@ -261,25 +262,28 @@ def _play(policy: Policy, log: _Log) -> Iterator[int]:
 
 def _publish(policy: Policy, log: _Log) -> Iterator[int]:
     """The same past the wall: sums are published as they are."""
-    kernels, params, state = policy.driven, policy.params, policy._session.state
+    kernels, state = policy.driven, policy._session.state
+    counts = np.bincount(log.arms, minlength=policy.n_arms)
+    params = [policy._params_for(max(int(n), 1)) for n in counts]
     (lo, hi), noise = policy.reward_range, policy._noise
     rewards = np.where(np.isnan(log.rewards), policy.default_reward, log.rewards)
     if policy.clip:
         rewards = np.clip(rewards, lo, hi)
-    for arm, batch in _batches(policy, log):
+    for arm, batch in _batches(policy, log, params):
+        own = params[arm]
         for i in batch:
             x = _row(policy, log, i, arm)
-            kernels.record_pull(params, state.public, arm, x, 1)
-            kernels.weigh(params, state.public, arm, x)
-            kernels.accumulate(params, state.raw, arm, x, noise.to_grid(float(rewards[i])), 1)
+            kernels.record_pull(own, state.public, arm, x, 1)
+            kernels.weigh(own, state.public, arm, x)
+            kernels.accumulate(own, state.raw, arm, x, noise.to_grid(float(rewards[i])), 1)
             yield i
-        if kernels.release_due(params, state.public):
-            _pass(policy)
+        if kernels.release_due(own, state.public):
+            _pass(policy, own)
 
 
-def _pass(policy: Policy) -> None:
+def _pass(policy: Policy, params: Any) -> None:
     """Publish what is due without noise."""
-    kernels, params, state = policy.driven, policy.params, policy._session.state
+    kernels, state = policy.driven, policy._session.state
     exact = np.zeros_like(state.wall.statistic)
     kernels.close(params, state.public, state.memo)
     kernels.summarise(params, state.raw, state.public, state.memo, exact)

@@ -112,6 +112,12 @@ class Policy(ABC):
         """How running sums are released; None for statistics that are released by themselves."""
         return None
 
+    def _params_for(self, n: int) -> Any:
+        """``params`` under which an arm's first batch has n rounds, where batches may be of any
+        length: those of a public log tell most in one.
+        """
+        return self.params
+
     def _assumed(self) -> Sequence[str]:
         """What the guarantee assumes beside what all guarantees do."""
         return ()

@@ -227,6 +227,9 @@ class MergedPolicy(Policy):
             memo=len(MEMO),
         )
 
+    def _params_for(self, n: int) -> Any:
+        return self.params._replace(first=n)
+
     @property
     def _movement(self) -> float:
         # rounding r (1 - r) moves it by half a step, before and after
