@@ -106,7 +106,8 @@ def fit_logs(
     log = _read(policy, frame, arm, reward, features)
     counts = np.bincount(log.arms, minlength=policy.n_arms)
     if propensity is not None:
-        log = _thinned(log, _numbers(frame, propensity), features, integer("seed", seed, 0))
+        rng = np.random.default_rng(integer("seed", seed, 0))
+        log = choose_records(log, _numbers(frame, propensity), features, rng)
     policy._assume(_assumption(policy, int(counts.sum()), private))
     walk = _play(policy, log) if private else _publish(policy, log)
     used = np.bincount([log.arms[i] for i in walk], minlength=policy.n_arms)
@@ -187,7 +188,9 @@ def _contexts(frame: Any, features: Any) -> Any:
         raise ArgumentError(f"{features} must hold arrays of one shape", features) from None
 
 
-def _thinned(log: _Log, propensities: np.ndarray, features: Any, seed: int) -> _Log:
+def choose_records(
+    log: _Log, propensities: np.ndarray, features: Any, rng: np.random.Generator
+) -> _Log:
     """The records whose arms are as if drawn without looking at anybody."""
     if features is not None:
         raise ArgumentError(
@@ -199,8 +202,7 @@ def _thinned(log: _Log, propensities: np.ndarray, features: Any, seed: int) -> _
         raise ArgumentError("propensity must be a column of numbers in (0, 1]", "propensity")
     least = np.ones(int(log.arms.max(initial=0)) + 1)
     np.minimum.at(least, log.arms, propensities)
-    drawn = np.random.default_rng([seed, 13]).random(log.arms.size)
-    taken = np.flatnonzero(drawn < least[log.arms] / propensities)
+    taken = np.flatnonzero(rng.random(log.arms.size) < least[log.arms] / propensities)
     return _Log(log.arms[taken], log.rewards[taken], None)
 
 
