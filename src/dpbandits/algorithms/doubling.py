@@ -208,6 +208,8 @@ def _kernels(choose: Kernel) -> Kernels:
 class _Doubling(Policy):
     """What the policies of this file share."""
 
+    learns_off_policy = True
+
     def _statistic(self) -> Statistic:
         return Statistic.of_rewards(self.reward_range, memo=len(MEMO))
 

@@ -141,6 +141,8 @@ class LazyDPTS(Policy):
         0
     """
 
+    learns_off_policy = True
+
     card = Card(
         title="Thompson sampling on noisy batch sums",
         source=(

@@ -51,10 +51,12 @@ class Policy(ABC):
     card: Card
     kernels: Kernels
     example: ClassVar[dict[str, Any]] = {}
+    learns_off_policy: ClassVar[bool] = False  # from arms that others have chosen: see ``logs``
     __signature__ = Signature()
 
     _takes_reports = False  # rewards arrive noisy, and the policy's own wall adds nothing
     _built = False
+    _told: tuple[str, ...] = ()  # what has to be true of a log that was learned from
     _options: ClassVar[dict[str, Any]] = {}  # what ``**options`` takes beyond ``Options``: defaults
 
     def __init__(
@@ -117,6 +119,12 @@ class Policy(ABC):
     def _counter(self) -> Counter | None:
         """How running sums are released; None for statistics that are released by themselves."""
         return None
+
+    def _params_for(self, n: int) -> Any:
+        """``params`` under which an arm's first batch has n rounds, where batches may be of any
+        length: those of a public log tell most in one.
+        """
+        return self.params
 
     def _assumed(self) -> Sequence[str]:
         """What the guarantee assumes beside what all guarantees do."""
@@ -299,7 +307,7 @@ class Policy(ABC):
     @property
     def guarantee(self) -> Guarantee:
         """What is promised, to whom, and what has to be true for it."""
-        return self._terms.guarantee(self._assumed())
+        return self._terms.guarantee([*self._assumed(), *self._told])
 
     @property
     def guarantee_in_simulations(self) -> Guarantee:
@@ -384,6 +392,7 @@ class Policy(ABC):
             name, saves = self._session.life
             life, (header, arrays) = Life(name, saves + 1), self._session.saved()
             own = {"class": type(self).__name__, "config": self._config, "life": life}
+            own["told"] = list(self._told)
             try:
                 store.save(encode({**own, **header}, arrays), life)
             finally:
@@ -462,6 +471,10 @@ class Policy(ABC):
         learned = self._session.take(value, decision, done)
         self._watch.look(self._session.rounds)
         return learned
+
+    def _assume(self, assumption: str) -> None:
+        """List an assumption in the guarantee from now on."""
+        self._told = (*self._told, assumption)
 
     def _received(self, report: np.ndarray) -> bool:
         """Take in a report that came without a pull."""
@@ -547,6 +560,7 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
         policy: Policy = registered()[header["class"]](**arguments(header["config"]))
         life = Life(*header["life"])
         policy._session.restore(header, arrays, life)
+        policy._told = tuple(header["told"])
     if simulation:
         if policy._noise.secure:
             raise ClaimError(

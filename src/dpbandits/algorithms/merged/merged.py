@@ -248,6 +248,8 @@ class MergedPolicy(Policy):
     A subclass whose constructor takes no ``variance`` releases sums alone.
     """
 
+    learns_off_policy = True
+
     _optimism: float
     _growth: tuple[float, float]  # where rewards rule, and where noise does
     _first: int
@@ -264,6 +266,9 @@ class MergedPolicy(Policy):
             size=2,
             memo=len(MEMO),
         )
+
+    def _params_for(self, n: int) -> Any:
+        return self.params._replace(first=n)
 
     @property
     def _movement(self) -> float:
