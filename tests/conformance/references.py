@@ -1004,6 +1004,7 @@ REFERENCES: dict[str, Reference] = {
     "MergedIMED/released": _merging(_imed),
     "MergedIMEDSDP": _merging(_imed),
     "MergedThompson": merged_thompson,
+    "MergedThompson/released": merged_thompson,
     "MergedKLUCB": _merging(_largest),
     "FixedLinUCB": fixed_linucb,
     "MergedLinearIMED": merged_linear_imed,
