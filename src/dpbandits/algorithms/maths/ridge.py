@@ -297,9 +297,9 @@ def least_divergent_at_once(
     """arg min over arms of D^2 / (2 w^2) - ln max(w^2, scatter^2 / rounds), plus ``margin`` but for
     the best mean; of equals the first.
 
-    w^2 = scatter^2 (r^4 / (r^2 + n^2) + share n^2), where r = |x|_{V^-1} and n^2 = noise |V^-1 x|^2,
-    and D = 0 for the best mean, else what <x, estimate> lacks to it and spread |V^-1 x|.  The rest
-    is as in ``most_optimistic_at_once``.
+    w^2 = scatter^2 (r^4 / (r^2 + n^2) + share n^2), with r = |x|_{V^-1} and n^2 = noise
+    |V^-1 x|^2, and D = 0 for the best mean, else what <x, estimate> lacks to it and spread
+    |V^-1 x|.  The rest is as in ``most_optimistic_at_once``.
     """
     n_arms, d = contexts.shape
     best = -np.inf
