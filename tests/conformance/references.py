@@ -1046,6 +1046,7 @@ REFERENCES: dict[str, Reference] = {
     "MergedIMEDSDP": _merging(_imed),
     "DiscountedIMED": discounted_imed,
     "MergedThompson": merged_thompson,
+    "MergedThompson/released": merged_thompson,
     "MergedKLUCB": _merging(_largest),
     "FixedLinUCB": fixed_linucb,
     "MergedLinearIMED": merged_linear_imed,

@@ -198,6 +198,8 @@ def recommend(params: AdaPTTParams, public: AdaPTTPublic) -> int:
 
 @kernel
 def stop(params: AdaPTTParams, public: AdaPTTPublic) -> bool:
+    if params.n_arms == 1:
+        return True
     best = recommend(params, public)
     for a in range(params.n_arms):
         if public.episodes[a] == 0:
