@@ -25,6 +25,12 @@ from dpbandits.policies import registered
 MEANS = np.array([0.2, 0.8, 0.5])
 
 
+def believed(policy, n):
+    """What the model takes for the first n coefficients."""
+    public = policy._session.state.public
+    return np.array([policy.kernels.estimate(policy.params, public, i) for i in range(n)])
+
+
 def a_log(n: int, seed: int = 1, shares=(0.5, 0.3, 0.2)) -> dict[str, np.ndarray]:
     """Arms that nobody chose well."""
     rng = np.random.default_rng(seed)
@@ -71,8 +77,8 @@ def test_a_linear_model_regresses_on_the_arms_of_the_log(cls, private):
     fit_logs(policy, {"arm": arms, "reward": rewards}, private=private, features=contexts)
     if cls is not dpb.RSOFUL:  # which releases seldom
         ridge = np.linalg.solve(np.eye(2) * policy.params.ridge + x.T @ x, x.T @ rewards)
-        assert policy._believed(2) == pytest.approx(ridge, abs=1e-9)
-    assert policy._believed(2) == pytest.approx(theta, abs=0.15)
+        assert believed(policy, 2) == pytest.approx(ridge, abs=1e-9)
+    assert believed(policy, 2) == pytest.approx(theta, abs=0.15)
 
 
 def test_a_public_log_costs_nothing_and_stays_under_running_sums(tmp_path):
@@ -82,14 +88,14 @@ def test_a_public_log_costs_nothing_and_stays_under_running_sums(tmp_path):
     rewards = contexts[np.arange(n), arms] @ theta
     policy = PrivateLinUCB(3, 2, budget=ZCDP(50.0), horizon=500, reward_range=(-1, 1), seed=1)
     fit_logs(policy, {"arm": arms, "reward": rewards}, private=False, features=contexts)
-    before = policy._believed(2)
+    before = believed(policy, 2)
     assert before == pytest.approx(theta, abs=0.02)
     assert policy.ledger.releases == 0
     for i in range(50):
         decision = policy.pull(contexts[i])
         policy.update(float(contexts[i, decision.arm] @ theta), decision)
     assert policy.ledger.releases == 50
-    assert policy._believed(2) == pytest.approx(theta, abs=0.1)  # noise has come, the log stays
+    assert believed(policy, 2) == pytest.approx(theta, abs=0.1)  # noise has come, the log stays
     policy.save(tmp_path / "a.dpb")
     again = dpb.load(tmp_path / "a.dpb", simulation=True)
     assert again.guarantee == policy.guarantee
@@ -106,12 +112,12 @@ def test_what_is_left_of_a_log_under_a_crash(tmp_path):
     policy.save(tmp_path / "a.dpb")
     for _ in range(10):
         policy.update(0.5, policy.pull([[0.9], [0.9]]))
-    before = policy._believed(1)
+    before = believed(policy, 1)
     del policy
     policy = dpb.load(tmp_path / "a.dpb")
     policy.update(0.5, policy.pull([[0.9], [0.9]]))
-    assert policy._believed(1) == pytest.approx(before, abs=0.2)
-    assert policy._believed(1)[0] > 0.3
+    assert believed(policy, 1) == pytest.approx(before, abs=0.2)
+    assert believed(policy, 1)[0] > 0.3
 
 
 def test_rewards_are_clipped_to_the_declared_range_and_not_to_their_own():
@@ -121,7 +127,10 @@ def test_rewards_are_clipped_to_the_declared_range_and_not_to_their_own():
         fit_logs(policy, log, private=private)
         assert policy._session.state.public.estimate.tolist() == [1.0, 0.0]
         if private:
-            assert (policy.clipped, policy.missing) == (policy.rounds // 2, policy.rounds // 2)
+            assert (policy.diagnostics.clipped, policy.diagnostics.missing) == (
+                policy.rounds // 2,
+                policy.rounds // 2,
+            )
 
 
 @pytest.mark.parametrize("patience", [0, 7, None])
@@ -130,7 +139,7 @@ def test_patience_has_nothing_to_wait_for(patience):
     policy = MergedIMED(3, budget=PureDP(1.0), patience=patience, seed=1)
     usual = MergedIMED(3, budget=PureDP(1.0), seed=1)
     assert fit_logs(policy, log).used.tolist() == fit_logs(usual, log).used.tolist()
-    assert (policy.dropped, policy.missing) == (0, 0)
+    assert (policy.diagnostics.dropped, policy.diagnostics.missing) == (0, 0)
     for one in (policy, usual):
         assert one.ledger.spent() == PureDP(1.0)
 
@@ -176,7 +185,7 @@ def test_tables_of_all_kinds_are_read_alike():
     ):
         policy = LinearIMED(3, 2, budget=None, models="disjoint", horizon=1000)
         fit_logs(policy, frame, features=features)
-        fits.append(policy._believed(2).tolist())
+        fits.append(believed(policy, 2).tolist())
     assert fits[0] == fits[1] == fits[2] == fits[3]
 
 

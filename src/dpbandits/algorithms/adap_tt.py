@@ -135,6 +135,9 @@ def choose(
     leader = _leader(params, public)
     if leader < 0:
         for a in range(params.n_arms):
+            if public.pulls[a] == 0:
+                return a, 1.0
+        for a in range(params.n_arms):
             if public.episodes[a] == 0:
                 return a, 1.0
     led = public.led

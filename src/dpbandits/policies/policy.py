@@ -461,6 +461,7 @@ class Policy(ABC):
         policy: Policy = type(self)(**config)
         policy._session.state.choice_rng = choices
         policy._session.state.noise_rng = noise
+        policy._watch = Watch.silent()
         return policy
 
     def new_state(self) -> State:

@@ -133,7 +133,8 @@ class Session:
         number = self.rounds.pulls
         propensity = None if math.isnan(choice.propensity) else choice.propensity
         recorded = pending is not None
-        decision = Decision(choice.arm, propensity, number, recorded, self.life.name, self.seal)
+        made = (choice.arm, propensity, number, recorded, self.life.name)
+        decision = Decision.sealed(self.seal, *made)
         if pending is not None:
             self.rounds.pending[number] = pending
         self.last = decision
@@ -156,7 +157,7 @@ class Session:
         for number in rounds.awaited(part):
             # Taken out first: an interrupt may lose a default, and may not let one enter twice.
             self._answer(rounds.pending.pop(number), self._substitute())
-        rounds.closed = rounds.pulls
+        rounds.close(rounds.pulls)
         with self._with_care():
             self._release()
             self.rounds.cover(part)
@@ -174,6 +175,7 @@ class Session:
         while self.rounds.flights and self.rounds.flights[0].deadline <= pulls:
             self.gate.refuse_fork()
             flight = self.rounds.flights[0]
+            self.rounds.close(flight.before)
             while flight.pending:
                 self._take_late(flight, flight.pending.popitem()[1], None)
             with self._with_care():
@@ -200,7 +202,9 @@ class Session:
         rounds.users.announced()
         if found is not None:
             rounds.exhausted, rounds.current_choice = True, found
-            rounds.flights = []  # never released, as what was open then
+            # Never released, as what was open then.
+            rounds.flights, rounds.pending = [], {}
+            rounds.close(rounds.pulls)
 
     def _found(self) -> Choice | None:
         """What a search for the best arm has found; None where there is none, or it goes on."""
@@ -275,7 +279,8 @@ class Session:
             value = None
         if self.card.learns_at_once:
             if deviates and openly:
-                pending = Pending(int(done), _row(pending.contexts, int(done)))  # type: ignore[arg-type]
+                arm = int(done)  # type: ignore[arg-type]
+                pending = pending._replace(arm=arm, weights=_row(pending.contexts, arm))
             if not self._in_turn:
                 return self._learn(decision.number, pending, value)
             rounds.pending[decision.number] = pending
@@ -299,7 +304,8 @@ class Session:
         """
         rounds = self.rounds
         while self._in_turn and rounds.pending and (number := next(iter(rounds.pending))) < before:
-            rounds.closed = number + 1
+            rounds.close(number + 1)
+            # As it entered when it came: to clip and round it once more changes nothing.
             self._learn(number, rounds.pending[number], rounds.answers.get(number))
             rounds.answers.pop(number, None)
 
@@ -434,8 +440,7 @@ class Session:
         self.seal = Seal(bytes.fromhex(header["key"]))
         self.last = None
         if header["last"] is not None:
-            arm, propensity, number, recorded, own = header["last"]
-            self.last = Decision(arm, propensity, number, recorded, own, self.seal)
+            self.last = Decision.sealed(self.seal, *header["last"])
         for name, stood in header["streams"].items():
             self.state.streams[name].bit_generator.state = stood
 

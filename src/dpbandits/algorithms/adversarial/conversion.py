@@ -29,10 +29,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ...kernel import Kernel, Vector, bind, kernel, unbound
+from ...kernel import Generator, Kernel, Vector, bind, kernel, unbound
 from ...policies import Kernels, Policy, Statistic
 from ...policies.estimates import LOSSES_ALONE
-from ...policies.protocol import Row, nothing_to_prepare
+from ...policies.protocol import Contexts, Row, nothing_to_prepare
 from ...privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Channel, Gaussian, Laplace
 from ...validation import integer, real
@@ -74,7 +74,7 @@ class BatchedPublic(NamedTuple):
     probability: np.ndarray  # (K,) of the next choice, for learners that know it
     memory: np.ndarray  # (m,) of the learner
     drawn: np.ndarray  # (3,) see ``Memo``: of the running batch
-    clock: np.ndarray  # (3,)
+    clock: np.ndarray  # (4,)
 
 
 class Clock(NamedTuple):
@@ -83,6 +83,7 @@ class Clock(NamedTuple):
     done: int = 0  # rounds booked in the running batch
     batches: int = 1  # learned from
     arm: int = 2  # of learners that draw it in ``prepare``; of experts, who is followed
+    fresh: int = 3  # whether it was drawn anew for the coming round
 
 
 class Memo(NamedTuple):
@@ -129,7 +130,7 @@ class Learner(NamedTuple):
     tuning: Kernel | None = None
 
 
-learn = unbound
+learn = prepare = unbound
 
 
 def init(params: BatchedParams) -> tuple[BatchedRaw, BatchedPublic]:
@@ -139,8 +140,9 @@ def init(params: BatchedParams) -> tuple[BatchedRaw, BatchedPublic]:
         probability=np.full(k, 1.0 / k),
         memory=np.zeros(params.memory),
         drawn=np.zeros(len(MEMO)),
-        clock=np.zeros(3, np.int64),
+        clock=np.zeros(len(CLOCK), np.int64),
     )
+    public.clock[CLOCK.fresh] = 1
     return BatchedRaw(np.zeros(1)), public
 
 
@@ -150,9 +152,21 @@ def hold_rounds(params: BatchedParams, public: BatchedPublic, arm: int) -> int:
 
 
 @kernel
+def prepare_draw(
+    params: BatchedParams, public: BatchedPublic, contexts: Contexts, rng: Generator
+) -> None:
+    """``prepare`` of a learner, ahead of every draw."""
+    prepare(params, public, contexts, rng)
+    public.clock[CLOCK.fresh] = 1
+
+
+@kernel
 def note_draw(public: BatchedPublic, drawn: int) -> None:
-    """At the start of a batch, keep what its loss will be weighed by."""
-    if public.clock[CLOCK.done] == 0:
+    """Keep what the loss of the coming batch will be weighed by: once, because a round may be taken
+    back, and other batches released, while the choice stands.
+    """
+    if public.clock[CLOCK.fresh] == 1:
+        public.clock[CLOCK.fresh] = 0
         public.drawn[MEMO.arm] = drawn
         public.drawn[MEMO.probability] = public.probability[drawn]
         public.drawn[MEMO.memory] = public.memory[0]
@@ -173,7 +187,7 @@ def release_due(params: BatchedParams, public: BatchedPublic) -> bool:
 def close(params: BatchedParams, public: BatchedPublic, memo: Vector) -> None:
     for i in range(memo.size):
         memo[i] = public.drawn[i]
-    public.clock[CLOCK.done] = 0
+    public.clock[CLOCK.done], public.clock[CLOCK.fresh] = 0, 1
 
 
 @kernel
@@ -189,7 +203,7 @@ def conversion(learner: Learner) -> Kernels:
     """
     return Kernels(
         init=init,
-        prepare=learner.prepare,
+        prepare=bind(prepare_draw, prepare=learner.prepare),
         choose=learner.choose,
         hold_rounds=hold_rounds,
         record_pull=record_pull,
