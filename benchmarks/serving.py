@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandits import AdaCUCB, AdaPUCB, PureDP
+from dpbandits import HTINF, AdaCUCB, AdaPUCB, MergedIMED, PureDP
 from dpbandits.algorithms.bases.local import LocalPolicy
 from dpbandits.policies import Policy, registered
 from dpbandits.simulation.simulating import what_is_taken
@@ -45,6 +45,7 @@ class Served(NamedTuple):
 def rows(size: float) -> Iterator[Row]:
     rounds = scaled(ROUNDS, size, 20)
     yield from _simulated(rounds)
+    yield from _masked(rounds)
     yield from _secure(rounds)
     yield _memory(rounds)
 
@@ -80,11 +81,31 @@ def _arguments(cls: type[Policy], rounds: int) -> dict[str, Any]:
     return given
 
 
-def _in_turns(cases: list[tuple[Policy, list[Person]]], rounds: int) -> list[Served]:
+def _masked(rounds: int) -> Iterator[Row]:
+    """Six of ten arms by their names, beside the same policy without names and masks."""
+    names = [f"arm {a}" for a in range(10)]
+    for cls in (MergedIMED, HTINF):
+        plain = cls(10, budget=PureDP(1.0), seed=1)
+        masked = cls(10, budget=PureDP(1.0), seed=1, arm_names=names)
+        people = _people(plain, rounds)
+        available = [[], names[2:8]]
+        for policy, given in zip((plain, masked), available, strict=True):
+            serve(policy, people[:TURN], given)
+        without, among = _in_turns([(plain, people), (masked, people)], rounds, available)
+        once, again = np.median(without.microseconds), np.median(among.microseconds)
+        remark = f"{again:.1f} us after {once:.1f} us"
+        name = f"pull + update, {cls.__name__}, with names and masks"
+        yield Row(name, float(again / once), "x without", "<= 1.2", remark)
+
+
+def _in_turns(
+    cases: list[tuple[Policy, list[Person]]], rounds: int, available: Sequence[list[str]] = ()
+) -> list[Served]:
     turns: list[list[Served]] = [[] for _ in cases]
+    masks = available or [[] for _ in cases]
     for start in range(0, rounds, TURN):
-        for (policy, people), own in zip(cases, turns, strict=True):
-            own.append(serve(policy, people[start : start + TURN]))
+        for (policy, people), own, mask in zip(cases, turns, masks, strict=True):
+            own.append(serve(policy, people[start : start + TURN], mask))
     return [Served(*map(np.concatenate, zip(*own, strict=True))) for own in turns]
 
 
@@ -95,11 +116,12 @@ def _said_of_releases(served: Served) -> str:
     return f"{count} of {served.released.size} rounds release, {served.median(released=True):.1f}"
 
 
-def serve(policy: Policy, people: list[Person]) -> Served:
+def serve(policy: Policy, people: list[Person], available: Sequence[str] = ()) -> Served:
     served = Served(np.zeros(len(people)), np.zeros(len(people), bool))
+    mask = available or None
     for i, person in enumerate(people):
         before, start = policy.ledger.releases, time.perf_counter_ns()
-        policy.pull(person.shown)
+        policy.pull(person.shown, available=mask)
         policy.update(person.answer)
         served.microseconds[i] = (time.perf_counter_ns() - start) / 1000
         served.released[i] = policy.ledger.releases > before

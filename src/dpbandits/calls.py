@@ -36,8 +36,9 @@ def generator_at(addresses: Any) -> Any:
     return addresses
 
 
-# Of all of this file, which decides what compiled code does with addresses.
-generator_at._digest = sha256(Path(__file__).read_bytes()).hexdigest()  # type: ignore[attr-defined]
+# Of all of this file, which decides what compiled code does with addresses, and with masks.
+_DIGEST = sha256(Path(__file__).read_bytes()).hexdigest()
+generator_at._digest = _DIGEST  # type: ignore[attr-defined]
 
 
 @overload(generator_at)
@@ -78,6 +79,29 @@ def _addresses(rng: np.random.Generator) -> np.ndarray:
         for part in found
     )
     return np.array(list(pointers), np.uintp)
+
+
+# Masks ---------------------------------------------------------------------------------------
+
+
+def is_open(contexts: Any, arm: int) -> bool:
+    """Whether an arm may be chosen, by what ``choose`` is given for contexts: a mask, shape (K,),
+    or anything else, under which all arms may.
+
+    Where there is no mask, no code is made of it.
+    """
+    masked = isinstance(contexts, np.ndarray) and contexts.dtype == bool
+    return bool(contexts[arm]) if masked else True
+
+
+is_open._digest = _DIGEST  # type: ignore[attr-defined]
+
+
+@overload(is_open)
+def _is_open(contexts, arm):  # type: ignore[no-untyped-def]
+    if isinstance(contexts, types.Array) and isinstance(contexts.dtype, types.Boolean):
+        return lambda contexts, arm: contexts[arm]
+    return lambda contexts, arm: True
 
 
 # Calls ---------------------------------------------------------------------------------------

@@ -287,6 +287,7 @@ def in_python(kernels: Kernels) -> Kernels:
         **{
             field.name: interpreted(getattr(kernels, field.name))
             for field in dataclasses.fields(kernels)
+            if field.type == "Kernel"
         },
     )
 

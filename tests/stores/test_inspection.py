@@ -62,7 +62,8 @@ def test_nothing_private_is_needed(tmp_path):
         header[name] = None
     rounds = header["rounds"]
     most = max(n for _, n in rounds["users"]["recorded"])
-    header["rounds"] = {"recorded": rounds["recorded"], "users": {"recorded": [["x", most]]}}
+    kept = {name: rounds[name] for name in ("recorded", "retired", "chosen_among")}
+    header["rounds"] = {**kept, "users": {"recorded": [["x", most]]}}
     path.write_bytes(encode(header, arrays))
     shown = dpb.inspect(path)
     assert shown.facts == whole.facts

@@ -43,6 +43,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
+from ..calls import is_open
 from ..kernel import Generator, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
 from ..policies.estimates import standard_error
@@ -131,26 +132,32 @@ def _leader(params: AdaPTTParams, public: AdaPTTPublic) -> int:
 def choose(
     params: AdaPTTParams, public: AdaPTTPublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    """The leader or its challenger; arms without a release come first."""
+    """The leader or its challenger; arms without a release come first, and where they are closed
+    the arm of fewest rounds.
+    """
     leader = _leader(params, public)
     if leader < 0:
         for a in range(params.n_arms):
-            if public.pulls[a] == 0:
+            if public.pulls[a] == 0 and is_open(contexts, a):
                 return a, 1.0
         for a in range(params.n_arms):
-            if public.episodes[a] == 0:
+            if public.episodes[a] == 0 and is_open(contexts, a):
                 return a, 1.0
-    led = public.led
-    if led[LED.played, leader] <= params.share * (led[LED.rounds, leader] + 1):
-        return leader, 1.0
+    elif is_open(contexts, leader):
+        led = public.led
+        if led[LED.played, leader] <= params.share * (led[LED.rounds, leader] + 1):
+            return leader, 1.0
     least, challenger = np.inf, leader
-    rounds = public.pulls[leader] + public.fresh[leader]
     for c in range(params.n_arms):
-        if c != leader:
-            spread = np.sqrt(1.0 / rounds + 1.0 / (public.pulls[c] + public.fresh[c]))
+        if c == leader or not is_open(contexts, c):
+            continue
+        cost = float(public.pulls[c] + public.fresh[c])
+        if leader >= 0:
+            rounds = public.pulls[leader] + public.fresh[leader]
+            spread = np.sqrt(1.0 / rounds + 1.0 / cost)
             cost = (public.mean[leader] - public.mean[c]) / spread
-            if cost < least:
-                least, challenger = cost, c
+        if cost < least:
+            least, challenger = cost, c
     return challenger, 1.0
 
 
@@ -262,6 +269,7 @@ class AdaPTT(Policy):
         publish=publish,
         stop=stop,
         recommend=recommend,
+        skips_closed=True,
     )
 
     def __init__(

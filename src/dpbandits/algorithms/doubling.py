@@ -19,6 +19,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
+from ..calls import is_open
 from ..kernel import Generator, Kernel, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
 from ..policies.estimates import standard_error
@@ -82,6 +83,8 @@ def choose_gaussian(
     pressure = 2.0 * params.optimism * np.log(public.clock[CLOCK.rounds] + 1.0)
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         if public.pulls[a] == 0:
             return a, 1.0
         index = public.estimate[a] + np.sqrt(pressure / public.awaited[0, a])
@@ -100,6 +103,8 @@ def choose_laplace(
     pressure = params.optimism * np.log(public.clock[CLOCK.rounds] + 1.0)
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         n = public.awaited[1, a]
         if n == 0:
             return a, 1.0
@@ -126,6 +131,8 @@ def choose_kl(
     pressure = params.optimism * np.log(public.clock[CLOCK.rounds] + 1.0)
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         n = public.awaited[1, a]
         if n == 0:
             return a, 1.0
@@ -193,6 +200,7 @@ def _kernels(choose: Kernel) -> Kernels:
         close=close_and_await,
         summarise=summarise,
         publish=publish,
+        skips_closed=True,
     )
 
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from ..calls import is_open
 from ..kernel import Generator, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, register
 from ..policies.protocol import Contexts
@@ -144,8 +145,12 @@ def choose(
     means, widths, radius = public.means, public.widths, public.facts[FACTS.radius]
     arm = public.clock[CLOCK.arm]
     best = means[arm] + radius * np.sqrt(max(widths[arm], 0.0))
+    if not is_open(contexts, arm):
+        best = -np.inf
     squared, below = radius * radius * (1.0 + 1e-9), best - _ROUNDING * abs(best)
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         gap = below - means[a]
         if gap > 0.0 and gap * gap > squared * widths[a]:
             continue
@@ -242,6 +247,7 @@ class FixedLinUCB(FixedFeaturesPolicy):
         summarise=summarise,
         publish=publish,
         estimate=estimate,
+        skips_closed=True,
     )
 
     def __init__(

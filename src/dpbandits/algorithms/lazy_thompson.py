@@ -17,6 +17,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
+from ..calls import is_open
 from ..kernel import Generator, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
 from ..policies.estimates import standard_error
@@ -76,11 +77,13 @@ def choose(
     clipped to [0, 1].
     """
     for a in range(params.n_arms):
-        if public.awaited[a] == 0:
+        if public.awaited[a] == 0 and is_open(contexts, a):
             return a, 1.0
     best, arm = -np.inf, 0
     pressure = 3.0 * params.noise_scale / params.width * np.log(float(public.clock[CLOCK.rounds]))
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         n = public.awaited[a]
         mean = min(max(public.mean[a] + pressure / n, 0.0), 1.0)
         draw = rng.beta(mean * n + 1.0, (1.0 - mean) * n + 1.0)
@@ -166,6 +169,7 @@ class LazyDPTS(Policy):
         close=close,
         summarise=summarise_arm,
         publish=publish,
+        skips_closed=True,
     )
 
     def __init__(self, n_arms: int, *, budget: PureDP | None, **options: Unpack[Options]) -> None:

@@ -40,6 +40,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from ..calls import is_open
 from ..kernel import Generator, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Statistic, register
 from ..policies.protocol import Contexts, Row
@@ -141,9 +142,12 @@ def choose(
     """The arm of least D^2 / (2 alpha w^2) - ln w^2, the first of equals."""
     floor, best = params.scatter / (public.clock[CLOCK.rounds] + 1.0), -np.inf
     for a in range(params.n_arms):
-        best = max(best, public.means[a])
+        if is_open(contexts, a):
+            best = max(best, public.means[a])
     least, arm = np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         lack, variance = best - public.means[a], public.variances[a]
         index = 0.5 * lack * lack / (params.optimism * variance) - np.log(max(variance, floor))
         if index < least:
@@ -260,6 +264,7 @@ class MergedLinearIMED(FixedFeaturesPolicy):
         summarise=summarise,
         publish=publish,
         estimate=estimate,
+        skips_closed=True,
     )
 
     def __init__(

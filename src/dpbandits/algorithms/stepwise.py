@@ -14,6 +14,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
+from ..calls import is_open
 from ..kernel import Generator, Kernel, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, register
 from ..policies.estimates import standard_error
@@ -65,6 +66,8 @@ def choose_ucb1(
     )
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         if public.plays[a] == 0.0:
             return a, 1.0
         index = public.mean[a] + np.sqrt(pressure / public.plays[a])
@@ -84,6 +87,8 @@ def choose_kl(
     pressure += params.optimism * np.log(max(pressure, 1.0))
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         if public.plays[a] == 0.0:
             return a, 1.0
         mean = min(max((public.mean[a] - params.low) / params.width, 0.0), 1.0)
@@ -102,6 +107,8 @@ def choose_thompson(
     """
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         mean = min(max((public.mean[a] - params.low) / params.width, 0.0), 1.0)
         n = public.plays[a]
         draw = rng.beta(1.0 + mean * n, 1.0 + (1.0 - mean) * n)
@@ -127,6 +134,8 @@ def choose_local(
     w, s = params.width, params.noise_scale
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         n = public.plays[a]
         if n == 0.0 or n <= forced:
             return a, 1.0
@@ -158,6 +167,7 @@ def _kernels(choose: Kernel) -> Kernels:
         sensitivity=sensitivity,
         summarise=summarise,
         publish=publish,
+        skips_closed=True,
     )
 
 

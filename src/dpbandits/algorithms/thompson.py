@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from ..calls import is_open
 from ..kernel import Generator, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Statistic, register
 from ..policies.estimates import standard_error
@@ -72,6 +73,8 @@ def choose(
     raised /= params.width
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         n = public.plays[a]
         if n == 0.0:
             return a, 1.0
@@ -133,6 +136,7 @@ class DPTS(RunningSumPolicy):
         sensitivity=sensitivity,
         summarise=summarise,
         publish=publish,
+        skips_closed=True,
     )
 
     def __init__(

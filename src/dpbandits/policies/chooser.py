@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ class Chooser:
     Attributes:
         arguments: of the policy, and its ``class``.
         release: of how many releases it knows.
+        retired: the arms that it does not choose.
 
     Example:
         >>> from dpbandits import AdaCUCB, ZCDP
@@ -32,10 +34,19 @@ class Chooser:
     """
 
     def __init__(
-        self, policy: str, given: dict[str, Any], public: dict[str, Any], release: int
+        self,
+        policy: str,
+        given: dict[str, Any],
+        public: dict[str, Any],
+        release: int,
+        retired: Sequence[int] = (),
     ) -> None:
         self.arguments, self.release = {**given, "class": policy}, release
-        self._decide, self._public = registered()[policy](**given).public_half()
+        self.retired = tuple(retired)
+        chooses = registered()[policy](**given)
+        for arm in self.retired:
+            chooses.retire(arm)
+        self._decide, self._public = chooses.public_half()
         for name, array in self._public.items():
             array[...] = np.reshape(public[name], array.shape)  # an empty list has lost its shape
 
@@ -60,6 +71,8 @@ class Chooser:
     def to_json(self) -> str:
         """As JSON: the class and its arguments, and the public arrays by name, as nested lists."""
         whole = {"arguments": self.arguments, "release": self.release, "public": self._public}
+        if self.retired:
+            whole["retired"] = self.retired
         return json.dumps(whole, default=as_json)
 
     @classmethod
@@ -72,7 +85,8 @@ class Chooser:
         try:
             read = json.loads(text)
             given = arguments(read["arguments"])
-            return cls(given.pop("class"), given, read["public"], int(read["release"]))
+            known = (read["public"], int(read["release"]), read.get("retired", ()))
+            return cls(given.pop("class"), given, *known)
         except (KeyError, TypeError, ValueError) as error:
             raise ArgumentError(
                 f"text must be a chooser's JSON, and is not: {error!r}", "text"

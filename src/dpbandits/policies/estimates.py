@@ -6,7 +6,8 @@ see decisions may see them.  ``Diagnostics`` depend on answers, and no guarantee
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -56,10 +57,11 @@ class Estimates:
             where the algorithm has none.
         rounds: of each arm, in episodes that are over, those included that still wait for answers;
             None where they are not kept apart, and where contexts, and with them arms, are private.
-        alive: whether an arm is still played; None where all are.
+        alive: whether an arm is still played, neither dropped nor retired; None where all are.
         coefficients: of a linear model, shape (d,), or (K, d) with one for each arm; else None.
         releases: how many there have been.
         reason: why neither means nor coefficients are known; empty where they are.
+        names: what arms are called; None where they have no names.
 
     Example:
         >>> from dpbandits import MergedIMED, ZCDP
@@ -80,6 +82,18 @@ class Estimates:
     alive: np.ndarray | None = None
     coefficients: np.ndarray | None = None
     reason: str = ""
+    names: Sequence[str] | None = None
+
+    def without(self, retired: Sequence[int]) -> Estimates:
+        """The same where these arms are retired."""
+        if self.means is None or not retired:
+            return self
+        alive = np.full(self.means.shape, True) if self.alive is None else self.alive.copy()
+        alive[list(retired)] = False
+        return replace(self, alive=alive)
+
+    def _called(self, arm: int) -> str:
+        return str(arm) if self.names is None else self.names[arm]
 
     @property
     def leader(self) -> int | None:
@@ -103,7 +117,7 @@ class Estimates:
 
         if self.means is None:
             rows = np.atleast_2d([] if self.coefficients is None else self.coefficients)
-            return pd.DataFrame(rows)
+            return pd.DataFrame(rows, self._index(len(rows)))
         columns = {
             "mean": self.means,
             "error": self.errors,
@@ -111,13 +125,17 @@ class Estimates:
             "alive": self.alive,
         }
         known = {name: column for name, column in columns.items() if column is not None}
-        return pd.DataFrame(known).rename_axis("arm")
+        return pd.DataFrame(known, self._index(len(self.means))).rename_axis("arm")
+
+    def _index(self, rows: int) -> list[str] | None:
+        """Names of the arms of which a table has rows."""
+        return list(self.names) if self.names is not None and rows == len(self.names) else None
 
     def __repr__(self) -> str:
         if self.reason:
             return f"<Estimates: none, because {self.reason}>"
         of, led = self._subject, self.leader
-        leads = "" if led is None else f", arm {led} leads with {self._mean(led)}"
+        leads = "" if led is None else f", arm {self._called(led)} leads with {self._mean(led)}"
         return f"<Estimates of {of} after {self._count}{leads}>"
 
     def _repr_html_(self) -> Html:
@@ -135,13 +153,16 @@ class Estimates:
             models = np.atleast_2d([] if self.coefficients is None else self.coefficients)
             named = len(models) > 1
             heads = ["model"] * named + [f"coefficient {i}" for i in range(models.shape[1])]
-            rows = [[str(m)] * named + [f"{x:.4g}" for x in row] for m, row in enumerate(models)]
+            rows = [
+                [self._called(m)] * named + [f"{x:.4g}" for x in row]
+                for m, row in enumerate(models)
+            ]
             return ([], []) if self.coefficients is None else (heads, rows)
         heads = ["arm", "mean"] + (["rounds"] if self.rounds is not None else []) + [""]
         return heads, [self._row(arm) for arm in range(len(self.means))]
 
     def _row(self, arm: int) -> list[str]:
-        row = [str(arm), self._mean(arm)]
+        row = [self._called(arm), self._mean(arm)]
         if self.rounds is not None:
             row.append(f"{int(self.rounds[arm]):,}")
         dropped = self.alive is not None and not self.alive[arm]

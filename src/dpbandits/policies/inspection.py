@@ -126,6 +126,8 @@ def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
         lines = LedgerArrays(*(arrays[f"wall.ledger.{name}"] for name in LedgerArrays._fields))
         session.state.wall = session.state.wall._replace(ledger=lines)
         session.rounds.users.restore(rounds["users"]["recorded"])
+        session.rounds.retired = tuple(rounds["retired"])
+        session.rounds.chosen_among = rounds["chosen_among"]
         estimates, recorded = policy.estimates, int(rounds["recorded"])
     for line, users in announced:
         session.state.charge(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict, cast
 
@@ -43,6 +44,8 @@ class Options(TypedDict, total=False):
         together.  Default None: a person contributes one round.
     name: what figures, tables and results call the policy, in 1 to 60 printable characters; by
         default its class, and what tells it from others of its class.
+    arm_names: what arms are called in decisions and estimates, and may be called by in ``update``,
+        ``available``, ``retire`` and ``add``: a printable name for each, no two the same.
     """
 
     reward_range: tuple[float, float]
@@ -56,6 +59,7 @@ class Options(TypedDict, total=False):
     choices_public: bool
     max_rounds: int | None
     name: str | None
+    arm_names: Sequence[str] | None
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ class Settings:
     choices_public: bool = False
     max_rounds: int | None = None
     name: str | None = None
+    arm_names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         lo, hi = interval("reward_range", self.reward_range)
@@ -105,6 +110,8 @@ class Settings:
             object.__setattr__(self, "default_reward", given)
         if self.name is not None:
             printable("name", self.name, _LONGEST_NAME)
+        if self.arm_names is not None:
+            object.__setattr__(self, "arm_names", _distinct(self.arm_names))
         object.__setattr__(self, "reward_range", (lo, hi))
 
     def source(self, device: bool) -> NoiseSource:
@@ -117,6 +124,18 @@ class Settings:
         return source
 
 
+def _distinct(names: Sequence[str]) -> tuple[str, ...]:
+    """The names of arms, checked."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise ArgumentError(f"arm_names must be a list of names, got {names!r}", "arm_names")
+    checked = tuple(printable("arm_names", name, _LONGEST_NAME) for name in names)
+    if len(set(checked)) < len(checked):
+        raise ArgumentError(f"arm_names must differ from each other, got {checked}", "arm_names")
+    return checked
+
+
+# What only says how things are called, and tells no two policies apart.
+NAMES = ("name", "arm_names")
 DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Settings)}
 
 

@@ -11,7 +11,7 @@ import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,11 +26,12 @@ from ..privacy.ledger import Ledger, Meter
 from ..stores import WHY, FileStore, Life, Store, User, decode, encode, store_at
 from ..stores.snapshots import arguments
 from ..validation import integer, number, real
+from .arms import ASSUMED, Arms
 from .chooser import Chooser
 from .estimates import UNKNOWN, ArmEstimates, Diagnostics, Estimates
 from .gate import Gate
-from .options import DEFAULTS, WIDEST, WILDEST, checked
-from .protocol import NO_ARM, Card, Kernels, Statistic, blind, no_estimate
+from .options import DEFAULTS, NAMES, WIDEST, WILDEST, checked
+from .protocol import NO_ARM, Card, Kernels, Statistic, blind, never, no_estimate
 from .registry import of_this_version, registered
 from .rounds import Decision, checked_user
 from .session import Session
@@ -77,6 +78,8 @@ class Policy(ABC):
         self.calibration, self.clip = settings.calibration, settings.clip
         self.patience, self.choices_public = settings.patience, settings.choices_public
         self.max_rounds, self.name = settings.max_rounds, settings.name
+        self._arms_by_name = Arms(self.n_arms, settings.arm_names)
+        self.arm_names = settings.arm_names
         self._noise = settings.source(self._takes_reports)
         default = settings.default_reward
         self.default_reward = self._noise.to_grid(lo if default is None else default)
@@ -152,20 +155,30 @@ class Policy(ABC):
 
     # What users call --------------------------------------------------------------------------
 
-    def pull(self, contexts: Any = None, *, user: User | None = None) -> Decision:
+    def pull(
+        self,
+        contexts: Any = None,
+        *,
+        user: User | None = None,
+        available: Iterable[int | str] | None = None,
+    ) -> Decision:
         """The arm for the next person.
 
         Args:
-            contexts: what is known of her before choosing: features of every arm, shape (K, d), for
-                policies that take contexts, or one vector, shape (d,), for those with a model per
-                arm; the advice of every expert, shape (N, K), a probability for each arm, for
-                policies that take advice.
+            contexts: what is known of her before choosing: features of every candidate, of whom
+                there may be fewer than arms, shape (k, d), for policies that take contexts, or of
+                every arm, or one vector, shape (d,), for those with a model per arm; the advice of
+                every expert, shape (N, K), a probability for each arm, for policies that take
+                advice.
             user: who she is, a string or an integer, always the same; for policies with
                 ``max_rounds``.  After so many recorded rounds, or where a record of hers is already
                 in the coming release, her round is not recorded.
+            available: the arms, by name or number, that may be served to her; by default all that
+                are not retired.  While an episode of another arm runs, her round is not recorded.
 
         Raises:
-            ArgumentError: the contexts do not have the policy's shape, or hold a number that is not
+            ArgumentError: the policy cannot choose among some of its arms, or none is available;
+                the contexts do not have the policy's shape, or hold a number that is not
                 finite (which counts as 0 where contexts are private); ``user`` is missing, not
                 asked for, or no name; or a release is due whose sum could be too large for exact
                 secure noise.  Later pulls answer from what is public.
@@ -176,10 +189,15 @@ class Policy(ABC):
         """
         name = checked_user(user, self.max_rounds)
         with self._lock:
-            return self._session.pull(self._shown(contexts), name)
+            shown, open_arms = self._offered(self._shown(contexts), available)
+            return self._session.pull(shown, name, open_arms)
 
     def update(
-        self, reward: float, decision: Decision | str | None = None, *, arm: int | None = None
+        self,
+        reward: float,
+        decision: Decision | str | None = None,
+        *,
+        arm: int | str | None = None,
     ) -> bool:
         """Take in a reward.
 
@@ -188,7 +206,7 @@ class Policy(ABC):
                 NaN.  A report, where the policy takes them, has to be one that the randomiser may
                 have made; with ``clip=False`` a number within 1e100.
             decision: what ``pull`` returned, or its ``token``; by default the last pull.
-            arm: what the person did, if not what was recommended.
+            arm: what the person did, if not what was recommended: its name or number.
 
         Returns:
             Whether the policy learns from it.  False for a round that was not recorded, or that a
@@ -201,7 +219,7 @@ class Policy(ABC):
             BudgetExhausted, ClaimError: as in ``pull``, for policies that learn from every answer.
         """
         value = self._checked_reward(reward)
-        done = None if arm is None else integer("arm", arm, 0, self.n_arms - 1)
+        done = None if arm is None else self._arms_by_name.number("arm", arm)
         with self._lock:
             return self._took(value, self._session.own(decision), done)
 
@@ -212,6 +230,48 @@ class Policy(ABC):
         with self._lock:
             return self._took(None, self._session.own(decision), None)
 
+    def retire(self, arm: int | str) -> None:
+        """Serve an arm no more, until it is added again.
+
+        Answers that are on their way are still taken.  An episode of the arm that runs is filled
+        with default rewards, to which nobody contributes.  When this is called has to owe nothing
+        to rewards that were not released.  A crash takes it back if it came after the last save.
+
+        Args:
+            arm: its name or number.
+
+        Raises:
+            ArgumentError: there is no such arm, no other is left, or the policy cannot choose among
+                some of its arms: ``available`` is refused then, too.  Searches for the best arm
+                compare all of them.
+
+        >>> from dpbandits import MergedIMED, ZCDP
+        >>> policy = MergedIMED(3, budget=ZCDP(1.0), arm_names=["a", "b", "c"], seed=1)
+        >>> policy.retire("a")
+        >>> policy.pull().name
+        'b'
+        """
+        number = self._arms_by_name.number("arm", arm)
+        with self._lock:
+            self._refuse_masks("arm", "retired")
+            self._session.retire(number)
+
+    def add(self, arm: int | str) -> None:
+        """Serve an arm again that was retired: ``n_arms`` says how many there may ever be, so that
+        arms to come are retired at first.
+
+        Args and errors are those of ``retire``.
+        """
+        number = self._arms_by_name.number("arm", arm)
+        with self._lock:
+            self._refuse_masks("arm", "added")
+            self._session.add(number)
+
+    @property
+    def retired(self) -> tuple[int, ...]:
+        """The arms that are retired."""
+        return self._session.rounds.retired
+
     def chooser(self) -> Chooser:
         """What chooses with all that has been released by now; where the guarantee holds, it may be
         handed to anyone.
@@ -219,7 +279,7 @@ class Policy(ABC):
         with self._lock:
             given = {**self._config, "seed": None}
             _, public = self.public_half()
-            return Chooser(type(self).__name__, given, public, self.ledger.releases)
+            return Chooser(type(self).__name__, given, public, self.ledger.releases, self.retired)
 
     def public_half(self) -> tuple[Callable[[Any], tuple[int, Any]], dict[str, np.ndarray]]:
         """How the policy chooses an arm for contexts, with the features of that arm as the
@@ -228,7 +288,7 @@ class Policy(ABC):
 
         def decide(contexts: Any) -> tuple[int, Any]:
             with self._lock:
-                return self._session.choose(self._shown(contexts))
+                return self._session.choose(*self._offered(self._shown(contexts)))
 
         return decide, self._session.state.published
 
@@ -307,7 +367,10 @@ class Policy(ABC):
     @property
     def guarantee(self) -> Guarantee:
         """What is promised, to whom, and what has to be true for it."""
-        return self._terms.guarantee([*self._assumed(), *self._told])
+        own = [*self._assumed(), *self._told]
+        if self._session.rounds.chosen_among and not self.card.hides_contexts:
+            own.append(ASSUMED)
+        return self._terms.guarantee(own)
 
     @property
     def guarantee_in_simulations(self) -> Guarantee:
@@ -351,10 +414,10 @@ class Policy(ABC):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What was configured, apart from budget, seed and name: the policy's own arguments, and
+        """What was configured, apart from budget, seed and names: the policy's own arguments, and
         those options that are not at their default.
         """
-        return self._given("budget", "seed", "name")
+        return self._given("budget", "seed", *NAMES)
 
     @property
     def label(self) -> str:
@@ -365,8 +428,8 @@ class Policy(ABC):
 
     @property
     def stream_key(self) -> str:
-        """What identifies the policy's random numbers in a study: all but its seed and name."""
-        return self._call(self._given("seed", "name"))
+        """What identifies the policy's random numbers in a study: all but its seed and names."""
+        return self._call(self._given("seed", *NAMES))
 
     def save(self, where: str | os.PathLike[str] | Store) -> Any:
         """Write the whole state, pending decisions included, to a file or store that
@@ -440,6 +503,36 @@ class Policy(ABC):
         examples: list[Budget] = [PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, 1e-5), RDP(4.0, 1.0)]
         return [budget for budget in examples if type(budget) in cls.card.channels]
 
+    # Arms -------------------------------------------------------------------------------------
+
+    @property
+    def _takes_masks(self) -> bool:
+        """Whether it can choose among some of its arms."""
+        return self.kernels.skips_closed
+
+    def _refuse_masks(self, argument: str, what: str) -> None:
+        if not self._takes_masks:
+            raise ArgumentError(
+                f"{argument} must not be {what} with {self._call(self.arguments)}, which cannot"
+                " choose among some of its arms",
+                argument,
+            )
+        if argument == "arm" and self.kernels.stop is not never:
+            raise ArgumentError(f"arm must not be {what} in a search, which compares all", "arm")
+
+    def _offered(
+        self, shown: Any, available: Iterable[int | str] | None = None
+    ) -> tuple[Any, np.ndarray | None]:
+        """What is seen, with rows for all arms, and which of them are open; None for all."""
+        arms, retired, n = self._arms_by_name, self.retired, self.n_arms
+        if available is not None:
+            self._refuse_masks("available", "given")
+        if isinstance(shown, np.ndarray) and len(shown) < n:
+            few, shown = shown, np.full((n, shown.shape[1]), np.nan)
+            shown[: len(few)] = few  # of the others nothing was shown
+            return shown, arms.open(available, retired, len(few))
+        return shown, arms.open(available, retired, n)
+
     # What drivers run -------------------------------------------------------------------------
 
     @property
@@ -491,7 +584,9 @@ class Policy(ABC):
             each = [self.kernels.estimate(self.params, public, i) for i in range(math.prod(shape))]
             told["coefficients"] = np.reshape(each, shape)
         copied = {name: None if one is None else np.array(one) for name, one in told.items()}
-        return Estimates(releases, **copied, reason="" if told else self._no_estimates)
+        reason = "" if told else self._no_estimates
+        estimates = Estimates(releases, **copied, reason=reason, names=self.arm_names)
+        return estimates.without(self.retired)
 
     def _preprocessed(self, contexts: np.ndarray) -> np.ndarray:
         """Contexts as the algorithm takes them."""
@@ -525,7 +620,8 @@ class Policy(ABC):
             state.choice_rng = self._noise.exploration()
         if gate.private:
             state.noise_rng = self._noise.generator("reports" if gate.reports else "privacy")
-        return Session(self.card, self._settings, gate, self.default_reward, state)
+        arms = self._arms_by_name
+        return Session(self.card, self._settings, arms, gate, self.default_reward, state)
 
 
 def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> Policy:

@@ -12,7 +12,8 @@ none raises.
     ahead of every ``choose``
 ``choose(params, public, contexts, rng) -> (arm, propensity)``
     the arm, and the probability with which it was drawn (nan: unknown); ``contexts`` is what is
-    seen before choosing: features of the arms, shape (K, d), experts' advice, shape (K, N), or 0
+    seen before choosing: features of the arms, shape (K, d), experts' advice, shape (K, N), or 0,
+    of which ``calls.is_open`` tells a mask, shape (K,), where only some arms may be chosen
 ``hold_rounds(params, public, arm) -> rounds``
     for how many rounds that choice stands
 ``preprocess_contexts(params, contexts, seen, rng)``
@@ -138,7 +139,12 @@ def no_arm(params: Any, public: Any) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernels:
-    """One algorithm's functions, by their names in the protocol."""
+    """One algorithm's functions, by their names in the protocol.
+
+    Attributes:
+        skips_closed: whether ``prepare`` and ``choose``, of an algorithm without contexts, choose
+            among the arms that ``calls.is_open`` says are open.
+    """
 
     init: Kernel
     choose: Kernel
@@ -158,6 +164,7 @@ class Kernels:
     restart: Kernel = stays_empty
     stop: Kernel = never
     recommend: Kernel = no_arm
+    skips_closed: bool = False
 
     def fill(self, template: Kernel, *names: str, **others: Kernel) -> Kernel:
         """``template`` with this algorithm's functions of these names in its places."""

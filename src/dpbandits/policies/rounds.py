@@ -51,6 +51,7 @@ class Decision(_Sealed):
         recorded: False if the policy will not learn from this round.
         number: the running number of the pull, from 0.
         life: of which life of a policy, see ``stores``.
+        name: what the arm is called, where arms have names.
     """
 
     arm: int
@@ -58,6 +59,7 @@ class Decision(_Sealed):
     number: int
     recorded: bool
     life: str = field(repr=False)
+    name: str | None = field(default=None, repr=False)
 
     @classmethod
     def sealed(cls, seal: Seal, *fields: Any) -> Decision:
@@ -95,7 +97,8 @@ class Decision(_Sealed):
 
     def __reduce__(self) -> Any:
         # Without the key, which stays with the policy.
-        return Decision, (self.arm, self.propensity, self.number, self.recorded, self.life)
+        fields = (self.arm, self.propensity, self.number, self.recorded, self.life, self.name)
+        return Decision, fields
 
 
 def checked_user(user: Any, max_rounds: int | None) -> User | None:
@@ -254,6 +257,8 @@ class Rounds:
     unreleased: dict[int, Booked] = field(default_factory=dict)  # by arm
     flights: list[Flight] = field(default_factory=list)  # in the order of their deadlines
     users: Users = field(default_factory=Users)
+    retired: tuple[int, ...] = ()  # arms
+    chosen_among: bool = False  # whether some arm was ever closed
 
     def copied(self) -> Rounds:
         """The same, with dictionaries of its own; arrays in it are never changed in place."""
@@ -397,6 +402,7 @@ class Rounds:
             "unreleased": unreleased,
             "flights": flights,
             "users": users,
+            "retired": tuple(numbers["retired"]),
         }
         return cls(**given)
 

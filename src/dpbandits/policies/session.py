@@ -15,11 +15,14 @@ from ..errors import ArgumentError, BudgetExhausted, UpdateError
 from ..privacy.ledger import WHOLE
 from ..stores import Announcement, Life, User
 from ..stores.tokens import Seal
+from .arms import Arms, stand_in
 from .gate import Gate
 from .options import Settings
 from .protocol import NO_ARM, Card, never, nothing_to_note
 from .rounds import Booked, Choice, Decision, Flight, Pending, Rounds
 from .state import State
+
+Mask = np.ndarray | None  # which arms may be served, shape (K,); None: all
 
 
 @dataclass(repr=False)
@@ -27,7 +30,7 @@ class Session:
     """What happens between ``pull`` and ``update``.
 
     Attributes:
-        card, settings: of the policy.
+        card, settings, arms: of the policy.
         gate: which its statistics cross.
         default_reward: what an answer that never came counts as.
         state: what it knows.
@@ -40,6 +43,7 @@ class Session:
 
     card: Card
     settings: Settings
+    arms: Arms
     gate: Gate
     default_reward: float
     state: State
@@ -51,14 +55,16 @@ class Session:
 
     # Pulls ------------------------------------------------------------------------------------
 
-    def pull(self, shown: Any, user: User | None) -> Decision:
+    def pull(self, shown: Any, user: User | None, open_arms: Mask = None) -> Decision:
         """The decision for someone of whom ``shown`` is seen: a matrix of its own, or 0; ``user``
-        is None where a person contributes one round.
+        is None where a person contributes one round, ``open_arms`` where all arms may be served.
         """
         rounds = self.rounds
+        if open_arms is not None:
+            rounds.chosen_among = True
         if self.card.learns_at_once:
             self._take_in(rounds.pulls - (self.settings.patience or 0))
-            choice, _ = self._choose(shown)
+            choice, _ = self._choose(shown, open_arms)
             if rounds.exhausted or not self._counts(user, choice.arm):
                 return self._decide(choice, None)
             return self._decide(choice, self._wait(choice, _row(shown, choice.arm), shown))
@@ -67,13 +73,15 @@ class Session:
             if self._goes_on:
                 self._take_off()
             elif rounds.is_waiting(self.gate.part(self.state), self.settings.patience):
-                return self._decide(self._standing(shown), None)
+                return self._decide(self._standing(shown, open_arms), None)
             else:
                 self._end_episode()
-        if rounds.exhausted:
-            return self._decide(self._standing(shown), None)
+        if rounds.exhausted or (rounds.left > 0 and not self._stands(open_arms)):
+            return self._decide(self._standing(shown, open_arms), None)
         choice, left = (
-            self._choose(shown) if rounds.left == 0 else (rounds.current_choice, rounds.left)
+            self._choose(shown, open_arms)
+            if rounds.left == 0
+            else (rounds.current_choice, rounds.left)
         )
         if not self._counts(user, choice.arm):
             return self._decide(choice, None)
@@ -96,10 +104,12 @@ class Session:
             self._end_episode()
         return due or waiting
 
-    def choose(self, shown: Any) -> tuple[int, Any]:
+    def choose(self, shown: Any, open_arms: Mask = None) -> tuple[int, Any]:
         """An arm for somebody of whom nothing is kept, and its row of what is shown."""
-        arm = (self._found() or self._choose(shown)[0]).arm
-        return arm, _row(shown, arm)
+        found = self._found()
+        if found is None or (open_arms is not None and not open_arms[found.arm]):
+            found, _ = self._choose(shown, open_arms)
+        return found.arm, _row(shown, found.arm)
 
     def _counts(self, user: User | None, arm: int) -> bool:
         """Whether a round of the arm is recorded, which then counts against its user."""
@@ -110,20 +120,35 @@ class Session:
         part = arm if self.gate.statistic.parts else WHOLE
         return self.rounds.users.count(user, most, None if self.card.learns_at_once else part)
 
-    def _choose(self, shown: Any) -> tuple[Choice, int]:
-        """A fresh choice, and for how many rounds it stands."""
+    def _choose(self, shown: Any, open_arms: Mask = None) -> tuple[Choice, int]:
+        """A fresh choice among open arms, and for how many rounds it stands."""
         gate, state = self.gate, self.state
-        arm, propensity, rounds = gate.steps.decide(
-            gate.params, state.public, shown, state.choice_rng
-        )
+        sides, rng = (gate.params, state.public), state.choice_rng
+        if open_arms is None:
+            arm, propensity, rounds = gate.steps.decide(*sides, shown, rng)
+        elif isinstance(shown, np.ndarray):
+            arm, propensity, rounds = gate.steps.decide(*sides, stand_in(shown, open_arms), rng)
+            arm = arm if open_arms[arm] else open_arms.argmax()
+        else:
+            arm, propensity, rounds = gate.steps.decide_among(*sides, open_arms, rng)
         # Without numba an arm may come as a NumPy integer, which is no index.
         return Choice(int(arm), propensity), rounds
 
-    def _standing(self, shown: Any) -> Choice:
+    def _stands(self, open_arms: Mask) -> bool:
+        """Whether the arm of the current choice may be served."""
+        return open_arms is None or bool(open_arms[self.rounds.current_choice.arm])
+
+    def _standing(self, shown: Any, open_arms: Mask) -> Choice:
         """What to answer while nothing is recorded; under new contexts a choice of their own."""
         if isinstance(shown, np.ndarray):
-            return self._choose(shown)[0]
-        return self.rounds.current_choice
+            return self._choose(shown, open_arms)[0]
+        if self._stands(open_arms):
+            return self.rounds.current_choice
+        # The current choice stands: of what another one prepares nothing may stay.
+        prepared = self.state.restorable_public()
+        choice, _ = self._choose(shown, open_arms)
+        prepared()
+        return choice
 
     def _wait(self, choice: Choice, weights: Any, shown: Any) -> Pending:
         # Of the other arms nothing is asked later, unless a person may openly take one.
@@ -132,8 +157,8 @@ class Session:
     def _decide(self, choice: Choice, pending: Pending | None) -> Decision:
         number = self.rounds.pulls
         propensity = None if math.isnan(choice.propensity) else choice.propensity
-        recorded = pending is not None
-        made = (choice.arm, propensity, number, recorded, self.life.name)
+        recorded, name = pending is not None, self.arms.name(choice.arm)
+        made = (choice.arm, propensity, number, recorded, self.life.name, name)
         decision = Decision.sealed(self.seal, *made)
         if pending is not None:
             self.rounds.pending[number] = pending
@@ -143,6 +168,40 @@ class Session:
 
     def _advance(self, arm: int, x: Any, n: int) -> bool:
         return self.gate.steps.advance(self.gate.params, self.state.public, arm, x, n)
+
+    # Arms -------------------------------------------------------------------------------------
+
+    def retire(self, arm: int) -> None:
+        """Serve an arm no more.
+
+        Raises:
+            ArgumentError: no other arm is left.
+        """
+        retired = tuple(sorted({*self.rounds.retired, arm}))
+        if len(retired) == self.arms.count:
+            raise ArgumentError(f"arm must not be the last one that is open, got {arm}", "arm")
+        self.rounds.retired, self.rounds.chosen_among = retired, True
+        self._fill()
+
+    def add(self, arm: int) -> None:
+        """Serve an arm that was retired again."""
+        self.rounds.retired = tuple(one for one in self.rounds.retired if one != arm)
+
+    def _fill(self) -> None:
+        """End the episode of a retired arm with rounds of the default reward to which nobody
+        contributes; where each arm has episodes of its own, its may wait.
+        """
+        rounds, (arm, _) = self.rounds, self.rounds.current_choice
+        n = rounds.left
+        if n == 0 or arm not in rounds.retired:
+            return
+        rounds.left = 0
+        if rounds.exhausted or self.gate.statistic.parts > 0:
+            return
+        rounds.release_due = self._advance(arm, 0, n)
+        rounds.recorded += n
+        rounds.book(arm, 0, n)
+        self._answer(Pending(arm), n * self._substitute(), n)
 
     # Releases ---------------------------------------------------------------------------------
 
@@ -275,6 +334,8 @@ class Session:
             return False
         pending = found
         deviates, openly = done not in (None, pending.arm), self.settings.choices_public
+        if deviates and openly and np.isnan(_row(pending.contexts, int(done))).any():  # type: ignore[arg-type]
+            raise ArgumentError(f"arm must be one that the person was shown, got {done}", "arm")
         if deviates and not openly:
             value = None
         if self.card.learns_at_once:
@@ -322,7 +383,7 @@ class Session:
 
     def coming(self) -> tuple[Choice, int]:
         """The coming choice, of which nothing is seen, and for how many rounds it stands."""
-        return self._choose(0)
+        return self._choose(0, self.arms.open(None, self.rounds.retired, self.arms.count))
 
     def receive_sum(self, total: float) -> bool:
         """Take in the noisy sum of all rounds of the coming choice, and release what is due then;
@@ -410,6 +471,7 @@ class Session:
         longest = int(gate.kernels.hold_rounds(gate.params, self.state.public, arm))
         # The next pull of a policy with contexts sees other ones, and chooses anew.
         self.rounds.take_back(arm, pending.weights, 0 if isinstance(x, np.ndarray) else longest)
+        self._fill()
 
     # Saving and restoring ---------------------------------------------------------------------
 
@@ -440,7 +502,8 @@ class Session:
         self.seal = Seal(bytes.fromhex(header["key"]))
         self.last = None
         if header["last"] is not None:
-            self.last = Decision.sealed(self.seal, *header["last"])
+            name = self.arms.name(header["last"][0])
+            self.last = Decision.sealed(self.seal, *header["last"], name)
         for name, stood in header["streams"].items():
             self.state.streams[name].bit_generator.state = stood
 

@@ -5,7 +5,7 @@ Copying, saving and restoring follow from one list of fields.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -78,6 +78,16 @@ class State:
     def published(self) -> dict[str, np.ndarray]:
         """The arrays of the public side by name."""
         return dict(_named("public", self.public))
+
+    def restorable_public(self) -> Callable[[], None]:
+        """What puts the public side back as it is now."""
+        now = [(array, array.copy()) for array in self.published.values()]
+
+        def restore() -> None:
+            for array, before in now:
+                array[...] = before
+
+        return restore
 
     @property
     def streams(self) -> dict[str, np.random.Generator]:

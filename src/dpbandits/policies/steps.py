@@ -243,6 +243,7 @@ class Steps(NamedTuple):
     """The steps of one algorithm."""
 
     decide: Kernel
+    decide_among: Kernel
     partition: Kernel
     advance: Kernel
     answer: Kernel
@@ -267,7 +268,8 @@ def steps_of(kernels: Kernels, channel: Kernel) -> Steps:
         fill, booked = kernels.fill, ("record_pull", "weigh", "accumulate", "release_due")
         crossing = release_of(kernels, channel)
         _bound[key] = Steps(
-            decide=fill(_decide, "prepare", "choose", "hold_rounds"),
+            decide=(decide := fill(_decide, "prepare", "choose", "hold_rounds")),
+            decide_among=decide,  # called with a mask, which is another type
             partition=fill(_partition, "partition"),
             advance=fill(_advance, "record_pull", "weigh", "release_due"),
             answer=fill(_answer, "accumulate"),
@@ -284,7 +286,14 @@ def steps_of(kernels: Kernels, channel: Kernel) -> Steps:
 
 def called_from_python(steps: Steps) -> Steps:
     """The same steps for one policy, which calls them in every round."""
-    draw = ("decide", "absorb_and_release", "release", "cross", "preprocess_contexts")
+    draw = (
+        "decide",
+        "decide_among",
+        "absorb_and_release",
+        "release",
+        "cross",
+        "preprocess_contexts",
+    )
     return Steps(
         *(called(step, draws=name in draw) for name, step in zip(Steps._fields, steps, strict=True))
     )

@@ -13,6 +13,11 @@ Theorem 1 of the paper).  Laplace noise of scale (hi - lo) / epsilon on the sum 
 is drawn from earlier releases and from exploration only.  A batch that the horizon cuts short is
 played and never released.
 
+Where some arms are closed the learner draws among the others, from its probabilities divided by
+their sum, and its loss is weighed by what came of that: so estimates of open arms stay unbiased.
+An arm that is closed is told the loss that the learner has had without it, as specialists who sleep
+are (Freund, Schapire, Singer & Warmuth 1997); else it would have none, and seem the best of all.
+
 The noise on a mean loss should be no larger than a loss: tau defaults to ceil(1 / epsilon), and to
 1 for epsilon >= 1.  tau = 1 with epsilon < 1 is the unbatched baseline (Tossou & Dimitrakakis 2017,
 Agarwal & Singh 2017): one noise draw per record, which would protect as well if every person added
@@ -29,7 +34,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ...kernel import Generator, Kernel, Vector, bind, kernel, unbound
+from ...calls import is_open
+from ...kernel import Generator, Kernel, Vector, bind, kernel, outlined, unbound
 from ...policies import Kernels, Policy, Statistic
 from ...policies.estimates import LOSSES_ALONE
 from ...policies.protocol import Contexts, Row, nothing_to_prepare
@@ -40,6 +46,7 @@ from ..bases.sums import accumulate, sensitivity, summarise
 
 CHANNELS: dict[type[Budget], type[Channel]] = {PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian}
 _LONGEST = 2**62
+_LEAST = 1e-200  # a probability above 0: arms that are left over may all have had none
 _CONSTANTS: dict[str, Callable[[Any], float]] = {
     "rate": lambda rate: real("rate", rate, 0.0, strict=True),
     "mixing": lambda mixing: real("mixing", mixing, 0.0, 1.0),
@@ -73,7 +80,7 @@ class BatchedPublic(NamedTuple):
     losses: np.ndarray  # (K,) estimates of the arms' cumulative losses, less the smallest of them
     probability: np.ndarray  # (K,) of the next choice, for learners that know it
     memory: np.ndarray  # (m,) of the learner
-    drawn: np.ndarray  # (3,) see ``Memo``: of the running batch
+    drawn: np.ndarray  # (2, 4 + K) of the running batch, see ``Memo``; of the next, see ``Coming``
     clock: np.ndarray  # (4,)
 
 
@@ -94,9 +101,19 @@ class Memo(NamedTuple):
     arm: int = 0
     probability: int = 1  # of that arm, for learners that know it
     memory: int = 2  # the first number of the learner's memory
+    masked: int = 3  # 1 if some arm was closed
+    closed: int = 4  # and on, for each arm, then: 1 if it was closed
 
 
-CLOCK, MEMO = Clock(), Memo()
+class Coming(NamedTuple):
+    """Slots of ``BatchedPublic.drawn[1]``."""
+
+    share: int = 0  # the sum of the probabilities of open arms
+    least: int = 1  # what each of them counts as at least; 0 where all are open
+    closed: int = 4  # and on, for each arm, where not all are open: 1 if it is closed
+
+
+CLOCK, MEMO, COMING = Clock(), Memo(), Coming()
 
 
 def one_number(n_arms: int) -> int:
@@ -119,6 +136,7 @@ class Learner(NamedTuple):
             batches, in expectation, against its best choice in hindsight, if losses have at most
             the second moment ``moment``.  None where nothing is proved for noisy losses.
         tuning: ``tuning(params, public)``: its constants; None for a learner that needs none.
+        skips_closed: whether ``prepare`` and ``choose`` choose among open arms: see ``is_open``.
     """
 
     choose: Kernel
@@ -128,9 +146,10 @@ class Learner(NamedTuple):
     memory: Callable[[int], int] = one_number
     bound: Callable[..., float] | None = None
     tuning: Kernel | None = None
+    skips_closed: bool = False
 
 
-learn = prepare = unbound
+begin = learn = unbound
 
 
 def init(params: BatchedParams) -> tuple[BatchedRaw, BatchedPublic]:
@@ -139,10 +158,11 @@ def init(params: BatchedParams) -> tuple[BatchedRaw, BatchedPublic]:
         losses=np.zeros(k),
         probability=np.full(k, 1.0 / k),
         memory=np.zeros(params.memory),
-        drawn=np.zeros(len(MEMO)),
+        drawn=np.zeros((2, MEMO.closed + k)),
         clock=np.zeros(len(CLOCK), np.int64),
     )
     public.clock[CLOCK.fresh] = 1
+    public.drawn[1, COMING.share] = 1.0
     return BatchedRaw(np.zeros(1)), public
 
 
@@ -152,24 +172,54 @@ def hold_rounds(params: BatchedParams, public: BatchedPublic, arm: int) -> int:
 
 
 @kernel
-def prepare_draw(
-    params: BatchedParams, public: BatchedPublic, contexts: Contexts, rng: Generator
-) -> None:
-    """``prepare`` of a learner, ahead of every draw."""
-    prepare(params, public, contexts, rng)
-    public.clock[CLOCK.fresh] = 1
+def open_probability(public: BatchedPublic, arm: int) -> float:
+    """That of an arm before it is divided by their sum; 0 of one that is closed."""
+    least = public.drawn[1, COMING.least]
+    if least > 0.0 and public.drawn[1, COMING.closed + arm] > 0.0:
+        return 0.0
+    return max(public.probability[arm], least)
 
 
 @kernel
-def note_draw(public: BatchedPublic, drawn: int) -> None:
+def prepare_mask(
+    params: BatchedParams, public: BatchedPublic, contexts: Contexts, rng: Generator
+) -> None:
+    """Ahead of a draw: keep which arms are closed, if any is; then what the learner prepares."""
+    public.clock[CLOCK.fresh] = 1
+    coming, least = public.drawn[1], 0.0
+    for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            least = _LEAST
+    coming[COMING.share], coming[COMING.least] = 1.0, least
+    if least > 0.0:
+        coming[COMING.share] = 0.0
+        for a in range(params.n_arms):
+            coming[COMING.closed + a] = 0.0 if is_open(contexts, a) else 1.0
+            coming[COMING.share] += open_probability(public, a)
+    begin(params, public, contexts, rng)
+
+
+@outlined  # for it is seldom called
+def copy_closed(drawn: Vector, kept: Vector) -> None:
+    """Keep which arms were closed."""
+    for i in range(MEMO.closed, drawn.size):
+        kept[i] = drawn[i]
+
+
+@kernel
+def note_draw(public: BatchedPublic, arm: int) -> None:
     """Keep what the loss of the coming batch will be weighed by: once, because a round may be taken
     back, and other batches released, while the choice stands.
     """
     if public.clock[CLOCK.fresh] == 1:
         public.clock[CLOCK.fresh] = 0
-        public.drawn[MEMO.arm] = drawn
-        public.drawn[MEMO.probability] = public.probability[drawn]
-        public.drawn[MEMO.memory] = public.memory[0]
+        batch, coming = public.drawn[0], public.drawn[1]
+        batch[MEMO.arm] = arm
+        batch[MEMO.probability] = open_probability(public, arm) / coming[COMING.share]
+        batch[MEMO.memory] = public.memory[0]
+        batch[MEMO.masked] = 1.0 if coming[COMING.least] > 0.0 else 0.0
+        if coming[COMING.least] > 0.0:
+            copy_closed(coming, batch)
 
 
 @kernel
@@ -185,15 +235,22 @@ def release_due(params: BatchedParams, public: BatchedPublic) -> bool:
 
 @kernel
 def close(params: BatchedParams, public: BatchedPublic, memo: Vector) -> None:
-    for i in range(memo.size):
-        memo[i] = public.drawn[i]
+    batch = public.drawn[0]
+    for i in range(MEMO.closed):
+        memo[i] = batch[i]
+    if memo[MEMO.masked] > 0.0:
+        copy_closed(batch, memo)
     public.clock[CLOCK.done], public.clock[CLOCK.fresh] = 0, 1
 
 
 @kernel
 def publish(params: BatchedParams, public: BatchedPublic, memo: Vector, release: Vector) -> None:
     public.clock[CLOCK.batches] += 1
-    learn(params, public, memo, (params.high - release[0] / params.batch) / params.width)
+    loss = (params.high - release[0] / params.batch) / params.width
+    if memo[MEMO.masked] > 0.0:
+        for a in range(params.n_arms):
+            public.losses[a] += memo[MEMO.closed + a] * loss
+    learn(params, public, memo, loss)
 
 
 @cache
@@ -203,7 +260,7 @@ def conversion(learner: Learner) -> Kernels:
     """
     return Kernels(
         init=init,
-        prepare=bind(prepare_draw, prepare=learner.prepare),
+        prepare=bind(prepare_mask, begin=learner.prepare),
         choose=learner.choose,
         hold_rounds=hold_rounds,
         record_pull=record_pull,
@@ -213,6 +270,7 @@ def conversion(learner: Learner) -> Kernels:
         close=close,
         summarise=summarise,
         publish=bind(publish, learn=learner.learn),
+        skips_closed=learner.skips_closed,
     )
 
 
@@ -259,7 +317,7 @@ class BatchedPolicy(Policy):
         return int(self.params.batch)
 
     def _statistic(self) -> Statistic:
-        return Statistic.of_rewards(self.reward_range, memo=len(MEMO))
+        return Statistic.of_rewards(self.reward_range, memo=MEMO.closed + self._choices)
 
     def _params(self) -> BatchedParams:
         lo, hi = self.reward_range

@@ -77,6 +77,7 @@ def over_experts(learner: Learner) -> Kernels:
         choose=choose_advised,
         record_pull=record_round,
         hold_rounds=one_round,
+        skips_closed=False,  # of experts, not of what they advise
     )
 
 

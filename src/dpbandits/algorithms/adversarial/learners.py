@@ -8,10 +8,19 @@ import math
 
 import numpy as np
 
+from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies.protocol import Contexts
 from ..maths.simplex import draw, exponential_weights, recentre, tsallis
-from .conversion import CLOCK, MEMO, BatchedParams, BatchedPublic, Learner
+from .conversion import (
+    CLOCK,
+    COMING,
+    MEMO,
+    BatchedParams,
+    BatchedPublic,
+    Learner,
+    open_probability,
+)
 
 _ROUNDING = 1.0 + 1e-9
 
@@ -60,9 +69,20 @@ def exp3_tuning(params: BatchedParams, public: BatchedPublic) -> tuple[float, fl
 def choose_drawn(
     params: BatchedParams, public: BatchedPublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    """A draw from the learner's distribution."""
-    arm = draw(public.probability, rng.random())
-    return arm, float(public.probability[arm])
+    """A draw from the learner's distribution over open arms, never of one of probability zero."""
+    if public.drawn[1, COMING.least] == 0.0:
+        arm = draw(public.probability, rng.random())
+        return arm, float(public.probability[arm])
+    share, arm = public.drawn[1, COMING.share], 0
+    u = rng.random() * share
+    for a in range(params.n_arms):
+        probability = open_probability(public, a)
+        if probability > 0.0:
+            arm = a
+            if u < probability:
+                break
+            u -= probability  # rounding may leave a little of it over
+    return arm, open_probability(public, arm) / share
 
 
 @kernel
@@ -179,6 +199,8 @@ def prepare_leader(
     rate, tries = ftpl_tuning(params, public)
     best, arm = np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         value = rate * public.losses[a] + rng.laplace(0.0, 1.0)
         if value < best:
             best, arm = value, a
@@ -187,7 +209,9 @@ def prepare_leader(
         bar = rate * public.losses[arm] + rng.laplace(0.0, 1.0)
         leads = True
         for a in range(params.n_arms):
-            if a != arm and rate * public.losses[a] + rng.laplace(0.0, 1.0) < bar:
+            if a == arm or not is_open(contexts, a):
+                continue
+            if rate * public.losses[a] + rng.laplace(0.0, 1.0) < bar:
                 leads = False
                 break
         if leads:
@@ -264,12 +288,17 @@ EXP3_LEARNER = Learner(
     constants=("rate", "mixing"),
     bound=_exp3_bound,
     tuning=exp3_tuning,
+    skips_closed=True,
 )
-EXP3_IX_LEARNER = Learner(choose=choose_drawn, learn=learn_exp3_ix)
+EXP3_IX_LEARNER = Learner(choose=choose_drawn, learn=learn_exp3_ix, skips_closed=True)
 HTINF_LEARNER = Learner(
-    choose=choose_drawn, learn=learn_htinf, constants=("sigma", "alpha"), bound=_htinf_bound
+    choose=choose_drawn,
+    learn=learn_htinf,
+    constants=("sigma", "alpha"),
+    bound=_htinf_bound,
+    skips_closed=True,
 )
-TSALLIS_INF_LEARNER = Learner(choose=choose_drawn, learn=learn_tsallis_inf)
+TSALLIS_INF_LEARNER = Learner(choose=choose_drawn, learn=learn_tsallis_inf, skips_closed=True)
 FTPL_LEARNER = Learner(
     choose=choose_leader,
     learn=learn_ftpl,
@@ -277,4 +306,5 @@ FTPL_LEARNER = Learner(
     constants=("rate", "tries"),
     bound=_ftpl_bound,
     tuning=ftpl_tuning,
+    skips_closed=True,
 )

@@ -8,6 +8,7 @@ Contexts are public: only rewards are behind the wall.  Feature vectors longer t
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,17 +67,29 @@ class SideInformationPolicy(Policy):
 
     if TYPE_CHECKING:
 
-        def pull(self, contexts: ArrayLike, *, user: User | None = None) -> Decision: ...  # type: ignore[override]
+        def pull(  # type: ignore[override]
+            self,
+            contexts: ArrayLike,
+            *,
+            user: User | None = None,
+            available: Iterable[int | str] | None = None,
+        ) -> Decision: ...
 
     def alters(self, context_bound: float) -> bool:
         """Whether ``preprocess_contexts`` may change what an environment with that bound shows."""
         return False
 
     def _entries(
-        self, given: Any, name: str, shape: tuple[int, int], *, one_row: bool = False
+        self,
+        given: Any,
+        name: str,
+        shape: tuple[int, int],
+        *,
+        one_row: bool = False,
+        fewer: bool = False,
     ) -> np.ndarray:
         """What a user shows, as a matrix of finite numbers of its own; with ``one_row`` it may be
-        one that holds for every arm.
+        one that holds for every arm, with ``fewer`` there may be fewer rows.
         """
         try:
             array = np.asarray(given)
@@ -85,6 +98,8 @@ class SideInformationPolicy(Policy):
         if one_row and array.shape in (shape[1:], (1, shape[1])):
             array = np.broadcast_to(array, shape)
         hidden = self.card.hides_contexts
+        if fewer and array.ndim == 2 and 1 <= len(array) < shape[0]:
+            shape = (len(array), shape[1])
         if hidden and array.shape == shape and array.dtype.kind not in "biuf":
             array = np.array([[_number_or_nan(entry) for entry in row] for row in array])
         # NumPy would read words as numbers, and drop imaginary parts.
@@ -137,6 +152,11 @@ class ContextualPolicy(SideInformationPolicy):
         super().__init__(own, budget=budget, **options)
 
     @property
+    def _takes_masks(self) -> bool:
+        # Rows of arms that are closed are copies of another's, which one model takes for the same.
+        return not self._takes_one_row
+
+    @property
     def effective_bound(self) -> float:
         """The length to which feature vectors are scaled; infinite with ``clip=False``."""
         return self.context_bound if self.clip else math.inf
@@ -152,5 +172,6 @@ class ContextualPolicy(SideInformationPolicy):
 
     def _shown(self, contexts: Any) -> np.ndarray:
         shape = (self.n_arms, self.dimension)
-        entries = self._entries(contexts, "contexts", shape, one_row=self._takes_one_row)
+        single = self._takes_one_row
+        entries = self._entries(contexts, "contexts", shape, one_row=single, fewer=not single)
         return self._preprocessed(entries)

@@ -8,6 +8,7 @@ up, and the server learns the noisy sum, which it releases as it is.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -96,14 +97,25 @@ class ShuffledPolicy(Policy):
                 )
         return {"messages": messages, "dropout": self._dropout}
 
-    def pull(self, contexts: Any = None, *, user: User | None = None) -> Decision:
+    @property
+    def _takes_masks(self) -> bool:
+        # The arm of a batch whose devices are out stands.
+        return super()._takes_masks and not self._takes_reports
+
+    def pull(
+        self,
+        contexts: Any = None,
+        *,
+        user: User | None = None,
+        available: Iterable[int | str] | None = None,
+    ) -> Decision:
         if self._takes_reports:
             raise ArgumentError(
                 "messages must be False for pull: a whole batch plays device().arm, and what its"
                 " shuffler lets out goes to receive()",
                 "messages",
             )
-        return super().pull(contexts, user=user)
+        return super().pull(contexts, user=user, available=available)
 
     @property
     def protocol(self) -> LaplaceShares:

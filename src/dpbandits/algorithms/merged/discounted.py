@@ -41,6 +41,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
+from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies import Card, Kernels, Options, Policy, Statistic, register
 from ...policies.protocol import Contexts, Row
@@ -121,11 +122,15 @@ def choose(
     """
     target, now = 0.0, public.clock[CLOCK.rounds]
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         if public.pulls[a] == 0:
             return a, 1.0
         target = max(target, public.merged[MERGED.value, a])
     target, best, arm = min(target, _HIGHEST), np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         merged, weight, distance = public.merged[:, a], 0.0, 0.0
         if merged[MERGED.weight] > 0.0:
             left = np.exp(-params.decay * (now - public.ended[a]))
@@ -275,6 +280,7 @@ class DiscountedIMED(Policy):
         close=close,
         summarise=summarise,
         publish=publish,
+        skips_closed=True,
     )
 
     def __init__(

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from ...calls import is_open
 from ...kernel import Generator, Kernel, Vector, kernel
 from ...policies import Card, Kernels, Options, Policy, Statistic, register
 from ...policies.protocol import Contexts, Row
@@ -102,11 +103,15 @@ def choose_imed(
     """
     target = 0.0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         if public.pulls[a] == 0:
             return a, 1.0
         target = max(target, public.merged[MERGED.value, a])
     target, best, arm = min(target, 1.0), np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         merged, awaited = public.merged[:, a], public.awaited[:, a]
         distance = divergence_of(params, merged, awaited, merged[MERGED.value], target)
         index = distance / params.optimism + np.log(awaited[MERGED.weight])
@@ -123,6 +128,8 @@ def choose_kl(
     level = params.optimism * np.log(public.clock[CLOCK.rounds] + 1.0)
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         if public.pulls[a] == 0:
             return a, 1.0
         merged = public.merged[:, a]
@@ -224,6 +231,7 @@ def kernels_of(
         close=close,
         summarise=summarise,
         publish=publish,
+        skips_closed=True,
     )
 
 

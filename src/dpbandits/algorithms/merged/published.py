@@ -23,6 +23,7 @@ from typing import Unpack
 
 import numpy as np
 
+from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies import Card, Options, register
 from ...policies.protocol import Contexts
@@ -76,11 +77,15 @@ def choose_imed(
     """The arm of least n d(x, max x) + ln n; arms that were never played come first."""
     target = 0.0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         if public.pulls[a] == 0:
             return a, 1.0
         target = max(target, public.merged[MERGED.value, a])
     target, best, arm = min(target, 1.0), np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         n, x = public.pulls[a], min(max(public.merged[MERGED.value, a], 0.0), 1.0)
         index = n * private_divergence(x, target, params.noise_scale) + np.log(n)
         if index < best:
@@ -95,6 +100,8 @@ def choose_kl(
     """The arm of the largest y with n d(x, y) <= ln t; of equals the one with fewer rounds."""
     level, best, arm = np.log(public.clock[CLOCK.rounds] + 1.0), -np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         n, x = public.pulls[a], min(max(public.merged[MERGED.value, a], 0.0), 1.0)
         if n == 0:
             return a, 1.0

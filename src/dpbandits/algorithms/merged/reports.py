@@ -15,6 +15,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
+from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies import ArmEstimates, Card, Kernels, Options, register
 from ...policies.estimates import standard_error
@@ -69,28 +70,36 @@ def init(params: ReportsParams) -> tuple[ReportsRaw, ReportsPublic]:
 
 
 @kernel
-def choose(
-    params: ReportsParams, public: ReportsPublic, contexts: Contexts, rng: Generator
-) -> tuple[int, float]:
-    return public.clock[CLOCK.standing], 1.0
-
-
-@kernel
-def next_arm(params: ReportsParams, public: ReportsPublic) -> int:
+def next_arm(params: ReportsParams, public: ReportsPublic, contexts: Contexts) -> int:
     """The arm of least D(m, max m) / alpha + ln n; arms without reports come first."""
     target = 0.0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         if public.plays[a] == 0:
             return a
         target = max(target, public.mean[a])
     target, best, arm = min(target, 1.0), np.inf, 0
     variance, pole = noise_variance(params), params.noise_scale if params.laplace else 0.0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         law = Law(float(public.plays[a]), variance, pole, 0.0, 1.0, 1.0)
         index = exponent(law, public.mean[a], target) / params.optimism + np.log(public.plays[a])
         if index < best:
             best, arm = index, a
     return arm
+
+
+@kernel
+def choose(
+    params: ReportsParams, public: ReportsPublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
+    """The arm that was chosen for the coming rounds, or if it is closed the next best."""
+    standing = public.clock[CLOCK.standing]
+    if not is_open(contexts, standing):
+        standing = next_arm(params, public, contexts)
+    return standing, 1.0
 
 
 @kernel
@@ -103,7 +112,7 @@ def publish(params: ReportsParams, public: ReportsPublic, memo: Vector, release:
     clock[CLOCK.fresh] = 0
     clock[CLOCK.left] -= 1
     if clock[CLOCK.left] <= 0:
-        standing = next_arm(params, public)
+        standing = next_arm(params, public, 0)
         clock[CLOCK.standing] = standing
         clock[CLOCK.left] = max(1, int(params.growth * public.plays[standing]))
 
@@ -160,6 +169,7 @@ class LDPIMED(LocalPolicy):
         sensitivity=sensitivity,
         summarise=summarise,
         publish=publish,
+        skips_closed=True,
     )
 
     def __init__(

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies import Card, Kernels, Statistic, register
 from ...policies.protocol import Contexts, Row
@@ -85,9 +86,11 @@ def choose(
     """The arm of the largest draw; arms of which nothing was released come first."""
     best, arm = -np.inf, 0
     for a in range(params.n_arms):
-        if public.pulls[a] == 0:
+        if public.pulls[a] == 0 and is_open(contexts, a):
             return a, 1.0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         drawn = choose_mean(public.quantiles, a, rng)
         if drawn > best:
             best, arm = drawn, a
@@ -217,6 +220,7 @@ class MergedThompson(WeighingPolicy):
         close=close,
         summarise=summarise,
         publish=publish_and_tabulate,
+        skips_closed=True,
     )
 
     def _statistic(self) -> Statistic:

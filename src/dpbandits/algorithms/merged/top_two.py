@@ -42,6 +42,7 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
+from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies import Card, Kernels, Options, Policy, Statistic, register
 from ...policies.protocol import Contexts
@@ -168,10 +169,19 @@ def _survey(params: TopTwoParams, public: TopTwoPublic) -> None:
 def choose(
     params: TopTwoParams, public: TopTwoPublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
+    """The arm that follows, or if it is closed the open one of fewest rounds; arms that were never
+    played come first.
+    """
+    fewest, arm = np.inf, 0
     for a in range(params.n_arms):
+        if not is_open(contexts, a):
+            continue
         if public.pulls[a] == 0:  # while what was played before still waits for answers
             return a, 1.0
-    return public.plan[PLAN.following], 1.0
+        if public.pulls[a] < fewest:
+            fewest, arm = public.pulls[a], a
+    following = public.plan[PLAN.following]
+    return following if is_open(contexts, following) else arm, 1.0
 
 
 @kernel
@@ -247,6 +257,7 @@ class MergedTopTwo(Policy):
         publish=publish,
         stop=stop,
         recommend=recommend,
+        skips_closed=True,
     )
 
     _arm_estimates = staticmethod(merged_estimates)

@@ -79,9 +79,11 @@ class Device:
         """All that a device in JavaScript is made of, the chooser included; nothing of a person.
 
         Raises:
-            ArgumentError: the noise is simulated, or arms are not those of highest upper
-                confidence bound (Thompson sampling, IMED).
+            ArgumentError: the noise is simulated, an arm is retired, or arms are not those of
+                highest upper confidence bound (Thompson sampling, IMED).
         """
+        if self.chooser.retired:
+            raise ArgumentError("a device in JavaScript chooses among all arms")
         policy = registered()[self.chooser.arguments["class"]]
         if policy.card.randomised:
             raise ArgumentError("a device in JavaScript makes no random choices")

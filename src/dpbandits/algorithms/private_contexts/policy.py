@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...errors import ArgumentError
@@ -104,22 +104,28 @@ class HiddenContextPolicy(ContextualPolicy):
 
     if not TYPE_CHECKING:  # who does pull has to show contexts, as the base says
 
-        def pull(self, contexts: Any = None, *, user: User | None = None) -> Decision:
+        def pull(
+            self,
+            contexts: Any = None,
+            *,
+            user: User | None = None,
+            available: Iterable[int | str] | None = None,
+        ) -> Decision:
             if self._takes_reports:
                 raise ArgumentError(
                     f"{self._serving} must be False: a device chooses, see device(), and not the"
                     " server",
                     self._serving,
                 )
-            return super().pull(contexts, user=user)
+            return super().pull(contexts, user=user, available=available)
 
     def _assumed(self) -> list[str]:
         return [
             f"feature vectors are at most {self.context_bound:g} long, which scaling enforces",
             "a decision goes to its person alone: the arm, how probable it was, and counts of arms"
             " are functions of private features",
-            "the contexts and rewards of others owe nothing to her record and to her decision but"
-            " by way of releases",
+            "the contexts of others, which arms are open among them, and their rewards owe nothing"
+            " to her record and to her decision but by way of releases",
         ]
 
 

@@ -92,7 +92,8 @@ class ReportPolicy(HiddenContextPolicy):
         return [
             f"feature vectors are at most {self.context_bound:g} long, which the device enforces",
             "the arm is carried out on the person's device, and nobody else sees it",
-            "the contexts and rewards of others owe nothing to her record and to her decision but"
+            "the contexts of others, which arms are open among them, and their rewards owe nothing"
+            " to her record and to her decision but"
             " by way of reports",
             "a report is sent at a time that owes nothing to what it holds, and a person has one"
             f" device, which sends {self.max_rounds or 'one'} in all and of which no older copy is"

@@ -320,7 +320,8 @@ class ShuffledPolicy(PrivateContextPolicy):
         return [
             f"feature vectors are at most {self.context_bound:g} long, which the device enforces",
             "the arm is carried out on the person's device, and nobody else sees it",
-            "the contexts and rewards of others owe nothing to her record and to her decision but"
+            "the contexts of others, which arms are open among them, and their rewards owe nothing"
+            " to her record and to her decision but"
             " by way of what leaves the shuffler",
             f"a batch has {self._batch} people, of whom all but {self._config['dropout']} add"
             " their noise and keep it to themselves; the shuffler fills shorter batches up",

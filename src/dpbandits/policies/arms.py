@@ -1,0 +1,107 @@
+"""Arms by name or number, and which of them are open to a pull.
+
+An arm is open unless it is retired, masked for this pull, or not among the candidates of whom the
+contexts tell.  All three are public events: that an arm is closed must owe nothing to rewards that
+were not released, which guarantees list as soon as there was one.  Where contexts are private, what
+is open to a person is one of them, and guarantees list the same from the start: a sentence that
+comes with the first mask would tell of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..validation import integer
+
+_KEPT = 256  # masks
+ASSUMED = "which arms are open owes nothing to rewards that were not released"
+
+
+class Arms:
+    """The arms of a policy, by names if they have any.
+
+    Args:
+        count: how many may ever be there, K.
+        names: one for each, or None.
+
+    Raises:
+        ArgumentError: there are more or fewer names than arms.
+    """
+
+    def __init__(self, count: int, names: Sequence[str] | None) -> None:
+        if names is not None and len(names) != count:
+            raise ArgumentError(
+                f"arm_names must be {count} names, one for each arm, got {len(names)}", "arm_names"
+            )
+        self.count, self.names = count, names
+        self._numbers = {name: arm for arm, name in enumerate(names or ())}
+        # 1 and True are one key, and no one arm
+        self._kept: Callable[..., np.ndarray | None] = lru_cache(_KEPT, typed=True)(self._mask)
+
+    def number(self, argument: str, given: Any) -> int:
+        """The arm of this name or number.
+
+        Raises:
+            ArgumentError: there is none.
+        """
+        if isinstance(given, str):
+            if given in self._numbers:
+                return self._numbers[given]
+            known = ", ".join(map(repr, self._numbers)) or "a number, as arms have no names"
+            raise ArgumentError(f"{argument} must be one of {known}, got {given!r}", argument)
+        return integer(argument, given, 0, self.count - 1)
+
+    def name(self, arm: int) -> str | None:
+        """What an arm is called."""
+        return None if self.names is None else self.names[arm]
+
+    def open(
+        self, available: Iterable[int | str] | None, retired: tuple[int, ...], shown: int
+    ) -> np.ndarray | None:
+        """Which arms may be served, shape (K,); None: all.
+
+        Args:
+            available: those that may be served now; None for all.
+            retired: that never are.
+            shown: how many there are candidates for, from the first.
+
+        Raises:
+            ArgumentError: there is no such arm, or none is open.
+        """
+        if available is None:
+            if not retired and shown == self.count:
+                return None
+            return self._kept(retired, shown, True)
+        try:
+            if not isinstance(available, str):
+                return self._kept(retired, shown, False, *available)
+        except TypeError:  # no list, or of what are no arms
+            pass
+        raise ArgumentError(f"available must be a list of arms, got {available!r}", "available")
+
+    def _mask(
+        self, retired: tuple[int, ...], shown: int, every: bool, *available: Any
+    ) -> np.ndarray | None:
+        mask = np.full(self.count, every)
+        for arm in available:
+            mask[self.number("available", arm)] = True
+        mask[list(retired)] = mask[shown:] = False
+        if not mask.any():
+            raise ArgumentError(
+                "available must have an arm that is shown, and not retired, got none", "available"
+            )
+        return None if mask.all() else mask
+
+
+def stand_in(shown: np.ndarray, open_arms: np.ndarray) -> np.ndarray:
+    """Rows of features for all arms: for each that is closed, those of the first open one, so that
+    to choose it is to choose that.
+    """
+    first = int(open_arms.argmax())
+    seen = shown[np.where(open_arms, np.arange(len(open_arms)), first)]
+    return np.ascontiguousarray(seen)
