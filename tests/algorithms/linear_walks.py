@@ -339,7 +339,7 @@ def joint(
             renewed = (2 * noise.stds[made] ** 2 + shift[own] ** 2 / d) * squares
             fixed = (turned * x).sum(axis=1) / 4
             variances = fixed**2 / (fixed + renewed) + share * renewed
-            index = -divergences(means.max() - means, variances, t, alpha=0.7, margin=2.0)
+            index = -divergences(means.max() - means, variances, t, margin=2.0)
         elif sampling is None:
             width = radius[own] * np.sqrt((turned * x).sum(axis=1) + gap[own] * squares)
             index = (x * estimate[own]).sum(axis=1) + width + bias[own] * np.sqrt(squares)

@@ -100,7 +100,7 @@ def test_joint_imed_knows_the_noise():
     noise: JointNoise = joint_noise(4, 2, 0.5, np.random.default_rng(0))
     radius, known, bias, _, spread, added = public_of(policy).facts[:, 0]
     assert spread == pytest.approx(math.sqrt(2) * noise.stds[1])
-    assert (radius, bias) == (pytest.approx(0.5 * math.sqrt(0.7)), 0.0)
+    assert (radius, bias) == (pytest.approx(0.5), 0.0)
     assert known == pytest.approx((spread**2 + added**2 / 2) / 0.25)
 
 
