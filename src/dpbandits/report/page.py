@@ -169,10 +169,8 @@ class _Page:
             )
         )
         for one in shown:
-            yield tag("h3", one.heading)
-            yield self._figure(
-                None, one.name, partial(figures.exhibit, one, labels), one.alt, one.caption
-            )
+            draw = partial(figures.exhibit, one, labels)
+            yield self._figure(None, one.name, one.heading, draw, one.alt, one.caption)
 
     # Findings and results --------------------------------------------------------------------
 
@@ -224,10 +222,10 @@ class _Page:
         yield from self._regret(index, summary)
         if summary.distances is not None:
             yield from self._distance(index, summary, summary.distances)
-        if summary.fixed_arms:
-            yield from self._shares(index, summary)
+        halves = [self._shares(index, summary)] if summary.fixed_arms else []
         if summary.baseline is not None:
-            yield from self._helped(index, summary)
+            halves.append(self._helped(index, summary))
+        yield tag("div", *halves, class_="halves" if len(halves) > 1 else "")
         yield tag("h3", "The numbers")
         yield self._numbers(summary)
         yield from spending(summary, self._grouped)
@@ -247,10 +245,10 @@ class _Page:
             f"{reward_amount(row['regret'])} ({self._setting_of(row)})" for row in (best, worst)
         )
         reach = f"After {summary.horizon:,} rounds the mean regret lies between {low} and {high}."
-        yield tag("h3", "Regret as people come in")
         yield self._figure(
             index,
             "regret",
+            "Regret as people come in",
             lambda width: regret_curves(summary.curves, self.styles, width=width),
             f"Curves of mean regret over rounds, one panel per budget. {reach}",
             "Regret is what was lost, in expected rewards, against always playing the best arm:"
@@ -258,10 +256,10 @@ class _Page:
             " bands of the mean over runs. Each notion of privacy has rows and a scale of its own.",
         )
         if any(label.private for label in summary.table["budget_label"]):
-            yield tag("h3", "What privacy costs")
             yield self._figure(
                 index,
                 "regret-by-budget",
+                "What privacy costs",
                 lambda width: figures.regret_by_budget(summary, self.styles, width),
                 "Mean final regret against the privacy budget, one panel per notion of privacy."
                 f" {reach}",
@@ -282,6 +280,7 @@ class _Page:
             yield self._figure(
                 index,
                 "search-rounds",
+                "",
                 lambda width: figures.search_rounds(summary, self.styles, width),
                 "Mean rounds until a search for the best arm was over, against the privacy budget;"
                 " the numbers are in the table above.",
@@ -293,10 +292,10 @@ class _Page:
     def _distance(
         self, index: int, summary: EnvironmentSummary, curves: pd.DataFrame
     ) -> Iterator[Html]:
-        yield tag("h3", "How far the estimate is from the truth")
         yield self._figure(
             index,
             "distance",
+            "How far the estimate is from the truth",
             lambda width: distance_curves(curves, self.styles, width),
             "Curves of the mean distance between estimated and true parameter over"
             f" {summary.horizon:,} rounds, one panel per budget.",
@@ -305,17 +304,18 @@ class _Page:
             " the directions that matter.",
         )
 
-    def _shares(self, index: int, summary: EnvironmentSummary) -> Iterator[Html]:
+    def _shares(self, index: int, summary: EnvironmentSummary) -> Html:
         beside = f", beside {summary.reference.name}" if summary.reference else ""
         best = "" if summary.best is None else f" {self._best_shares(summary)}"
-        yield tag("h3", "Who gets which arm")
-        yield self._figure(
+        return self._figure(
             index,
             "arm-shares",
+            "Who gets which arm",
             lambda width: figures.arm_shares(summary, self.styles, width),
             "Stacked bars of the share of rounds per arm, for each policy and"
             f" budget{beside}.{best}",
             f"Mean over runs, in percent{beside}.{best}",
+            half=summary.baseline is not None,
         )
 
     def _best_shares(self, summary: EnvironmentSummary) -> str:
@@ -325,14 +325,14 @@ class _Page:
             f" {percent(shares.max())}."
         )
 
-    def _helped(self, index: int, summary: EnvironmentSummary) -> Iterator[Html]:
+    def _helped(self, index: int, summary: EnvironmentSummary) -> Html:
         assert summary.baseline is not None
         name = summary.baseline.name
         low, high = summary.table["gain"].min(), summary.table["gain"].max()
-        yield tag("h3", "People helped" if summary.reference else "Reward gained")
-        yield self._figure(
+        return self._figure(
             index,
             "people-helped",
+            "People helped" if summary.reference else "Reward gained",
             lambda width: figures.people_helped(summary, self.styles, width),
             f"Expected {summary.gained} per 1,000 people compared with {name}, per policy and"
             f" budget: from {signed_per_thousand(low)} to {signed_per_thousand(high)}.",
@@ -340,6 +340,7 @@ class _Page:
             f" {name}: the share of people each arm got, times that arm's mean. Lines are 95 %"
             " intervals of the mean over runs, often hidden behind the marks; open marks have no"
             " privacy.",
+            half=summary.fixed_arms,
         )
 
     def _numbers(self, summary: EnvironmentSummary) -> Html:
@@ -385,9 +386,19 @@ class _Page:
         return f"{self.styles[row['policy']].phrase}, {row['budget_label'].text}"
 
     def _figure(
-        self, index: int | None, name: str, draw: Callable[[float], Figure], alt: str, caption: str
+        self,
+        index: int | None,
+        name: str,
+        heading: str,
+        draw: Callable[[float], Figure],
+        alt: str,
+        caption: str,
+        *,
+        half: bool = False,
     ) -> Html:
-        """A figure in the page and, as it is at a desk, in files."""
+        """A figure under its heading in the page, on paper on ``half`` its width, and, as it is at
+        a desk, in files.
+        """
         prefix = (
             ""
             if index is None or len(self.summaries) == 1
@@ -398,7 +409,9 @@ class _Page:
         (self.gallery / f"{prefix}{name}.svg").write_bytes(drawn)
         (self.gallery / f"{prefix}{name}.png").write_bytes(png(wide))
         narrow = svg(draw(NARROW))
-        return tag("figure", picture(drawn, narrow, alt), tag("figcaption", caption))
+        shown = picture(drawn, narrow, alt, half=half)
+        figure = tag("figure", shown, tag("figcaption", caption))
+        return tag("div", *([tag("h3", heading)] if heading else []), figure, class_="shown")
 
     # Replay, guarantees and reading ----------------------------------------------------------
 
@@ -409,10 +422,10 @@ class _Page:
             yield from self._trial("replay" if i == 0 else f"replay-{i + 1}", trial)
 
     def _trial(self, name: str, trial: ReplayedTrial) -> Iterator[Html]:
-        yield tag("h3", trial.title)
         yield self._figure(
             None,
             name,
+            trial.title,
             lambda width: figures.replay_rates(trial, self.styles, width),
             f"Success rates in the replay. {replay_in_words(trial, self.styles)}",
             "Mean success rate over replays with 95 % intervals; open marks have no privacy. The"
