@@ -33,8 +33,11 @@ from dpbandits.plotting.drawing import NARROW, WIDE, png
 from dpbandits.plotting.labels import budget_label
 from dpbandits.privacy import Budget
 from dpbandits.report import StudyRecord, figures, write
+from dpbandits.report.contests import (
+    findings_in_regret,
+)
 from dpbandits.report.exhibits import Exhibit, Panel, Series
-from dpbandits.report.findings import belief, findings_in_people, findings_in_regret, meaning
+from dpbandits.report.findings import belief, findings_in_people, meaning
 from dpbandits.report.searches import searches_in_words, searches_of
 from dpbandits.report.summaries import environment_summaries
 from dpbandits.simulation.settings import PolicySetting, keyed, policy_styles
@@ -645,7 +648,7 @@ def test_clipping_is_told_where_it_happens(tmp_path):
         simulate(policies, world, horizon=20, runs=1) for world in (wide, Bernoulli([0.2, 0.8]))
     ]
     page = Reader(write(tmp_path, StudyRecord("t", "", Result.combined(results))))
-    assert [text for text in page.texts["p"] if "clipped" in text and "guarantee" not in text] == [
+    assert [text for text in page.texts["li"] if "are clipped" in text] == [
         "Rewards outside [0, 1] are clipped: those of this environment have no bounds. This biases"
         " what AdaCUCB learnt."
     ]

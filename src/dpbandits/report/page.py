@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -24,13 +24,18 @@ from ..plotting.numbers import (
     reward_amount,
     signed_per_thousand,
 )
-from ..plotting.styles import PlotStyle
 from ..simulation.settings import policy_styles
 from . import claims, figures
 from .cards import any_simulated, cards, stamp
+from .contests import findings_in_regret, findings_in_searches, findings_on_promises
 from .estimates import estimate_of
 from .exhibits import Table, slug
-from .findings import findings_in_people, findings_in_regret, meaning, notes_on_clipping
+from .findings import (
+    findings_in_people,
+    findings_on_clipping,
+    findings_on_spending,
+    meaning,
+)
 from .record import StudyRecord
 from .replays import ReplayedTrial, replay_in_words, replayed_trials
 from .searches import searches_in_words, searches_of, searches_table
@@ -179,7 +184,14 @@ class _Page:
         if not self.record.claims:  # beside which they stand otherwise
             for note in self.record.notes:
                 yield tag("p", note, class_="note")
-        yield from self._by_environment(findings_in_people)
+        yield from self._by_environment(self._found)
+        if overall := [
+            *findings_on_promises(self.settings, self.styles),
+            *findings_on_spending(self.summaries),
+        ]:
+            if len(self.summaries) > 1:
+                yield tag("h4", "In all environments")
+            yield items(overall)
         if self.trials:
             yield tag("h3", "In the replay of the real trial")
             yield items(replay_in_words(trial, self.styles) for trial in self.trials)
@@ -192,8 +204,11 @@ class _Page:
             rows,
             [1],
         )
-        yield tag("h3", "In the language of bandits")
-        yield from self._by_environment(findings_in_regret)
+        if any(summary.reference for summary in self.summaries):
+            yield tag("h3", "In the language of bandits")
+            yield from self._by_environment(
+                lambda summary: self._regrets(summary) if summary.reference else []
+            )
         yield tag(
             "p",
             "Intervals hold for one number at a time and describe the chance in the simulated runs,"
@@ -203,11 +218,21 @@ class _Page:
             class_="note",
         )
 
-    def _by_environment(
-        self, find: Callable[[EnvironmentSummary, Mapping[str, PlotStyle]], list[str]]
-    ) -> Iterator[Html]:
+    def _found(self, summary: EnvironmentSummary) -> list[str]:
+        """What comes first: people where there are some, and regret where there are none."""
+        return [
+            *findings_in_people(summary, self.styles),
+            *([] if summary.reference else self._regrets(summary)),
+            *findings_in_searches(summary, self.styles),
+            *findings_on_clipping(summary, self.styles),
+        ]
+
+    def _regrets(self, summary: EnvironmentSummary) -> list[str]:
+        return findings_in_regret(summary, self.styles)
+
+    def _by_environment(self, find: Callable[[EnvironmentSummary], list[str]]) -> Iterator[Html]:
         for summary in self.summaries:
-            found = find(summary, self.styles)
+            found = find(summary)
             if found and len(self.summaries) > 1:
                 yield tag("h4", summary.title)
             if found:
@@ -216,8 +241,6 @@ class _Page:
     def _environment(self, index: int, summary: EnvironmentSummary) -> Iterator[Html]:
         yield tag("h2", self._heading(summary))
         yield tag("p", self._setting(summary))
-        for told in notes_on_clipping(summary, self.styles):
-            yield tag("p", told, class_="note")
         yield from self._searches(index, summary)
         yield from self._regret(index, summary)
         if summary.distances is not None:
