@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import base64
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -749,3 +751,81 @@ def test_results_of_searches_are_saved(searched, tmp_path):
 def test_studies_without_searches_have_no_table_of_them(folder):
     page = Reader(folder / "report.html")
     assert "Searches for the best arm" not in page.texts["h3"]
+
+
+# Narrow screens and paper --------------------------------------------------------------------
+
+CHROME = shutil.which("chromium") or shutil.which("google-chrome")
+PHONE = 390  # pixels
+
+# What reaches beyond the screen, and what beyond its own cell.
+MEASURE = """<script>
+addEventListener("load", () => {
+  const wide = [...document.querySelectorAll("body *")].filter((one) => {
+    const box = one.getBoundingClientRect();
+    return box.width && box.right > innerWidth + 0.5;
+  });
+  const spilt = [...document.querySelectorAll("td, th")].filter(
+    (one) => one.scrollWidth > one.clientWidth + 1);
+  const scroll = document.documentElement.scrollWidth;
+  parent.postMessage(`measured ${innerWidth} ${scroll} ${wide.length} ${spilt.length}.`, "*");
+});
+</script>"""
+FRAME = """<iframe src="page.html" style="width: 390px; height: 844px; border: 0"></iframe>
+<script>addEventListener("message", (told) => { document.title = told.data; });</script>"""
+
+
+def chrome(folder, *options: str) -> str:
+    quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    quiet.append(f"--user-data-dir={folder / 'profile'}")
+    done = subprocess.run(
+        [CHROME, *quiet, *options], capture_output=True, text=True, timeout=120, check=True
+    )
+    return done.stdout
+
+
+def on_a_phone(page: str, folder) -> list[int]:
+    """Width of the screen, of the page, and how many elements and texts are too wide."""
+    (folder / "page.html").write_text(page.replace("</body>", f"{MEASURE}</body>"), "utf-8")
+    (folder / "frame.html").write_text(FRAME, "utf-8")
+    url = (folder / "frame.html").as_uri()
+    told = chrome(folder, "--virtual-time-budget=20000", "--dump-dom", url)
+    (found,) = re.findall(r"measured ([\d ]+)\.", told)
+    return list(map(int, found.split()))
+
+
+def pages_of(path) -> int:
+    pdf = path.with_suffix(".pdf")
+    chrome(path.parent, "--no-pdf-header-footer", f"--print-to-pdf={pdf}", path.as_uri())
+    return len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes()))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(CHROME is None, reason="there is no browser")
+def test_nothing_scrolls_sideways_on_a_phone(result, record, searched, tmp_path):
+    worst = with_long_name(result)
+    for shown in (worst, searched):
+        html = write(tmp_path, replace(record, result=shown, replay=None)).read_text("utf-8")
+        assert on_a_phone(html, tmp_path) == [PHONE, PHONE, 0, 0]
+    # and the measure finds what is too wide
+    wide = html.replace("<footer>", '<footer><div style="width: 500px">x</div>')
+    assert on_a_phone(wide, tmp_path)[1:3] == [516, 1]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(CHROME is None, reason="there is no browser")
+def test_paper_has_no_page_without_need(record, tmp_path):
+    assert pages_of(write(tmp_path, record)) <= 9
+
+
+def test_tables_fit_a_phone_by_their_structure(folder):
+    """At most six numbers stand side by side, and nothing has a width of its own."""
+    html = (folder / "report.html").read_text("utf-8")
+    columns = re.findall(r'<table style="--columns: (\d+)">', html)
+    assert len(columns) == html.count("<table")
+    assert all(1 <= int(count) <= 6 for count in columns)
+    style, body = html.split("</style>")
+    assert re.findall(r'style="(?!--columns: )', body) == []
+    phone = style.partition("@media screen and (max-width: 820px)")[2].partition("@media print")[0]
+    assert "minmax(0, 1fr)" in phone
+    assert not re.search(r"nowrap|(?<!max-)width: *\d{3}", phone)
