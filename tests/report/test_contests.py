@@ -197,5 +197,5 @@ def test_searches_are_compared_by_rounds_and_errors(searched: Result) -> None:
 
 def test_searches_that_did_not_end_do_not_compete(searched: Result) -> None:
     _, private, quick, *_ = in_searches(searched, (np.nan, 180.0))
-    assert private.startswith("At 1-DP, “slow” needed on average 230 (")
+    assert private.startswith("At 1-DP, “slow” needed this many rounds on average: 230 (")
     assert quick.endswith("20 did not end.")

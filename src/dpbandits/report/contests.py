@@ -38,7 +38,7 @@ _REGRET = _Contest(
 _ROUNDS = _Contest(
     "stopped",
     "needed the fewest rounds on average",
-    "needed on average {} rounds",
+    "needed this many rounds on average: {}",
     "needed",
     "searches",
 )

@@ -24,6 +24,7 @@ from ..plotting.numbers import (
     reward_amount,
     signed_per_thousand,
 )
+from ..policies import registered
 from ..simulation.settings import policy_styles
 from . import claims, figures
 from .cards import any_simulated, cards, stamp
@@ -195,6 +196,7 @@ class _Page:
         if self.trials:
             yield tag("h3", "In the replay of the real trial")
             yield items(replay_in_words(trial, self.styles) for trial in self.trials)
+        yield from self._policies()
         yield tag("h3", "The budgets in words")
         holding = by_notion(budget_label(one.holds) for one in self.settings.values())
         rows = [(one.text, [[meaning(one.budget)]]) for alike in holding for one in alike]
@@ -217,6 +219,30 @@ class _Page:
             " regret were picked after looking, so their leads are flattered a little.",
             class_="note",
         )
+
+    def _policies(self) -> Iterator[Html]:
+        """The legend of all figures and tables, in words."""
+        kinds = registered()
+        titles = {
+            one.policy: kinds[one.class_name].card.title if one.class_name in kinds else ""
+            for one in self.settings.values()
+        }
+        rows = {
+            self._marked(policy): [[f"{title[:1].upper()}{title[1:]}" or self.styles[policy].label]]
+            for policy, title in titles.items()
+        }
+        yield tag("h3", "The policies")
+        yield table(
+            "Every policy with the mark that it has in all figures and tables.",
+            ["Policy", "What it is"],
+            rows.items(),
+            [1],
+        )
+
+    def _marked(self, policy: str) -> Html:
+        """The mark of a policy and its name."""
+        style = self.styles[policy]
+        return Html(figures.swatch(style) + text(style.label))
 
     def _found(self, summary: EnvironmentSummary) -> list[str]:
         """What comes first: people where there are some, and regret where there are none."""
@@ -399,11 +425,7 @@ class _Page:
         self, rows: pd.DataFrame, cells: Callable[[pd.Series], list[str]]
     ) -> Iterator[tuple[Html, list[list[str]]]]:
         for policy, group in rows.groupby("policy", sort=False):
-            style = self.styles[str(policy)]
-            yield (
-                Html(figures.swatch(style) + text(style.label)),
-                [cells(row) for _, row in group.iterrows()],
-            )
+            yield self._marked(str(policy)), [cells(row) for _, row in group.iterrows()]
 
     def _setting_of(self, row: pd.Series) -> str:
         return f"{self.styles[row['policy']].phrase}, {row['budget_label'].text}"
