@@ -373,6 +373,22 @@ def test_findings_start_with_people_and_a_budget_that_protects(page, result):
     assert "forget" not in plain
 
 
+def test_who_released_nothing_is_no_headline(result):
+    """Playing the best arm without having learnt anything is luck."""
+    idle = result.runs["policy"].str.contains("forget=True")
+    lucky = {f"pulls_{a}": HORIZON * (a == 1) for a in range(4)}
+    runs = result.runs.copy()
+    runs.loc[idle, [*lucky, "releases"]] = [*lucky.values(), 0]
+    named = {
+        key: replace(one, name="idle" if "True" in key[0] else "learned")
+        for key, one in result.settings.items()
+    }
+    (summary,) = environment_summaries(replace(result, runs=runs))
+    said = findings_in_people(summary, policy_styles(named))
+    (headline,) = [one for one in said if one.startswith("With privacy")]
+    assert headline.startswith("With privacy, “learned” at")
+
+
 @pytest.mark.parametrize("budget", [ZCDP(1.0), PureDP(5.0)])
 def test_budgets_that_reveal_are_no_headline(result, budget):
     changed = under(only(result, "1-zCDP", "none"), {ZCDP(1.0): budget})

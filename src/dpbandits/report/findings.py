@@ -153,15 +153,16 @@ def _helped(
             "Under every private budget of this study, a suspicion of 50 % about one person can"
             f" rise to {_REVEALED:.0f} % or more."
         )
-    else:
-        best = protecting.loc[protecting["gain"].idxmax()]
+    elif not (learned := protecting[protecting["releases"] > 0]).empty:
+        best = learned.loc[learned["gain"].idxmax()]
         gain = estimate_of(best, "gain")
         yield (
             f"With privacy, {styles[best['policy']].short_phrase} at {best['budget_label'].text}"
             f" would bring {per_thousand(best['helped'])} {unit}, {signed_per_thousand(gain.mean)}"
             f"{interval_in_words(gain, signed_per_thousand)} compared with {name}. A suspicion of"
             f" 50 % about one person's answer can then rise to {suspicion(beliefs[best.name])}. Of"
-            f" all private settings that keep it below {_REVEALED:.0f} %, this is the best."
+            f" all private settings that released anything and keep it below {_REVEALED:.0f} %,"
+            " this is the best."
         )
         yield from _price(summary, best, unit)
     if private["runs"].min() >= 2:
