@@ -583,10 +583,10 @@ def test_logarithmic_axes_of_less_than_two_decades_can_be_read() -> None:
 LONG = "a name of sixty letters, which is as long as any name can be"
 
 
-def with_long_name(result: Result) -> Result:
+def with_long_name(result: Result, name: str = LONG) -> Result:
     first = result.runs["policy"].iloc[0]
     settings = {
-        key: replace(one, name=LONG) if one.policy == first else one
+        key: replace(one, name=name) if one.policy == first else one
         for key, one in result.settings.items()
     }
     return replace(result, settings=settings)
@@ -819,8 +819,8 @@ def pages_of(path) -> int:
 @pytest.mark.long
 @pytest.mark.skipif(CHROME is None, reason="there is no browser")
 def test_nothing_scrolls_sideways_on_a_phone(result, record, searched, tmp_path):
-    worst = with_long_name(result)
-    for shown in (worst, searched):
+    unbroken = with_long_name(result, LONG.replace(" ", "_"))
+    for shown in (unbroken, searched):
         html = write(tmp_path, replace(record, result=shown, replay=None)).read_text("utf-8")
         assert on_a_phone(html, tmp_path) == [PHONE, PHONE, 0, 0]
     # and the measure finds what is too wide
