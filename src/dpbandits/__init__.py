@@ -40,6 +40,7 @@ from .algorithms import (
     AdaRGOPEVar,
     BatchConversion,
     BatchedEXP4,
+    DiscountedIMED,
     ExpertConversion,
     FixedLinUCB,
     FrozenEXP4,
@@ -88,7 +89,18 @@ from .errors import (
     SubmissionError,
     UpdateError,
 )
-from .policies import Chooser, Decision, Diagnostics, Estimates, Inspection, Policy, inspect, load
+from .policies import (
+    Chooser,
+    Decision,
+    DecisionLog,
+    Diagnostics,
+    Estimates,
+    Inspection,
+    Policy,
+    fit_logs,
+    inspect,
+    load,
+)
 from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
 
 if TYPE_CHECKING:
@@ -143,7 +155,9 @@ __all__ = [
     "ClippingWarning",
     "DPBanditsError",
     "Decision",
+    "DecisionLog",
     "Diagnostics",
+    "DiscountedIMED",
     "Estimates",
     "ExpertConversion",
     "FixedLinUCB",
@@ -192,6 +206,7 @@ __all__ = [
     "WeightedGLMLDP",
     "WishartLinUCBJDP",
     "environments",
+    "fit_logs",
     "inspect",
     "load",
     "replay",

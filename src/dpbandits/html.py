@@ -5,6 +5,7 @@ it enters; only ``Html`` goes through as it is.
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -60,9 +61,12 @@ def items(sentences: Iterable[str]) -> Html:
     return tag("ul", *(tag("li", sentence) for sentence in sentences))
 
 
-def picture(wide: bytes, narrow: bytes, alt: str) -> Html:
-    """An SVG with another one for phones, both within the page."""
-    phone = {"media": "screen and (max-width: 640px)", "srcset": _data(narrow)}
+def picture(wide: bytes, narrow: bytes, alt: str, *, half: bool = False) -> Html:
+    """An SVG with another one for phones, and for paper where it takes ``half`` the width, both
+    within the page.
+    """
+    media = f"screen and (max-width: 640px){', print' if half else ''}"
+    phone = {"media": media, "srcset": _data(narrow)}
     image = f"<img{_written({'src': _data(wide), 'alt': alt})}>"
     return tag("picture", Html(f"<source{_written(phone)}>"), Html(image))
 
@@ -98,10 +102,23 @@ def table(
                 else []
             )
             body.append(tag("tr", *lead, *cells, class_="" if i else "first"))
-    inner = tag(
-        "table", tag("caption", tag("span", caption)), tag("thead", head), tag("tbody", *body)
+    return tag(
+        "table",
+        tag("caption", caption),
+        tag("thead", head),
+        tag("tbody", *body),
+        style=f"--columns: {_columns(len(heads) - 1)}",
     )
-    return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def _columns(cells: int) -> int:
+    """How many cells stand side by side on a phone, below the first one of their row: all, or rows
+    of equal length.
+
+    >>> [_columns(cells) for cells in (1, 4, 6, 7, 13)]
+    [1, 4, 6, 4, 5]
+    """
+    return math.ceil(cells / math.ceil(cells / 6))
 
 
 def _data(svg: bytes) -> str:

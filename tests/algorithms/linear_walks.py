@@ -156,13 +156,13 @@ def thompson(world: Problem, noise: Noise, rng: np.random.Generator, models: int
     return np.array(arms)
 
 
-MARGIN = 5.0
-
-
-def divergences(lack: np.ndarray, variances: np.ndarray, rounds: int) -> np.ndarray:
+def divergences(
+    lack: np.ndarray, variances: np.ndarray, rounds: int, alpha: float = 1.0, margin: float = 5.0
+) -> np.ndarray:
     """Of IMED, for means that lack so much to the best, and variances of rewards of 1/4."""
-    known = np.log(np.maximum(variances, 0.25 / max(rounds, 1)))
-    return lack**2 / (2 * variances) - known + np.where(lack > 0, math.log(MARGIN), 0)
+    variances = alpha * variances
+    known = np.log(np.maximum(variances, 0.25 * alpha / max(rounds, 1)))
+    return lack**2 / (2 * variances) - known + np.where(lack > 0, math.log(margin), 0)
 
 
 def imed(world: Problem, noise: Noise, models: int = 1) -> np.ndarray:
@@ -335,10 +335,11 @@ def joint(
             squares = (turned**2).sum(axis=1)
         if divergent:
             means = (x * estimate[own]).sum(axis=1)
-            share = 0.3 if noise.stds[-1] > noise.stds[0] else 0.1  # where noise adds up
-            kept = share * (2 * noise.stds[made] ** 2 + shift[own] ** 2 / d)
-            variances = (turned * x).sum(axis=1) / 4 + kept * squares
-            index = -divergences(means.max() - means, variances, t)
+            share = 0.15 if noise.stds[-1] > noise.stds[0] else 0.07  # where noise adds up
+            renewed = (2 * noise.stds[made] ** 2 + shift[own] ** 2 / d) * squares
+            fixed = (turned * x).sum(axis=1) / 4
+            variances = fixed**2 / (fixed + renewed) + share * renewed
+            index = -divergences(means.max() - means, variances, t, margin=2.0)
         elif sampling is None:
             width = radius[own] * np.sqrt((turned * x).sum(axis=1) + gap[own] * squares)
             index = (x * estimate[own]).sum(axis=1) + width + bias[own] * np.sqrt(squares)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpbandits.algorithms.merged.merged import BatchMemo, await_release, publish
+from dpbandits.algorithms.merged.merged import publish
 from dpbandits.policies import Policy
 from dpbandits.policies.state import State
 from dpbandits.privacy.ledger import WHOLE, Line
@@ -42,10 +42,7 @@ def published(policy: Policy, state: State, release: np.ndarray) -> None:
 
 def take_in(params: Any, public: Any, size: int, release: np.ndarray) -> None:
     """A batch of the first arm in the merged values of a policy."""
-    memo = np.zeros(len(BatchMemo()))
-    memo[BatchMemo().size] = size
-    await_release(params, public, memo)
-    publish(params, public, memo, release)
+    publish(params, public, np.array([0.0, size]), release)
 
 
 def crossed(policy: Policy, state: State, rounds: int, rng: np.random.Generator) -> np.ndarray:

@@ -385,3 +385,17 @@ def test_a_study_may_end_with_its_last_person():
     assert not policy.finish()
     assert policy.pull().arm == 1
     assert policy.ledger.releases == 1
+
+
+@pytest.mark.parametrize(
+    ("cls", "options"),
+    [
+        (dpb.MergedTopTwo, {"failure_probability": 0.1}),
+        (dpb.AdaPTT, {"failure_probability": 0.1}),
+        (dpb.DPSEBAI, {"failure_probability": 0.1}),
+        (dpb.SequentialHalving, {"horizon": 100}),
+    ],
+)
+def test_of_one_arm_nothing_is_left_to_find_out(cls, options):
+    search = cls(1, budget=PureDP(1.0), **options)
+    assert (search.stopped, search.recommendation) == (True, 0)

@@ -48,19 +48,22 @@ def test_the_least_index_is_found(k, d, models):
         rows = rng.normal(size=(models, 2 * d, d))
         v = np.einsum("mri,mrj->mij", rows, rows) + 0.1 * np.eye(d)
         inverse, theta = np.linalg.inv(v), rng.normal(size=(models, d))
-        scatter, gap, spread = rng.uniform(0, 1, (3, models))
+        scatter, noise, spread = rng.uniform(0, 1, (3, models))
+        share = rng.choice([0.0, 0.2])
         rounds, margin = float(rng.integers(1, 1000)), rng.choice([0.0, math.log(5.0)])
         longest = np.array([inverse_norm_bound(one, np.linalg.eigvalsh(one)[0]) for one in v])
         own = np.arange(k) % models
         turned = np.einsum("kij,kj->ki", inverse[own], x)
         means = (x * theta[own]).sum(axis=1)
         lack = means.max() - means
-        w2 = scatter[own] ** 2 * ((x * turned).sum(axis=1) + gap[own] * (turned**2).sum(axis=1))
+        r2, n2 = (x * turned).sum(axis=1), noise[own] * (turned**2).sum(axis=1)
+        r2 = np.maximum(r2, 1e-200)
+        w2 = scatter[own] ** 2 * (r2**2 / (r2 + n2) + share * n2)
         lack = lack + np.where(lack > 0, spread[own] * np.linalg.norm(turned, axis=1), 0)
         w2 = np.maximum(w2, 1e-200)
         index = lack**2 / (2 * w2) - np.log(np.maximum(w2, scatter[own] ** 2 / rounds))
         index += np.where(lack > 0, margin, 0)
-        given = (x, theta.ravel(), inverse, longest, scatter, gap, spread, rounds, margin)
+        given = (x, theta.ravel(), inverse, longest, scatter, noise, spread, rounds, share, margin)
         arm = least_divergent_at_once(*given)
         assert index[arm] <= index.min() + 1e-9 * abs(index.min())
         played.add(arm)
@@ -89,16 +92,16 @@ def test_joint_imed_walks_without_noise_as_in_numpy():
     assert expected.tolist() != joint(world, joint_silence(100, 2), schedule, 0.001).tolist()
 
 
-def test_joint_imed_counts_less_than_all_of_the_noise():
+def test_joint_imed_knows_the_noise():
     """What the public side holds after a release: the variances of ``regression``."""
     policy = LinearIMEDJDP(3, 2, budget=ZCDP(0.5), horizon=400, batch=100, seed=3)
     world = problem(100)
     arms_played(policy, world)
     noise: JointNoise = joint_noise(4, 2, 0.5, np.random.default_rng(0))
-    radius, gap, bias, _, spread, added = public_of(policy).facts[:, 0]
+    radius, known, bias, _, spread, added = public_of(policy).facts[:, 0]
     assert spread == pytest.approx(math.sqrt(2) * noise.stds[1])
-    assert (radius, bias) == (0.5, 0.0)
-    assert gap == pytest.approx(0.1 * (spread**2 + added**2 / 2) / 0.25)
+    assert (radius, bias) == (pytest.approx(0.5), 0.0)
+    assert known == pytest.approx((spread**2 + added**2 / 2) / 0.25)
 
 
 def test_features_of_length_zero_are_known_at_once_and_still_no_end():

@@ -248,11 +248,13 @@ def test_narrow_rewards_are_told_apart_sooner():
         take_in(params, public, size, np.array([0.5, 0.24]) * size)
     merged = public.merged[:, 0]
     wide = exponent(law_of(params, merged), 0.5, 0.55)
-    narrow = divergence_of(params, merged, 0.5, 0.55)
+    narrow = divergence_of(params, merged, merged, 0.5, 0.55)
     assert narrow > 3 * wide
-    q = upper_bound_of(params, merged, 0.5, narrow)
+    q = upper_bound_of(params, merged, merged, 0.5, narrow)
     assert q == pytest.approx(0.55, abs=1e-6)
-    assert upper_bound_of(params, merged, 0.5, 5.0) < upper_bound(law_of(params, merged), 0.5, 5.0)
+    assert upper_bound_of(params, merged, merged, 0.5, 5.0) < upper_bound(
+        law_of(params, merged), 0.5, 5.0
+    )
 
 
 @pytest.mark.parametrize("cls", BOTH)

@@ -200,7 +200,7 @@ def _largest(values: np.ndarray, weights: np.ndarray, rounds, costs, t: float) -
     return np.clip(np.where(values >= 1, 1, found), 0, 1).round(7)
 
 
-def _next_batch(total: int, variance: float) -> int:
+def _next_batch(total: float, variance: float) -> int:
     """A third of all rounds before, where noise rules half as many again, and between them."""
     ruled = variance / (variance + total / 10) if variance else 0.0
     return max(1, math.ceil((1 / 3 * (1 - ruled) + 3 / 2 * ruled) * total))
@@ -246,6 +246,47 @@ def _merging(index: Callable[..., np.ndarray]) -> Reference:
         return np.array([play() for _ in range(runs)])
 
     return reference
+
+
+def discounted_imed(
+    budget: Budget | None, means: np.ndarray, horizon: int, runs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """IMED on batches that weigh half as much after every half-life, for a change in 1,000 rounds."""
+    laplace, arms = isinstance(budget, PureDP), range(len(means))
+    scale = laplace_scale(budget) if laplace else gaussian_std(budget)
+    variance = scale**2 * (2 if laplace else 1)
+    half = min(14 * math.sqrt(1000 * len(means) * (1 + 0.3 * math.sqrt(variance))), 2000)
+    longest = math.ceil(min(max(variance, half / 64), half / 16))
+
+    def play() -> float:
+        sums, sizes, ends = ([[] for _ in arms] for _ in range(3))
+        total, t = np.zeros(len(means)), 0
+        while t < horizon:
+            left = [0.5 ** ((t - np.array(one)) / half) for one in ends]
+            arm = t
+            if t >= len(means):
+                _, w, n = _worth(sums, sizes, variance)
+                w = [one * g for one, g in zip(w, left, strict=True)]
+                whole = np.array([one.sum() for one in w])
+                freshness = np.array([one @ g for one, g in zip(w, left, strict=True)]) / whole
+                values = np.array([w[a] @ (sums[a] / n[a]) / whole[a] for a in arms])
+                worth, costs = _tilted(w, n, scale, laplace)
+                if budget is None:  # the divergence of coins, and nothing for uneven weights
+                    costs = [(cost[0], cost[0]) for cost in costs]
+                seen = np.minimum(values, 1 - 1e-6)
+                distance = -_imed(seen, np.full(len(means), 4.0), worth, costs, float(t))
+                arm = int((freshness * distance + np.log(whole)).argmin())
+            rounds = sizes[arm] @ left[arm] if len(sizes[arm]) else 0
+            size = min(_next_batch(rounds, variance), longest)
+            played = min(size, horizon - t)
+            noise = scale * (rng.laplace() if laplace else rng.normal())
+            sums[arm] = np.append(sums[arm], rng.binomial(played, means[arm]) + noise)
+            sizes[arm], t = np.append(sizes[arm], size), t + played
+            ends[arm] = np.append(ends[arm], t)
+            total[arm] += played
+        return float((means.max() - means) @ total)
+
+    return np.array([play() for _ in range(runs)])
 
 
 def merged_thompson(
@@ -1003,7 +1044,9 @@ REFERENCES: dict[str, Reference] = {
     # what rewards of 0 and 1 leave between the ends is nothing, whatever is released of it
     "MergedIMED/released": _merging(_imed),
     "MergedIMEDSDP": _merging(_imed),
+    "DiscountedIMED": discounted_imed,
     "MergedThompson": merged_thompson,
+    "MergedThompson/released": merged_thompson,
     "MergedKLUCB": _merging(_largest),
     "FixedLinUCB": fixed_linucb,
     "MergedLinearIMED": merged_linear_imed,

@@ -58,6 +58,7 @@ VARIANTS: dict[str, list[tuple[str, Any]]] = {
     "LinearThompson": [("models", "disjoint")],
     "LinearThompsonJDP": [("models", "disjoint")],
     "MergedIMED": [("variance", "released")],
+    "MergedThompson": [("variance", "released")],
     "PrivateLinUCB": [("models", "disjoint")],
 }
 

@@ -56,9 +56,9 @@ def sine_rows(environment, amplitude, period):
     )
 
 
-def held_against(environment, rows):
+def held_against(environment, rows, *, dynamic=False):
     """Every window of sums and regret, where the rewards are the rows themselves."""
-    best = int(rows.sum(axis=0).argmax())
+    best = rows.max(axis=1) if dynamic else rows[:, rows.sum(axis=0).argmax()]
     horizon, k = rows.shape
     for start in range(horizon):
         for n in range(horizon - start + 1):
@@ -68,21 +68,25 @@ def held_against(environment, rows):
                     window[arm], abs=1e-10
                 )
                 lost = environment.kernels.regret(environment.state, arm, start, n)
-                assert lost == pytest.approx(window[best] - window[arm], abs=1e-10)
+                due = best[start : start + n].sum() - window[arm]
+                assert lost == pytest.approx(due, abs=1e-10)
     assert environment.means() == pytest.approx(rows.mean(axis=0))
 
 
-def test_windows_of_pieces():
-    held_against(Piecewise(MEANS, STARTS, horizon=12, random=False), piecewise_rows())
+@pytest.mark.parametrize("regret", ["static", "dynamic"])
+def test_windows_of_pieces(regret):
+    environment = Piecewise(MEANS, STARTS, horizon=12, random=False, regret=regret)
+    held_against(environment, piecewise_rows(), dynamic=regret == "dynamic")
 
 
-def test_windows_of_sine_waves():
+@pytest.mark.parametrize("regret", ["static", "dynamic"])
+def test_windows_of_sine_waves(regret):
     # A period that does not divide the horizon, and one of two rounds.
     for period in (7, 2):
         environment = SineDrift(
-            [0.5, 0.3, 0.35], amplitude=0.3, period=period, horizon=24, random=False
+            [0.5, 0.3, 0.35], amplitude=0.3, period=period, horizon=24, random=False, regret=regret
         )
-        held_against(environment, sine_rows(environment, 0.3, period))
+        held_against(environment, sine_rows(environment, 0.3, period), dynamic=regret == "dynamic")
 
 
 def test_sine_waves_lose_no_digits_late():
@@ -153,6 +157,8 @@ def test_descriptions_tell_environments_apart():
         Piecewise(MEANS, [0, 4, 6], horizon=12),
         SineDrift([0.5, 0.3], amplitude=0.3, period=7, horizon=12),
         SineDrift([0.5, 0.3], amplitude=0.3, period=8, horizon=12),
+        Piecewise(MEANS, STARTS, horizon=12, regret="dynamic"),
+        SineDrift([0.5, 0.3], amplitude=0.3, period=7, horizon=12, regret="dynamic"),
         LateTurn(horizon=50, turn=20),
         LateTurn(horizon=50, turn=21),
     ]
@@ -253,6 +259,7 @@ def test_what_is_no_file_of_numbers_is_refused(tmp_path):
         (lambda: Piecewise(MEANS, [0, 2, 9], horizon=9), "starts"),
         (lambda: Piecewise(MEANS, STARTS, horizon=0), "horizon"),
         (lambda: Piecewise(MEANS, STARTS, horizon=9, random=1), "random"),
+        (lambda: Piecewise(MEANS, STARTS, horizon=9, regret="best"), "regret"),
         (lambda: SwitchingBest(2, best=[2], switches=[], horizon=9), "best"),
         (lambda: SwitchingBest(2, best=[0], switches=[], horizon=9, gap=1.5), "gap"),
         (lambda: SwitchingBest(2, best=[0, 1], switches=[], horizon=9), "starts"),

@@ -193,6 +193,7 @@ def test_a_search_that_is_over_releases_nothing_that_was_in_flight():
             search.update(float(late.arm), late)
     made = search.ledger.releases
     assert not search._session.rounds.flights
+    assert not any(search.update(1.0, late) for late in waiting)  # too late, and no error
     assert not search.finish()
     for _ in range(100):
         assert not search.pull().recorded
@@ -207,6 +208,80 @@ def test_a_deviation_after_the_end_of_an_episode_counts_as_the_default():
     while policy.ledger.releases == 0:
         policy.pull()
     assert policy._session.state.wall.release.tolist() == [DEFAULT]
+
+
+@pytest.mark.parametrize("forget", [True, False])
+def test_what_is_awaited_changes_no_estimate(forget: bool):
+    """Every reward is 5.5: so is what is released, whatever else is in flight."""
+    for policy in (
+        make(dpb.MergedIMED, patience=50, reward_range=(5.0, 6.0), default_reward=5.5),
+        make(dpb.AdaCUCB, patience=50, reward_range=(5.0, 6.0), default_reward=5.5, forget=forget),
+        make(dpb.LazyDPTS, patience=50, reward_range=(5.0, 6.0), default_reward=5.5),
+    ):
+        policy.update(5.5, policy.pull())
+        policy.pull()
+        assert np.isnan(policy.estimates.means).all()  # before the first release
+        for _ in range(400):
+            policy.update(5.5, policy.pull())
+            known = policy.estimates.means[~np.isnan(policy.estimates.means)]
+            assert known == pytest.approx(5.5)
+        assert policy.ledger.releases >= 8
+
+
+@pytest.mark.parametrize("cls", [dpb.AdaCUCB, dpb.AdaPUCB, dpb.MergedIMED, dpb.LazyDPTS])
+def test_where_rewards_lie_decides_nothing(cls: type[Policy]):
+    def arms(low: float) -> list[int]:
+        policy = make(cls, patience=3, reward_range=(low, low + 1.0), default_reward=low)
+        waiting, played = [], []
+        for t in range(200):
+            waiting.append(policy.pull())
+            played.append(waiting[-1].arm)
+            if len(waiting) > 2:
+                late = waiting.pop(0)
+                policy.update(low + round(float(REWARDS[t, late.arm]) * 64) / 64, late)
+        return played
+
+    assert arms(0.0) == arms(-128.0)
+
+
+def test_a_choice_that_stands_is_weighed_by_the_probability_of_its_draw():
+    """A round is taken back, and a batch released, before the choice is played again."""
+    options = {"rate": 0.7, "mixing": 0.2, "patience": 1, "choices_public": True}
+    for seed in range(20):
+        policy = dpb.EXP3(2, horizon=9, budget=None, batch=1, seed=seed, **options)
+        policy.update(0.0, policy.pull())
+        second = policy.pull()
+        policy.update(1.0, second, arm=1 - second.arm)  # taken back: the choice stands
+        third = policy.pull()
+        assert policy.ledger.releases == 1
+        drawn = policy._session.state.public.drawn
+        assert (third.arm, third.propensity) == (second.arm, second.propensity)
+        assert drawn[1] == pytest.approx(second.propensity)
+
+
+def test_a_deviation_in_turn_can_be_saved(tmp_path):
+    shown = np.random.default_rng(1).uniform(-0.5, 0.5, (3, 2))
+    options = {"horizon": 100, "patience": 3, "choices_public": True, "seed": 1}
+    policy = dpb.PrivateLinUCB(3, 2, budget=dpb.ZCDP(0.5), **options)
+    first = policy.pull(shown)
+    policy.pull(shown)
+    policy.update(1.0, first, arm=(first.arm + 1) % 3)
+    found = dpb.load(policy.save(tmp_path / "a"))
+    assert found.finish()
+    assert found.rounds == 2
+
+
+def test_answers_that_a_crash_has_lost_are_dropped_and_stay_so(tmp_path):
+    policy = in_flight(make(dpb.MergedIMED, dpb.ZCDP(0.5)))
+    old = policy.pull().token
+    path = policy.save(tmp_path / "a")
+    while policy.ledger.releases == 0:
+        policy.pull()
+    found = dpb.load(path)
+    for _ in range(30):
+        assert found.update(1.0, old) is False
+        found.pull()
+    assert found.ledger.releases > 3
 
 
 def test_finish_releases_all_that_is_over():

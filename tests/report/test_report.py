@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import base64
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -33,8 +35,11 @@ from dpbandits.plotting.drawing import NARROW, WIDE, png
 from dpbandits.plotting.labels import budget_label
 from dpbandits.privacy import Budget
 from dpbandits.report import StudyRecord, figures, write
+from dpbandits.report.contests import (
+    findings_in_regret,
+)
 from dpbandits.report.exhibits import Exhibit, Panel, Series
-from dpbandits.report.findings import belief, findings_in_people, findings_in_regret, meaning
+from dpbandits.report.findings import belief, findings_in_people, meaning
 from dpbandits.report.searches import searches_in_words, searches_of
 from dpbandits.report.summaries import environment_summaries
 from dpbandits.simulation.settings import PolicySetting, keyed, policy_styles
@@ -368,6 +373,22 @@ def test_findings_start_with_people_and_a_budget_that_protects(page, result):
     assert "forget" not in plain
 
 
+def test_who_released_nothing_is_no_headline(result):
+    """Playing the best arm without having learnt anything is luck."""
+    idle = result.runs["policy"].str.contains("forget=True")
+    lucky = {f"pulls_{a}": HORIZON * (a == 1) for a in range(4)}
+    runs = result.runs.copy()
+    runs.loc[idle, [*lucky, "releases"]] = [*lucky.values(), 0]
+    named = {
+        key: replace(one, name="idle" if "True" in key[0] else "learned")
+        for key, one in result.settings.items()
+    }
+    (summary,) = environment_summaries(replace(result, runs=runs))
+    said = findings_in_people(summary, policy_styles(named))
+    (headline,) = [one for one in said if one.startswith("With privacy")]
+    assert headline.startswith("With privacy, “learned” at")
+
+
 @pytest.mark.parametrize("budget", [ZCDP(1.0), PureDP(5.0)])
 def test_budgets_that_reveal_are_no_headline(result, budget):
     changed = under(only(result, "1-zCDP", "none"), {ZCDP(1.0): budget})
@@ -562,10 +583,10 @@ def test_logarithmic_axes_of_less_than_two_decades_can_be_read() -> None:
 LONG = "a name of sixty letters, which is as long as any name can be"
 
 
-def with_long_name(result: Result) -> Result:
+def with_long_name(result: Result, name: str = LONG) -> Result:
     first = result.runs["policy"].iloc[0]
     settings = {
-        key: replace(one, name=LONG) if one.policy == first else one
+        key: replace(one, name=name) if one.policy == first else one
         for key, one in result.settings.items()
     }
     return replace(result, settings=settings)
@@ -645,7 +666,7 @@ def test_clipping_is_told_where_it_happens(tmp_path):
         simulate(policies, world, horizon=20, runs=1) for world in (wide, Bernoulli([0.2, 0.8]))
     ]
     page = Reader(write(tmp_path, StudyRecord("t", "", Result.combined(results))))
-    assert [text for text in page.texts["p"] if "clipped" in text and "guarantee" not in text] == [
+    assert [text for text in page.texts["li"] if "are clipped" in text] == [
         "Rewards outside [0, 1] are clipped: those of this environment have no bounds. This biases"
         " what AdaCUCB learnt."
     ]
@@ -746,3 +767,81 @@ def test_results_of_searches_are_saved(searched, tmp_path):
 def test_studies_without_searches_have_no_table_of_them(folder):
     page = Reader(folder / "report.html")
     assert "Searches for the best arm" not in page.texts["h3"]
+
+
+# Narrow screens and paper --------------------------------------------------------------------
+
+CHROME = shutil.which("chromium") or shutil.which("google-chrome")
+PHONE = 390  # pixels
+
+# What reaches beyond the screen, and what beyond its own cell.
+MEASURE = """<script>
+addEventListener("load", () => {
+  const wide = [...document.querySelectorAll("body *")].filter((one) => {
+    const box = one.getBoundingClientRect();
+    return box.width && box.right > innerWidth + 0.5;
+  });
+  const spilt = [...document.querySelectorAll("td, th")].filter(
+    (one) => one.scrollWidth > one.clientWidth + 1);
+  const scroll = document.documentElement.scrollWidth;
+  parent.postMessage(`measured ${innerWidth} ${scroll} ${wide.length} ${spilt.length}.`, "*");
+});
+</script>"""
+FRAME = """<iframe src="page.html" style="width: 390px; height: 844px; border: 0"></iframe>
+<script>addEventListener("message", (told) => { document.title = told.data; });</script>"""
+
+
+def chrome(folder, *options: str) -> str:
+    quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    quiet.append(f"--user-data-dir={folder / 'profile'}")
+    done = subprocess.run(
+        [CHROME, *quiet, *options], capture_output=True, text=True, timeout=120, check=True
+    )
+    return done.stdout
+
+
+def on_a_phone(page: str, folder) -> list[int]:
+    """Width of the screen, of the page, and how many elements and texts are too wide."""
+    (folder / "page.html").write_text(page.replace("</body>", f"{MEASURE}</body>"), "utf-8")
+    (folder / "frame.html").write_text(FRAME, "utf-8")
+    url = (folder / "frame.html").as_uri()
+    told = chrome(folder, "--virtual-time-budget=20000", "--dump-dom", url)
+    (found,) = re.findall(r"measured ([\d ]+)\.", told)
+    return list(map(int, found.split()))
+
+
+def pages_of(path) -> int:
+    pdf = path.with_suffix(".pdf")
+    chrome(path.parent, "--no-pdf-header-footer", f"--print-to-pdf={pdf}", path.as_uri())
+    return len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes()))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(CHROME is None, reason="there is no browser")
+def test_nothing_scrolls_sideways_on_a_phone(result, record, searched, tmp_path):
+    unbroken = with_long_name(result, LONG.replace(" ", "_"))
+    for shown in (unbroken, searched):
+        html = write(tmp_path, replace(record, result=shown, replay=None)).read_text("utf-8")
+        assert on_a_phone(html, tmp_path) == [PHONE, PHONE, 0, 0]
+    # and the measure finds what is too wide
+    wide = html.replace("<footer>", '<footer><div style="width: 500px">x</div>')
+    assert on_a_phone(wide, tmp_path)[1:3] == [516, 1]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(CHROME is None, reason="there is no browser")
+def test_paper_has_no_page_without_need(record, tmp_path):
+    assert pages_of(write(tmp_path, record)) <= 9
+
+
+def test_tables_fit_a_phone_by_their_structure(folder):
+    """At most six numbers stand side by side, and nothing has a width of its own."""
+    html = (folder / "report.html").read_text("utf-8")
+    columns = re.findall(r'<table style="--columns: (\d+)">', html)
+    assert len(columns) == html.count("<table")
+    assert all(1 <= int(count) <= 6 for count in columns)
+    style, body = html.split("</style>")
+    assert re.findall(r'style="(?!--columns: )', body) == []
+    phone = style.partition("@media screen and (max-width: 820px)")[2].partition("@media print")[0]
+    assert "minmax(0, 1fr)" in phone
+    assert not re.search(r"nowrap|(?<!max-)width: *\d{3}", phone)

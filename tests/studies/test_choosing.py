@@ -101,6 +101,7 @@ def test_the_command_ranks_and_says_when_no_bound_says_anything():
         (["--budget", "pure=1", "--trust", "shuffle"], "MergedIMEDSDP(n_arms=4, "),
         (["--budget", "rdp=4,1", "--trust", "local"], "LDPIMED(n_arms=4, "),
         (["--budget", "pure=1", "--any-rewards", "--horizon", "1000"], "HTINF(n_arms=4, "),
+        (["--budget", "zcdp=1", "--rounds-per-change", "500"], "DiscountedIMED(n_arms=4, "),
         (["--budget", "zcdp=1", "--contexts", "fixed"], "MergedLinearIMED(arms=features, "),
         (["--contexts", "public", "--dimension", "3"], "LinearIMED(n_arms=4, dimension=3, "),
         (
@@ -126,6 +127,8 @@ def test_without_experts_the_command_names_the_default(options, default):
         (["--trust", "local", "--any-rewards"], "trust_model must be 'central'"),
         (["--experts", "3"], "--horizon must be given with experts"),
         (["--any-rewards", "--experts", "3", "--horizon", "10"], "--any-rewards"),
+        (["--rounds-per-change", "9", "--any-rewards"], "drifting must be False"),
+        (["--rounds-per-change", "9", "--experts", "3", "--horizon", "10"], "--rounds-per-change"),
         (["--standing-advice"], "--standing-advice"),
         (["--contexts", "public"], "--dimension"),
         (["--contexts", "fixed", "--dimension", "3"], "--dimension"),

@@ -155,14 +155,14 @@ def test_the_panel_is_as_wide_as_it_should_be() -> None:
 
 
 def test_every_default_is_a_policy_of_its_setting() -> None:
-    settings = {(one.trust_model, one.random, one.contexts) for one in DEFAULTS}
+    settings = {(one.trust_model, one.random, one.contexts, one.drifting) for one in DEFAULTS}
     assert len(settings) == len(DEFAULTS)
     for one in DEFAULTS:
         assert one.policy_class.card.trust_model == one.trust_model
-        found = default_for(trust_model=one.trust_model, random=one.random, contexts=one.contexts)
-        assert found == one
+        asked = {"random": one.random, "contexts": one.contexts, "drifting": one.drifting}
+        assert default_for(trust_model=one.trust_model, **asked) == one
         assert one.central.trust_model == "central"
-        assert (one.central.random, one.central.contexts) == (one.random, one.contexts)
+        assert {name: getattr(one.central, name) for name in asked} == asked
         budget = ApproxDP(1.0, 1e-5) if one.contexts == "private" else PureDP(1.0)
         policy = one.build(3, budget=budget, horizon=1000, dimension=2, features=np.eye(3))
         assert policy.guarantee.asked == budget
@@ -175,6 +175,10 @@ def test_no_default_is_made_up() -> None:
         default_for(contexts="public", random=False)
     with pytest.raises(ArgumentError, match="trust_model must be 'central' for fixed features"):
         default_for(contexts="fixed", trust_model="local")
+    with pytest.raises(ArgumentError, match="drifting must be False"):
+        default_for(contexts="public", drifting=True)
+    with pytest.raises(ArgumentError, match="trust_model must be 'central' for finite arms"):
+        default_for(trust_model="local", drifting=True)
     with pytest.raises(ArgumentError, match="contexts must be"):
         default_for(contexts="secret")
 
@@ -252,7 +256,7 @@ class Planted:
             return np.full((1, RUNS), 3)
         if column == "spent":
             return np.full((1, RUNS), self.spent * _limit_of(key.partition("/")[0]))
-        champions = [one.policy for one in DEFAULTS] + ["open"]
+        champions = [one.policy for one in DEFAULTS if not one.drifting] + ["open"]
         usual = 10.0 if any(f"/{name}/" in f"/{key}" for name in champions) else 100.0
         mean = next((value for part, value in self.regrets.items() if part in key), usual)
         runs = mean * (1.0 + 0.01 * np.sin(np.arange(float(RUNS))))

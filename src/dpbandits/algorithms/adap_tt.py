@@ -138,6 +138,9 @@ def choose(
     leader = _leader(params, public)
     if leader < 0:
         for a in range(params.n_arms):
+            if public.pulls[a] == 0 and is_open(contexts, a):
+                return a, 1.0
+        for a in range(params.n_arms):
             if public.episodes[a] == 0 and is_open(contexts, a):
                 return a, 1.0
     elif is_open(contexts, leader):
@@ -205,6 +208,8 @@ def recommend(params: AdaPTTParams, public: AdaPTTPublic) -> int:
 
 @kernel
 def stop(params: AdaPTTParams, public: AdaPTTPublic) -> bool:
+    if params.n_arms == 1:
+        return True
     best = recommend(params, public)
     for a in range(params.n_arms):
         if public.episodes[a] == 0:

@@ -27,21 +27,10 @@ from ..policies.protocol import Contexts, Row
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import flag, real
-from .bases.episodes import CLOCK, close, release_due
+from .bases.episodes import CLOCK, MEMO, close, release_due
 from .bases.shuffled import ShuffledPolicy, shuffled_card
 from .bases.sums import accumulate, sensitivity, summarise
 from .maths.divergences import kl_upper_bound
-
-
-class DoublingMemo(NamedTuple):
-    """Slots of what is noted of an episode."""
-
-    arm: int = 0
-    size: int = 1
-    estimate: int = 2  # of the arm: what is awaited of the episode
-
-
-MEMO = DoublingMemo()
 
 
 class DoublingParams(NamedTuple):
@@ -60,7 +49,9 @@ class DoublingRaw(NamedTuple):
 class DoublingPublic(NamedTuple):
     estimate: np.ndarray  # (K,) released mean
     weight: np.ndarray  # (K,) one over its variance proxy
-    length: np.ndarray  # (K,) rounds in the arm's last finished episode, released or not
+    length: np.ndarray  # (K,) rounds in the arm's last episode that was released
+    # (2, K) weight and length as they will be when all finished episodes are released
+    awaited: np.ndarray
     pulls: np.ndarray  # (K,) rounds in all its finished episodes
     clock: np.ndarray  # (4,) see ``bases.episodes``
 
@@ -68,9 +59,10 @@ class DoublingPublic(NamedTuple):
 def init(params: DoublingParams) -> tuple[DoublingRaw, DoublingPublic]:
     k = params.n_arms
     public = DoublingPublic(
-        estimate=np.zeros(k),
+        estimate=np.full(k, params.low),
         weight=np.zeros(k),
         length=np.zeros(k, np.int64),
+        awaited=np.zeros((2, k)),
         pulls=np.zeros(k, np.int64),
         clock=np.zeros(4, np.int64),
     )
@@ -95,7 +87,7 @@ def choose_gaussian(
             continue
         if public.pulls[a] == 0:
             return a, 1.0
-        index = public.estimate[a] + np.sqrt(pressure / public.weight[a])
+        index = public.estimate[a] + np.sqrt(pressure / public.awaited[0, a])
         if index > best:
             best, arm = index, a
     return arm, 1.0
@@ -113,7 +105,7 @@ def choose_laplace(
     for a in range(params.n_arms):
         if not is_open(contexts, a):
             continue
-        n = public.length[a]
+        n = public.awaited[1, a]
         if n == 0:
             return a, 1.0
         index = (
@@ -141,14 +133,14 @@ def choose_kl(
     for a in range(params.n_arms):
         if not is_open(contexts, a):
             continue
-        n = public.length[a]
+        n = public.awaited[1, a]
         if n == 0:
             return a, 1.0
         raised = (
             public.estimate[a] + params.noise_scale * pressure / n - params.low
         ) / params.width
         index = kl_upper_bound(min(max(raised, 0.0), 1.0), pressure / n)
-        if index > best or (index == best and n < public.length[arm]):
+        if index > best or (index == best and n < public.awaited[1, arm]):
             best, arm = index, a
     return arm, 1.0
 
@@ -178,23 +170,22 @@ def close_and_await(params: DoublingParams, public: DoublingPublic, memo: Vector
     """Until an episode is released its rounds count, as if they repeated the arm's estimate."""
     close(params, public, memo)
     arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
-    weight = weight_of(params, n)
-    memo[MEMO.estimate] = public.estimate[arm]
-    public.weight[arm] = weight if params.forget else public.weight[arm] + weight
-    public.length[arm] = n
+    before = 0.0 if params.forget else public.awaited[0, arm]
+    public.awaited[0, arm], public.awaited[1, arm] = before + weight_of(params, n), n
 
 
 @kernel
 def publish(params: DoublingParams, public: DoublingPublic, memo: Vector, release: Vector) -> None:
     arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
-    mean = release[0] / n
+    mean, weight = release[0] / n, weight_of(params, n)
     if params.forget:
-        public.estimate[arm] = mean
+        public.estimate[arm], public.weight[arm] = mean, weight
     else:
         # Inverse-variance average of all episodes: post-processing, and never worse than the last
         # one alone.
-        error = (mean - memo[MEMO.estimate]) * weight_of(params, n)
-        public.estimate[arm] += error / public.weight[arm]
+        public.weight[arm] += weight
+        public.estimate[arm] += (mean - public.estimate[arm]) * weight / public.weight[arm]
+    public.length[arm] = n
 
 
 def _kernels(choose: Kernel) -> Kernels:
@@ -215,6 +206,8 @@ def _kernels(choose: Kernel) -> Kernels:
 
 class _Doubling(Policy):
     """What the policies of this file share."""
+
+    learns_off_policy = True
 
     def _statistic(self) -> Statistic:
         return Statistic.of_rewards(self.reward_range, memo=len(MEMO))

@@ -225,6 +225,8 @@ class FixedLinUCB(FixedFeaturesPolicy):
         2
     """
 
+    learns_off_policy = True
+
     card = Card(
         title="LinUCB for fixed arms, not private",
         source=(

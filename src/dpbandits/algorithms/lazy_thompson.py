@@ -42,6 +42,7 @@ class LazyThompsonRaw(NamedTuple):
 class LazyThompsonPublic(NamedTuple):
     mean: np.ndarray  # (K,) released, scaled to [0, 1] but not clipped to it
     batch: np.ndarray  # (K,) rewards behind it; 0 before the first release
+    awaited: np.ndarray  # (K,) rounds in the last finished batch, released or not
     fresh: np.ndarray  # (K,) rounds in the running batch
     clock: np.ndarray  # (2,)
 
@@ -61,6 +62,7 @@ def init(params: LazyThompsonParams) -> tuple[LazyThompsonRaw, LazyThompsonPubli
     public = LazyThompsonPublic(
         mean=np.zeros(k),
         batch=np.zeros(k, np.int64),
+        awaited=np.zeros(k, np.int64),
         fresh=np.zeros(k, np.int64),
         clock=np.zeros(2, np.int64),
     )
@@ -75,14 +77,14 @@ def choose(
     clipped to [0, 1].
     """
     for a in range(params.n_arms):
-        if public.batch[a] == 0 and is_open(contexts, a):
+        if public.awaited[a] == 0 and is_open(contexts, a):
             return a, 1.0
     best, arm = -np.inf, 0
     pressure = 3.0 * params.noise_scale / params.width * np.log(float(public.clock[CLOCK.rounds]))
     for a in range(params.n_arms):
         if not is_open(contexts, a):
             continue
-        n = public.batch[a]
+        n = public.awaited[a]
         mean = min(max(public.mean[a] + pressure / n, 0.0), 1.0)
         draw = rng.beta(mean * n + 1.0, (1.0 - mean) * n + 1.0)
         if draw > best:
@@ -103,7 +105,7 @@ def record_pull(
 @kernel
 def release_due(params: LazyThompsonParams, public: LazyThompsonPublic) -> bool:
     arm = public.clock[CLOCK.arm]
-    return public.fresh[arm] >= max(2 * public.batch[arm], 1)
+    return public.fresh[arm] >= max(2 * public.awaited[arm], 1)
 
 
 @kernel
@@ -115,7 +117,7 @@ def partition(params: LazyThompsonParams, public: LazyThompsonPublic) -> int:
 def close(params: LazyThompsonParams, public: LazyThompsonPublic, memo: Vector) -> None:
     arm = public.clock[CLOCK.arm]
     memo[MEMO.arm], memo[MEMO.size] = arm, public.fresh[arm]
-    public.batch[arm], public.fresh[arm] = public.fresh[arm], 0
+    public.awaited[arm], public.fresh[arm] = public.fresh[arm], 0
 
 
 @kernel
@@ -124,6 +126,7 @@ def publish(
 ) -> None:
     arm, n = int(memo[MEMO.arm]), int(memo[MEMO.size])
     public.mean[arm] = (release[0] / n - params.low) / params.width
+    public.batch[arm] = n
 
 
 @register(n_arms=3)
@@ -143,6 +146,8 @@ class LazyDPTS(Policy):
         >>> policy.pull().arm
         0
     """
+
+    learns_off_policy = True
 
     card = Card(
         title="Thompson sampling on noisy batch sums",

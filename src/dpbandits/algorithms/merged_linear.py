@@ -238,6 +238,8 @@ class MergedLinearIMED(FixedFeaturesPolicy):
         True
     """
 
+    learns_off_policy = True
+
     card = Card(
         title="linear IMED on merged noisy sums",
         source=(

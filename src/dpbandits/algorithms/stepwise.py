@@ -174,6 +174,8 @@ def _kernels(choose: Kernel) -> Kernels:
 class _Stepwise(Policy):
     """What the policies of this file share."""
 
+    learns_off_policy = True
+
     _optimism: float = 0.0
 
     @staticmethod

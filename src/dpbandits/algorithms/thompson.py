@@ -118,6 +118,8 @@ class DPTS(RunningSumPolicy):
         (0, True)
     """
 
+    learns_off_policy = True
+
     card = Card(
         title="Thompson sampling on continual sums",
         source="Hu & Hegde (2022), DP-TS, with one continual sum of vectors for all arms",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -63,6 +63,12 @@ def choose(
             "--any-rewards", help="Nobody promised that rewards follow a law; without experts."
         ),
     ] = False,
+    rounds_per_change: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="The best arm may change, about once in so many rounds; without experts."
+        ),
+    ] = None,
     contexts: Annotated[
         Contexts,
         typer.Option(
@@ -81,18 +87,23 @@ def choose(
         if experts is None and standing_advice:
             raise ArgumentError("--standing-advice is for experts; give --experts")
         plain = not any_rewards and trust is Trust.central and contexts is Contexts.none
-        if experts is not None and not plain:
+        if experts is not None and not (plain and rounds_per_change is None):
             raise ArgumentError(
-                "--any-rewards, --trust and --contexts are for arms without experts"
+                "--any-rewards, --rounds-per-change, --trust and --contexts are for arms without"
+                " experts"
             )
         in_each_round = contexts in (Contexts.public, Contexts.private)
         if (dimension is not None) != in_each_round:
             raise ArgumentError("--dimension must be given with public or private contexts only")
         if experts is None:
             default = default_for(
-                trust_model=trust.value, random=not any_rewards, contexts=contexts.value
+                trust_model=trust.value,
+                random=not any_rewards,
+                contexts=contexts.value,
+                drifting=rounds_per_change is not None,
             )
-            _for_arms(default, arms, asked, horizon, dimension)
+            own = {"rounds_per_change": rounds_per_change} if default.drifting else {}
+            _for_arms(default, arms, asked, horizon, dimension, own)
         elif horizon is None:
             raise ArgumentError("--horizon must be given with experts, got none")
         else:
@@ -105,11 +116,13 @@ def _for_arms(
     budget: Budget | None,
     horizon: int | None,
     dimension: int | None,
+    own: dict[str, Any],
 ) -> None:
     if default.contexts == "fixed":  # whoever asks has the features
         written = f"{default.policy}(arms=features, budget={budget!r})"
     else:
-        written = repr(default.build(arms, budget=budget, horizon=horizon, dimension=dimension))
+        given = {"horizon": horizon, "dimension": dimension, **own}
+        written = repr(default.build(arms, budget=budget, **given))
     console = new_console()
     console.print(written, soft_wrap=True, highlight=False, markup=False)
     console.print(

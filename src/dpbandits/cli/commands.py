@@ -159,7 +159,9 @@ def explain(
         typer.Option(help="By default secure where OpenDP is installed.", show_default=False),
     ] = None,
 ) -> None:
-    """Say what a policy promises, in words, for a budget."""
+    """Say what a policy promises, in words, for a budget: of privacy, and with a linear model of
+    regret.
+    """
     from ..studies.cautions import cautions
 
     with clear_errors():
@@ -192,6 +194,8 @@ def explain(
             else one.budget
         )
         console.print(f"\n{asked}: {one.guarantee}", highlight=False, markup=False, soft_wrap=True)
+        if proved := getattr(one, "regret_guarantee", None):
+            console.print(f"Regret: {proved}.", highlight=False, markup=False, soft_wrap=True)
 
 
 app.command()(inspect)

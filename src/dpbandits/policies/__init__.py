@@ -1,9 +1,11 @@
 """Policies: algorithms bound to a budget and to their state."""
 
 from .chooser import Chooser
+from .decision_log import DecisionLog
 from .defaults import DEFAULTS, Default, default_for
 from .estimates import ArmEstimates, Diagnostics, Estimates
 from .inspection import Inspection, inspect
+from .logs import Fitted, fit_logs
 from .options import Options
 from .policy import Policy, load
 from .protocol import Card, Kernels, Statistic
@@ -16,15 +18,18 @@ __all__ = [
     "Card",
     "Chooser",
     "Decision",
+    "DecisionLog",
     "Default",
     "Diagnostics",
     "Estimates",
+    "Fitted",
     "Inspection",
     "Kernels",
     "Options",
     "Policy",
     "Statistic",
     "default_for",
+    "fit_logs",
     "inspect",
     "load",
     "register",

@@ -30,6 +30,7 @@ class Default:
         arguments: of its constructor, where they are not the usual ones.
         contexts: what is known before a choice: "none"; "fixed", features of the arms that never
             change; "public" contexts in every round; or "private" ones.
+        drifting: whether that law may change now and then.
     """
 
     setting: str
@@ -38,11 +39,12 @@ class Default:
     policy: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     contexts: str = "none"
+    drifting: bool = False
 
     @property
     def central(self) -> Default:
         """The default of the same setting under central trust."""
-        return default_for(random=self.random, contexts=self.contexts)
+        return default_for(random=self.random, contexts=self.contexts, drifting=self.drifting)
 
     @property
     def policy_class(self) -> Any:
@@ -106,6 +108,7 @@ DEFAULTS = (
     Default("finite arms", "shuffle", True, "MergedIMEDSDP"),
     Default("finite arms", "local", True, "LDPIMED"),
     Default("finite arms, rewards that follow no law", "central", False, "HTINF"),
+    Default("finite arms, rewards that change", "central", True, "DiscountedIMED", drifting=True),
     Default("fixed features", "central", True, "MergedLinearIMED", contexts="fixed"),
     Default("public contexts", "central", True, "LinearIMED", contexts="public"),
     Default(
@@ -119,7 +122,11 @@ DEFAULTS = (
 
 
 def default_for(
-    *, trust_model: str = "central", random: bool = True, contexts: str = "none"
+    *,
+    trust_model: str = "central",
+    random: bool = True,
+    contexts: str = "none",
+    drifting: bool = False,
 ) -> Default:
     """What to take in a setting.
 
@@ -129,6 +136,8 @@ def default_for(
             and context; False where nobody promised that.
         contexts: "none"; "fixed", features of the arms that never change; "public" or "private"
             contexts in every round.
+        drifting: whether the law of an arm may change now and then, so that another one becomes the
+            best.
 
     Raises:
         ArgumentError: there is no policy for this.
@@ -141,7 +150,14 @@ def default_for(
     choice("trust_model", trust_model, ("central", "shuffle", "local"))
     choice("contexts", contexts, CONTEXTS)
     flag("random", random)
-    found = [one for one in DEFAULTS if (one.random, one.contexts) == (random, contexts)]
+    if flag("drifting", drifting) and not (random and contexts == "none"):
+        raise ArgumentError(
+            "drifting must be False where there are features or contexts, or rewards follow no law,"
+            " got True",
+            "drifting",
+        )
+    asked = (random, contexts, drifting)
+    found = [one for one in DEFAULTS if (one.random, one.contexts, one.drifting) == asked]
     if not found:
         raise ArgumentError(
             "random must be True where there are features or contexts, got False", "random"

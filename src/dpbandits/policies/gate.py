@@ -145,7 +145,7 @@ class Gate:
         first, part, bound = self.steps.end(*sides, rounds)
         if bound < 0.0:
             raise DPBanditsError(_NO_BOUND)
-        return Ended(Span(first, rounds - 1, part), bound, memo, statistic)
+        return Ended(Span(int(first), rounds - 1, int(part)), float(bound), memo, statistic)
 
     def take_late(
         self, state: State, ended: Ended, arm: int, weights: Any, value: float, n: int = 1

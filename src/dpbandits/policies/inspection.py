@@ -117,6 +117,7 @@ def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
     with of_this_version(store):
         life = Life(*header["life"])
         policy = registered()[header["class"]](**arguments(header["config"]))
+        policy._told = tuple(header["told"])
         session, rounds = policy._session, header["rounds"]
         for name, array in session.state.published.items():
             if array.shape != arrays[name].shape:

@@ -52,10 +52,12 @@ class Policy(ABC):
     card: Card
     kernels: Kernels
     example: ClassVar[dict[str, Any]] = {}
+    learns_off_policy: ClassVar[bool] = False  # from arms that others have chosen: see ``logs``
     __signature__ = Signature()
 
     _takes_reports = False  # rewards arrive noisy, and the policy's own wall adds nothing
     _built = False
+    _told: tuple[str, ...] = ()  # what has to be true of a log that was learned from
     _options: ClassVar[dict[str, Any]] = {}  # what ``**options`` takes beyond ``Options``: defaults
 
     def __init__(
@@ -120,6 +122,12 @@ class Policy(ABC):
     def _counter(self) -> Counter | None:
         """How running sums are released; None for statistics that are released by themselves."""
         return None
+
+    def _params_for(self, n: int) -> Any:
+        """``params`` under which an arm's first batch has n rounds, where batches may be of any
+        length: those of a public log tell most in one.
+        """
+        return self.params
 
     def _assumed(self) -> Sequence[str]:
         """What the guarantee assumes beside what all guarantees do."""
@@ -359,7 +367,7 @@ class Policy(ABC):
     @property
     def guarantee(self) -> Guarantee:
         """What is promised, to whom, and what has to be true for it."""
-        own = list(self._assumed())
+        own = [*self._assumed(), *self._told]
         if self._session.rounds.chosen_among and not self.card.hides_contexts:
             own.append(ASSUMED)
         return self._terms.guarantee(own)
@@ -447,6 +455,7 @@ class Policy(ABC):
             name, saves = self._session.life
             life, (header, arrays) = Life(name, saves + 1), self._session.saved()
             own = {"class": type(self).__name__, "config": self._config, "life": life}
+            own["told"] = list(self._told)
             try:
                 store.save(encode({**own, **header}, arrays), life)
             finally:
@@ -545,6 +554,7 @@ class Policy(ABC):
         policy: Policy = type(self)(**config)
         policy._session.state.choice_rng = choices
         policy._session.state.noise_rng = noise
+        policy._watch = Watch.silent()
         return policy
 
     def new_state(self) -> State:
@@ -555,6 +565,10 @@ class Policy(ABC):
         learned = self._session.take(value, decision, done)
         self._watch.look(self._session.rounds)
         return learned
+
+    def _assume(self, assumption: str) -> None:
+        """List an assumption in the guarantee from now on."""
+        self._told = (*self._told, assumption)
 
     def _received(self, report: np.ndarray) -> bool:
         """Take in a report that came without a pull."""
@@ -643,6 +657,7 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
         policy: Policy = registered()[header["class"]](**arguments(header["config"]))
         life = Life(*header["life"])
         policy._session.restore(header, arrays, life)
+        policy._told = tuple(header["told"])
     if simulation:
         if policy._noise.secure:
             raise ClaimError(

@@ -17,19 +17,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from ..errors import ArgumentError, UpdateError
 from ..privacy.ledger import WHOLE
 from ..stores import User
+from ..stores.tokens import LIFETIME, Seal
+from ..validation import real
 from .state import Ended, Span
-from .tokens import LIFETIME, Seal
+
+
+class _Sealed:
+    """The key of tokens, in a slot that is no field: it must not leave with the fields."""
+
+    __slots__ = ("_seal",)
+    _seal: Seal
+
+    def _keep(self, seal: Seal) -> Self:
+        self._seal = seal
+        return self
 
 
 @dataclass(slots=True, eq=False)
-class Decision:
+class Decision(_Sealed):
     """One pull: the arm, and what is needed to answer it.  It works as an index:
     ``outcomes[decision]``.
 
@@ -47,8 +59,12 @@ class Decision:
     number: int
     recorded: bool
     life: str = field(repr=False)
-    _seal: Seal | None = field(default=None, repr=False, compare=False)
     name: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def sealed(cls, seal: Seal, *fields: Any) -> Decision:
+        """A decision that can be given a token."""
+        return cls(*fields)._keep(seal)
 
     def __index__(self) -> int:
         return self.arm
@@ -71,14 +87,18 @@ class Decision:
 
         Raises:
             UpdateError: this decision is a copy that has left its process.
+            ArgumentError: ``lifetime`` is no number of seconds from 1 to 10**9.
         """
-        if self._seal is None:
+        seal: Seal | None = getattr(self, "_seal", None)
+        if seal is None:
             raise UpdateError("decision must be as pull() returned it, to have a token")
-        return self._seal.token(self.life, self.number, self.recorded, lifetime)
+        seconds = real("lifetime", lifetime, 1.0, 1e9)
+        return seal.token(self.life, self.number, self.recorded, seconds)
 
     def __reduce__(self) -> Any:
         # Without the key, which stays with the policy.
-        return Decision, (self.arm, self.propensity, self.number, self.recorded, self.life)
+        fields = (self.arm, self.propensity, self.number, self.recorded, self.life, self.name)
+        return Decision, fields
 
 
 def checked_user(user: Any, max_rounds: int | None) -> User | None:
@@ -222,7 +242,7 @@ class Rounds:
 
     recorded: int = 0
     pulls: int = 0  # recorded or not
-    closed: int = 0  # answers to pulls before this one come too late
+    closed: int = 0  # answers to pulls before this one, that are not awaited, come too late
     dropped: int = 0  # answers that were not used
     clipped: int = 0  # answers that lay outside of the range
     missing: int = 0  # answers that were not a number
@@ -273,7 +293,6 @@ class Rounds:
 
     def land(self) -> None:
         """The first flight was released."""
-        self.closed = self.flights[0].before
         self.flights = self.flights[1:]  # a copy may hold the old list
 
     def awaited(self, part: int) -> list[int]:
@@ -307,6 +326,10 @@ class Rounds:
         if not decision.recorded or number < self.closed:
             return None
         raise UpdateError(f"decision number {number} has been answered")
+
+    def close(self, before: int) -> None:
+        """Answers to pulls before this one come too late, unless they are awaited."""
+        self.closed = max(self.closed, before)
 
     def flight_of(self, decision: Decision) -> Flight | None:
         """The flight that waits for the answer."""

@@ -14,13 +14,13 @@ import numpy as np
 from ..errors import ArgumentError, BudgetExhausted, UpdateError
 from ..privacy.ledger import WHOLE
 from ..stores import Announcement, Life, User
+from ..stores.tokens import Seal
 from .arms import Arms, stand_in
 from .gate import Gate
 from .options import Settings
 from .protocol import NO_ARM, Card, never, nothing_to_note
 from .rounds import Booked, Choice, Decision, Flight, Pending, Rounds
 from .state import State
-from .tokens import Seal
 
 Mask = np.ndarray | None  # which arms may be served, shape (K,); None: all
 
@@ -158,8 +158,8 @@ class Session:
         number = self.rounds.pulls
         propensity = None if math.isnan(choice.propensity) else choice.propensity
         recorded, name = pending is not None, self.arms.name(choice.arm)
-        facts = (choice.arm, propensity, number, recorded, self.life.name)
-        decision = Decision(*facts, self.seal, name)
+        made = (choice.arm, propensity, number, recorded, self.life.name, name)
+        decision = Decision.sealed(self.seal, *made)
         if pending is not None:
             self.rounds.pending[number] = pending
         self.last = decision
@@ -216,7 +216,7 @@ class Session:
         for number in rounds.awaited(part):
             # Taken out first: an interrupt may lose a default, and may not let one enter twice.
             self._answer(rounds.pending.pop(number), self._substitute())
-        rounds.closed = rounds.pulls
+        rounds.close(rounds.pulls)
         with self._with_care():
             self._release()
             self.rounds.cover(part)
@@ -234,6 +234,7 @@ class Session:
         while self.rounds.flights and self.rounds.flights[0].deadline <= pulls:
             self.gate.refuse_fork()
             flight = self.rounds.flights[0]
+            self.rounds.close(flight.before)
             while flight.pending:
                 self._take_late(flight, flight.pending.popitem()[1], None)
             with self._with_care():
@@ -260,7 +261,9 @@ class Session:
         rounds.users.announced()
         if found is not None:
             rounds.exhausted, rounds.current_choice = True, found
-            rounds.flights = []  # never released, as what was open then
+            # Never released, as what was open then.
+            rounds.flights, rounds.pending = [], {}
+            rounds.close(rounds.pulls)
 
     def _found(self) -> Choice | None:
         """What a search for the best arm has found; None where there is none, or it goes on."""
@@ -337,7 +340,8 @@ class Session:
             value = None
         if self.card.learns_at_once:
             if deviates and openly:
-                pending = Pending(int(done), _row(pending.contexts, int(done)))  # type: ignore[arg-type]
+                arm = int(done)  # type: ignore[arg-type]
+                pending = pending._replace(arm=arm, weights=_row(pending.contexts, arm))
             if not self._in_turn:
                 return self._learn(decision.number, pending, value)
             rounds.pending[decision.number] = pending
@@ -361,7 +365,8 @@ class Session:
         """
         rounds = self.rounds
         while self._in_turn and rounds.pending and (number := next(iter(rounds.pending))) < before:
-            rounds.closed = number + 1
+            rounds.close(number + 1)
+            # As it entered when it came: to clip and round it once more changes nothing.
             self._learn(number, rounds.pending[number], rounds.answers.get(number))
             rounds.answers.pop(number, None)
 
@@ -497,9 +502,8 @@ class Session:
         self.seal = Seal(bytes.fromhex(header["key"]))
         self.last = None
         if header["last"] is not None:
-            arm, propensity, number, recorded, own = header["last"]
-            name = self.arms.name(arm)
-            self.last = Decision(arm, propensity, number, recorded, own, self.seal, name)
+            name = self.arms.name(header["last"][0])
+            self.last = Decision.sealed(self.seal, *header["last"], name)
         for name, stood in header["streams"].items():
             self.state.streams[name].bit_generator.state = stood
 

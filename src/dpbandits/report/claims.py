@@ -170,11 +170,7 @@ def section(claims: Sequence[Claim], notes: Sequence[str]) -> Iterator[Html]:
         rows = [
             (_stated(claim), [[_badge(claim), _measured(claim), claim.wanted]]) for claim in chosen
         ]
-        yield tag(
-            "div",
-            table(tally(chosen), ["Claim", "Verdict", "Measured", "Expected"], rows),
-            class_="claims",
-        )
+        yield table(tally(chosen), ["Claim", "Verdict", "Measured", "Expected"], rows)
 
 
 def _stated(claim: Claim) -> Html:

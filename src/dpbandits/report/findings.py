@@ -5,16 +5,14 @@ say no more.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import pandas as pd
 
-from ..plotting.labels import by_notion
 from ..plotting.numbers import (
     number,
     per_thousand,
     probability_in_words,
-    reward_amount,
     signed_per_thousand,
 )
 from ..plotting.styles import PlotStyle
@@ -24,26 +22,30 @@ from .summaries import EnvironmentSummary
 
 _DELTA = 1e-6  # at which notions without a delta are translated
 _REVEALED = 99.0  # percent: a budget under which a suspicion can rise to this is no headline
-_STRICTEST, _LOOSEST = (
-    ", the strictest budget",
-    f", the loosest of those under which a suspicion of 50 % stays below {_REVEALED:.0f} %",
-)
 
 
 def findings_in_people(summary: EnvironmentSummary, styles: Mapping[str, PlotStyle]) -> list[str]:
-    """What a reader with one minute should know about one environment."""
-    private = _private(summary)
-    return [*_setting(summary), *_helped(summary, private, styles), *_spending(private)]
-
-
-def findings_in_regret(summary: EnvironmentSummary, styles: Mapping[str, PlotStyle]) -> list[str]:
-    """The same for a reader who knows bandits: who had the lowest regret at the ends of every
-    notion of privacy.
+    """What a reader with one minute should know about one environment that has an allocation of
+    its own, such as a trial.
     """
-    return [_lowest(summary, place, rows, styles) for place, rows in _ends(_private(summary))]
+    if summary.reference is None:
+        return []
+    return [*_setting(summary), *_helped(summary, _private(summary), styles)]
 
 
-def notes_on_clipping(summary: EnvironmentSummary, styles: Mapping[str, PlotStyle]) -> list[str]:
+def findings_on_spending(summaries: Iterable[EnvironmentSummary]) -> list[str]:
+    """Whether any run of a study spent more than its budget."""
+    private = [_private(summary) for summary in summaries]
+    runs, over = (sum(int(rows[name].sum()) for rows in private) for name in ("runs", "over"))
+    if over:
+        return [
+            f"{over:,} of {runs:,} private runs spent more than their budget. Their guarantee does"
+            " not hold."
+        ]
+    return [f"No private run spent more than its budget ({runs:,} checked)."] if runs else []
+
+
+def findings_on_clipping(summary: EnvironmentSummary, styles: Mapping[str, PlotStyle]) -> list[str]:
     """Which policies did not see all rewards as they are."""
     played = summary.runs["policy"].drop_duplicates()
     found: dict[str, list[str]] = {}
@@ -135,47 +137,6 @@ def _setting(summary: EnvironmentSummary) -> Iterator[str]:
     )
 
 
-def _ends(private: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The rows at the strictest budget of every notion, and at the loosest that still protects,
-    each with words for it.
-    """
-    for alike in by_notion(private["budget_label"]):
-        protecting = [label for label in alike if belief(label.budget) < _REVEALED] or alike
-        places = {protecting[0]: ""}
-        if len(protecting) > 1:
-            places = {protecting[0]: _STRICTEST, protecting[-1]: _LOOSEST}
-        for label, place in places.items():
-            yield place, private[private["budget_label"] == label]
-
-
-def _lowest(
-    summary: EnvironmentSummary, place: str, rows: pd.DataFrame, styles: Mapping[str, PlotStyle]
-) -> str:
-    """Which policy had the lowest mean regret at one budget, and from which others the runs do not
-    separate it.
-    """
-    ranked = rows.sort_values("regret", kind="stable")
-    best = ranked.iloc[0]
-    interval = interval_in_words(estimate_of(best, "regret"), reward_amount)
-    regret = f"{reward_amount(best['regret'])}{interval}"
-    name, at = styles[best["policy"]].phrase, f"At {best['budget_label'].text}{place}, "
-    if len(ranked) == 1:
-        return f"{at}{name} had a mean regret of {regret} after {summary.horizon:,} rounds."
-    sentence = f"{at}{name} had the lowest mean regret of {len(ranked)} policies: {regret}. "
-    if best["runs"] < 2:
-        return sentence + "One run does not tell them apart."
-    gaps = {
-        styles[row["policy"]].phrase: summary.paired_difference("regret", row, best)
-        for _, row in ranked.iloc[1:].iterrows()
-    }
-    close = [other for other, gap in gaps.items() if not gap.low > 0]
-    if close:
-        return sentence + f"The runs do not separate it from {enumeration(close)}."
-    other, gap = next(iter(gaps.items()))
-    more = f"{reward_amount(gap.mean)} more{interval_in_words(gap, reward_amount)}"
-    return sentence + f"The next, {other}, lost {more}."
-
-
 def _helped(
     summary: EnvironmentSummary, private: pd.DataFrame, styles: Mapping[str, PlotStyle]
 ) -> Iterator[str]:
@@ -192,15 +153,16 @@ def _helped(
             "Under every private budget of this study, a suspicion of 50 % about one person can"
             f" rise to {_REVEALED:.0f} % or more."
         )
-    else:
-        best = protecting.loc[protecting["gain"].idxmax()]
+    elif not (learned := protecting[protecting["releases"] > 0]).empty:
+        best = learned.loc[learned["gain"].idxmax()]
         gain = estimate_of(best, "gain")
         yield (
             f"With privacy, {styles[best['policy']].short_phrase} at {best['budget_label'].text}"
             f" would bring {per_thousand(best['helped'])} {unit}, {signed_per_thousand(gain.mean)}"
             f"{interval_in_words(gain, signed_per_thousand)} compared with {name}. A suspicion of"
             f" 50 % about one person's answer can then rise to {suspicion(beliefs[best.name])}. Of"
-            f" all private settings that keep it below {_REVEALED:.0f} %, this is the best."
+            f" all private settings that released anything and keep it below {_REVEALED:.0f} %,"
+            " this is the best."
         )
         yield from _price(summary, best, unit)
     if private["runs"].min() >= 2:
@@ -237,17 +199,6 @@ def _split(name: str, unit: str, *, more: int, fewer: int, total: int) -> str:
     }
     counted = enumeration([f"{count} {what}" for what, count in parts.items() if count])
     return f"Compared with {name}, of the {settings} {counted} ({unit})."
-
-
-def _spending(private: pd.DataFrame) -> Iterator[str]:
-    runs, over = int(private["runs"].sum()), int(private["over"].sum())
-    if over:
-        yield (
-            f"{over:,} of {runs:,} private runs spent more than their budget. Their guarantee does"
-            " not hold."
-        )
-    elif runs:
-        yield f"No private run spent more than its budget ({runs:,} checked)."
 
 
 def enumeration(names: list[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -24,13 +24,19 @@ from ..plotting.numbers import (
     reward_amount,
     signed_per_thousand,
 )
-from ..plotting.styles import PlotStyle
+from ..policies import registered
 from ..simulation.settings import policy_styles
 from . import claims, figures
 from .cards import any_simulated, cards, stamp
+from .contests import findings_in_regret, findings_in_searches, findings_on_promises
 from .estimates import estimate_of
 from .exhibits import Table, slug
-from .findings import findings_in_people, findings_in_regret, meaning, notes_on_clipping
+from .findings import (
+    findings_in_people,
+    findings_on_clipping,
+    findings_on_spending,
+    meaning,
+)
 from .record import StudyRecord
 from .replays import ReplayedTrial, replay_in_words, replayed_trials
 from .searches import searches_in_words, searches_of, searches_table
@@ -169,10 +175,8 @@ class _Page:
             )
         )
         for one in shown:
-            yield tag("h3", one.heading)
-            yield self._figure(
-                None, one.name, partial(figures.exhibit, one, labels), one.alt, one.caption
-            )
+            draw = partial(figures.exhibit, one, labels)
+            yield self._figure(None, one.name, one.heading, draw, one.alt, one.caption)
 
     # Findings and results --------------------------------------------------------------------
 
@@ -181,10 +185,18 @@ class _Page:
         if not self.record.claims:  # beside which they stand otherwise
             for note in self.record.notes:
                 yield tag("p", note, class_="note")
-        yield from self._by_environment(findings_in_people)
+        yield from self._by_environment(self._found)
+        if overall := [
+            *findings_on_promises(self.settings, self.styles),
+            *findings_on_spending(self.summaries),
+        ]:
+            if len(self.summaries) > 1:
+                yield tag("h4", "In all environments")
+            yield items(overall)
         if self.trials:
             yield tag("h3", "In the replay of the real trial")
             yield items(replay_in_words(trial, self.styles) for trial in self.trials)
+        yield from self._policies()
         yield tag("h3", "The budgets in words")
         holding = by_notion(budget_label(one.holds) for one in self.settings.values())
         rows = [(one.text, [[meaning(one.budget)]]) for alike in holding for one in alike]
@@ -194,8 +206,11 @@ class _Page:
             rows,
             [1],
         )
-        yield tag("h3", "In the language of bandits")
-        yield from self._by_environment(findings_in_regret)
+        if any(summary.reference for summary in self.summaries):
+            yield tag("h3", "In the language of bandits")
+            yield from self._by_environment(
+                lambda summary: self._regrets(summary) if summary.reference else []
+            )
         yield tag(
             "p",
             "Intervals hold for one number at a time and describe the chance in the simulated runs,"
@@ -205,11 +220,45 @@ class _Page:
             class_="note",
         )
 
-    def _by_environment(
-        self, find: Callable[[EnvironmentSummary, Mapping[str, PlotStyle]], list[str]]
-    ) -> Iterator[Html]:
+    def _policies(self) -> Iterator[Html]:
+        """The legend of all figures and tables, in words."""
+        kinds = registered()
+        titles = {
+            one.policy: kinds[one.class_name].card.title if one.class_name in kinds else ""
+            for one in self.settings.values()
+        }
+        rows = {
+            self._marked(policy): [[f"{title[:1].upper()}{title[1:]}" or self.styles[policy].label]]
+            for policy, title in titles.items()
+        }
+        yield tag("h3", "The policies")
+        yield table(
+            "Every policy with the mark that it has in all figures and tables.",
+            ["Policy", "What it is"],
+            rows.items(),
+            [1],
+        )
+
+    def _marked(self, policy: str) -> Html:
+        """The mark of a policy and its name."""
+        style = self.styles[policy]
+        return Html(figures.swatch(style) + text(style.label))
+
+    def _found(self, summary: EnvironmentSummary) -> list[str]:
+        """What comes first: people where there are some, and regret where there are none."""
+        return [
+            *findings_in_people(summary, self.styles),
+            *([] if summary.reference else self._regrets(summary)),
+            *findings_in_searches(summary, self.styles),
+            *findings_on_clipping(summary, self.styles),
+        ]
+
+    def _regrets(self, summary: EnvironmentSummary) -> list[str]:
+        return findings_in_regret(summary, self.styles)
+
+    def _by_environment(self, find: Callable[[EnvironmentSummary], list[str]]) -> Iterator[Html]:
         for summary in self.summaries:
-            found = find(summary, self.styles)
+            found = find(summary)
             if found and len(self.summaries) > 1:
                 yield tag("h4", summary.title)
             if found:
@@ -218,16 +267,14 @@ class _Page:
     def _environment(self, index: int, summary: EnvironmentSummary) -> Iterator[Html]:
         yield tag("h2", self._heading(summary))
         yield tag("p", self._setting(summary))
-        for told in notes_on_clipping(summary, self.styles):
-            yield tag("p", told, class_="note")
         yield from self._searches(index, summary)
         yield from self._regret(index, summary)
         if summary.distances is not None:
             yield from self._distance(index, summary, summary.distances)
-        if summary.fixed_arms:
-            yield from self._shares(index, summary)
+        halves = [self._shares(index, summary)] if summary.fixed_arms else []
         if summary.baseline is not None:
-            yield from self._helped(index, summary)
+            halves.append(self._helped(index, summary))
+        yield tag("div", *halves, class_="halves" if len(halves) > 1 else "")
         yield tag("h3", "The numbers")
         yield self._numbers(summary)
         yield from spending(summary, self._grouped)
@@ -247,10 +294,10 @@ class _Page:
             f"{reward_amount(row['regret'])} ({self._setting_of(row)})" for row in (best, worst)
         )
         reach = f"After {summary.horizon:,} rounds the mean regret lies between {low} and {high}."
-        yield tag("h3", "Regret as people come in")
         yield self._figure(
             index,
             "regret",
+            "Regret as people come in",
             lambda width: regret_curves(summary.curves, self.styles, width=width),
             f"Curves of mean regret over rounds, one panel per budget. {reach}",
             "Regret is what was lost, in expected rewards, against always playing the best arm:"
@@ -258,10 +305,10 @@ class _Page:
             " bands of the mean over runs. Each notion of privacy has rows and a scale of its own.",
         )
         if any(label.private for label in summary.table["budget_label"]):
-            yield tag("h3", "What privacy costs")
             yield self._figure(
                 index,
                 "regret-by-budget",
+                "What privacy costs",
                 lambda width: figures.regret_by_budget(summary, self.styles, width),
                 "Mean final regret against the privacy budget, one panel per notion of privacy."
                 f" {reach}",
@@ -282,6 +329,7 @@ class _Page:
             yield self._figure(
                 index,
                 "search-rounds",
+                "",
                 lambda width: figures.search_rounds(summary, self.styles, width),
                 "Mean rounds until a search for the best arm was over, against the privacy budget;"
                 " the numbers are in the table above.",
@@ -293,10 +341,10 @@ class _Page:
     def _distance(
         self, index: int, summary: EnvironmentSummary, curves: pd.DataFrame
     ) -> Iterator[Html]:
-        yield tag("h3", "How far the estimate is from the truth")
         yield self._figure(
             index,
             "distance",
+            "How far the estimate is from the truth",
             lambda width: distance_curves(curves, self.styles, width),
             "Curves of the mean distance between estimated and true parameter over"
             f" {summary.horizon:,} rounds, one panel per budget.",
@@ -305,17 +353,18 @@ class _Page:
             " the directions that matter.",
         )
 
-    def _shares(self, index: int, summary: EnvironmentSummary) -> Iterator[Html]:
+    def _shares(self, index: int, summary: EnvironmentSummary) -> Html:
         beside = f", beside {summary.reference.name}" if summary.reference else ""
         best = "" if summary.best is None else f" {self._best_shares(summary)}"
-        yield tag("h3", "Who gets which arm")
-        yield self._figure(
+        return self._figure(
             index,
             "arm-shares",
+            "Who gets which arm",
             lambda width: figures.arm_shares(summary, self.styles, width),
             "Stacked bars of the share of rounds per arm, for each policy and"
             f" budget{beside}.{best}",
             f"Mean over runs, in percent{beside}.{best}",
+            half=summary.baseline is not None,
         )
 
     def _best_shares(self, summary: EnvironmentSummary) -> str:
@@ -325,14 +374,14 @@ class _Page:
             f" {percent(shares.max())}."
         )
 
-    def _helped(self, index: int, summary: EnvironmentSummary) -> Iterator[Html]:
+    def _helped(self, index: int, summary: EnvironmentSummary) -> Html:
         assert summary.baseline is not None
         name = summary.baseline.name
         low, high = summary.table["gain"].min(), summary.table["gain"].max()
-        yield tag("h3", "People helped" if summary.reference else "Reward gained")
-        yield self._figure(
+        return self._figure(
             index,
             "people-helped",
+            "People helped" if summary.reference else "Reward gained",
             lambda width: figures.people_helped(summary, self.styles, width),
             f"Expected {summary.gained} per 1,000 people compared with {name}, per policy and"
             f" budget: from {signed_per_thousand(low)} to {signed_per_thousand(high)}.",
@@ -340,6 +389,7 @@ class _Page:
             f" {name}: the share of people each arm got, times that arm's mean. Lines are 95 %"
             " intervals of the mean over runs, often hidden behind the marks; open marks have no"
             " privacy.",
+            half=summary.fixed_arms,
         )
 
     def _numbers(self, summary: EnvironmentSummary) -> Html:
@@ -375,19 +425,25 @@ class _Page:
         self, rows: pd.DataFrame, cells: Callable[[pd.Series], list[str]]
     ) -> Iterator[tuple[Html, list[list[str]]]]:
         for policy, group in rows.groupby("policy", sort=False):
-            style = self.styles[str(policy)]
-            yield (
-                Html(figures.swatch(style) + text(style.label)),
-                [cells(row) for _, row in group.iterrows()],
-            )
+            yield self._marked(str(policy)), [cells(row) for _, row in group.iterrows()]
 
     def _setting_of(self, row: pd.Series) -> str:
         return f"{self.styles[row['policy']].phrase}, {row['budget_label'].text}"
 
     def _figure(
-        self, index: int | None, name: str, draw: Callable[[float], Figure], alt: str, caption: str
+        self,
+        index: int | None,
+        name: str,
+        heading: str,
+        draw: Callable[[float], Figure],
+        alt: str,
+        caption: str,
+        *,
+        half: bool = False,
     ) -> Html:
-        """A figure in the page and, as it is at a desk, in files."""
+        """A figure under its heading in the page, on paper on ``half`` its width, and, as it is at
+        a desk, in files.
+        """
         prefix = (
             ""
             if index is None or len(self.summaries) == 1
@@ -398,7 +454,9 @@ class _Page:
         (self.gallery / f"{prefix}{name}.svg").write_bytes(drawn)
         (self.gallery / f"{prefix}{name}.png").write_bytes(png(wide))
         narrow = svg(draw(NARROW))
-        return tag("figure", picture(drawn, narrow, alt), tag("figcaption", caption))
+        shown = picture(drawn, narrow, alt, half=half)
+        figure = tag("figure", shown, tag("figcaption", caption))
+        return tag("div", *([tag("h3", heading)] if heading else []), figure, class_="shown")
 
     # Replay, guarantees and reading ----------------------------------------------------------
 
@@ -409,10 +467,10 @@ class _Page:
             yield from self._trial("replay" if i == 0 else f"replay-{i + 1}", trial)
 
     def _trial(self, name: str, trial: ReplayedTrial) -> Iterator[Html]:
-        yield tag("h3", trial.title)
         yield self._figure(
             None,
             name,
+            trial.title,
             lambda width: figures.replay_rates(trial, self.styles, width),
             f"Success rates in the replay. {replay_in_words(trial, self.styles)}",
             "Mean success rate over replays with 95 % intervals; open marks have no privacy. The"

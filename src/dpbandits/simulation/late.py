@@ -44,6 +44,8 @@ def play_late(
             user = t if attendance is None else int(attendance[t])
         decision = policy.pull(contexts, user=user)
         reward, regret = answer(decision.arm)
+        if policy.clip:
+            reward = min(max(reward, policy.reward_range[0]), policy.reward_range[1])
         if delays[t] != NEVER:
             heappush(waiting, (t + 1 + int(delays[t]), t, reward, decision))
         tally.sums[0] += regret

@@ -81,7 +81,7 @@ class BatchedPublic(NamedTuple):
     probability: np.ndarray  # (K,) of the next choice, for learners that know it
     memory: np.ndarray  # (m,) of the learner
     drawn: np.ndarray  # (2, 4 + K) of the running batch, see ``Memo``; of the next, see ``Coming``
-    clock: np.ndarray  # (3,)
+    clock: np.ndarray  # (4,)
 
 
 class Clock(NamedTuple):
@@ -90,6 +90,7 @@ class Clock(NamedTuple):
     done: int = 0  # rounds booked in the running batch
     batches: int = 1  # learned from
     arm: int = 2  # of learners that draw it in ``prepare``; of experts, who is followed
+    fresh: int = 3  # whether it was drawn anew for the coming round
 
 
 class Memo(NamedTuple):
@@ -158,8 +159,9 @@ def init(params: BatchedParams) -> tuple[BatchedRaw, BatchedPublic]:
         probability=np.full(k, 1.0 / k),
         memory=np.zeros(params.memory),
         drawn=np.zeros((2, MEMO.closed + k)),
-        clock=np.zeros(3, np.int64),
+        clock=np.zeros(len(CLOCK), np.int64),
     )
+    public.clock[CLOCK.fresh] = 1
     public.drawn[1, COMING.share] = 1.0
     return BatchedRaw(np.zeros(1)), public
 
@@ -182,7 +184,8 @@ def open_probability(public: BatchedPublic, arm: int) -> float:
 def prepare_mask(
     params: BatchedParams, public: BatchedPublic, contexts: Contexts, rng: Generator
 ) -> None:
-    """Keep which arms are closed, if any is; then what the learner prepares."""
+    """Ahead of a draw: keep which arms are closed, if any is; then what the learner prepares."""
+    public.clock[CLOCK.fresh] = 1
     coming, least = public.drawn[1], 0.0
     for a in range(params.n_arms):
         if not is_open(contexts, a):
@@ -205,8 +208,11 @@ def copy_closed(drawn: Vector, kept: Vector) -> None:
 
 @kernel
 def note_draw(public: BatchedPublic, arm: int) -> None:
-    """At the start of a batch, keep what its loss will be weighed by."""
-    if public.clock[CLOCK.done] == 0:
+    """Keep what the loss of the coming batch will be weighed by: once, because a round may be taken
+    back, and other batches released, while the choice stands.
+    """
+    if public.clock[CLOCK.fresh] == 1:
+        public.clock[CLOCK.fresh] = 0
         batch, coming = public.drawn[0], public.drawn[1]
         batch[MEMO.arm] = arm
         batch[MEMO.probability] = open_probability(public, arm) / coming[COMING.share]
@@ -234,7 +240,7 @@ def close(params: BatchedParams, public: BatchedPublic, memo: Vector) -> None:
         memo[i] = batch[i]
     if memo[MEMO.masked] > 0.0:
         copy_closed(batch, memo)
-    public.clock[CLOCK.done] = 0
+    public.clock[CLOCK.done], public.clock[CLOCK.fresh] = 0, 1
 
 
 @kernel

@@ -49,6 +49,7 @@ def prepare_expert(
     if public.clock[CLOCK.done] == 0:
         prepare(params, public, contexts, rng)
         public.clock[CLOCK.arm] = pick(params, public, contexts, rng)[0]
+        public.clock[CLOCK.fresh] = 1
 
 
 @kernel

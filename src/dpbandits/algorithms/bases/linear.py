@@ -113,6 +113,8 @@ def _searching(kernels: Kernels, search: Kernel) -> Kernels:
 class LinearPolicy(ContextualPolicy, RunningSumPolicy):
     """The base of policies that release the running sum of x * reward with a counter."""
 
+    learns_off_policy = True
+
     _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS}  # with their defaults
     _searches: ClassVar[bool] = False  # whether ``choose`` has a place for ``most_optimistic``
     _covers: ClassVar[bool] = False  # whether the radius, as it is by default, is proved to hold

@@ -123,6 +123,8 @@ class LinUCBDGS(LinearPolicy):
         ExactLoss(epsilon=0.0902, record=2, rho=7.109e-05)
     """
 
+    learns_off_policy = False
+
     card = Card(
         title="LinUCB with dynamic global sensitivity, not private",
         source=(

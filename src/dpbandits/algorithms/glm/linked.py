@@ -28,6 +28,8 @@ class LinkPolicy(ContextualPolicy):
     A subclass sets ``_link`` and ``_parameter_bound``.
     """
 
+    learns_off_policy = False
+
     _link: Link
     _parameter_bound: float
 

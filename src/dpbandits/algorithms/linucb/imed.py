@@ -53,6 +53,7 @@ def choose_divergent(
         facts[FACTS.gap],
         facts[FACTS.spread],
         float(rounds),
+        0.0,
         params.margin,
     )
     return arm, 1.0

@@ -288,16 +288,18 @@ def least_divergent_at_once(
     inverses: Matrices,
     longest: Vector,
     scatters: Vector,
-    gaps: Vector,
+    noises: Vector,
     spreads: Vector,
     rounds: float,
+    share: float,
     margin: float,
 ) -> int:
     """arg min over arms of D^2 / (2 w^2) - ln max(w^2, scatter^2 / rounds), plus ``margin`` but for
     the best mean; of equals the first.
 
-    w^2 = scatter^2 (|x|_{V^-1}^2 + gap |V^-1 x|^2), and D = 0 for the best mean, else what <x,
-    estimate> lacks to it and spread |V^-1 x|.  The rest is as in ``most_optimistic_at_once``.
+    w^2 = scatter^2 (r^4 / (r^2 + n^2) + share n^2), with r = |x|_{V^-1} and n^2 = noise
+    |V^-1 x|^2, and D = 0 for the best mean, else what <x, estimate> lacks to it and spread
+    |V^-1 x|.  The rest is as in ``most_optimistic_at_once``.
     """
     n_arms, d = contexts.shape
     best = -np.inf
@@ -308,14 +310,14 @@ def least_divergent_at_once(
     for a in range(n_arms):
         m = a if scatters.size > 1 else 0
         estimate, inverse = estimates[m * d : (m + 1) * d], inverses[m]
-        scatter, gap, spread = scatters[m] * scatters[m], gaps[m], spreads[m]
+        scatter, noise, spread = scatters[m] * scatters[m], noises[m], spreads[m]
         floor, reach = scatter / max(rounds, 1.0), longest[m] * longest[m]
         squares = form = length = 0.0
         for i in range(d):
             squares += contexts[a, i] * contexts[a, i]
         lack = best - dot(contexts[a], estimate)
         # The index falls with w^2, which is at most this.
-        most = max(scatter * (1.0 + gap * reach) * reach * squares, _SMALLEST)
+        most = max(scatter * (1.0 + share * noise * reach) * reach * squares, _SMALLEST)
         if 0.5 * lack * lack / most - np.log(max(most, floor)) > least:
             continue
         for i in range(d):
@@ -327,7 +329,8 @@ def least_divergent_at_once(
         behind = 0.0
         if lack > 0.0:
             lack, behind = lack + spread * np.sqrt(length), margin
-        squared = max(scatter * (max(form, 0.0) + gap * length), _SMALLEST)
+        form, length = max(form, _SMALLEST), noise * length
+        squared = max(scatter * (form / (1.0 + length / form) + share * length), _SMALLEST)
         index = 0.5 * lack * lack / squared - np.log(max(squared, floor)) + behind
         if index < least:
             least, arm = index, a

@@ -1,5 +1,6 @@
 """Merged batches: every noisy sum of an arm is kept, and weighted by what it is worth."""
 
+from .discounted import DiscountedIMED
 from .merged import MergedIMED, MergedKLUCB
 from .published import DPIMED, DPKLUCB
 from .reports import LDPIMED
@@ -11,6 +12,7 @@ __all__ = [
     "DPIMED",
     "DPKLUCB",
     "LDPIMED",
+    "DiscountedIMED",
     "MergedIMED",
     "MergedIMEDSDP",
     "MergedKLUCB",

@@ -124,9 +124,7 @@ def merged_estimates(params: Any, public: Any) -> ArmEstimates:
 
 @kernel
 def await_batch(merged: Vector, n: float, weight: float) -> None:
-    """Take a batch of n rounds into an arm's column as if it repeated the value; ``correct`` says
-    what it really was.
-    """
+    """Take a batch of n rounds into an arm's column, but for what it brought."""
     merged[MERGED.weight] += weight
     merged[MERGED.squares] += weight * weight / n
     merged[MERGED.noise] += (weight / n) ** 2
@@ -137,16 +135,10 @@ def await_batch(merged: Vector, n: float, weight: float) -> None:
 
 
 @kernel
-def correct(merged: Vector, slot: int, awaited: float, found: float, weight: float) -> None:
-    """Put what a batch brought in the place of what was awaited of it."""
-    merged[slot] += (found - awaited) * weight / merged[MERGED.weight]
-
-
-@kernel
 def merge(merged: Vector, n: float, mean: float, weight: float) -> None:
-    """Take in a batch at once."""
+    """Take a batch of n rounds into an arm's column."""
     await_batch(merged, n, weight)
-    correct(merged, MERGED.value, merged[MERGED.value], mean, weight)
+    merged[MERGED.value] += (mean - merged[MERGED.value]) * weight / merged[MERGED.weight]
 
 
 @kernel
@@ -336,9 +328,9 @@ def upper_bound(law: Law, x: float, level: float) -> float:
 @kernel
 def _reach(params: Any, merged: Vector, q: float) -> float:
     """b, for a lower bound on E[r (1 - r)]: three standard deviations, of rewards and noise."""
-    if not params.curved or q <= 0.0:
-        return 1.0
     weight = merged[MERGED.weight]
+    if not params.curved or q <= 0.0 or weight == 0.0:
+        return 1.0
     variance = _WIDEST * merged[MERGED.squares] + noise_variance(params) * merged[MERGED.noise]
     sure = merged[MERGED.curve] - _SURE * np.sqrt(variance) / weight
     return min(max(1.0 - max(sure, 0.0) / q, q), 1.0)
@@ -351,20 +343,22 @@ def _stretched(law: Law, b: float) -> Law:
 
 
 @kernel
-def divergence_of(params: Any, merged: Vector, x: float, q: float) -> float:
-    """The exponent of an arm, by all that is known of its rewards and noise."""
-    law, b = law_of(params, merged), _reach(params, merged, q)
+def divergence_of(params: Any, merged: Vector, awaited: Vector, x: float, q: float) -> float:
+    """The exponent of an arm, by all that is known of its rewards and noise; ``awaited`` has the
+    batches besides that are over, and whose sum is still to come, as if they repeated the value.
+    """
+    law, b = law_of(params, awaited), _reach(params, merged, q)
     if b >= 1.0:
         return closest_exponent(law, x, q)
     return closest_exponent(_stretched(law, b), x / b, q / b)
 
 
 @kernel
-def upper_bound_of(params: Any, merged: Vector, x: float, level: float) -> float:
-    """The largest q with D(x, q) <= level of an arm, by all that is known of its rewards: from
-    above, b of the last bound.
+def upper_bound_of(params: Any, merged: Vector, awaited: Vector, x: float, level: float) -> float:
+    """The largest q with D(x, q) <= level of an arm, by all that is known of its rewards and noise:
+    from above, b of the last bound.
     """
-    law = law_of(params, merged)
+    law = law_of(params, awaited)
     q = upper_bound(law, x, level)
     for _ in range(_ROUNDS_OF_SEARCH):
         b = _reach(params, merged, q)

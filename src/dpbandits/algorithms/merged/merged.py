@@ -38,14 +38,14 @@ from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
 from ...validation import choice, integer, real
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.episodes import CLOCK, close, release_due
+from ..bases.episodes import CLOCK, MEMO, close, release_due
 from ..bases.linear import on_grid
 from ..bases.sums import accumulate, summarise
 from .law import (
     MERGED,
     await_batch,
-    correct,
     divergence_of,
+    merge,
     merged_estimates,
     noise_variance,
     upper_bound_of,
@@ -70,25 +70,14 @@ class MergedParams(NamedTuple):
     grid: float  # to which r (1 - r) is rounded; 0 for none
 
 
-class BatchMemo(NamedTuple):
-    """Slots of what is noted of a batch."""
-
-    arm: int = 0
-    size: int = 1
-    value: int = 2  # merged so far: what is awaited of it
-    curve: int = 3
-
-
-MEMO = BatchMemo()
-
-
 class MergedRaw(NamedTuple):
     total: np.ndarray  # of the running batch: the sum of rewards, and where released of r (1 - r)
 
 
 class MergedPublic(NamedTuple):
     estimate: np.ndarray  # (K,) merged values, as rewards are measured
-    merged: np.ndarray  # (8, K) see ``law.Merged``
+    merged: np.ndarray  # (8, K) see ``law.Merged``: of released batches
+    awaited: np.ndarray  # (8, K) likewise of all finished batches, without what they brought
     pulls: np.ndarray  # (K,) rounds in all finished batches
     clock: np.ndarray  # (4,) see ``bases.episodes``; batches are episodes
 
@@ -98,6 +87,7 @@ def init(params: MergedParams) -> tuple[MergedRaw, MergedPublic]:
     public = MergedPublic(
         estimate=np.zeros(k),
         merged=np.zeros((len(MERGED), k)),
+        awaited=np.zeros((len(MERGED), k)),
         pulls=np.zeros(k, np.int64),
         clock=np.zeros(len(CLOCK), np.int64),
     )
@@ -122,9 +112,9 @@ def choose_imed(
     for a in range(params.n_arms):
         if not is_open(contexts, a):
             continue
-        merged = public.merged[:, a]
-        distance = divergence_of(params, merged, merged[MERGED.value], target)
-        index = distance / params.optimism + np.log(merged[MERGED.weight])
+        merged, awaited = public.merged[:, a], public.awaited[:, a]
+        distance = divergence_of(params, merged, awaited, merged[MERGED.value], target)
+        index = distance / params.optimism + np.log(awaited[MERGED.weight])
         if index < best:
             best, arm = index, a
     return arm, 1.0
@@ -143,7 +133,7 @@ def choose_kl(
         if public.pulls[a] == 0:
             return a, 1.0
         merged = public.merged[:, a]
-        index = upper_bound_of(params, merged, merged[MERGED.value], level)
+        index = upper_bound_of(params, merged, public.awaited[:, a], merged[MERGED.value], level)
         if index > best or (index == best and public.pulls[a] < public.pulls[arm]):
             best, arm = index, a
     return arm, 1.0
@@ -208,27 +198,22 @@ def scaled_mean(params: Any, memo: Vector, release: Vector) -> float:
 
 
 @kernel
-def await_release(params: Any, public: Any, memo: Vector) -> None:
+def close_and_await(params: MergedParams, public: MergedPublic, memo: Vector) -> None:
     """Until a batch is released its rounds count, as if they repeated what is known of the arm."""
-    merged, n = public.merged[:, int(memo[MEMO.arm])], memo[MEMO.size]
-    memo[MEMO.value], memo[MEMO.curve] = merged[MERGED.value], merged[MERGED.curve]
-    await_batch(merged, n, weight_of(params, n))
-
-
-@kernel
-def close_and_await(params: Any, public: Any, memo: Vector) -> None:
     close(params, public, memo)
-    await_release(params, public, memo)
+    n = memo[MEMO.size]
+    await_batch(public.awaited[:, int(memo[MEMO.arm])], n, weight_of(params, n))
 
 
 @kernel
 def publish(params: MergedParams, public: Any, memo: Vector, release: Vector) -> None:
     arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
     merged, weight = public.merged[:, arm], weight_of(params, n)
-    correct(merged, MERGED.value, memo[MEMO.value], scaled_mean(params, memo, release), weight)
+    merge(merged, n, scaled_mean(params, memo, release), weight)
     public.estimate[arm] = params.low + params.width * merged[MERGED.value]
     if params.curved:
-        correct(merged, MERGED.curve, memo[MEMO.curve], release[1] / (n * params.width), weight)
+        curve = release[1] / (n * params.width)
+        merged[MERGED.curve] += (curve - merged[MERGED.curve]) * weight / merged[MERGED.weight]
 
 
 def kernels_of(
@@ -256,6 +241,8 @@ class MergedPolicy(Policy):
     A subclass whose constructor takes no ``variance`` releases sums alone.
     """
 
+    learns_off_policy = True
+
     _optimism: float
     _growth: tuple[float, float]  # where rewards rule, and where noise does
     _first: int
@@ -272,6 +259,9 @@ class MergedPolicy(Policy):
             size=2,
             memo=len(MEMO),
         )
+
+    def _params_for(self, n: int) -> Any:
+        return self.params._replace(first=n)
 
     @property
     def _movement(self) -> float:

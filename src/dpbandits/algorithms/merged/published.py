@@ -30,11 +30,10 @@ from ...policies.protocol import Contexts
 from ...privacy.budgets import PureDP
 from ...privacy.channels import Laplace
 from ...validation import real
-from ..bases.episodes import CLOCK, close
+from ..bases.episodes import CLOCK, MEMO, close
 from ..maths.divergences import bernoulli_kl, kl_upper_bound
 from .law import MERGED, merge
 from .merged import (
-    MEMO,
     PROOF,
     MergedParams,
     MergedPolicy,

@@ -147,6 +147,8 @@ class LDPIMED(LocalPolicy):
         True
     """
 
+    learns_off_policy = True
+
     card = Card(
         title="IMED on locally randomised rewards",
         source=(

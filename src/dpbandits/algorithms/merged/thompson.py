@@ -26,15 +26,14 @@ from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies import Card, Kernels, Statistic, register
 from ...policies.protocol import Contexts, Row
+from ..bases.episodes import MEMO
 from .law import MERGED, upper_bound_of
 from .merged import (
     CHANNELS,
-    MEMO,
     PROOF,
     SOURCE,
     MergedParams,
     WeighingPolicy,
-    await_release,
     batch_rounds,
     curvature,
     publish,
@@ -143,7 +142,6 @@ def close(params: MergedParams, public: MergedThompsonPublic, memo: Vector) -> N
     memo[MEMO.arm], memo[MEMO.size] = arm, public.fresh[arm]
     public.pulls[arm] += public.fresh[arm]
     public.fresh[arm] = 0
-    await_release(params, public, memo)
 
 
 @kernel
@@ -171,8 +169,10 @@ def publish_and_tabulate(
     value = merged[MERGED.value]
     for i in range(_GRID):
         level = params.optimism * (i * _STEP) ** 2
-        public.quantiles[arm, 1, i] = upper_bound_of(params, merged, value, level)
-        public.quantiles[arm, 0, i] = 1.0 - upper_bound_of(params, merged, 1.0 - value, level)
+        public.quantiles[arm, 1, i] = upper_bound_of(params, merged, merged, value, level)
+        public.quantiles[arm, 0, i] = 1.0 - upper_bound_of(
+            params, merged, merged, 1.0 - value, level
+        )
 
 
 @register(n_arms=3)

@@ -196,7 +196,7 @@ def publish(params: TopTwoParams, public: TopTwoPublic, memo: Vector, release: V
 
 @kernel
 def stop(params: TopTwoParams, public: TopTwoPublic) -> bool:
-    return public.plan[PLAN.over] == 1
+    return public.plan[PLAN.over] == 1 or params.n_arms == 1
 
 
 @kernel

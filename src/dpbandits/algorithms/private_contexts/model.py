@@ -197,6 +197,7 @@ def choose_divergent(
         facts[FACTS.gap],
         facts[FACTS.bias],
         float(public.clock[CLOCK.rounds]),
+        params.share,
         params.margin,
     )
     return arm, 1.0

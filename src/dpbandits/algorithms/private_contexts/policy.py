@@ -22,7 +22,7 @@ from .state import Params, statistic_size
 
 _ULP = 2.0**-52
 _SHARES = (0.1, 0.1, 0.8)  # of failures, which help most where noise is largest
-_SHARE, _SHARE_ADDING_UP = 0.1, 0.3  # of noise and shift in the widths of IMED
+_SHARE, _SHARE_ADDING_UP = 0.07, 0.15  # of noise and shift in the widths of IMED
 _STEPS = 1024  # for which sums of noise are planned where nothing else is
 _NOTHING = 1e-6  # the multiplier of Gaussian noise that hides nothing
 

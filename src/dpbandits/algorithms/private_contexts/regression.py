@@ -26,16 +26,19 @@ whatever the noise.  That det V' <= (1 + s) det V
 (Abbasi-Yadkori et al., Section 5.1) says so only where V' >= V, which noise breaks.
 
 **IMED** (``linucb.imed``) plays arg min of D^2 / (2 w^2) - ln w^2 + ln margin, without margin for
-the best, with D what <x, theta^> lacks to it, and alpha times the variance of its error for w^2, as
-far as it is to be explored:
+the best, with D what <x, theta^> lacks to it, and for w^2 what is to be explored of the variance of
+its error, alpha times
 
-    w^2 = alpha (s^2 |x|_{V^-1}^2 + share (v^2 + (lambda + |C|)^2 |theta|^2 / d) |V^-1 x|^2) .
+    r^4 / (r^2 + n^2) + share n^2 ,       r^2 = s^2 |x|_{V^-1}^2 ,
+    n^2 = (v^2 + (lambda + |C|)^2 |theta|^2 / d) |V^-1 x|^2 .
 
-Here v is the standard deviation of z along theta, and theta is as likely in every direction.
-Noise stands from one release to the next, or adds up, so that an arm which it hides does not come
-back by itself, as it does where every answer brings another.  All of its variance would be too
-much, as new noise comes in the end.  ``share`` is 0.1, and 0.3 where noise adds up, which is slower
-to change; both by measurement (``docs/private-contexts.md``), and there is no regret theorem.
+Here v is the standard deviation of z along theta, and theta is as likely in every direction.  Of
+an error e = e_r + e_n, by rewards and by noise, the regression of e_r on e has the variance
+r^4 / (r^2 + n^2): as much of what is seen is the fault of rewards, and stays.  The rest is noise,
+and new noise comes.  But it stands from one release to the next, or adds up, so that an arm which
+it hides does not come back at once, as it does where every answer brings another: ``share`` of it
+counts, 0.07, and 0.15 where noise adds up, which is slower to change.  These, alpha and the margin
+are by measurement (``docs/private-contexts.md``), and there is no regret theorem.
 
 With several models all of this is said of each, of the rounds and of the noise of its own block:
 which rounds these are, follows from the past, as that theorem wants it.  The failure probability is
@@ -196,7 +199,7 @@ def regress(params: Params, public: Public, m: int, release: Vector, noises: flo
     facts[FACTS.spread] = larger * params.spread
     if not np.isnan(params.share):
         shrunk = (added * params.parameter_bound) ** 2 / d
-        noise = params.share * (facts[FACTS.spread] ** 2 + shrunk)
+        noise = facts[FACTS.spread] ** 2 + shrunk
         facts[FACTS.radius] = params.radius_scale * params.subgaussian
         facts[FACTS.gap] = noise / (params.subgaussian * params.subgaussian)
         return

@@ -4,7 +4,8 @@ of T x K numbers.
 Sums of means over any window come from a closed form, or from prefix sums over the few pieces in
 which nothing changes.  Regret is against the best fixed arm in hindsight: the arm of the largest
 sum of means over all of ``horizon``.  A window may have negative regret, since that arm need not be
-the best one there.  For losses read 1 - reward.
+the best one there.  With ``regret="dynamic"`` it is against the best arm of every single round, and
+never negative.  For losses read 1 - reward.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...kernel import Generator, kernel
-from ...validation import flag, integer, real, shortest
+from ...validation import choice, flag, integer, real, shortest
 from ..arrays import vector
 from ..base import ArmsEnvironment, ArmsKernels
+
+REGRETS = ("static", "dynamic")
 
 # Piecewise constant means --------------------------------------------------------------------
 
@@ -26,9 +29,9 @@ class PiecewiseState(NamedTuple):
     """Pieces of constant means."""
 
     starts: np.ndarray  # (S + 1,) int64: first round of every piece; the last entry is the horizon
-    means: np.ndarray  # (S, K)
-    prefix: np.ndarray  # (S, K): sums of the means over the pieces before
-    best: np.ndarray  # (1,) int64: the best arm over all pieces
+    means: np.ndarray  # (S, K), or (S, K + 1): last what dynamic regret is against
+    prefix: np.ndarray  # the same shape: sums of the means over the pieces before
+    best: np.ndarray  # (1,) int64: the column that regret is against
     random: np.ndarray  # (1,) bool: rewards are 0 or 1; else the means themselves
 
 
@@ -85,6 +88,7 @@ class Piecewise(ArmsEnvironment):
         starts: the first round of every piece, shape (S,): 0 at first, then increasing.
         horizon: how many rounds there are.
         random: rewards are 0 or 1 with those means; False gives the means themselves.
+        regret: against the best fixed arm, "static", or the best arm of every round, "dynamic".
 
     Raises:
         ArgumentError: an argument is out of range.
@@ -95,7 +99,15 @@ class Piecewise(ArmsEnvironment):
 
     kernels = ArmsKernels(_draw_piecewise, _piecewise_regret)
 
-    def __init__(self, means: Any, starts: Any, *, horizon: int, random: bool = True) -> None:
+    def __init__(
+        self,
+        means: Any,
+        starts: Any,
+        *,
+        horizon: int,
+        random: bool = True,
+        regret: str = "static",
+    ) -> None:
         self.horizon: int = integer("horizon", horizon, 1)
         try:
             rows = np.array(means, dtype=np.float64)
@@ -114,15 +126,18 @@ class Piecewise(ArmsEnvironment):
                 f"starts must hold {len(rows)} increasing rounds from 0, got {first.tolist()}",
                 "starts",
             )
+        self.n_arms, self.support = rows.shape[1], (0.0, 1.0)
+        self._dynamic = choice("regret", regret, REGRETS) == "dynamic"
+        if self._dynamic:
+            rows = np.column_stack([rows, rows.max(axis=1)])
         bounds = np.append(first, self.horizon)
         sums = np.cumsum(rows * np.diff(bounds)[:, None], axis=0)
-        self.n_arms, self.support = rows.shape[1], (0.0, 1.0)
-        self._means = sums[-1] / self.horizon
+        self._means = sums[-1, : self.n_arms] / self.horizon
         self.state = PiecewiseState(
             bounds,
             rows,
-            np.vstack([np.zeros(self.n_arms), sums[:-1]]),
-            np.array([int(sums[-1].argmax())]),
+            np.vstack([np.zeros(rows.shape[1]), sums[:-1]]),
+            np.array([self.n_arms if self._dynamic else int(sums[-1].argmax())]),
             np.array([flag("random", random)]),
         )
 
@@ -132,9 +147,16 @@ class Piecewise(ArmsEnvironment):
     def _arguments(self) -> str:
         rows = "; ".join(
             f"from {start}: {', '.join(map(shortest, row))}"
-            for start, row in zip(self.state.starts[:-1], self.state.means, strict=True)
+            for start, row in zip(
+                self.state.starts[:-1], self.state.means[:, : self.n_arms], strict=True
+            )
         )
-        return f"{rows}; horizon={self.horizon}, random={bool(self.state.random[0])}"
+        told = f"horizon={self.horizon}, random={bool(self.state.random[0])}"
+        return f"{rows}; {told}{_told(self._dynamic)}"
+
+
+def _told(dynamic: bool) -> str:
+    return ", regret='dynamic'" if dynamic else ""
 
 
 class SwitchingBest(Piecewise):
@@ -147,6 +169,7 @@ class SwitchingBest(Piecewise):
         horizon: how many rounds there are.
         gap: between the best arm and the others, whose mean is ``(1 - gap) / 2``.
         random: rewards are 0 or 1; False gives the means themselves.
+        regret: as in ``Piecewise``.
 
     >>> SwitchingBest(3, best=[0, 2], switches=[400], horizon=1000).means().tolist()
     [0.48, 0.4, 0.52]
@@ -161,12 +184,13 @@ class SwitchingBest(Piecewise):
         horizon: int,
         gap: float = 0.2,
         random: bool = True,
+        regret: str = "static",
     ) -> None:
         k, gap = integer("n_arms", n_arms, 1, 10**6), real("gap", gap, 0.0, 1.0)
         arms = [integer(f"best[{i}]", arm, 0, k - 1) for i, arm in enumerate(best)]
         means = np.full((len(arms), k), (1.0 - gap) / 2.0)
         means[np.arange(len(arms)), arms] += gap
-        super().__init__(means, [0, *switches], horizon=horizon, random=random)
+        super().__init__(means, [0, *switches], horizon=horizon, random=random, regret=regret)
 
 
 class LateTurn(Piecewise):
@@ -202,6 +226,7 @@ class SineState(NamedTuple):
     period: np.ndarray  # (1,)
     best: np.ndarray  # (1,) int64
     random: np.ndarray  # (1,) bool
+    crests: np.ndarray  # (period + 1,): sums of the largest mean from 0 on; (0,) for static regret
 
 
 @kernel
@@ -230,8 +255,18 @@ def _draw_sine(state: SineState, arm: int, start: int, n: int, rng: Generator) -
 
 
 @kernel
+def _crests_to(state: SineState, t: int) -> float:
+    """The sum of the largest means of the first t rounds."""
+    period = state.period[0]
+    return (t // period) * state.crests[period] + state.crests[t % period]
+
+
+@kernel
 def _sine_regret(state: SineState, arm: int, start: int, n: int) -> float:
-    return _sine_sum(state, state.best[0], start, n) - _sine_sum(state, arm, start, n)
+    lost = -_sine_sum(state, arm, start, n)
+    if state.crests.size == 0:
+        return lost + _sine_sum(state, state.best[0], start, n)
+    return lost + _crests_to(state, start + n) - _crests_to(state, start)
 
 
 class SineDrift(ArmsEnvironment):
@@ -248,6 +283,7 @@ class SineDrift(ArmsEnvironment):
         period: of the swing in rounds, at least 2.
         horizon: how many rounds there are.
         random: rewards are 0 or 1; False gives the means themselves.
+        regret: as in ``Piecewise``.
 
     Raises:
         ArgumentError: an argument is out of range.
@@ -259,19 +295,33 @@ class SineDrift(ArmsEnvironment):
     kernels = ArmsKernels(_draw_sine, _sine_regret)
 
     def __init__(
-        self, centres: Any, *, amplitude: float, period: int, horizon: int, random: bool = True
+        self,
+        centres: Any,
+        *,
+        amplitude: float,
+        period: int,
+        horizon: int,
+        random: bool = True,
+        regret: str = "static",
     ) -> None:
         amplitude = real("amplitude", amplitude, 0.0, 0.5)
         inside = vector("centres", centres, amplitude, 1.0 - amplitude)
         self.horizon: int = integer("horizon", horizon, 1)
         self.n_arms, self.support = inside.size, (0.0, 1.0)
+        period, phases = integer("period", period, 2), np.arange(self.n_arms) / self.n_arms
+        self._dynamic = choice("regret", regret, REGRETS) == "dynamic"
+        crests = np.zeros(period + 1 if self._dynamic else 0)
+        if self._dynamic:
+            angles = 2.0 * np.pi * (np.arange(period)[:, None] / period + phases)
+            crests[1:] = np.cumsum((inside + amplitude * np.sin(angles)).max(axis=1))
         self.state = SineState(
             inside,
             np.array([amplitude]),
-            np.arange(self.n_arms) / self.n_arms,
-            np.array([integer("period", period, 2)], dtype=np.int64),
+            phases,
+            np.array([period], dtype=np.int64),
             np.zeros(1, np.int64),
             np.array([flag("random", random)]),
+            crests,
         )
         sums = np.array([_sine_sum(self.state, a, 0, self.horizon) for a in range(self.n_arms)])
         self.state.best[0] = sums.argmax()
@@ -286,4 +336,5 @@ class SineDrift(ArmsEnvironment):
             f"amplitude={shortest(state.amplitude[0])}, period={state.period[0]},"
             f" horizon={self.horizon}"
         )
-        return f"{', '.join(map(shortest, state.centres))}; {swing}, random={bool(state.random[0])}"
+        told = f"random={bool(state.random[0])}{_told(self._dynamic)}"
+        return f"{', '.join(map(shortest, state.centres))}; {swing}, {told}"

@@ -43,7 +43,7 @@ class Seal:
         """The token of a pull, good for so many seconds."""
         expiry = int(time.time() + lifetime)
         body = _FIELDS.pack(bytes.fromhex(life), 2 * number + recorded, expiry)
-        return base64.urlsafe_b64encode(body + self._sign(body)).decode().rstrip("=")
+        return _written(body + self._sign(body))
 
     def read(self, token: str) -> Claimed:
         """What the token says.
@@ -53,6 +53,8 @@ class Seal:
         """
         try:
             whole = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+            if _written(whole) != token:  # letters that decoding skips
+                raise _foreign()
             body, signature = whole[: _FIELDS.size], whole[_FIELDS.size :]
             life, number, expiry = _FIELDS.unpack(body)
         except (binascii.Error, ValueError, struct.error):
@@ -67,5 +69,9 @@ class Seal:
         return hmac.digest(self.key, body, "sha256")[:_SIGNATURE]
 
 
+def _written(whole: bytes) -> str:
+    return base64.urlsafe_b64encode(whole).decode().rstrip("=")
+
+
 def _foreign() -> UpdateError:
-    return UpdateError("decision must be a token of this policy, as decision.token makes it")
+    return UpdateError("decision must come from this policy's pull(), or be its token, got another")
