@@ -27,7 +27,7 @@ from ..policies.protocol import Contexts, Row
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import flag, real
-from .bases.episodes import CLOCK, MEMO, close, release_due
+from .bases.episodes import CLOCK, MEMO, absorb_rounds, close, release_due
 from .bases.shuffled import ShuffledPolicy, shuffled_card
 from .bases.sums import accumulate, sensitivity, summarise
 from .maths.divergences import kl_upper_bound
@@ -166,12 +166,17 @@ def weight_of(params: DoublingParams, n: float) -> float:
 
 
 @kernel
-def close_and_await(params: DoublingParams, public: DoublingPublic, memo: Vector) -> None:
-    """Until an episode is released its rounds count, as if they repeated the arm's estimate."""
-    close(params, public, memo)
+def await_episode(params: DoublingParams, public: DoublingPublic, memo: Vector) -> None:
     arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
     before = 0.0 if params.forget else public.awaited[0, arm]
     public.awaited[0, arm], public.awaited[1, arm] = before + weight_of(params, n), n
+
+
+@kernel
+def close_and_await(params: DoublingParams, public: DoublingPublic, memo: Vector) -> None:
+    """Until an episode is released its rounds count, as if they repeated the arm's estimate."""
+    close(params, public, memo)
+    await_episode(params, public, memo)
 
 
 @kernel
@@ -188,6 +193,14 @@ def publish(params: DoublingParams, public: DoublingPublic, memo: Vector, releas
     public.length[arm] = n
 
 
+@kernel
+def absorb(params: DoublingParams, public: DoublingPublic, memo: Vector, release: Vector) -> None:
+    """An episode of another worker."""
+    absorb_rounds(params, public, memo)
+    await_episode(params, public, memo)
+    publish(params, public, memo, release)
+
+
 def _kernels(choose: Kernel) -> Kernels:
     return Kernels(
         init=init,
@@ -200,6 +213,7 @@ def _kernels(choose: Kernel) -> Kernels:
         close=close_and_await,
         summarise=summarise,
         publish=publish,
+        absorb=absorb,
         skips_closed=True,
     )
 

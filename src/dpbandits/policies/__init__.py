@@ -4,6 +4,7 @@ from .chooser import Chooser
 from .decision_log import DecisionLog
 from .defaults import DEFAULTS, Default, default_for
 from .estimates import ArmEstimates, Diagnostics, Estimates
+from .exchange import Release
 from .inspection import Inspection, inspect
 from .logs import Fitted, fit_logs
 from .options import Options
@@ -27,6 +28,7 @@ __all__ = [
     "Kernels",
     "Options",
     "Policy",
+    "Release",
     "Statistic",
     "default_for",
     "fit_logs",

@@ -6,6 +6,7 @@ gate of that session; here is what users call, and what authors of algorithms pr
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import threading
@@ -29,9 +30,11 @@ from ..validation import integer, number, real
 from .arms import ASSUMED, Arms
 from .chooser import Chooser
 from .estimates import UNKNOWN, ArmEstimates, Diagnostics, Estimates
+from .exchange import ASSUMED as ASSUMED_OF_WORKERS
+from .exchange import Release, checked_release
 from .gate import Gate
 from .options import DEFAULTS, NAMES, WIDEST, WILDEST, checked
-from .protocol import NO_ARM, Card, Kernels, Statistic, blind, never, no_estimate
+from .protocol import NO_ARM, Card, Kernels, Statistic, blind, never, no_estimate, own_alone
 from .registry import of_this_version, registered
 from .rounds import Decision, checked_user
 from .session import Session
@@ -57,7 +60,7 @@ class Policy(ABC):
 
     _takes_reports = False  # rewards arrive noisy, and the policy's own wall adds nothing
     _built = False
-    _told: tuple[str, ...] = ()  # what has to be true of a log that was learned from
+    _told: tuple[str, ...] = ()  # what has to be true of logs and workers it has learned from
     _options: ClassVar[dict[str, Any]] = {}  # what ``**options`` takes beyond ``Options``: defaults
 
     def __init__(
@@ -271,6 +274,62 @@ class Policy(ABC):
     def retired(self) -> tuple[int, ...]:
         """The arms that are retired."""
         return self._session.rounds.retired
+
+    def releases(self, after: int = 0) -> list[Release]:
+        """What the policy has released, for other workers to learn from, the first ``after`` left
+        out; empty for algorithms that learn from their own releases alone.
+
+        Raises:
+            ArgumentError: ``after`` is no whole number from 0.
+        """
+        first = integer("after", after, 0)
+        with self._lock:
+            made = enumerate(self._session.shared)
+            return [
+                Release(life, i, self._exchanged, memo, values)
+                for i, (life, memo, values) in made
+                if i >= first
+            ]
+
+    def learn_from(self, release: Release | Sequence[Any]) -> bool:
+        """Take in what the policy of another worker has released.
+
+        Returns:
+            Whether it was new: a release is taken in once, and none of its own.
+
+        Raises:
+            ArgumentError: it is no release, or of a policy of another class, budget or other
+                arguments; or the algorithm learns from its own releases alone.
+
+        >>> from dpbandits import MergedIMED, ZCDP
+        >>> one, other = (MergedIMED(2, budget=ZCDP(1.0), seed=seed) for seed in (1, 2))
+        >>> for _ in range(20):
+        ...     decision = one.pull()
+        ...     _ = one.update(float(decision.arm == 1))
+        >>> [other.learn_from(release) for release in one.releases()[:2]]
+        [True, True]
+        >>> other.pull().arm  # both arms are known
+        1
+        """
+        if self.kernels.absorb is own_alone:
+            raise ArgumentError(
+                f"release must not be given to {type(self).__name__}, which learns from its own"
+                " alone",
+                "release",
+            )
+        memo, size = self.statistic.memo, self.statistic.size
+        checked = checked_release(release, self._exchanged, self.n_arms, memo, size)
+        with self._lock:
+            new = self._session.learn_from(checked)
+            if new and ASSUMED_OF_WORKERS not in self._told:
+                self._assume(ASSUMED_OF_WORKERS)
+            return new
+
+    @property
+    def _exchanged(self) -> str:
+        """A digest of what policies have to share whose workers learn from each other."""
+        shared = self._call(self._given("seed", "name", "patience", "noise", "arm_names"))
+        return hashlib.sha256(shared.encode()).hexdigest()[:16]
 
     def chooser(self) -> Chooser:
         """What chooses with all that has been released by now; where the guarantee holds, it may be

@@ -41,6 +41,9 @@ none raises.
     counter (``privacy.continual``)
 ``estimate(params, public, i) -> float``
     what is believed of the i-th coefficient of mean rewards; nan: nothing
+``absorb(params, public, memo, release)``
+    take in a release of another worker, with the rounds of its episode; without it the algorithm
+    learns from its own releases alone
 ``restart(params, raw, public)``
     prepare a raw side that is empty because it was lost; by default it stays so
 ``stop(params, public) -> bool``
@@ -126,6 +129,11 @@ def stays_empty(params: Any, raw: Any, public: Any) -> None:
 
 
 @kernel
+def own_alone(params: Any, public: Any, memo: Vector, release: Vector) -> None:
+    """``absorb`` of an algorithm that learns from its own releases alone."""
+
+
+@kernel
 def never(params: Any, public: Any) -> bool:
     """``stop`` of an algorithm that goes on."""
     return False
@@ -161,6 +169,7 @@ class Kernels:
     partition: Kernel = whole
     close: Kernel = nothing_to_note
     estimate: Kernel = no_estimate
+    absorb: Kernel = own_alone
     restart: Kernel = stays_empty
     stop: Kernel = never
     recommend: Kernel = no_arm

@@ -16,9 +16,10 @@ from ..privacy.ledger import WHOLE
 from ..stores import Announcement, Life, User
 from ..stores.tokens import Seal
 from .arms import Arms, stand_in
+from .exchange import Release, as_arrays
 from .gate import Gate
 from .options import Settings
-from .protocol import NO_ARM, Card, never, nothing_to_note
+from .protocol import NO_ARM, Card, never, nothing_to_note, own_alone
 from .rounds import Booked, Choice, Decision, Flight, Pending, Rounds
 from .state import State
 
@@ -39,6 +40,8 @@ class Session:
         former: earlier lives, and how many pulls they knew.
         last: the decision that is answered by default.
         seal: by which tokens are known.
+        shared: life, memo and values of each release that others may learn from.
+        learned: the numbers of releases of others, by worker.
     """
 
     card: Card
@@ -52,6 +55,8 @@ class Session:
     former: dict[str, int] = field(default_factory=dict)
     last: Decision | None = None
     seal: Seal = field(default_factory=Seal)
+    shared: list[tuple[str, tuple[float, ...], tuple[float, ...]]] = field(default_factory=list)
+    learned: dict[str, set[int]] = field(default_factory=dict)
 
     # Pulls ------------------------------------------------------------------------------------
 
@@ -241,12 +246,23 @@ class Session:
                 flight = self.rounds.flights[0]
                 self.gate.cross(self.state, flight.ended, self.rounds.users.announcement)
                 self.rounds.land()
-                self._released()
+                self._released(flight.ended.memo)
 
     def _release(self) -> None:
         self._refuse_overspending()
         self.gate.release(self.state, self.rounds.recorded, self.rounds.users.announcement)
-        self._released()
+        self._released(self.state.memo)
+
+    def learn_from(self, release: Release) -> bool:
+        """Take in what another worker has released; whether it was not known."""
+        worker, number = release.worker, int(release.number)
+        if worker == self.life.name or worker in self.former:
+            return False
+        if number in self.learned.setdefault(worker, set()):
+            return False
+        self.gate.kernels.absorb(self.gate.params, self.state.public, *as_arrays(release))
+        self.learned[worker].add(number)
+        return True
 
     def _refuse_overspending(self) -> None:
         rounds = self.rounds
@@ -256,8 +272,11 @@ class Session:
             rounds.exhausted = True
             raise
 
-    def _released(self) -> None:
+    def _released(self, memo: np.ndarray) -> None:
         rounds, found = self.rounds, self._found()
+        if self.gate.kernels.absorb is not own_alone:
+            values = self.state.wall.release
+            self.shared.append((self.life.name, tuple(memo.tolist()), tuple(values.tolist())))
         rounds.users.announced()
         if found is not None:
             rounds.exhausted, rounds.current_choice = True, found
@@ -482,6 +501,8 @@ class Session:
         header = {
             "former": self.former,
             "key": self.seal.key.hex(),
+            "shared": self.shared,
+            "learned": {worker: sorted(numbers) for worker, numbers in self.learned.items()},
             "rounds": numbers,
             "last": last and [last.arm, last.propensity, last.number, last.recorded, last.life],
             "streams": {name: rng.bit_generator.state for name, rng in streams.items()},
@@ -500,6 +521,8 @@ class Session:
             raise ValueError(f"unknown arrays {', '.join(arrays)}")
         self.former = {**header["former"], life.name: self.rounds.pulls}
         self.seal = Seal(bytes.fromhex(header["key"]))
+        self.shared = [(made, tuple(memo), tuple(value)) for made, memo, value in header["shared"]]
+        self.learned = {worker: set(numbers) for worker, numbers in header["learned"].items()}
         self.last = None
         if header["last"] is not None:
             name = self.arms.name(header["last"][0])

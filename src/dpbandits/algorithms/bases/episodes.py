@@ -39,3 +39,11 @@ def close(params: Any, public: Any, memo: Vector) -> None:
     memo[MEMO.arm], memo[MEMO.size] = arm, n
     public.pulls[arm] += n
     clock[CLOCK.done] = clock[CLOCK.size] = 0
+
+
+@kernel
+def absorb_rounds(params: Any, public: Any, memo: Vector) -> None:
+    """Count the rounds of an episode that another worker has played."""
+    n = int(memo[MEMO.size])
+    public.clock[CLOCK.rounds] += n
+    public.pulls[int(memo[MEMO.arm])] += n

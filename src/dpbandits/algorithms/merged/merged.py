@@ -33,12 +33,12 @@ import numpy as np
 from ...calls import is_open
 from ...kernel import Generator, Kernel, Vector, kernel
 from ...policies import Card, Kernels, Options, Policy, Statistic, register
-from ...policies.protocol import Contexts, Row
+from ...policies.protocol import Contexts, Row, own_alone
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
 from ...validation import choice, integer, real
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.episodes import CLOCK, MEMO, close, release_due
+from ..bases.episodes import CLOCK, MEMO, absorb_rounds, close, release_due
 from ..bases.linear import on_grid
 from ..bases.sums import accumulate, summarise
 from .law import (
@@ -198,11 +198,16 @@ def scaled_mean(params: Any, memo: Vector, release: Vector) -> float:
 
 
 @kernel
+def await_batch_of(params: MergedParams, public: Any, memo: Vector) -> None:
+    n = memo[MEMO.size]
+    await_batch(public.awaited[:, int(memo[MEMO.arm])], n, weight_of(params, n))
+
+
+@kernel
 def close_and_await(params: MergedParams, public: MergedPublic, memo: Vector) -> None:
     """Until a batch is released its rounds count, as if they repeated what is known of the arm."""
     close(params, public, memo)
-    n = memo[MEMO.size]
-    await_batch(public.awaited[:, int(memo[MEMO.arm])], n, weight_of(params, n))
+    await_batch_of(params, public, memo)
 
 
 @kernel
@@ -214,6 +219,14 @@ def publish(params: MergedParams, public: Any, memo: Vector, release: Vector) ->
     if params.curved:
         curve = release[1] / (n * params.width)
         merged[MERGED.curve] += (curve - merged[MERGED.curve]) * weight / merged[MERGED.weight]
+
+
+@kernel
+def absorb(params: MergedParams, public: MergedPublic, memo: Vector, release: Vector) -> None:
+    """A batch of another worker."""
+    absorb_rounds(params, public, memo)
+    await_batch_of(params, public, memo)
+    publish(params, public, memo, release)
 
 
 def kernels_of(
@@ -231,6 +244,7 @@ def kernels_of(
         close=close,
         summarise=summarise,
         publish=publish,
+        absorb=absorb if close is close_and_await else own_alone,
         skips_closed=True,
     )
 

@@ -1,0 +1,76 @@
+"""Learning from each other: several workers, each with a policy and people of its own, exchange
+what they have released.
+
+What is taken in has left another worker's wall, with its noise: to learn from it is
+post-processing, and costs nothing.  Each record is in one release of one worker, so that shares of
+the people compose in parallel, if each person belongs to one worker: who is met by several pays for
+each, as she would without any exchange.  That a worker's next batch depends on what others have
+released changes nothing: batches may depend on releases (see ``docs/privacy.md``).
+
+A release is taken in once: by its worker and its number.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import ArgumentError
+
+ASSUMED = (
+    "nobody belongs to two of the workers that learn from each other, and releases are as their"
+    " workers made them"
+)
+
+
+class Release(NamedTuple):
+    """What left a policy's wall at the end of an episode.  It holds numbers and strings alone, so
+    that it can be written as JSON: ``Release(*json.loads(text))``.
+
+    Attributes:
+        worker: the life of the policy that made it.
+        number: of that policy's releases, from 0; with the worker its name.
+        terms: a digest of the policy's class, arguments and budget, on which noise depends.
+        memo: what its episode noted of itself: an arm, and how many rounds.
+        values: the noisy statistic.
+    """
+
+    worker: str
+    number: int
+    terms: str
+    memo: tuple[float, ...]
+    values: tuple[float, ...]
+
+
+def checked_release(given: Any, terms: str, n_arms: int, memo: int, size: int) -> Release:
+    """A release that a policy of these terms can take in.
+
+    Raises:
+        ArgumentError: it is none, or of a policy of another kind, budget or arguments.
+    """
+    try:
+        release = Release(*given)
+        numbers = [*map(float, release.memo), *map(float, release.values)]
+        sound = isinstance(release.worker, str) and int(release.number) == release.number >= 0
+        sound &= (len(release.memo), len(release.values)) == (memo, size)
+        sound &= all(map(math.isfinite, numbers))
+        sound &= 0 <= numbers[0] < n_arms and numbers[0] == int(numbers[0])
+        sound &= numbers[1] >= 1 and numbers[1] == int(numbers[1])
+    except (TypeError, ValueError, IndexError, OverflowError):
+        sound = False
+    if not sound:
+        raise ArgumentError(
+            f"release must be one of Policy.releases of another worker, got {given!r}", "release"
+        )
+    if release.terms != terms:
+        raise ArgumentError(
+            "release must come from a policy of the same class, arguments and budget", "release"
+        )
+    return release
+
+
+def as_arrays(release: Release) -> tuple[np.ndarray, np.ndarray]:
+    """Memo and values, as kernels take them."""
+    return np.array(release.memo, float), np.array(release.values, float)
