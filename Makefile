@@ -10,8 +10,12 @@ demo: .venv/base
 # Groups of tests (tests/conftest.py) in the order of their files: those of src/, the shortest, last.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
+# In two runs, whose processes hold half the compiled code each.
+FIRST := tests/algorithms tests/conformance
+
 test: .venv/test
-	$(PYTEST) -m "not long"
+	$(PYTEST) -m "not long" $(FIRST)
+	$(PYTEST) -m "not long" $(FIRST:%=--ignore=%)
 
 # After `make test`, what takes minutes: statistical laws, audits, whole studies.
 test-all: test

@@ -70,6 +70,10 @@ BAD_OPTIONS: list[tuple[str, Any]] = [
     *[("choices_public", value) for value in (1, None)],
     *[("max_rounds", value) for value in (0, -1, 1.5, True, "3", math.inf, 10**7)],
     *[("noise", value) for value in ("none", None, 0)],
+    *[
+        ("arm_names", value)
+        for value in ("abc", ["a"], ["a", "a", "b"], [1, 2, 3], ["", "b", "c"], 3)
+    ],
     *[("name", value) for value in ("", "  ", "two\nlines", "x" * 61, 3, b"ours", True)],
 ]
 MAY_BE_ZERO = {

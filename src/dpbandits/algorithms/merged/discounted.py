@@ -251,7 +251,7 @@ class DiscountedIMED(Policy):
         >>> policy.update(1.0)
         True
         >>> round(policy.half_life)
-        219
+        1236
     """
 
     learns_off_policy = True
