@@ -256,7 +256,7 @@ def test_a_choice_that_stands_is_weighed_by_the_probability_of_its_draw():
         assert policy.ledger.releases == 1
         drawn = policy._session.state.public.drawn
         assert (third.arm, third.propensity) == (second.arm, second.propensity)
-        assert drawn[0, 1] == pytest.approx(second.propensity)
+        assert drawn[1] == pytest.approx(second.propensity)
 
 
 def test_a_deviation_in_turn_can_be_saved(tmp_path):

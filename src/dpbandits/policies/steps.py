@@ -308,16 +308,13 @@ def release_of(kernels: Kernels, channel: Kernel, *, inside: bool = False) -> Ke
     """
     key = (kernels, channel, inside)
     if key not in _releases:
-        if inside:
-            parts = {name: inlined(getattr(kernels, name)) for name in (*_ENDS, "publish")}
-            ending = bind(inlined(_end), **{name: parts[name] for name in _ENDS})
-            over = {"publish": parts["publish"], **_SILENT, "mechanism": channel}
-            _releases[key] = bind(
-                inlined(_release), end=ending, cross=bind(inlined(_cross), **over)
-            )
-        else:
-            ending = kernels.fill(_end, *_ENDS)
-            _releases[key] = bind(_release, end=ending, cross=_cross_of(kernels, channel))
+        # What every release does is one function: each call hands over all arrays.
+        own = {name: getattr(kernels, name) for name in (*_ENDS, "publish")}
+        parts = {name: inlined(part) for name, part in own.items()} if inside else own
+        ending = bind(inlined(_end), **{name: parts[name] for name in _ENDS})
+        over = {"publish": parts["publish"], **_SILENT, "mechanism": channel}
+        crossing = bind(inlined(_cross), **over)
+        _releases[key] = bind(inlined(_release) if inside else _release, end=ending, cross=crossing)
     return _releases[key]
 
 

@@ -80,7 +80,7 @@ class BatchedPublic(NamedTuple):
     losses: np.ndarray  # (K,) estimates of the arms' cumulative losses, less the smallest of them
     probability: np.ndarray  # (K,) of the next choice, for learners that know it
     memory: np.ndarray  # (m,) of the learner
-    drawn: np.ndarray  # (2, 4 + K) of the running batch, see ``Memo``; of the next, see ``Coming``
+    drawn: np.ndarray  # (6 + 2 K,) see ``Drawn``: more arrays would be handed over in every call
     clock: np.ndarray  # (4,)
 
 
@@ -105,15 +105,20 @@ class Memo(NamedTuple):
     closed: int = 4  # and on, for each arm, then: 1 if it was closed
 
 
-class Coming(NamedTuple):
-    """Slots of ``BatchedPublic.drawn[1]``."""
+class Drawn(NamedTuple):
+    """Slots of ``BatchedPublic.drawn``: of the running batch those of ``Memo``, and of the next."""
 
-    share: int = 0  # the sum of the probabilities of open arms
-    least: int = 1  # what each of them counts as at least; 0 where all are open
-    closed: int = 4  # and on, for each arm, where not all are open: 1 if it is closed
+    arm: int = 0
+    probability: int = 1
+    memory: int = 2
+    masked: int = 3
+    share: int = 4  # of the next: the sum of the probabilities of open arms
+    least: int = 5  # what each of them counts as at least; 0 where all are open
+    # and on, for each arm: 1 if it is closed in the running batch, then 1 if it is in the next
+    closed: int = 6
 
 
-CLOCK, MEMO, COMING = Clock(), Memo(), Coming()
+CLOCK, MEMO, DRAWN = Clock(), Memo(), Drawn()
 
 
 def one_number(n_arms: int) -> int:
@@ -158,11 +163,11 @@ def init(params: BatchedParams) -> tuple[BatchedRaw, BatchedPublic]:
         losses=np.zeros(k),
         probability=np.full(k, 1.0 / k),
         memory=np.zeros(params.memory),
-        drawn=np.zeros((2, MEMO.closed + k)),
+        drawn=np.zeros(DRAWN.closed + 2 * k),
         clock=np.zeros(len(CLOCK), np.int64),
     )
     public.clock[CLOCK.fresh] = 1
-    public.drawn[1, COMING.share] = 1.0
+    public.drawn[DRAWN.share] = 1.0
     return BatchedRaw(np.zeros(1)), public
 
 
@@ -174,8 +179,8 @@ def hold_rounds(params: BatchedParams, public: BatchedPublic, arm: int) -> int:
 @kernel
 def open_probability(public: BatchedPublic, arm: int) -> float:
     """That of an arm before it is divided by their sum; 0 of one that is closed."""
-    least = public.drawn[1, COMING.least]
-    if least > 0.0 and public.drawn[1, COMING.closed + arm] > 0.0:
+    least = public.drawn[DRAWN.least]
+    if least > 0.0 and public.drawn[DRAWN.closed + public.losses.size + arm] > 0.0:
         return 0.0
     return max(public.probability[arm], least)
 
@@ -185,25 +190,28 @@ def prepare_mask(
     params: BatchedParams, public: BatchedPublic, contexts: Contexts, rng: Generator
 ) -> None:
     """Ahead of a draw: keep which arms are closed, if any is; then what the learner prepares."""
-    public.clock[CLOCK.fresh] = 1
-    coming, least = public.drawn[1], 0.0
-    for a in range(params.n_arms):
+    least = 0.0
+    for a in range(params.n_arms):  # without a mask there is no such loop
         if not is_open(contexts, a):
             least = _LEAST
-    coming[COMING.share], coming[COMING.least] = 1.0, least
     if least > 0.0:
-        coming[COMING.share] = 0.0
+        public.drawn[DRAWN.share], public.drawn[DRAWN.least] = 0.0, least
         for a in range(params.n_arms):
-            coming[COMING.closed + a] = 0.0 if is_open(contexts, a) else 1.0
-            coming[COMING.share] += open_probability(public, a)
+            public.drawn[DRAWN.closed + public.losses.size + a] = (
+                0.0 if is_open(contexts, a) else 1.0
+            )
+            public.drawn[DRAWN.share] += open_probability(public, a)
+    elif public.drawn[DRAWN.least] > 0.0:
+        public.drawn[DRAWN.share], public.drawn[DRAWN.least] = 1.0, 0.0
     begin(params, public, contexts, rng)
 
 
 @outlined  # for it is seldom called
-def copy_closed(drawn: Vector, kept: Vector) -> None:
-    """Keep which arms were closed."""
-    for i in range(MEMO.closed, drawn.size):
-        kept[i] = drawn[i]
+def note_masked(public: BatchedPublic, arm: int) -> None:
+    public.drawn[DRAWN.probability] = open_probability(public, arm) / public.drawn[DRAWN.share]
+    public.drawn[DRAWN.masked] = 1.0
+    for a in range(public.losses.size):
+        public.drawn[DRAWN.closed + a] = public.drawn[DRAWN.closed + public.losses.size + a]
 
 
 @kernel
@@ -213,13 +221,11 @@ def note_draw(public: BatchedPublic, arm: int) -> None:
     """
     if public.clock[CLOCK.fresh] == 1:
         public.clock[CLOCK.fresh] = 0
-        batch, coming = public.drawn[0], public.drawn[1]
-        batch[MEMO.arm] = arm
-        batch[MEMO.probability] = open_probability(public, arm) / coming[COMING.share]
-        batch[MEMO.memory] = public.memory[0]
-        batch[MEMO.masked] = 1.0 if coming[COMING.least] > 0.0 else 0.0
-        if coming[COMING.least] > 0.0:
-            copy_closed(coming, batch)
+        public.drawn[DRAWN.arm], public.drawn[DRAWN.memory] = arm, public.memory[0]
+        public.drawn[DRAWN.probability] = public.probability[arm]
+        public.drawn[DRAWN.masked] = 0.0
+        if public.drawn[DRAWN.least] > 0.0:
+            note_masked(public, arm)
 
 
 @kernel
@@ -233,13 +239,19 @@ def release_due(params: BatchedParams, public: BatchedPublic) -> bool:
     return public.clock[CLOCK.done] >= params.batch
 
 
+@outlined  # for it is seldom called
+def copy_closed(public: BatchedPublic, memo: Vector) -> None:
+    """Keep which arms were closed."""
+    for a in range(public.losses.size):
+        memo[MEMO.closed + a] = public.drawn[DRAWN.closed + a]
+
+
 @kernel
 def close(params: BatchedParams, public: BatchedPublic, memo: Vector) -> None:
-    batch = public.drawn[0]
     for i in range(MEMO.closed):
-        memo[i] = batch[i]
+        memo[i] = public.drawn[i]
     if memo[MEMO.masked] > 0.0:
-        copy_closed(batch, memo)
+        copy_closed(public, memo)
     public.clock[CLOCK.done], public.clock[CLOCK.fresh] = 0, 1
 
 

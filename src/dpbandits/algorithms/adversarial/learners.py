@@ -9,12 +9,12 @@ import math
 import numpy as np
 
 from ...calls import is_open
-from ...kernel import Generator, Vector, kernel
+from ...kernel import Generator, Vector, kernel, outlined
 from ...policies.protocol import Contexts
 from ..maths.simplex import draw, exponential_weights, recentre, tsallis
 from .conversion import (
     CLOCK,
-    COMING,
+    DRAWN,
     MEMO,
     BatchedParams,
     BatchedPublic,
@@ -65,16 +65,11 @@ def exp3_tuning(params: BatchedParams, public: BatchedPublic) -> tuple[float, fl
     return rate, mixing
 
 
-@kernel
-def choose_drawn(
-    params: BatchedParams, public: BatchedPublic, contexts: Contexts, rng: Generator
-) -> tuple[int, float]:
-    """A draw from the learner's distribution over open arms, never of one of probability zero."""
-    if public.drawn[1, COMING.least] == 0.0:
-        arm = draw(public.probability, rng.random())
-        return arm, float(public.probability[arm])
-    share, arm = public.drawn[1, COMING.share], 0
-    u = rng.random() * share
+@outlined  # for it is seldom called
+def choose_open(params: BatchedParams, public: BatchedPublic, uniform: float) -> tuple[int, float]:
+    """A draw over open arms, never of one of probability zero."""
+    share, arm = public.drawn[DRAWN.share], 0
+    u = uniform * share
     for a in range(params.n_arms):
         probability = open_probability(public, a)
         if probability > 0.0:
@@ -83,6 +78,17 @@ def choose_drawn(
                 break
             u -= probability  # rounding may leave a little of it over
     return arm, open_probability(public, arm) / share
+
+
+@kernel
+def choose_drawn(
+    params: BatchedParams, public: BatchedPublic, contexts: Contexts, rng: Generator
+) -> tuple[int, float]:
+    """A draw from the learner's distribution over open arms."""
+    if public.drawn[DRAWN.least] > 0.0:
+        return choose_open(params, public, rng.random())
+    arm = draw(public.probability, rng.random())
+    return arm, float(public.probability[arm])
 
 
 @kernel
