@@ -295,7 +295,8 @@ def refused(case: Case, name: str, given: Any) -> None:
 @over([case for case in FIRST_OF_CLASS if case in CONTEXTUAL])
 @pytest.mark.parametrize("contexts", BAD_CONTEXTS, ids=lambda v: str(v)[:30])
 def test_bad_contexts_change_nothing(case: Case, contexts: Any):
-    if case.cls.card.hides_contexts and shape_of(contexts) == (3, 2):
+    # How many candidates a person has is her own, too.
+    if case.cls.card.hides_contexts and shape_of(contexts) in ((3, 2), (4, 2)):
         policy = case.make(seed=2)
         assert policy.pull(contexts).recorded
         assert policy.diagnostics.blanked == 1

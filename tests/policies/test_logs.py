@@ -241,7 +241,7 @@ def test_what_cannot_be_learned_from_is_refused_before_anything_is(make, options
 def test_a_policy_that_has_pulled_takes_no_log():
     policy = MergedIMED(3, budget=None)
     policy.pull()
-    with pytest.raises(ArgumentError, match="policy must not have pulled"):
+    with pytest.raises(ArgumentError, match="policy must be new"):
         fit_logs(policy, a_log(30))
 
 
@@ -296,3 +296,60 @@ def test_logs_hold_no_more_than_they_were_made_for(tmp_path):
         DecisionLog(tmp_path, hidden, features=True)
     log.flush()
     assert not list(tmp_path.iterdir())
+
+
+# What must not be learned twice, or by halves ----------------------------------------------------
+
+
+def test_a_log_is_not_released_again_after_a_crash(tmp_path):
+    """Its people would pay twice, and the ledger would take them for others."""
+    log = {"arm": [0, 1] * 50, "reward": [0.5] * 100}
+    for private in (True, False):
+        policy = MergedIMED(2, budget=ZCDP(0.5), seed=1)
+        path = policy.save(tmp_path / f"{private}.dpb")
+        fit_logs(policy, log, private=private)
+        del policy  # without a save
+        found = dpb.load(path)
+        assert "log of 100 records" in str(found.guarantee)
+        with pytest.raises(ArgumentError, match="policy must be new"):
+            fit_logs(found, log, private=private)
+
+
+def test_a_log_with_a_bad_row_is_refused_before_anything_is_learned():
+    whole = {"arm": [0, 1, 2] * 40, "reward": [0.5] * 120, "p": [0.5] * 120}
+    shown = np.full((120, 3, 2), 0.5)
+    bad = [
+        (MergedIMED(3, budget=ZCDP(1.0), seed=1), {"reward": [0.5] * 60}, {}),
+        (MergedIMED(3, budget=ZCDP(1.0), seed=1), {"reward": [[0.5]] * 120}, {}),
+        (MergedIMED(3, budget=ZCDP(1.0), seed=1), {"p": [0.5] * 60}, {"propensity": "p"}),
+        (MergedIMED(3, budget=None, clip=False), {"reward": [0.5] * 119 + [1e200]}, {}),
+        (dpb.LinUCB(3, 2), {}, {"features": shown[:, :2]}),
+        (dpb.LinUCBJDP(3, 2, horizon=200, batch=20, budget=None), {}, {"features": shown[:, :2]}),
+    ]
+    retired = MergedIMED(3, budget=ZCDP(1.0), seed=1)
+    retired.retire(2)
+    for policy, change, given in [*bad, (retired, {}, {})]:
+        for private in (True, False):
+            before = str(policy.guarantee), policy.rounds, policy.ledger.releases
+            with pytest.raises(ArgumentError):
+                fit_logs(policy, {**whole, **change}, private=private, **given)
+            assert (str(policy.guarantee), policy.rounds, policy.ledger.releases) == before
+        fit = {} if "features" not in given else {"features": shown}
+        if policy is not retired:
+            assert fit_logs(policy, whole, **fit).used.sum() > 90
+
+
+def test_a_decision_log_of_two_writers_is_read_back(tmp_path):
+    policy, world = dpb.LinUCB(3, 2), np.random.default_rng(1)
+    logs = [dpb.DecisionLog(tmp_path, policy, rewards=True, features=True, rows=7) for _ in "ab"]
+    for i in range(60):
+        shown = world.uniform(-0.5, 0.5, (3, 2))
+        decision = policy.pull(shown)
+        policy.update(0.5, decision)
+        logs[i % 2].write(decision, reward=0.5, contexts=shown)
+    for log in logs:
+        log.flush()
+    (tmp_path / ".decisions-draft.parquet").write_bytes(b"left by a crash")
+    frame = pd.read_parquet(tmp_path)
+    assert sorted(frame["number"]) == list(range(60))
+    assert fit_logs(dpb.LinUCB(3, 2), frame, features="features").used.sum() == 60

@@ -195,8 +195,7 @@ def test_a_crash_after_a_release_leaves_nothing_hanging(tmp_path):
     spent = policy.ledger.spent()
     del policy
     policy = dpb.load(tmp_path / "a")
-    assert policy.retired == ()
-    policy.retire(arm)
+    assert policy.retired == (arm,)
     assert play(policy, 60, [0.1, 0.5, 0.9])[arm] == 0
     assert policy.ledger.spent() == spent
 
@@ -341,3 +340,44 @@ def test_models_of_their_own_need_all_rows():
         policy.pull(np.eye(2))
     with pytest.raises(ArgumentError, match=r"^available must not"):
         policy.pull(np.ones(2), available=[0])
+
+
+def test_under_private_contexts_no_number_of_candidates_is_an_error():
+    """It would shift the schedule for reasons that are a person's own."""
+
+    def schedule(rows: list[int]) -> list[tuple[int, int]]:
+        policy = dpb.LinUCBJDP(3, 2, horizon=200, batch=10, budget=dpb.ZCDP(1.0), seed=1)
+        policy.retire(0)
+        seen = []
+        for k in rows:
+            decision = policy.pull(np.full((k, 2), 0.3))
+            assert decision.recorded
+            assert decision.arm != 0
+            policy.update(0.5, decision)
+            seen.append((policy.rounds, policy.ledger.releases))
+        return seen
+
+    assert schedule([3] * 40) == schedule([0, 1, 5, 2] * 10)
+
+
+def test_what_masks_assume_outlives_a_crash(tmp_path):
+    policy = dpb.MergedIMED(3, budget=dpb.ZCDP(0.5), seed=1)
+    path = policy.save(tmp_path / "a")
+    policy.update(0.5, policy.pull(available=[1, 2]))
+    del policy
+    assert "which arms are open" in str(dpb.load(path).guarantee)
+
+
+def test_a_batch_keeps_its_length_when_its_first_round_is_taken_back():
+    options = {"half_life": 40.0, "longest": 500, "patience": 20, "choices_public": True}
+    policy = dpb.DiscountedIMED(3, budget=dpb.ZCDP(1.0), seed=1, **options)
+    rng = np.random.default_rng(1)
+    for _ in range(1500):
+        decision = policy.pull()
+        clock = policy._session.state.public.clock
+        assert clock[1] == decision.arm  # the arm of the batch in which the round is
+        assert policy._session.rounds.left == clock[2] - clock[3]
+        if rng.random() < 0.4:
+            policy.update(0.5, decision, arm=(decision.arm + 1) % 3)
+        else:
+            policy.update(float(rng.random()), decision)

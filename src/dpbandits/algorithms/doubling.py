@@ -153,7 +153,7 @@ def hold_rounds(params: DoublingParams, public: DoublingPublic, arm: int) -> int
 @kernel
 def record_pull(params: DoublingParams, public: DoublingPublic, arm: int, x: Row, n: int) -> None:
     clock = public.clock
-    if clock[CLOCK.done] == 0:
+    if clock[CLOCK.size] == 0:  # else the choice stands, and its first round was taken back
         clock[CLOCK.arm], clock[CLOCK.size] = arm, max(public.pulls[arm], 1)
     clock[CLOCK.rounds] += n
     clock[CLOCK.done] += n

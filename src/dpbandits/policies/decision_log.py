@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import uuid
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,7 +21,7 @@ from ..validation import flag, integer, number
 from .policy import Policy
 from .rounds import Decision
 
-_NAME = "decisions-{:08d}.parquet"
+_NAME = "decisions-{}-{:08d}.parquet"  # by writer
 
 
 class DecisionLog:
@@ -70,6 +71,8 @@ class DecisionLog:
         self._rows: list[tuple[Any, ...]] = []
         self._most = integer("rows", rows, 1)
         self._lock = threading.Lock()
+        # Names sort by time; others may write into the folder, too.
+        self._writer, self._written = f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}", 0
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
 
@@ -128,11 +131,11 @@ class DecisionLog:
             pa.array(values, kinds[name])
             for name, values in zip(self._columns, zip(*self._rows, strict=True), strict=True)
         ]
-        taken = [int(path.stem[-8:]) for path in self.folder.glob("decisions-*.parquet")]
-        path = self.folder / _NAME.format(max(taken, default=-1) + 1)
-        draft = path.with_suffix(".draft")
+        path = self.folder / _NAME.format(self._writer, self._written)
+        draft = path.with_name(f".{path.name}")  # which readers of the folder leave out
         parquet.write_table(pa.table(columns, names=self._columns), draft)
         draft.replace(path)
+        self._written += 1
         self._rows.clear()
 
     def __enter__(self) -> DecisionLog:
@@ -151,6 +154,7 @@ def _written(name: str, given: Any) -> Any:
     if name == "reward":
         return number("reward", given)
     try:
-        return np.atleast_2d(np.array(given, dtype=np.float64)).tolist()
+        array = np.array(given, dtype=np.float64)
+        return (array if array.ndim > 1 else array[None]).tolist()
     except (TypeError, ValueError):
         raise ArgumentError(f"contexts must hold numbers, got {given!r}", "contexts") from None

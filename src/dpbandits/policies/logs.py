@@ -117,7 +117,7 @@ def fit_logs(
 def _assumption(policy: Policy, n: int, private: bool) -> str:
     if not private:
         return f"the log of {n} records that it began with is public, and owes nothing to rewards"
-    told = "order" if policy.card.hides_contexts else "arms, features and order"
+    told = "order" if policy.card.hides_contexts else "arms, features, propensities and order"
     return (
         f"the {told} of the log of {n} records that it began with owe nothing to rewards, and"
         " nobody in it comes again"
@@ -141,8 +141,12 @@ def _refuse(policy: Policy) -> None:
             f"policy must not count the rounds of users, got max_rounds={policy.max_rounds}",
             "policy",
         )
-    if policy._session.rounds.pulls:
-        raise ArgumentError(f"policy must not have pulled before, got {policy!r}", "policy")
+    if policy._session.rounds.recorded or policy._session.rounds.pulls or policy._told:
+        raise ArgumentError(
+            "policy must be new: its records, or a log's, may be among the releases that it has"
+            f" made, got {policy!r}",
+            "policy",
+        )
 
 
 # Reading ------------------------------------------------------------------------------------------
@@ -164,15 +168,26 @@ def _numbers(frame: Any, name: str) -> np.ndarray:
 
 
 def _read(policy: Policy, frame: Any, arm: str, reward: str, features: Any) -> _Log:
+    """The log, of which every row has been looked at: nothing is learned from half of one."""
     given, rewards = _numbers(frame, arm), _numbers(frame, reward)
+    if given.ndim != 1 or rewards.shape != given.shape:
+        raise ArgumentError(f"{reward} must be a column as long as {arm}", reward)
     arms = np.nan_to_num(given, nan=-1.0).astype(np.int64)
     if not (np.all(arms == given) and np.all((arms >= 0) & (arms < policy.n_arms))):
         raise ArgumentError(f"{arm} must be whole numbers from 0 to {policy.n_arms - 1}", arm)
+    if np.isin(arms, policy.retired).any():
+        raise ArgumentError(f"{arm} must hold arms that are not retired", arm)
+    for value in rewards:
+        policy._checked_reward(float(value))
     contexts = _contexts(frame, features)
     if contexts is not None and len(contexts) != arms.size:
         raise ArgumentError(f"features must have an entry for each of {arms.size} records")
-    for one in (None,) if contexts is None else contexts:  # refused before anything is learned
-        policy._shown(one)
+    blanked = policy._session.rounds.blanked
+    for one, chosen in zip([None] if contexts is None else contexts, arms, strict=False):
+        shown = policy._shown(one)
+        if isinstance(shown, np.ndarray) and chosen >= len(shown):
+            raise ArgumentError(f"features must have a row for every {arm} that was chosen")
+    policy._session.rounds.blanked = blanked  # they are looked at once more
     return _Log(arms, rewards, contexts)
 
 
@@ -183,9 +198,16 @@ def _contexts(frame: Any, features: Any) -> Any:
         return np.column_stack([_numbers(frame, name) for name in features])
     column = _column(frame, features)
     try:
-        return np.array(column.to_pylist() if hasattr(column, "to_pylist") else list(column), float)
+        return np.array(
+            _nested(column.to_pylist() if hasattr(column, "to_pylist") else column), float
+        )
     except (TypeError, ValueError):
         raise ArgumentError(f"{features} must hold arrays of one shape", features) from None
+
+
+def _nested(column: Any) -> Any:
+    """Lists of lists of numbers, whatever holds them: a data frame has arrays of arrays."""
+    return [_nested(one) for one in column] if hasattr(column, "__len__") else column
 
 
 def choose_records(
@@ -198,8 +220,12 @@ def choose_records(
             " mind by what an arm was chosen, if it was by these",
             "propensity",
         )
-    if not np.all((propensities > 0.0) & (propensities <= 1.0)):
-        raise ArgumentError("propensity must be a column of numbers in (0, 1]", "propensity")
+    if propensities.shape != log.arms.shape or not np.all(
+        (propensities > 0.0) & (propensities <= 1.0)
+    ):
+        raise ArgumentError(
+            f"propensity must be a column of {log.arms.size} numbers in (0, 1]", "propensity"
+        )
     least = np.ones(int(log.arms.max(initial=0)) + 1)
     np.minimum.at(least, log.arms, propensities)
     taken = np.flatnonzero(rng.random(log.arms.size) < least[log.arms] / propensities)

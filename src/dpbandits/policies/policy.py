@@ -193,6 +193,9 @@ class Policy(ABC):
         name = checked_user(user, self.max_rounds)
         with self._lock:
             shown, open_arms = self._offered(self._shown(contexts), available)
+            if open_arms is not None and not self._session.rounds.chosen_among:
+                self._session.rounds.chosen_among = True
+                self._keep()
             return self._session.pull(shown, name, open_arms)
 
     def update(
@@ -238,7 +241,7 @@ class Policy(ABC):
 
         Answers that are on their way are still taken.  An episode of the arm that runs is filled
         with default rewards, to which nobody contributes.  When this is called has to owe nothing
-        to rewards that were not released.  A crash takes it back if it came after the last save.
+        to rewards that were not released.  A policy that has been saved is saved again.
 
         Args:
             arm: its name or number.
@@ -258,6 +261,7 @@ class Policy(ABC):
         with self._lock:
             self._refuse_masks("arm", "retired")
             self._session.retire(number)
+            self._keep()
 
     def add(self, arm: int | str) -> None:
         """Serve an arm again that was retired: ``n_arms`` says how many there may ever be, so that
@@ -269,6 +273,7 @@ class Policy(ABC):
         with self._lock:
             self._refuse_masks("arm", "added")
             self._session.add(number)
+            self._keep()
 
     @property
     def retired(self) -> tuple[int, ...]:
@@ -586,11 +591,16 @@ class Policy(ABC):
         arms, retired, n = self._arms_by_name, self.retired, self.n_arms
         if available is not None:
             self._refuse_masks("available", "given")
-        if isinstance(shown, np.ndarray) and len(shown) < n:
-            few, shown = shown, np.full((n, shown.shape[1]), np.nan)
-            shown[: len(few)] = few  # of the others nothing was shown
-            return shown, arms.open(available, retired, len(few))
-        return shown, arms.open(available, retired, n)
+        if not isinstance(shown, np.ndarray) or len(shown) == n:
+            return shown, arms.open(available, retired, n)
+        few, among = len(shown), arms.open(available, retired, n)
+        if self.card.hides_contexts and among is not None and not among[:few].any():
+            # None of her candidates is open, which is private, as they are: a round of no features.
+            self._session.rounds.blanked += 1
+            return np.zeros((n, shown.shape[1])), among
+        rows = np.full((n, shown.shape[1]), np.nan)
+        rows[:few] = shown  # of the others nothing was shown
+        return rows, arms.open(available, retired, few)
 
     # What drivers run -------------------------------------------------------------------------
 
@@ -626,8 +636,17 @@ class Policy(ABC):
         return learned
 
     def _assume(self, assumption: str) -> None:
-        """List an assumption in the guarantee from now on."""
+        """List an assumption in the guarantee from now on, whatever crashes."""
         self._told = (*self._told, assumption)
+        self._keep()
+
+    def _keep(self) -> None:
+        """Save where the policy was saved last: what is promised has changed, or which arms are
+        open, and no crash may undo it.
+        """
+        store = self._session.gate.store
+        if store is not None:
+            self.save(store)
 
     def _received(self, report: np.ndarray) -> bool:
         """Take in a report that came without a pull."""

@@ -248,6 +248,7 @@ class Rounds:
     missing: int = 0  # answers that were not a number
     blanked: int = 0  # private contexts with entries that were not numbers
     left: int = 0  # rounds for which the current choice still stands
+    held: int = 0  # rounds for which it was made
     waited: int = 0  # pulls since the episode ended
     release_due: bool = False
     exhausted: bool = False  # nothing more is recorded
@@ -306,13 +307,15 @@ class Rounds:
         self.waited += 1
         return self.waited <= patience
 
-    def take_back(self, arm: int, weights: Any, longest: int) -> None:
-        """A booked round of an arm did not happen; a choice stands for at most ``longest``."""
+    def take_back(self, arm: int, weights: Any, *, anew: bool) -> None:
+        """A booked round of an arm did not happen: its choice stands for one round more, unless the
+        next pull chooses ``anew``.
+        """
         self.book(arm, weights, -1)
         if not self.release_due:
             self.waited = 0
         if self.current_choice.arm == arm:
-            self.left = min(self.left + 1, longest)
+            self.left = 0 if anew else min(self.left + 1, self.held)
 
     def find(self, decision: Decision) -> Pending | None:
         """What was pulled; None if the answer is to be dropped.

@@ -65,8 +65,6 @@ class Session:
         is None where a person contributes one round, ``open_arms`` where all arms may be served.
         """
         rounds = self.rounds
-        if open_arms is not None:
-            rounds.chosen_among = True
         if self.card.learns_at_once:
             self._take_in(rounds.pulls - (self.settings.patience or 0))
             choice, _ = self._choose(shown, open_arms)
@@ -90,6 +88,8 @@ class Session:
         )
         if not self._counts(user, choice.arm):
             return self._decide(choice, None)
+        if rounds.left == 0:
+            rounds.held = left
         rounds.current_choice, rounds.left = choice, left - 1
         x = _row(shown, choice.arm)
         rounds.release_due = self._advance(choice.arm, x, 1)
@@ -206,7 +206,7 @@ class Session:
         rounds.release_due = self._advance(arm, 0, n)
         rounds.recorded += n
         rounds.book(arm, 0, n)
-        self._answer(Pending(arm), n * self._substitute(), n)
+        self._answer(Pending(arm), self._default_sum(n), n)
 
     # Releases ---------------------------------------------------------------------------------
 
@@ -484,12 +484,11 @@ class Session:
 
     def _take_back(self, pending: Pending) -> None:
         """The person publicly did something else: the episode lasts one round longer."""
-        arm, gate = pending.arm, self.gate
+        arm = pending.arm
         x = _row(pending.contexts, arm)
         self.rounds.release_due = self._advance(arm, x, -1)
-        longest = int(gate.kernels.hold_rounds(gate.params, self.state.public, arm))
         # The next pull of a policy with contexts sees other ones, and chooses anew.
-        self.rounds.take_back(arm, pending.weights, 0 if isinstance(x, np.ndarray) else longest)
+        self.rounds.take_back(arm, pending.weights, anew=isinstance(x, np.ndarray))
         self._fill()
 
     # Saving and restoring ---------------------------------------------------------------------

@@ -100,6 +100,9 @@ class SideInformationPolicy(Policy):
         hidden = self.card.hides_contexts
         if fewer and array.ndim == 2 and 1 <= len(array) < shape[0]:
             shape = (len(array), shape[1])
+        elif fewer and hidden and array.ndim == 2 and self._is_odd(array.shape, shape):
+            self._session.rounds.blanked += 1
+            return np.zeros(shape)
         if hidden and array.shape == shape and array.dtype.kind not in "biuf":
             array = np.array([[_number_or_nan(entry) for entry in row] for row in array])
         # NumPy would read words as numbers, and drop imaginary parts.
@@ -122,6 +125,11 @@ class SideInformationPolicy(Policy):
                 return entries
             raise ArgumentError(f"{name} must hold finite numbers below 1e100", name)
         return entries
+
+    @staticmethod
+    def _is_odd(shape: tuple[int, ...], wanted: tuple[int, int]) -> bool:
+        """Whether there are no candidates, or too many: how many there are is private."""
+        return shape[1] == wanted[1] and shape[0] != wanted[0]
 
 
 def _wanted(shape: tuple[int, int], one_row: bool) -> str:

@@ -158,7 +158,7 @@ def record_pull(
     params: DiscountedParams, public: DiscountedPublic, arm: int, x: Row, n: int
 ) -> None:
     clock = public.clock
-    if clock[CLOCK.done] == 0:
+    if clock[CLOCK.size] == 0:  # else the choice stands, and its first round was taken back
         clock[CLOCK.arm], clock[CLOCK.size] = arm, hold_rounds(params, public, arm)
     clock[CLOCK.rounds] += n
     clock[CLOCK.done] += n

@@ -156,7 +156,7 @@ def hold_rounds(params: MergedParams, public: MergedPublic, arm: int) -> int:
 @kernel
 def record_pull(params: MergedParams, public: MergedPublic, arm: int, x: Row, n: int) -> None:
     clock = public.clock
-    if clock[CLOCK.done] == 0:
+    if clock[CLOCK.size] == 0:  # else the choice stands, and its first round was taken back
         clock[CLOCK.arm], clock[CLOCK.size] = arm, hold_rounds(params, public, arm)
     clock[CLOCK.rounds] += n
     clock[CLOCK.done] += n
