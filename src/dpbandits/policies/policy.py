@@ -241,7 +241,7 @@ class Policy(ABC):
 
         Answers that are on their way are still taken.  An episode of the arm that runs is filled
         with default rewards, to which nobody contributes.  When this is called has to owe nothing
-        to rewards that were not released.  A policy that has been saved is saved again.
+        to rewards that were not released.  A policy with a budget that was saved is saved again.
 
         Args:
             arm: its name or number.
