@@ -53,8 +53,8 @@ class Estimates:
         means: of the arms' rewards, shape (K,); nan where nothing was released.  None where the
             algorithm estimates none.
         errors: at most the standard deviation of each mean, if its rounds had been planned
-            beforehand and none were lost in a crash: rewards in their range, and the noise; None
-            where the algorithm has none.
+            beforehand, and none were lost in a crash or filled in when their arm was retired:
+            rewards in their range, and the noise; None where the algorithm has none.
         rounds: of each arm, in episodes that are over, those included that still wait for answers;
             None where they are not kept apart, and where contexts, and with them arms, are private.
         alive: whether an arm is still played, neither dropped nor retired; None where all are.

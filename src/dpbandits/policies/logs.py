@@ -43,6 +43,8 @@ class Fitted(NamedTuple):
     Attributes:
         used: records of each arm that have entered, shape (K,).
         left: those that have not: propensities left them out, or a batch would have needed more.
+
+    Where contexts are private, both tell of the log's people: they are for whoever has the log.
     """
 
     used: np.ndarray

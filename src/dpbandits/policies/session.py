@@ -113,8 +113,15 @@ class Session:
         """An arm for somebody of whom nothing is kept, and its row of what is shown."""
         found = self._found()
         if found is None or (open_arms is not None and not open_arms[found.arm]):
-            found, _ = self._choose(shown, open_arms)
+            found = self._choose_aside(shown, open_arms)
         return found.arm, _row(shown, found.arm)
+
+    def _choose_aside(self, shown: Any, open_arms: Mask) -> Choice:
+        """A choice for which nothing is recorded, and of what it prepares nothing stays."""
+        prepared = self.state.restorable_public() if self.card.randomised else lambda: None
+        choice, _ = self._choose(shown, open_arms)
+        prepared()
+        return choice
 
     def _counts(self, user: User | None, arm: int) -> bool:
         """Whether a round of the arm is recorded, which then counts against its user."""
@@ -149,11 +156,7 @@ class Session:
             return self._choose(shown, open_arms)[0]
         if self._stands(open_arms):
             return self.rounds.current_choice
-        # The current choice stands: of what another one prepares nothing may stay.
-        prepared = self.state.restorable_public()
-        choice, _ = self._choose(shown, open_arms)
-        prepared()
-        return choice
+        return self._choose_aside(shown, open_arms)
 
     def _wait(self, choice: Choice, weights: Any, shown: Any) -> Pending:
         # Of the other arms nothing is asked later, unless a person may openly take one.
