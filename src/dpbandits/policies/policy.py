@@ -282,7 +282,8 @@ class Policy(ABC):
 
     def releases(self, after: int = 0) -> list[Release]:
         """What the policy has released, for other workers to learn from, the first ``after`` left
-        out; empty for algorithms that learn from their own releases alone.
+        out; empty for algorithms that learn from their own releases alone.  Without a budget these
+        are sums of rewards as they are.
 
         Raises:
             ArgumentError: ``after`` is no whole number from 0.
