@@ -37,6 +37,7 @@ ARGUMENTS = {
     "summarise": "params raw public memo statistic",
     "publish": "params public memo release",
     "estimate": "params public i",
+    "absorb": "params public memo release",
     "restart": "params raw public",
     "stop": "params public",
     "recommend": "params public",

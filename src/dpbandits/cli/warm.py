@@ -77,14 +77,18 @@ def _policy(name: str) -> str:
         settings += [(budget, noise) for budget in budgets]
     for budget, noise in settings:
         if noise == "simulation" or not cls.card.refuted_because:
-            _play(cls(**cls.example, budget=budget, noise=noise))
-    return f"{len(settings)} instances played until a release"
+            for patience in (0, 2):
+                _play(cls(**cls.example, budget=budget, noise=noise, patience=patience))
+    return f"{len(settings)} kinds played until a release, with answers in time and late"
 
 
 def _play(policy: Policy) -> None:
-    contexts = _contexts(policy)
+    """Answer every pull, with ``patience`` a pull late."""
+    contexts, waiting = _contexts(policy), []
     for _ in range(_MOST_ROUNDS):
-        policy.update(policy.reward_range[0], policy.pull(contexts))
+        waiting.append(policy.pull(contexts))
+        if len(waiting) > bool(policy.patience):
+            policy.update(policy.reward_range[0], waiting.pop(0))
         if policy.ledger.releases:
             return
 

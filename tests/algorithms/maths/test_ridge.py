@@ -139,6 +139,7 @@ def test_inverse_and_factor_stay_accurate_over_many_rounds(make):
     for t in range(20_000):
         kernels.record_pull(policy.params, public, 0, features[t % 1000], 1)
         if t % 100 == 99:
+            kernels.close(policy.params, public, state.memo)
             kernels.publish(policy.params, public, state.memo, np.zeros(5))
     exact += 20 * features.T @ features
     assert np.linalg.cond(exact) > 1e4

@@ -89,7 +89,7 @@ class Clock(NamedTuple):
 
     done: int = 0  # rounds booked in the running batch
     batches: int = 1  # learned from
-    arm: int = 2  # of learners that draw it in ``prepare``; of experts, who is followed
+    arm: int = 2  # of the last batch; of experts, who is followed
     fresh: int = 3  # whether it was drawn anew for the coming round
 
 
@@ -231,6 +231,7 @@ def note_draw(public: BatchedPublic, arm: int) -> None:
 @kernel
 def record_pull(params: BatchedParams, public: BatchedPublic, arm: int, x: Row, n: int) -> None:
     note_draw(public, arm)
+    public.clock[CLOCK.arm] = arm
     public.clock[CLOCK.done] += n
 
 
