@@ -10,12 +10,13 @@ demo: .venv/base
 # Groups of tests (tests/conftest.py) in the order of their files: those of src/, the shortest, last.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
-# In two runs, whose processes hold half the compiled code each.
-FIRST := tests/algorithms tests/conformance
+# In three runs, whose processes hold less compiled code each.
+APART := tests/conformance tests/algorithms
 
 test: .venv/test
-	$(PYTEST) -m "not long" $(FIRST)
-	$(PYTEST) -m "not long" $(FIRST:%=--ignore=%)
+	$(PYTEST) -m "not long" tests/conformance
+	$(PYTEST) -m "not long" tests/algorithms
+	$(PYTEST) -m "not long" $(APART:%=--ignore=%)
 
 # After `make test`, what takes minutes: statistical laws, audits, whole studies.
 test-all: test
