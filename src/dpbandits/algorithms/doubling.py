@@ -23,11 +23,11 @@ from ..calls import is_open
 from ..kernel import Generator, Kernel, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
 from ..policies.estimates import standard_error
-from ..policies.protocol import Contexts, Row
+from ..policies.protocol import Contexts
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import flag, real
-from .bases.episodes import CLOCK, MEMO, absorb_rounds, close, release_due
+from .bases.episodes import CLOCK, MEMO, absorb_rounds, close, record_pull_of, release_due
 from .bases.shuffled import ShuffledPolicy, shuffled_card
 from .bases.sums import accumulate, sensitivity, summarise
 from .maths.divergences import kl_upper_bound
@@ -150,13 +150,7 @@ def hold_rounds(params: DoublingParams, public: DoublingPublic, arm: int) -> int
     return max(public.pulls[arm], 1)
 
 
-@kernel
-def record_pull(params: DoublingParams, public: DoublingPublic, arm: int, x: Row, n: int) -> None:
-    clock = public.clock
-    if clock[CLOCK.size] == 0:  # else the choice stands, and its first round was taken back
-        clock[CLOCK.arm], clock[CLOCK.size] = arm, max(public.pulls[arm], 1)
-    clock[CLOCK.rounds] += n
-    clock[CLOCK.done] += n
+record_pull = record_pull_of(hold_rounds)
 
 
 @kernel

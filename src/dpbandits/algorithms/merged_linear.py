@@ -43,11 +43,11 @@ import numpy as np
 from ..calls import is_open
 from ..kernel import Generator, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Statistic, register
-from ..policies.protocol import Contexts, Row
+from ..policies.protocol import Contexts
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import features, real
-from .bases.episodes import CLOCK, MEMO, close, release_due
+from .bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
 from .bases.fixed_features import FixedFeaturesPolicy
 from .bases.sums import accumulate, sensitivity, summarise
 from .maths.dense import factorise, invert
@@ -163,15 +163,7 @@ def hold_rounds(params: MergedLinearParams, public: MergedLinearPublic, arm: int
     return int(np.ceil(min(0.5 * g / variance * (params.scatter + root), _LONGEST)))
 
 
-@kernel
-def record_pull(
-    params: MergedLinearParams, public: MergedLinearPublic, arm: int, x: Row, n: int
-) -> None:
-    clock = public.clock
-    if clock[CLOCK.size] == 0:  # else the choice stands, and its first round was taken back
-        clock[CLOCK.arm], clock[CLOCK.size] = arm, hold_rounds(params, public, arm)
-    clock[CLOCK.rounds] += n
-    clock[CLOCK.done] += n
+record_pull = record_pull_of(hold_rounds)
 
 
 @kernel

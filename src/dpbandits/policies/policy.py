@@ -1,12 +1,12 @@
 """Policy: an algorithm bound to a budget and its state, ready to ``pull`` and ``update``.
 
-What it promises stands in its terms, what happens in its session, and what crosses the wall in the
-gate of that session; here is what users call, and what authors of algorithms provide.
+What it was made with stands in ``configured``, what it promises in its terms, what happens in its
+session, and what crosses the wall in the gate of that session; here is what users call, and what
+authors of algorithms provide.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import threading
@@ -20,21 +20,22 @@ import numpy as np
 from ..errors import ArgumentError, ClaimError
 from ..html import Html, glance
 from ..kernel import Kernel
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.budgets import Budget
 from ..privacy.continual import Counter
 from ..privacy.guarantees import Guarantee
-from ..privacy.ledger import Ledger, Meter
+from ..privacy.ledger import Ledger
 from ..stores import WHY, FileStore, Life, Store, User, decode, encode, store_at
 from ..stores.snapshots import arguments
 from ..validation import integer, number, real
 from .arms import ASSUMED, Arms
 from .chooser import Chooser
+from .configured import Configured
 from .estimates import UNKNOWN, ArmEstimates, Diagnostics, Estimates
 from .exchange import ASSUMED as ASSUMED_OF_WORKERS
 from .exchange import Release, checked_release
 from .gate import Gate
-from .options import DEFAULTS, NAMES, WIDEST, WILDEST, checked
-from .protocol import NO_ARM, Card, Kernels, Statistic, blind, never, no_estimate, own_alone
+from .options import WIDEST, WILDEST, checked
+from .protocol import NO_ARM, Kernels, Statistic, blind, never, no_estimate, own_alone
 from .registry import of_this_version, registered
 from .rounds import Decision, checked_user
 from .session import Session
@@ -44,7 +45,7 @@ from .terms import Terms
 from .watch import Watch
 
 
-class Policy(ABC):
+class Policy(Configured, ABC):
     """The base of all policies.
 
     A subclass gives ``card``, ``kernels``, ``_params`` and, if it releases more than one number at
@@ -52,14 +53,12 @@ class Policy(ABC):
     registers itself with ``@register(...)``, which also sets ``example``.
     """
 
-    card: Card
     kernels: Kernels
     example: ClassVar[dict[str, Any]] = {}
     learns_off_policy: ClassVar[bool] = False  # from arms that others have chosen: see ``logs``
     __signature__ = Signature()
 
     _takes_reports = False  # rewards arrive noisy, and the policy's own wall adds nothing
-    _built = False
     _told: tuple[str, ...] = ()  # what has to be true of logs and workers it has learned from
     _options: ClassVar[dict[str, Any]] = {}  # what ``**options`` takes beyond ``Options``: defaults
 
@@ -104,12 +103,6 @@ class Policy(ABC):
         self._lock = threading.RLock()
         self._let_go: Callable[[], Any] = lambda: None  # of what ``load`` holds
         self._built = True
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        # What has been promised cannot be changed afterwards.
-        if self._built and not name.startswith("_"):
-            raise AttributeError(f"{name} cannot be set: a policy is configured by its constructor")
-        object.__setattr__(self, name, value)
 
     # What a subclass provides -----------------------------------------------------------------
 
@@ -292,7 +285,7 @@ class Policy(ABC):
         with self._lock:
             made = enumerate(self._session.shared)
             return [
-                Release(life, i, self._exchanged, memo, values)
+                Release(life, i, self.exchange_key, memo, values)
                 for i, (life, memo, values) in made
                 if i >= first
             ]
@@ -324,18 +317,12 @@ class Policy(ABC):
                 "release",
             )
         memo, size = self.statistic.memo, self.statistic.size
-        checked = checked_release(release, self._exchanged, self.n_arms, memo, size)
+        checked = checked_release(release, self.exchange_key, self.n_arms, memo, size)
         with self._lock:
             new = self._session.learn_from(checked)
             if new and ASSUMED_OF_WORKERS not in self._told:
                 self._assume(ASSUMED_OF_WORKERS)
             return new
-
-    @property
-    def _exchanged(self) -> str:
-        """A digest of what policies have to share whose workers learn from each other."""
-        shared = self._call(self._given("seed", "name", "patience", "noise", "arm_names"))
-        return hashlib.sha256(shared.encode()).hexdigest()[:16]
 
     def chooser(self) -> Chooser:
         """What chooses with all that has been released by now; where the guarantee holds, it may be
@@ -442,60 +429,6 @@ class Policy(ABC):
         """The same of a simulation, whose noise protects nobody whatever the policy's own does."""
         return self._terms.guarantee(self._assumed(), simulated=True)
 
-    @property
-    def effective_budget(self) -> Budget | None:
-        """The budget that really holds; None without one, or where nothing holds."""
-        return self._terms.effective_budget
-
-    @property
-    def meter(self) -> Meter | None:
-        """How costs are counted, with ``max_rounds`` to a user who has had them all; None without a
-        budget.
-        """
-        return self._terms.meter(self._terms.growth(self._counter, self.max_rounds))
-
-    @property
-    def noise_scale(self) -> float:
-        """The scale of the noise on a sum of rewards; with a counter, that of each noise variable
-        which ``Counter.decoder`` combines.
-
-        Coefficients are at most ``Counter.widening``: 1 but for ``HybridTree``, whose nodes have
-        more noise the deeper their tree is.
-        """
-        return self.statistic.noise_scale(self.channel)
-
-    @property
-    def grid(self) -> float:
-        """Of what secure noise needs records to be multiples; 0 where they may be anything."""
-        return float(self._config["grid"]) if self._noise.secure else 0.0
-
-    @property
-    def planned_rounds(self) -> int | None:
-        """For how many rounds the running sum of a policy that releases in every round was planned;
-        None for any number.
-        """
-        counter = self.statistic.counter
-        return counter.horizon if counter is not None and self.card.learns_at_once else None
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """What was configured, apart from budget, seed and names: the policy's own arguments, and
-        those options that are not at their default.
-        """
-        return self._given("budget", "seed", *NAMES)
-
-    @property
-    def label(self) -> str:
-        """What results call the policy, whatever its budget: its name, or its class and
-        ``arguments``.
-        """
-        return self.name or self._call(self.arguments)
-
-    @property
-    def stream_key(self) -> str:
-        """What identifies the policy's random numbers in a study: all but its seed and names."""
-        return self._call(self._given("seed", *NAMES))
-
     def save(self, where: str | os.PathLike[str] | Store) -> Any:
         """Write the whole state, pending decisions included, to a file or store that
         ``dpbandits.load`` can claim once.
@@ -530,9 +463,6 @@ class Policy(ABC):
             self._let_go()
         return store.path if isinstance(store, FileStore) else store
 
-    def __repr__(self) -> str:
-        return self._call(self._given())
-
     def _repr_html_(self) -> Html:
         promise, ledger = self.guarantee, self.ledger
         spent = "not counted" if promise.holds is None else ledger.spent() or "nothing"
@@ -550,23 +480,6 @@ class Policy(ABC):
             "a policy is neither copied nor pickled, or its raw data would be released twice: use"
             " save() and load()"
         )
-
-    def _given(self, *without: str) -> dict[str, Any]:
-        return {
-            name: value
-            for name, value in self._config.items()
-            if name not in without and (name not in DEFAULTS or value != DEFAULTS[name])
-        }
-
-    def _call(self, given: dict[str, Any]) -> str:
-        written = ", ".join(f"{name}={value!r}" for name, value in given.items())
-        return f"{type(self).__name__}({written})"
-
-    @classmethod
-    def example_budgets(cls) -> list[Budget]:
-        """One small budget of every notion that the class accepts."""
-        examples: list[Budget] = [PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, 1e-5), RDP(4.0, 1.0)]
-        return [budget for budget in examples if type(budget) in cls.card.channels]
 
     # Arms -------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from ..kernel import (
     interpreted,
     kernel,
     outlined,
+    plain,
     unbound,
 )
 from ..privacy.continual import draws_of, is_spent
@@ -183,13 +184,6 @@ def _release_from_python(
 
 
 @entry
-def _end_from_python(
-    params: Any, raw: Any, public: Any, memo: Vector, wall: Wall, statistic: Vector, rounds: int
-) -> tuple[int, int, float]:
-    return end(params, raw, public, memo, wall, statistic, rounds)
-
-
-@entry
 def _cross_from_python(
     params: Any,
     public: Any,
@@ -276,7 +270,7 @@ def steps_of(kernels: Kernels, channel: Kernel) -> Steps:
             absorb=fill(_absorb, *booked),
             absorb_and_release=fill(_absorb_and_release, *booked, release=crossing),
             release=bind(_release_from_python, release=crossing),
-            end=bind(_end_from_python, end=fill(_end, *_ENDS)),
+            end=fill(entry(plain(_end)), *_ENDS),
             cross=bind(_cross_from_python, cross=_cross_of(kernels, channel)),
             answer_late=fill(_answer_late, "accumulate", "summarise"),
             preprocess_contexts=fill(_preprocess, "preprocess_contexts"),

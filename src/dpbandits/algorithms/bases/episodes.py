@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...kernel import Vector, kernel
+from ...kernel import Kernel, Vector, bind, kernel, unbound
+from ...policies.protocol import Row
 
 
 class Clock(NamedTuple):
@@ -24,6 +25,26 @@ class Memo(NamedTuple):
 
 
 CLOCK, MEMO = Clock(), Memo()
+
+
+hold_rounds = unbound
+
+
+@kernel
+def _record_pull(params: Any, public: Any, arm: int, x: Row, n: int) -> None:
+    """Book rounds of the running episode, whose arm and length stand from its first one on: a round
+    may be taken back, and other episodes released, while the choice stands.
+    """
+    clock = public.clock
+    if clock[CLOCK.size] == 0:
+        clock[CLOCK.arm], clock[CLOCK.size] = arm, hold_rounds(params, public, arm)
+    clock[CLOCK.rounds] += n
+    clock[CLOCK.done] += n
+
+
+def record_pull_of(hold_rounds: Kernel) -> Kernel:
+    """``record_pull`` of an algorithm whose episodes are as long as its choices stand."""
+    return bind(_record_pull, hold_rounds=hold_rounds)
 
 
 @kernel

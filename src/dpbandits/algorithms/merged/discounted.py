@@ -44,12 +44,12 @@ import numpy as np
 from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies import Card, Kernels, Options, Policy, Statistic, register
-from ...policies.protocol import Contexts, Row
+from ...policies.protocol import Contexts
 from ...privacy.budgets import Budget
 from ...privacy.channels import Laplace
 from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.episodes import CLOCK, release_due
+from ..bases.episodes import CLOCK, record_pull_of, release_due
 from ..bases.episodes import close as close_episode
 from ..bases.sums import accumulate, sensitivity, summarise
 from .law import MERGED, closest_exponent, law_of, merge, merged_estimates
@@ -153,15 +153,7 @@ def hold_rounds(params: DiscountedParams, public: DiscountedPublic, arm: int) ->
     return min(batch_rounds(params, n), params.longest)
 
 
-@kernel
-def record_pull(
-    params: DiscountedParams, public: DiscountedPublic, arm: int, x: Row, n: int
-) -> None:
-    clock = public.clock
-    if clock[CLOCK.size] == 0:  # else the choice stands, and its first round was taken back
-        clock[CLOCK.arm], clock[CLOCK.size] = arm, hold_rounds(params, public, arm)
-    clock[CLOCK.rounds] += n
-    clock[CLOCK.done] += n
+record_pull = record_pull_of(hold_rounds)
 
 
 @kernel

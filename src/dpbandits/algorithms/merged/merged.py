@@ -38,7 +38,7 @@ from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
 from ...validation import choice, integer, real
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.episodes import CLOCK, MEMO, absorb_rounds, close, release_due
+from ..bases.episodes import CLOCK, MEMO, absorb_rounds, close, record_pull_of, release_due
 from ..bases.linear import on_grid
 from ..bases.sums import accumulate, summarise
 from .law import (
@@ -153,13 +153,7 @@ def hold_rounds(params: MergedParams, public: MergedPublic, arm: int) -> int:
     return batch_rounds(params, public.pulls[arm])
 
 
-@kernel
-def record_pull(params: MergedParams, public: MergedPublic, arm: int, x: Row, n: int) -> None:
-    clock = public.clock
-    if clock[CLOCK.size] == 0:  # else the choice stands, and its first round was taken back
-        clock[CLOCK.arm], clock[CLOCK.size] = arm, hold_rounds(params, public, arm)
-    clock[CLOCK.rounds] += n
-    clock[CLOCK.done] += n
+record_pull = record_pull_of(hold_rounds)
 
 
 @kernel
