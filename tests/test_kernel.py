@@ -3,8 +3,10 @@ cache meets.
 """
 
 import contextlib
+import dis
 import io
 import os
+import statistics
 import subprocess
 import sys
 import traceback
@@ -18,7 +20,7 @@ import pytest
 from numba import typeof
 
 import dpbandits
-from dpbandits.kernel import _describe_type, bind, digest_of, kernel, plain, unbound
+from dpbandits.kernel import _describe_type, _global_names, bind, digest_of, kernel, plain, unbound
 from dpbandits.policies import registered
 
 SOURCE = Path(dpbandits.__file__).parents[1]
@@ -403,6 +405,19 @@ def uses_objects(x):
 
 def uses_module(x):
     return os.getpid()
+
+
+def test_globals_are_those_of_the_disassembler():
+    functions = [one for one in vars(statistics).values() if isinstance(one, types.FunctionType)]
+    many = " + ".join(f"name_{i} + thing.name_{i}" for i in range(300))  # beyond one byte
+    long = compile(f"def f():\n return {many}", "many", "exec").co_consts[0]
+    for code in [*(one.__code__ for one in functions), long]:
+        found = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+        assert found <= _global_names(code)
+        inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+        assert _global_names(code) == found.union(*map(_global_names, inner))
+    assert len(found) == 301
+    assert len(functions) > 20
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpbandits.algorithms.merged.merged import publish
 from dpbandits.policies import Policy
+from dpbandits.policies.saving import replay
 from dpbandits.policies.state import State
 from dpbandits.privacy.ledger import WHOLE, Line
 from dpbandits.simulation.seeding import identity, stream
@@ -55,7 +56,7 @@ def crossed(policy: Policy, state: State, rounds: int, rng: np.random.Generator)
 def lose_raw_side(policy: Policy) -> None:
     """What a crash does to a policy that had announced a release of its first round."""
     line = Line(0, 0, WHOLE, policy.channel.family, 1.0, 1.0, 1)
-    policy._session.replay([Announcement(line, [])])
+    replay(policy._session, [Announcement(line, [])])
 
 
 def in_the_loop(policy: Policy, world: Any) -> list[int]:

@@ -137,7 +137,7 @@ def test_what_is_no_release_is_refused_and_changes_nothing(change):
     release, other = played(make(), 30).releases()[0], make(seed=2)
     with pytest.raises(dpb.ArgumentError, match=r"^release must"):
         other.learn_from(release._replace(**change))
-    assert not other._session.learned
+    assert not other._session.exchange.learned
     assert not other._session.state.public.pulls.any()
 
 

@@ -63,7 +63,7 @@ def test_without_noise_or_reports_it_is_the_default():
     assert entered(ldp(budget=None), SILENCES["expires"], 3) == [DEFAULT] * 3
     # where the wall adds noise, what enters is exact
     policy = ldp(reports=False, seed=3, patience=0)
-    assert policy._session._substitute() == DEFAULT
+    assert policy._session.intake.substitute() == DEFAULT
 
 
 def test_reports_that_are_late_or_missing_at_the_end_of_an_episode_are_randomised():

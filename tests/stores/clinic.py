@@ -18,6 +18,7 @@ import pytest
 import dpbandits as dpb
 from dpbandits.algorithms.bases import AdvicePolicy, SideInformationPolicy
 from dpbandits.policies import registered
+from dpbandits.policies.saving import saved
 from dpbandits.privacy import Budget, Open
 from dpbandits.stores import decode
 
@@ -99,7 +100,7 @@ class Known(NamedTuple):
 
 
 def state_of(policy):
-    header, arrays = policy._session.saved()
+    header, arrays = saved(policy._session)
     exact = {name: (array.dtype, array.shape, array.tobytes()) for name, array in arrays.items()}
     waiting = {name: exact.pop(name) for name in list(exact) if name.startswith("rounds.")}
     # as text, because a propensity may be nan

@@ -13,6 +13,8 @@ A release is taken in once: by its worker and its number.
 from __future__ import annotations
 
 import math
+from collections.abc import Container
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +44,40 @@ class Release(NamedTuple):
     terms: str
     memo: tuple[float, ...]
     values: tuple[float, ...]
+
+
+@dataclass(repr=False)
+class Exchange:
+    """What a policy has released for others, and what it has learned of them.
+
+    Attributes:
+        shared: life, memo and values of each release.
+        learned: the numbers of releases of others, by worker.
+    """
+
+    shared: list[tuple[str, tuple[float, ...], tuple[float, ...]]] = field(default_factory=list)
+    learned: dict[str, set[int]] = field(default_factory=dict)
+
+    def share(self, life: str, memo: np.ndarray, values: np.ndarray) -> None:
+        self.shared.append((life, tuple(memo.tolist()), tuple(values.tolist())))
+
+    def is_new(self, release: Release, own: Container[str]) -> bool:
+        """Whether it is another worker's, and was not learned."""
+        worker, number = release.worker, int(release.number)
+        return worker not in own and number not in self.learned.get(worker, ())
+
+    def note(self, release: Release) -> None:
+        self.learned.setdefault(release.worker, set()).add(int(release.number))
+
+    def saved(self) -> dict[str, Any]:
+        learned = {worker: sorted(numbers) for worker, numbers in self.learned.items()}
+        return {"shared": self.shared, "learned": learned}
+
+    @classmethod
+    def restored(cls, header: dict[str, Any]) -> Exchange:
+        shared = [(made, tuple(memo), tuple(value)) for made, memo, value in header["shared"]]
+        learned = {worker: set(numbers) for worker, numbers in header["learned"].items()}
+        return cls(shared, learned)
 
 
 def checked_release(given: Any, terms: str, n_arms: int, memo: int, size: int) -> Release:

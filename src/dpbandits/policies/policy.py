@@ -38,6 +38,7 @@ from .options import WIDEST, WILDEST, checked
 from .protocol import NO_ARM, Kernels, Statistic, blind, never, no_estimate, own_alone
 from .registry import of_this_version, registered
 from .rounds import Decision, checked_user
+from .saving import replay, restore, saved
 from .session import Session
 from .signatures import Signature
 from .state import State
@@ -283,7 +284,7 @@ class Policy(Configured, ABC):
         """
         first = integer("after", after, 0)
         with self._lock:
-            made = enumerate(self._session.shared)
+            made = enumerate(self._session.exchange.shared)
             return [
                 Release(life, i, self.exchange_key, memo, values)
                 for i, (life, memo, values) in made
@@ -451,7 +452,7 @@ class Policy(Configured, ABC):
                     f" made the policy; {WHY}"
                 )
             name, saves = self._session.life
-            life, (header, arrays) = Life(name, saves + 1), self._session.saved()
+            life, (header, arrays) = Life(name, saves + 1), saved(self._session)
             own = {"class": type(self).__name__, "config": self._config, "life": life}
             own["told"] = list(self._told)
             try:
@@ -648,7 +649,7 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
     with of_this_version(store):
         policy: Policy = registered()[header["class"]](**arguments(header["config"]))
         life = Life(*header["life"])
-        policy._session.restore(header, arrays, life)
+        restore(policy._session, header, arrays, life)
         policy._told = tuple(header["told"])
     if simulation:
         if policy._noise.secure:
@@ -656,10 +657,10 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
                 f"{store} holds a policy with secure noise, which is never copied for a simulation:"
                 f" {WHY}"
             )
-        policy._session.replay(store.announced(life))
+        replay(policy._session, store.announced(life))
         return policy
     with store.claim(life):
-        policy._session.replay(store.announced(life))
+        replay(policy._session, store.announced(life))
         policy.save(store)
         policy._let_go = weakref.finalize(policy, store.hold())
     return policy

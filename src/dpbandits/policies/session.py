@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ..errors import ArgumentError, BudgetExhausted, UpdateError
 from ..privacy.ledger import WHOLE
-from ..stores import Announcement, Life, User
+from ..stores import Life, User
 from ..stores.tokens import Seal
-from .arms import Arms, stand_in
-from .exchange import Release, as_arrays
+from .arms import Arms
+from .choosing import Choosing, Mask, row
+from .exchange import Exchange, Release, as_arrays
 from .gate import Gate
+from .intake import Intake
 from .options import Settings
 from .protocol import NO_ARM, Card, never, nothing_to_note, own_alone
-from .rounds import Booked, Choice, Decision, Flight, Pending, Rounds
+from .rounds import Choice, Decision, Pending, Rounds
 from .state import State
-
-Mask = np.ndarray | None  # which arms may be served, shape (K,); None: all
 
 
 @dataclass(repr=False)
@@ -40,8 +41,7 @@ class Session:
         former: earlier lives, and how many pulls they knew.
         last: the decision that is answered by default.
         seal: by which tokens are known.
-        shared: life, memo and values of each release that others may learn from.
-        learned: the numbers of releases of others, by worker.
+        exchange: with other workers.
     """
 
     card: Card
@@ -55,8 +55,15 @@ class Session:
     former: dict[str, int] = field(default_factory=dict)
     last: Decision | None = None
     seal: Seal = field(default_factory=Seal)
-    shared: list[tuple[str, tuple[float, ...], tuple[float, ...]]] = field(default_factory=list)
-    learned: dict[str, set[int]] = field(default_factory=dict)
+    exchange: Exchange = field(default_factory=Exchange)
+
+    @cached_property
+    def intake(self) -> Intake:
+        return Intake(self.gate, self.state, self.settings, self.default_reward)
+
+    @cached_property
+    def choosing(self) -> Choosing:
+        return Choosing(self.gate, self.state, self.card.randomised)
 
     # Pulls ------------------------------------------------------------------------------------
 
@@ -67,10 +74,10 @@ class Session:
         rounds = self.rounds
         if self.card.learns_at_once:
             self._take_in(rounds.pulls - (self.settings.patience or 0))
-            choice, _ = self._choose(shown, open_arms)
+            choice, _ = self.choosing.choose(shown, open_arms)
             if rounds.exhausted or not self._counts(user, choice.arm):
                 return self._decide(choice, None)
-            return self._decide(choice, self._wait(choice, _row(shown, choice.arm), shown))
+            return self._decide(choice, self._wait(choice, row(shown, choice.arm), shown))
         self._land(rounds.pulls)
         if rounds.release_due and not rounds.exhausted:
             if self._goes_on:
@@ -82,7 +89,7 @@ class Session:
         if rounds.exhausted or (rounds.left > 0 and not self._stands(open_arms)):
             return self._decide(self._standing(shown, open_arms), None)
         choice, left = (
-            self._choose(shown, open_arms)
+            self.choosing.choose(shown, open_arms)
             if rounds.left == 0
             else (rounds.current_choice, rounds.left)
         )
@@ -91,7 +98,7 @@ class Session:
         if rounds.left == 0:
             rounds.held = left
         rounds.current_choice, rounds.left = choice, left - 1
-        x = _row(shown, choice.arm)
+        x = row(shown, choice.arm)
         rounds.release_due = self._advance(choice.arm, x, 1)
         rounds.recorded += 1
         if not self.card.hides_contexts:
@@ -113,15 +120,8 @@ class Session:
         """An arm for somebody of whom nothing is kept, and its row of what is shown."""
         found = self._found()
         if found is None or (open_arms is not None and not open_arms[found.arm]):
-            found = self._choose_aside(shown, open_arms)
-        return found.arm, _row(shown, found.arm)
-
-    def _choose_aside(self, shown: Any, open_arms: Mask) -> Choice:
-        """A choice for which nothing is recorded, and of what it prepares nothing stays."""
-        prepared = self.state.restorable_public() if self.card.randomised else lambda: None
-        choice, _ = self._choose(shown, open_arms)
-        prepared()
-        return choice
+            found = self.choosing.aside(shown, open_arms)
+        return found.arm, row(shown, found.arm)
 
     def _counts(self, user: User | None, arm: int) -> bool:
         """Whether a round of the arm is recorded, which then counts against its user."""
@@ -132,20 +132,6 @@ class Session:
         part = arm if self.gate.statistic.parts else WHOLE
         return self.rounds.users.count(user, most, None if self.card.learns_at_once else part)
 
-    def _choose(self, shown: Any, open_arms: Mask = None) -> tuple[Choice, int]:
-        """A fresh choice among open arms, and for how many rounds it stands."""
-        gate, state = self.gate, self.state
-        sides, rng = (gate.params, state.public), state.choice_rng
-        if open_arms is None:
-            arm, propensity, rounds = gate.steps.decide(*sides, shown, rng)
-        elif isinstance(shown, np.ndarray):
-            arm, propensity, rounds = gate.steps.decide(*sides, stand_in(shown, open_arms), rng)
-            arm = arm if open_arms[arm] else open_arms.argmax()
-        else:
-            arm, propensity, rounds = gate.steps.decide_among(*sides, open_arms, rng)
-        # Without numba an arm may come as a NumPy integer, which is no index.
-        return Choice(int(arm), propensity), rounds
-
     def _stands(self, open_arms: Mask) -> bool:
         """Whether the arm of the current choice may be served."""
         return open_arms is None or bool(open_arms[self.rounds.current_choice.arm])
@@ -153,10 +139,10 @@ class Session:
     def _standing(self, shown: Any, open_arms: Mask) -> Choice:
         """What to answer while nothing is recorded; under new contexts a choice of their own."""
         if isinstance(shown, np.ndarray):
-            return self._choose(shown, open_arms)[0]
+            return self.choosing.choose(shown, open_arms)[0]
         if self._stands(open_arms):
             return self.rounds.current_choice
-        return self._choose_aside(shown, open_arms)
+        return self.choosing.aside(shown, open_arms)
 
     def _wait(self, choice: Choice, weights: Any, shown: Any) -> Pending:
         # Of the other arms nothing is asked later, unless a person may openly take one.
@@ -209,7 +195,7 @@ class Session:
         rounds.release_due = self._advance(arm, 0, n)
         rounds.recorded += n
         rounds.book(arm, 0, n)
-        self._answer(Pending(arm), self._default_sum(n), n)
+        self.intake.fill(arm, n)
 
     # Releases ---------------------------------------------------------------------------------
 
@@ -223,7 +209,7 @@ class Session:
         part, rounds = self.gate.part(self.state), self.rounds
         for number in rounds.awaited(part):
             # Taken out first: an interrupt may lose a default, and may not let one enter twice.
-            self._answer(rounds.pending.pop(number), self._substitute())
+            self.intake.take(rounds.pending.pop(number), self.intake.substitute())
         rounds.close(rounds.pulls)
         with self._with_care():
             self._release()
@@ -244,7 +230,8 @@ class Session:
             flight = self.rounds.flights[0]
             self.rounds.close(flight.before)
             while flight.pending:
-                self._take_late(flight, flight.pending.popitem()[1], None)
+                pending = flight.pending.popitem()[1]
+                self.intake.take_late(flight, pending, self.intake.substitute())
             with self._with_care():
                 flight = self.rounds.flights[0]
                 self.gate.cross(self.state, flight.ended, self.rounds.users.announcement)
@@ -258,13 +245,12 @@ class Session:
 
     def learn_from(self, release: Release) -> bool:
         """Take in what another worker has released; whether it was not known."""
-        worker, number = release.worker, int(release.number)
-        if worker == self.life.name or worker in self.former:
+        if not self.exchange.is_new(release, {self.life.name, *self.former}):
             return False
-        if number in self.learned.setdefault(worker, set()):
-            return False
-        self.gate.kernels.absorb(self.gate.params, self.state.public, *as_arrays(release))
-        self.learned[worker].add(number)
+        with self._all_or_nothing():
+            # Noted first: an interrupt may lose a release, and may not let one enter twice.
+            self.exchange.note(release)
+            self.gate.kernels.absorb(self.gate.params, self.state.public, *as_arrays(release))
         return True
 
     def _refuse_overspending(self) -> None:
@@ -278,8 +264,7 @@ class Session:
     def _released(self, memo: np.ndarray) -> None:
         rounds, found = self.rounds, self._found()
         if self.gate.kernels.absorb is not own_alone:
-            values = self.state.wall.release
-            self.shared.append((self.life.name, tuple(memo.tolist()), tuple(values.tolist())))
+            self.exchange.share(self.life.name, memo, self.state.wall.release)
         rounds.users.announced()
         if found is not None:
             rounds.exhausted, rounds.current_choice = True, found
@@ -348,7 +333,8 @@ class Session:
         flight = rounds.flight_of(decision)
         if flight is not None:
             pending = flight.pending.pop(decision.number)
-            self._take_late(flight, pending, value if done in (None, pending.arm) else None)
+            value = value if done in (None, pending.arm) else None
+            self.intake.take_late(flight, pending, self.intake.entering(value, rounds))
             return True
         found = rounds.find(decision)
         if found is None:
@@ -356,24 +342,24 @@ class Session:
             return False
         pending = found
         deviates, openly = done not in (None, pending.arm), self.settings.choices_public
-        if deviates and openly and np.isnan(_row(pending.contexts, int(done))).any():  # type: ignore[arg-type]
+        if deviates and openly and np.isnan(row(pending.contexts, int(done))).any():  # type: ignore[arg-type]
             raise ArgumentError(f"arm must be one that the person was shown, got {done}", "arm")
         if deviates and not openly:
             value = None
         if self.card.learns_at_once:
             if deviates and openly:
                 arm = int(done)  # type: ignore[arg-type]
-                pending = pending._replace(arm=arm, weights=_row(pending.contexts, arm))
+                pending = pending._replace(arm=arm, weights=row(pending.contexts, arm))
             if not self._in_turn:
                 return self._learn(decision.number, pending, value)
             rounds.pending[decision.number] = pending
-            rounds.answers[decision.number] = self._entering(value)
+            rounds.answers[decision.number] = self.intake.entering(value, self.rounds)
             return not rounds.exhausted
         del rounds.pending[decision.number]
         if deviates and openly:
             self._take_back(pending)
             return False
-        self._answer(pending, self._entering(value))
+        self.intake.take(pending, self.intake.entering(value, self.rounds))
         return True
 
     @property
@@ -405,7 +391,7 @@ class Session:
 
     def coming(self) -> tuple[Choice, int]:
         """The coming choice, of which nothing is seen, and for how many rounds it stands."""
-        return self._choose(0, self.arms.open(None, self.rounds.retired, self.arms.count))
+        return self.choosing.choose(0, self.arms.open(None, self.rounds.retired, self.arms.count))
 
     def receive_sum(self, total: float) -> bool:
         """Take in the noisy sum of all rounds of the coming choice, and release what is due then;
@@ -419,43 +405,10 @@ class Session:
             due = self._advance(choice.arm, 0, n)
             self.rounds.recorded += n
             self.rounds.book(choice.arm, 0, n)
-            self._answer(Pending(choice.arm), total, n)
+            self.intake.take(Pending(choice.arm), total, n)
             if due:
                 self._end_episode()
         return True
-
-    def _entering(self, value: float | None) -> float:
-        """An answer as it enters the private side; the operator may know what was done to it."""
-        if value is None or math.isnan(value):
-            self.rounds.missing += value is not None
-            return self._substitute()
-        if self.gate.reports or not self.settings.clip:
-            return value
-        lo, hi = self.settings.reward_range
-        self.rounds.clipped += not lo <= value <= hi
-        return self.gate.noise.to_grid(min(max(value, lo), hi))
-
-    def _substitute(self) -> float:
-        """What stands in for an answer.  Among reports it is one, too: an exact number would tell
-        everybody who sees decisions that this person did not answer.
-        """
-        gate = self.gate
-        if not (gate.reports and gate.private):
-            return self.default_reward
-        lo, hi = self.settings.reward_range
-        report, default = np.empty(1), np.array([self.default_reward])
-        scale, rng = gate.channel.scale(hi - lo), self.state.noise_rng
-        gate.noise.add_noise(gate.channel, scale, default, report, rng)
-        return float(report[0])
-
-    def _answer(self, pending: Pending, value: float, n: int = 1) -> None:
-        sides = self.gate.params, self.state.raw
-        self.gate.steps.answer(*sides, pending.arm, pending.weights, value, n)
-
-    def _take_late(self, flight: Flight, pending: Pending, value: float | None) -> None:
-        """Take an answer into an episode that is over."""
-        entering = self._entering(value)
-        self.gate.take_late(self.state, flight.ended, pending.arm, pending.weights, entering)
 
     def _learn(self, number: int, pending: Pending, value: float | None) -> bool:
         self.gate.refuse_fork()
@@ -469,7 +422,7 @@ class Session:
         else:
             del rounds.pending[number]
             rounds.recorded += 1
-            answer = (*pending[:2], self._entering(value))
+            answer = (*pending[:2], self.intake.entering(value, self.rounds))
             gate.absorb_and_release(state, answer, rounds.recorded)
             rounds.users.cover(WHOLE)
             rounds.users.announced()
@@ -480,7 +433,8 @@ class Session:
         self.rounds.recorded += 1
         x = pending.weights
         x = x.copy() if isinstance(x, np.ndarray) else x  # which ``weigh`` may change
-        sides, value = (self.gate.params, self.state.raw, self.state.public), self._entering(value)
+        sides = self.gate.params, self.state.raw, self.state.public
+        value = self.intake.entering(value, self.rounds)
         if self.gate.steps.absorb(*sides, pending.arm, x, value):
             self._release()
             self.rounds.users.cover(WHOLE)
@@ -488,87 +442,8 @@ class Session:
     def _take_back(self, pending: Pending) -> None:
         """The person publicly did something else: the episode lasts one round longer."""
         arm = pending.arm
-        x = _row(pending.contexts, arm)
+        x = row(pending.contexts, arm)
         self.rounds.release_due = self._advance(arm, x, -1)
         # The next pull of a policy with contexts sees other ones, and chooses anew.
         self.rounds.take_back(arm, pending.weights, anew=isinstance(x, np.ndarray))
         self._fill()
-
-    # Saving and restoring ---------------------------------------------------------------------
-
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """As JSON data and arrays; never with a generator of secure noise."""
-        last, streams = self.last, {} if self.gate.noise.secure else self.state.streams
-        numbers, arrays = self.rounds.saved()
-        header = {
-            "former": self.former,
-            "key": self.seal.key.hex(),
-            "shared": self.shared,
-            "learned": {worker: sorted(numbers) for worker, numbers in self.learned.items()},
-            "rounds": numbers,
-            "last": last and [last.arm, last.propensity, last.number, last.recorded, last.life],
-            "streams": {name: rng.bit_generator.state for name, rng in streams.items()},
-        }
-        return header, {**self.state.arrays, **arrays}
-
-    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray], life: Life) -> None:
-        """Go on, in a life of its own, where another life was saved.
-
-        Raises:
-            ValueError, KeyError, TypeError: this was saved of another policy.
-        """
-        self.rounds = Rounds.restored(header["rounds"], arrays)
-        self.state.fill(arrays)
-        if arrays:
-            raise ValueError(f"unknown arrays {', '.join(arrays)}")
-        self.former = {**header["former"], life.name: self.rounds.pulls}
-        self.seal = Seal(bytes.fromhex(header["key"]))
-        self.shared = [(made, tuple(memo), tuple(value)) for made, memo, value in header["shared"]]
-        self.learned = {worker: set(numbers) for worker, numbers in header["learned"].items()}
-        self.last = None
-        if header["last"] is not None:
-            name = self.arms.name(header["last"][0])
-            self.last = Decision.sealed(self.seal, *header["last"], name)
-        for name, stood in header["streams"].items():
-            self.state.streams[name].bit_generator.state = stood
-
-    def replay(self, announced: Sequence[Announcement]) -> None:
-        """Charge releases that were announced, and forget every record that they may cover.
-
-        Each lost round of an episode that goes on counts as the default reward; where contexts are
-        private, as nothing.
-        """
-        if not announced:
-            return
-        for line, users in announced:
-            self.state.charge(line)
-            self.rounds.users.restore(users)
-        past = max(self.rounds.recorded, 1 + max(line.last for line, _ in announced))
-        self.state.lose(self.gate.new_state(simulated=False), past)
-        self.gate.forget()
-        self.gate.kernels.restart(self.gate.params, self.state.raw, self.state.public)
-        rounds = self.rounds
-        rounds.lose(past)
-        self.state.wall.first_unreleased[:] = past + len(rounds.flights)
-        for arm, n, weights in _means(rounds.unreleased):
-            self._answer(Pending(arm, weights), self._default_sum(n), n)
-        for flight in rounds.flights:
-            for arm, n, weights in _means(flight.booked):
-                value = self._default_sum(n)
-                self.gate.take_late(self.state, flight.ended, arm, weights, value, n)
-
-    def _default_sum(self, n: int) -> float:
-        """What stands in for n answers."""
-        return sum(self._substitute() for _ in range(n))
-
-
-def _means(booked: dict[int, Booked]) -> Iterator[tuple[int, int, Any]]:
-    """Arms that have rounds, how many, and the mean of their weights."""
-    for arm, (n, weights) in booked.items():
-        if n > 0:
-            yield arm, n, weights / n if isinstance(weights, np.ndarray) else 0
-
-
-def _row(shown: Any, arm: int) -> Any:
-    """The row of an arm, of its own; 0 where nothing is shown."""
-    return shown[arm].copy() if isinstance(shown, np.ndarray) else 0

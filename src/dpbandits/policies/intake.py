@@ -1,0 +1,88 @@
+"""What an answer becomes on its way to the private side, and what stands in for one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .gate import Gate
+from .options import Settings
+from .rounds import Booked, Flight, Pending, Rounds
+from .state import State
+
+
+@dataclass(frozen=True, repr=False)
+class Intake:
+    """The way in.
+
+    Attributes:
+        gate: whose kernels take answers in.
+        state: whose private side they enter.
+        settings: of the policy.
+        default_reward: what an answer that never came counts as.
+    """
+
+    gate: Gate
+    state: State
+    settings: Settings
+    default_reward: float
+
+    def entering(self, value: float | None, rounds: Rounds) -> float:
+        """An answer as it enters the private side; the operator may know what was done to it."""
+        if value is None or math.isnan(value):
+            rounds.missing += value is not None
+            return self.substitute()
+        if self.gate.reports or not self.settings.clip:
+            return value
+        lo, hi = self.settings.reward_range
+        rounds.clipped += not lo <= value <= hi
+        return self.gate.noise.to_grid(min(max(value, lo), hi))
+
+    def substitute(self) -> float:
+        """What stands in for an answer.  Among reports it is one, too: an exact number would tell
+        everybody who sees decisions that this person did not answer.
+        """
+        gate = self.gate
+        if not (gate.reports and gate.private):
+            return self.default_reward
+        lo, hi = self.settings.reward_range
+        report, default = np.empty(1), np.array([self.default_reward])
+        scale, rng = gate.channel.scale(hi - lo), self.state.noise_rng
+        gate.noise.add_noise(gate.channel, scale, default, report, rng)
+        return float(report[0])
+
+    def take(self, pending: Pending, value: float, n: int = 1) -> None:
+        """Into the episode that runs, as the sum of n answers."""
+        sides = self.gate.params, self.state.raw
+        self.gate.steps.answer(*sides, pending.arm, pending.weights, value, n)
+
+    def take_late(self, flight: Flight, pending: Pending, value: float, n: int = 1) -> None:
+        """Into an episode that is over."""
+        self.gate.take_late(self.state, flight.ended, pending.arm, pending.weights, value, n)
+
+    def fill(self, arm: int, n: int) -> None:
+        """Answer n rounds to which nobody contributes."""
+        self.take(Pending(arm), self._substitutes(n), n)
+
+    def fill_lost(self, rounds: Rounds) -> None:
+        """Answer all rounds of open episodes by what stands in: their answers are lost."""
+        for arm, n, weights in _means(rounds.unreleased):
+            self.take(Pending(arm, weights), self._substitutes(n), n)
+        for flight in rounds.flights:
+            for arm, n, weights in _means(flight.booked):
+                self.take_late(flight, Pending(arm, weights), self._substitutes(n), n)
+
+    def _substitutes(self, n: int) -> float:
+        """The sum of what stands in for n answers."""
+        return sum(self.substitute() for _ in range(n))
+
+
+def _means(booked: dict[int, Booked]) -> Iterator[tuple[int, int, Any]]:
+    """Arms that have rounds, how many, and the mean of their weights."""
+    for arm, (n, weights) in booked.items():
+        if n > 0:
+            yield arm, n, weights / n if isinstance(weights, np.ndarray) else 0

@@ -1,0 +1,99 @@
+"""How a session is written down, goes on in another life or is looked at, and makes up for a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..privacy.ledger import LedgerArrays
+from ..stores import Announcement, Life
+from ..stores.tokens import Seal
+from .exchange import Exchange
+from .rounds import Decision, Rounds
+from .session import Session
+
+
+def saved(session: Session) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """As JSON data and arrays; never with a generator of secure noise."""
+    last, streams = session.last, {} if session.gate.noise.secure else session.state.streams
+    numbers, arrays = session.rounds.saved()
+    header = {
+        "former": session.former,
+        "key": session.seal.key.hex(),
+        **session.exchange.saved(),
+        "rounds": numbers,
+        "last": last and [last.arm, last.propensity, last.number, last.recorded, last.life],
+        "streams": {name: rng.bit_generator.state for name, rng in streams.items()},
+    }
+    return header, {**session.state.arrays, **arrays}
+
+
+def restore(
+    session: Session, header: dict[str, Any], arrays: dict[str, np.ndarray], life: Life
+) -> None:
+    """Go on, in a life of its own, where another life was saved.
+
+    Raises:
+        ValueError, KeyError, TypeError: this was saved of another policy.
+    """
+    session.rounds = Rounds.restored(header["rounds"], arrays)
+    session.state.fill(arrays)
+    if arrays:
+        raise ValueError(f"unknown arrays {', '.join(arrays)}")
+    session.former = {**header["former"], life.name: session.rounds.pulls}
+    session.seal = Seal(bytes.fromhex(header["key"]))
+    session.exchange = Exchange.restored(header)
+    session.last = None
+    if header["last"] is not None:
+        name = session.arms.name(header["last"][0])
+        session.last = Decision.sealed(session.seal, *header["last"], name)
+    for name, stood in header["streams"].items():
+        session.state.streams[name].bit_generator.state = stood
+
+
+def show(session: Session, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Take in what is public of another life, to be looked at: its releases, its ledger, and how
+    many rounds were recorded.
+
+    Raises:
+        ValueError, KeyError: this was saved of another policy.
+    """
+    for name, array in session.state.published.items():
+        if array.shape != arrays[name].shape:
+            raise ValueError(f"{name} is {arrays[name].shape} and should be {array.shape}")
+        array[...] = arrays[name]
+    lines = LedgerArrays(*(arrays[f"wall.ledger.{name}"] for name in LedgerArrays._fields))
+    session.state.wall = session.state.wall._replace(ledger=lines)
+    rounds = header["rounds"]
+    session.rounds.users.restore(rounds["users"]["recorded"])
+    session.rounds.retired = tuple(rounds["retired"])
+    session.rounds.chosen_among = rounds["chosen_among"]
+    session.rounds.recorded = int(rounds["recorded"])
+
+
+def charge(session: Session, announced: Sequence[Announcement]) -> None:
+    """Charge releases that were announced, whether they were made or not."""
+    for line, users in announced:
+        session.state.charge(line)
+        session.rounds.users.restore(users)
+
+
+def replay(session: Session, announced: Sequence[Announcement]) -> None:
+    """Charge releases that were announced, and forget every record that they may cover.
+
+    Each lost round of an episode that goes on counts as the default reward; where contexts are
+    private, as nothing.
+    """
+    if not announced:
+        return
+    charge(session, announced)
+    past = max(session.rounds.recorded, 1 + max(line.last for line, _ in announced))
+    session.state.lose(session.gate.new_state(simulated=False), past)
+    session.gate.forget()
+    session.gate.kernels.restart(session.gate.params, session.state.raw, session.state.public)
+    rounds = session.rounds
+    rounds.lose(past)
+    session.state.wall.first_unreleased[:] = past + len(rounds.flights)
+    session.intake.fill_lost(rounds)
