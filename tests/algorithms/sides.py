@@ -20,12 +20,12 @@ from dpbandits.stores import Announcement
 
 def public_of(policy: Policy) -> Any:
     """What the policy's decisions are made of."""
-    return policy._session.state.public
+    return policy.session.state.public
 
 
 def release_of(policy: Policy) -> np.ndarray:
     """What left the wall last."""
-    return policy._session.state.wall.release
+    return policy.session.state.wall.release
 
 
 def summarised(policy: Policy, state: State) -> np.ndarray:
@@ -49,14 +49,14 @@ def take_in(params: Any, public: Any, size: int, release: np.ndarray) -> None:
 def crossed(policy: Policy, state: State, rounds: int, rng: np.random.Generator) -> np.ndarray:
     """The release that is due after so many rounds, with noise."""
     sides = (policy.params, state.raw, state.public, state.memo, state.wall)
-    assert policy._session.gate.steps.release(*sides, rounds, rng)
+    assert policy.session.gate.steps.release(*sides, rounds, rng)
     return state.wall.release
 
 
 def lose_raw_side(policy: Policy) -> None:
     """What a crash does to a policy that had announced a release of its first round."""
     line = Line(0, 0, WHOLE, policy.channel.family, 1.0, 1.0, 1)
-    replay(policy._session, [Announcement(line, [])])
+    replay(policy.session, [Announcement(line, [])])
 
 
 def in_the_loop(policy: Policy, world: Any) -> list[int]:

@@ -125,7 +125,7 @@ def led(tries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     public.losses[:] = [0.0, 0.4, 1.5]
     seen = np.zeros((60_000, 2), int)
     for row in seen:
-        arm, _, _ = policy._session.gate.steps.decide(policy.params, public, 0, rng)
+        arm, _, _ = policy.session.gate.steps.decide(policy.params, public, 0, rng)
         row[:] = arm, public.memory[0]
     return public.losses, seen[:, 0], seen[:, 1]
 

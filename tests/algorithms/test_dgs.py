@@ -327,7 +327,7 @@ def test_perturbed_contexts_are_reproducible_bounded_and_span_all_dimensions():
         features = []
         for shown, row in zip(contexts, rewards, strict=True):
             decision = policy.pull(shown)
-            features.append(policy._session.rounds.pending[decision.number].weights)
+            features.append(policy.session.rounds.pending[decision.number].weights)
             policy.update(row[decision], decision)
         features = np.array(features)
         gram = public_of(policy).precision
@@ -452,7 +452,7 @@ def test_after_a_crash_it_goes_on_from_what_was_released():
     played(policy, contexts, rewards)
     released = public_of(policy).estimate.copy()
     lose_raw_side(policy)
-    state, x = policy._session.state, np.array([0.6, 0.8])
+    state, x = policy.session.state, np.array([0.6, 0.8])
     before = state.public.precision.copy()
     policy.kernels.record_pull(policy.params, state.public, 0, x, 1)
     policy.kernels.accumulate(policy.params, state.raw, 0, x, 0.7, 1)

@@ -470,7 +470,7 @@ def test_lost_rewards_count_as_the_default_for_every_expert(cls):
         lost.pull(np.roll(ADVICE, t, axis=1))
         told.expire(told.pull(np.roll(ADVICE, t, axis=1)))
     lose_raw_side(lost)
-    totals = [policy._session.state.raw.total for policy in policies]
+    totals = [policy.session.state.raw.total for policy in policies]
     assert totals[0] == pytest.approx(totals[1], rel=1e-12)
     assert np.abs(totals[0]).max() > 0.0
 
@@ -482,7 +482,7 @@ def test_a_public_deviation_is_taken_back_and_the_bound_stays(cls):
     decision = policy.pull(ADVICE)
     assert policy.update(1.0, decision, arm=(decision.arm + 1) % K) is False
     assert public_of(policy).clock[CLOCK.done] == 0
-    booked = policy._session.rounds.unreleased[decision.arm]
+    booked = policy.session.rounds.unreleased[decision.arm]
     assert booked.rounds == 0
     assert booked.weights == pytest.approx(np.zeros(N), abs=1e-15)
     for t in range(3):

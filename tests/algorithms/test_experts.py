@@ -71,7 +71,7 @@ def test_arms_are_drawn_from_the_advice_of_the_expert_who_is_followed():
     first = policy.pull(ADVICE)
     expert = int(public_of(policy).clock[CLOCK.arm])
     assert first.propensity == pytest.approx(ADVICE[expert, first.arm])
-    public, decide = public_of(policy), policy._session.gate.steps.decide
+    public, decide = public_of(policy), policy.session.gate.steps.decide
     contexts, rng = np.ascontiguousarray(ADVICE.T), np.random.default_rng(2)
     arms = [decide(policy.params, public, contexts, rng)[0] for _ in range(40_000)]
     assert public.clock[CLOCK.arm] == expert
@@ -183,7 +183,7 @@ def test_lost_rewards_count_as_the_default():
     for _ in range(5):
         policy.pull(ADVICE)
     lose_raw_side(policy)
-    assert policy._session.state.raw.total[0] == 1.25
+    assert policy.session.state.raw.total[0] == 1.25
 
 
 def test_secure_noise_is_taken():

@@ -232,7 +232,7 @@ def misses(cls, budget, scale: float, seed: int) -> bool:
         if policy.ledger.releases == seen:
             continue
         seen = policy.ledger.releases
-        public = policy._session.state.public
+        public = policy.session.state.public
         model = getattr(public, "linear", public)
         radius, gap, bias = model.facts[:3, 0]
         turned = directions @ model.inverse[0]
@@ -285,14 +285,14 @@ def test_records_are_erased_with_their_epoch():
         policy.pull(np.eye(2))
         if t < 5:
             policy.update(1.0)
-    raw = policy._session.state.raw
+    raw = policy.session.state.raw
     assert not raw.features.any()
     assert not raw.outcomes.any()
     assert raw.kept[0] == 0
     for _ in range(100):  # none is kept that will never be released
         policy.pull(np.eye(2))
         policy.update(1.0)
-    assert not policy._session.state.raw.features.any()
+    assert not policy.session.state.raw.features.any()
 
 
 def test_without_clipping_it_still_explores():

@@ -464,9 +464,9 @@ def test_widths_of_confidence_sets_cover(budget):
         policy = LDPGLOC(3, 2, budget=budget, horizon=400, batch=10, seed=seed)
         for x, r in zip(world.state.contexts, world.state.rewards, strict=True):
             policy.update(r[policy.pull(x).arm])
-            facts = policy._session.state.public.linear.facts[:, 0]
+            facts = policy.session.state.public.linear.facts[:, 0]
             error = policy.estimates.coefficients - np.array([1.0, 0.0])
-            inverse = policy._session.state.public.linear.inverse[0]
+            inverse = policy.session.state.public.linear.inverse[0]
             turn = np.linspace(0, np.pi, 16)
             for direction in np.stack([np.cos(turn), np.sin(turn)], axis=1):
                 y = inverse @ direction

@@ -182,7 +182,7 @@ def test_the_width_covers_the_parameter_in_all_epochs_and_directions(cls, link, 
         epochs = 0
         for _ in played(policy, world(3000, seed, link=link)):
             epochs += 1
-            model = policy._session.state.public.linear
+            model = policy.session.state.public.linear
             error = np.linalg.solve(model.inverse[0].T, policy.estimates.coefficients - THETA)
             missed[scale] += bool(np.linalg.norm(error) > model.facts[2, 0])
         assert epochs == 6
@@ -240,7 +240,7 @@ def test_devices_and_the_simulated_policy_are_one_algorithm():
 def test_an_epoch_is_forgotten_when_it_is_over():
     policy = WeightedGLMJDP(3, 3, budget=ZCDP(0.5), horizon=100, batch=10, seed=1)
     list(played(policy, world(41)))
-    raw = policy._session.state.raw
+    raw = policy.session.state.raw
     assert raw.kept[0] == 1
     assert not raw.features[1:].any()
     assert not raw.outcomes[1:].any()

@@ -106,7 +106,7 @@ def test_a_sample_has_the_law_of_the_posterior():
     # The share of arm 0 under N(estimate, s^2 V^-1 + v^2 V^-2), all of it in one direction; without
     # v it would be .977.
     policy = LinearThompson(2, 1, budget=ZCDP(0.5), horizon=100, seed=3, ridge=4.0)
-    public, decide = public_of(policy), policy._session.gate.steps.decide
+    public, decide = public_of(policy), policy.session.gate.steps.decide
     public.estimate[0] = 0.5
     s, v = 0.5, policy.params.spread
     std = np.sqrt(s**2 / 4 + v**2 / 16)

@@ -90,7 +90,7 @@ def test_what_the_server_knows_is_the_sum_of_reports():
     reports = [rng.normal(size=5) for _ in range(7)]
     for report in reports:
         assert one.receive(report)
-    state = one._session.state
+    state = one.session.state
     assert state.wall.release == pytest.approx(np.sum(reports, axis=0))
     # Looked at after six reports; V holds their sum, whatever else was added to its diagonal.
     known, precision = np.sum(reports[:6], axis=0), state.public.precision[0]
@@ -190,7 +190,7 @@ def test_planned_reports_end():
         assert one.receive([0.0] * 5)
     with pytest.raises(BudgetExhausted):
         one.receive([0.0] * 5)
-    assert one._session.rounds.pending == {}
+    assert one.session.rounds.pending == {}
     assert one.receive([0.0] * 5) is False
     assert one.device().choose(X) in (0, 1)
 

@@ -114,7 +114,7 @@ def test_adversarial_contexts_do_not_exceed_the_planned_changes(growth, dimensio
         policy.pull(np.eye(dimension)[[t % dimension]])
         policy.update(0.5)
     policy.pull(np.eye(dimension)[[0]])
-    assert policy._session.state.wall.running.limit == policy.most_changes
+    assert policy.session.state.wall.running.limit == policy.most_changes
     assert 0.6 * policy.most_changes - 2 <= policy.ledger.releases <= policy.most_changes
 
 

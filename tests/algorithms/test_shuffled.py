@@ -61,7 +61,7 @@ def test_elimination_has_a_batch_for_each_arm_of_an_epoch(tmp_path):
 
 
 def released(policy):
-    return policy._session.state.wall.release[0]
+    return policy.session.state.wall.release[0]
 
 
 @pytest.mark.parametrize("cls", CLASSES)
@@ -71,8 +71,8 @@ def test_without_messages_it_is_the_central_policy(cls):
     ours, central = (kind(3, budget=budget, seed=7) for kind in (cls, CLASSES[cls]))
     for row in rng.random((2000, 3)) < MEANS:
         assert ours.pull().arm == central.pull().arm
-        ours.update(float(row[ours._session.last.arm]))
-        central.update(float(row[central._session.last.arm]))
+        ours.update(float(row[ours.session.last.arm]))
+        central.update(float(row[central.session.last.arm]))
     assert ours.ledger.frame.equals(central.ledger.frame)
 
 
@@ -94,7 +94,7 @@ def test_batches_are_episodes_of_the_central_policy(cls):
     assert ours.rounds == len(played)
     assert ours.ledger.frame.equals(central.ledger.frame)
     assert ours.ledger.spent() == dpb.PureDP(40.0)
-    estimates = [one._session.state.public.estimate for one in (ours, central)]
+    estimates = [one.session.state.public.estimate for one in (ours, central)]
     assert np.abs(estimates[0] - estimates[1]).max() < 0.1
 
 
@@ -244,7 +244,7 @@ def test_a_saved_server_goes_on(tmp_path):
     again = dpb.load(path)
     assert again.ledger.releases == lost
     assert play_batch(again, lambda arm: 0.5)[1]
-    span = again._session.state.wall.ledger.span[: len(again.ledger)]
+    span = again.session.state.wall.ledger.span[: len(again.ledger)]
     assert np.all(span[1:, SPAN.first] > span[:-1, SPAN.last])
     assert again.ledger.spent() == dpb.PureDP(1.0)
 

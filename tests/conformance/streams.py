@@ -107,7 +107,7 @@ def streams_of(policy: Policy) -> list[np.random.Generator | None]:
 
 def by_hand(policy: Policy, world: Table, *, compiled: bool = True) -> list[int]:
     """The arms of ``pull`` and ``update`` with the loop's random streams."""
-    session = policy._session
+    session = policy.session
     _, session.state.choice_rng, noise = streams_of(policy)
     if policy.budget is not None:
         session.state.noise_rng = noise

@@ -250,7 +250,7 @@ def shown(policy: Policy, contexts: np.ndarray) -> np.ndarray:
 def pull(policy: Policy, user: User | None = None) -> Decision:
     """``pull`` with the contexts of the round, where the policy takes any."""
     contexts = contexts_of(policy)
-    number = policy._session.rounds.pulls % ROUNDS
+    number = policy.session.rounds.pulls % ROUNDS
     return policy.pull(None if contexts is None else shown(policy, contexts[number]), user=user)
 
 
@@ -430,7 +430,7 @@ def frozen(state: Any) -> tuple[bytes, ...]:
 
 def snapshot(policy: Policy) -> dict[str, Any]:
     """Everything that a refused call has to leave alone."""
-    session = policy._session
+    session = policy.session
     state, wall = session.state, session.state.wall
     return {
         "raw": frozen(state.raw),
@@ -461,7 +461,7 @@ def draws(policy: Policy) -> int:
 
 
 def spans(policy: Policy) -> list[list[int]]:
-    ledger = policy._session.state.wall.ledger
+    ledger = policy.session.state.wall.ledger
     return ledger.span[: ledger.head[HEAD.lines]].tolist()
 
 

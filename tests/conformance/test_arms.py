@@ -55,7 +55,7 @@ def pull_among(policy: Policy, rng: np.random.Generator) -> tuple[Decision, list
     available = asked if set(asked) & set(there) else None
     if not there:
         candidates, there = count, [arm for arm in range(count) if arm not in policy.retired]
-    number = policy._session.rounds.pulls
+    number = policy.session.rounds.pulls
     given = None if contexts is None else shown(policy, contexts[number])[:candidates]
     decision = policy.pull(given, available=available)
     return decision, there if available is None else [arm for arm in there if arm in asked]
@@ -93,8 +93,8 @@ def test_a_mask_that_closes_nothing_changes_nothing(case: Case):
     contexts, all_arms = contexts_of(plain), np.ones(plain.n_arms, bool)
     for number in range(60):
         one = pull(plain)
-        seen: Any = 0 if contexts is None else masked._shown(shown(masked, contexts[number]))
-        other = masked._session.pull(seen, None, all_arms)
+        seen: Any = 0 if contexts is None else masked.seen(shown(masked, contexts[number]))
+        other = masked.session.pull(seen, None, all_arms)
         assert (one.arm, one.propensity, one.recorded) == (
             other.arm,
             other.propensity,
@@ -103,7 +103,7 @@ def test_a_mask_that_closes_nothing_changes_nothing(case: Case):
         for policy, decision in ((plain, one), (masked, other)):
             policy.update(float(number % 3 == 0), decision)
     assert releases(plain) == releases(masked) > 0
-    assert frozen(plain._session.state.public) == frozen(masked._session.state.public)
+    assert frozen(plain.session.state.public) == frozen(masked.session.state.public)
 
 
 @over(EPISODIC, short=OF_KINDS)
@@ -147,8 +147,8 @@ def test_what_cannot_choose_among_some_of_its_arms_says_so(case: Case):
     for change in (policy.retire, policy.add):
         with pytest.raises(ArgumentError, match=r"^arm must not be (retired|added)"):
             change(0)
-    assert policy._session.rounds.pulls == 0
-    assert not policy._session.rounds.chosen_among
+    assert policy.session.rounds.pulls == 0
+    assert not policy.session.rounds.chosen_among
 
 
 @over(SEARCHES)

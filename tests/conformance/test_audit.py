@@ -368,7 +368,7 @@ HALVED = [case for case in ATTACKED if isinstance(case.budget, ZCDP | PureDP)]
 def test_half_the_noise_is_caught(case: Case):
     policy = audible(case)
     promised, bound = claim(policy)
-    gate = policy._session.gate
+    gate = policy.session.gate
     gate.channel = dataclasses.replace(gate.channel, multiplier=gate.channel.multiplier / 2)
     released, _ = observe(policy, 1, 0, runs=HALVED_RUNS)
     assert lower_bound(*released, bound, ALPHA) > promised

@@ -137,7 +137,7 @@ def test_loop_and_hand_tell_the_round_alone_and_play_the_same():
     world = table(hiding(), ROUNDS)
     one = hiding()
     assert looped(hiding(), world) == by_hand(one, world)
-    assert one._session.state.public.clock[1] == -1.0
+    assert one.session.state.public.clock[1] == -1.0
     assert "joint" in str(one.guarantee) or "everything but the decisions" in str(one.guarantee)
 
 
@@ -159,7 +159,7 @@ def test_the_public_side_is_the_same_in_neighbouring_worlds_until_a_release():
         by_hand(
             subject, ContextTable(one.state.contexts[: BATCH - 1], one.state.rewards[: BATCH - 1])
         )
-        sides.append([part.tobytes() for part in subject._session.state.public])
+        sides.append([part.tobytes() for part in subject.session.state.public])
     assert sides[0] == sides[1]
 
 
@@ -246,5 +246,5 @@ def test_a_record_that_was_lost_adds_nothing(case: Case, tmp_path):
         policy.pull(contexts)
         policy.update(1.0)
     again = dpbandits.load(path, simulation=True)
-    assert not np.concatenate([part.ravel() for part in again._session.state.raw]).any()
-    assert again._session.rounds.unreleased == {}
+    assert not np.concatenate([part.ravel() for part in again.session.state.raw]).any()
+    assert again.session.rounds.unreleased == {}

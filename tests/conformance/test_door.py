@@ -323,7 +323,7 @@ def test_entries_that_are_no_numbers_are_refused_or_blank_where_an_error_would_t
     one, other = case.make(seed=2), case.make(seed=2)
     blank = np.where(contexts == entry, 0.0, contexts)
     assert one.pull(contexts).arm == other.pull(np.nan_to_num(blank, nan=0.0)).arm
-    assert frozen(one._session.state.raw) == frozen(other._session.state.raw)
+    assert frozen(one.session.state.raw) == frozen(other.session.state.raw)
     assert (one.diagnostics.blanked, other.diagnostics.blanked) == (1, 0)
     assert one.update(0.5) is True
 
@@ -372,14 +372,14 @@ def test_advice_of_any_numeric_kind_is_taken_and_left_alone(case: Case, kind: An
             given[...] = 0
         assert one.update(0.5, decision)
         assert other.update(0.5)
-    assert frozen(one._session.state.public) == frozen(other._session.state.public)
+    assert frozen(one.session.state.public) == frozen(other.session.state.public)
 
 
 @over([case for case in FIRST_OF_CLASS if case in ADVISED])
 def test_advice_that_misses_one_by_rounding_is_made_to_sum_to_one(case: Case):
     policy = case.make(seed=2, choices_public=True)
     decision = policy.pull(np.full((4, 3), 0.3333333))
-    assert policy._session.rounds.pending[decision.number].contexts == pytest.approx(
+    assert policy.session.rounds.pending[decision.number].contexts == pytest.approx(
         np.full((3, 4), 1 / 3), rel=1e-15
     )
 
@@ -415,7 +415,7 @@ def test_contexts_of_any_numeric_kind_are_taken_and_left_alone(case: Case, kind:
             given[...] = 0  # what the caller does with its own array afterwards does not matter
         assert one.update(0.5, decision)
         assert other.update(0.5)
-    assert frozen(one._session.state.public) == frozen(other._session.state.public)
+    assert frozen(one.session.state.public) == frozen(other.session.state.public)
 
 
 @over(CONTEXTUAL)
@@ -425,11 +425,11 @@ def test_long_contexts_are_scaled_and_short_ones_are_not(case: Case):
         np.array([[0.6, 0.8], [-1.0, 0.0], [0.0, 1.0]]),
     )
     for length in (0.0, 1.0, 2.0, 2.5, 1e99):
-        kept = policy._shown(length * directions)
+        kept = policy.seen(length * directions)
         assert np.linalg.norm(kept, axis=1).max() <= 2.0
         assert kept == pytest.approx(min(length, 2.0) * directions, rel=1e-14)
         pulled = policy.pull(length * directions)
-        assert policy._session.rounds.pending[pulled.number].weights == pytest.approx(
+        assert policy.session.rounds.pending[pulled.number].weights == pytest.approx(
             kept[pulled.arm]
         )
         policy.update(0.5, pulled)
@@ -438,7 +438,7 @@ def test_long_contexts_are_scaled_and_short_ones_are_not(case: Case):
 @over(CONTEXTUAL)
 def test_without_clipping_contexts_stay_long_and_the_guarantee_is_void(case: Case):
     policy = case.make(seed=2, clip=False)
-    assert policy._shown(3.0 * np.eye(3)[:, :2]).max() == 3.0
+    assert policy.seen(3.0 * np.eye(3)[:, :2]).max() == 3.0
     assert policy.guarantee.holds is None
 
 
@@ -448,7 +448,7 @@ def test_rewards_outside_the_range_are_clipped(case: Case):
         policy = case.make(seed=2, reward_range=(-1.0, 2.0), default_reward=0.5)
         play(policy, lambda d: reward, until=1)
         return (
-            policy._session.state.wall.release.tobytes(),
+            policy.session.state.wall.release.tobytes(),
             policy.diagnostics.clipped,
             policy.diagnostics.missing,
         )

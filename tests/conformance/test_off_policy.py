@@ -13,7 +13,7 @@ TAKING = [case for case in FIRST_OF_CLASS if case.cls.learns_off_policy]
 
 def believed(policy, n):
     """What the model takes for the first n coefficients."""
-    public = policy._session.state.public
+    public = policy.session.state.public
     return np.array([policy.kernels.estimate(policy.params, public, i) for i in range(n)])
 
 

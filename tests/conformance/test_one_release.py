@@ -41,7 +41,7 @@ class Watch(Store):
     """A store in memory that looks at its policy whenever it is called."""
 
     def __init__(self, policy: Policy) -> None:
-        self.session, self.moments = policy._session, []
+        self.session, self.moments = policy.session, []
 
     def look(self, step: str, value: Any = None) -> None:
         state = self.session.state
@@ -79,13 +79,13 @@ def traces(policy: Policy) -> list[dict[str, Any]]:
     seen, count = [], 8 if policy.card.learns_at_once else 2
     while len(seen) < count:
         play(policy, reward, until=releases(policy) + 1)
-        seen.append(snapshot(policy) | {"memo": policy._session.state.memo.tobytes()})
+        seen.append(snapshot(policy) | {"memo": policy.session.state.memo.tobytes()})
     return seen
 
 
 def watched(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> Watch:
     """A watch in the place of the policy's store, and at its noise."""
-    store = policy._session.gate.store = Watch(policy)
+    store = policy.session.gate.store = Watch(policy)
 
     def noticed(mechanism: Any) -> Any:
         def noisy(*arguments: Any) -> None:

@@ -47,11 +47,11 @@ def test_a_user_has_so_many_rounds_and_one_in_a_release(case: Case):
     policy = case.make(seed=1, max_rounds=MOST)
     counted, waiting, kept, arms, made = 0, set(), [], [], 0
     while counted < MOST:
-        number = policy._session.rounds.pulls
+        number = policy.session.rounds.pulls
         assert number < ROUNDS, "no release in sight"
         user = "ann" if number % 2 else number
         decision = pull(policy, user)
-        if policy._session.rounds.exhausted:  # a search that is over, or all planned releases
+        if policy.session.rounds.exhausted:  # a search that is over, or all planned releases
             assert not decision.recorded
             break
         if releases(policy) > made and not policy.card.learns_at_once:
@@ -68,7 +68,7 @@ def test_a_user_has_so_many_rounds_and_one_in_a_release(case: Case):
         assert policy.update(0.5, decision) is decision.recorded
     else:
         assert not pull(policy, "ann").recorded
-    registry = policy._session.rounds.users.recorded
+    registry = policy.session.rounds.users.recorded
     assert registry.get("ann", 0) == counted == kept.count("ann")
     for span in spans(policy):
         length = (span[SPAN.last] + 1 - span[SPAN.first]) // span[SPAN.repeats]
@@ -97,7 +97,7 @@ def test_rounds_beyond_are_served_and_change_nothing_private(case: Case):
         assert policy.update(1.0, decision) is False
     after = snapshot(policy)
     assert (after["raw"], after["wall"]) == (before["raw"], before["wall"])
-    assert policy._session.rounds.users.recorded == {7: 1, 8: 1}
+    assert policy.session.rounds.users.recorded == {7: 1, 8: 1}
 
 
 @over(FIRST_OF_CLASS)
@@ -112,7 +112,7 @@ def test_one_round_of_each_user_is_what_a_policy_without_users_does(case: Case):
         assert pulled[0].recorded == pulled[1].recorded
         for policy, decision in zip((one, other), pulled, strict=True):
             policy.update(rewards[number], decision)
-    sides = [policy._session.state for policy in (one, other)]
+    sides = [policy.session.state for policy in (one, other)]
     for side in ("raw", "public", "wall"):
         assert frozen(getattr(sides[0], side)) == frozen(getattr(sides[1], side))
 
@@ -147,7 +147,7 @@ def cost_of_a_user(policy: Policy) -> float:
     counter, most, meter = policy.statistic.counter, policy.max_rounds or 1, policy.meter
     assert meter is not None
     alpha = policy.budget.alpha if isinstance(policy.budget, RDP) else math.nan
-    family, multiplier = policy._session.gate.ledger_family, policy.channel.multiplier
+    family, multiplier = policy.session.gate.ledger_family, policy.channel.multiplier
     if counter is None:
         return most * unit_cost(family, multiplier, meter.currency, alpha)
     n, norm = min(counter.horizon or 12, 12), policy.channel.norm

@@ -57,7 +57,7 @@ def test_the_first_release_spends_the_budget_and_later_ones_nothing_more(case: C
 def test_every_draw_belongs_to_a_released_coordinate(case: Case):
     policy = case.make(seed=4)
     length = policy.statistic.size
-    random = policy._session.state.noise_rng.bit_generator
+    random = policy.session.state.noise_rng.bit_generator
     while releases(policy) < (4 if policy.statistic.counter else 2):
         calls = [lambda: pull(policy), lambda: policy.update(float(REWARDS[policy.rounds]))]
         for call in calls:
@@ -81,7 +81,7 @@ def test_without_a_budget_the_ledger_says_that_everything_left(case: Case):
     assert policy.ledger.spent() is None
     assert policy.ledger.total() == math.inf
     assert draws(policy) == 0
-    assert policy._session.state.noise_rng is None
+    assert policy.session.state.noise_rng is None
     assert all(span[SPAN.family] == 0 for span in spans(policy))
 
 
@@ -91,7 +91,7 @@ def test_an_exhausted_budget_stops_releases_and_not_the_service(case: Case, made
     policy = case.make(seed=5)
     play(policy, reward, until=made)
     # No registered policy can overspend by itself; a smaller limit stands for one that would.
-    gate = policy._session.gate
+    gate = policy.session.gate
     gate.meter = dataclasses.replace(gate.meter, limit=gate.meter.limit / 2)
     gate.always_within_budget = False
     lines, refusals = spans(policy), 0
@@ -169,7 +169,7 @@ def test_lines_that_overlap_add_up_in_the_event():
     case = next(case for case in PRIVATE if isinstance(case.budget, PureDP))
     policy = case.make(seed=6)
     play(policy, reward, until=2)
-    arrays = policy._session.state.wall.ledger
+    arrays = policy.session.state.wall.ledger
     arrays.span[0, SPAN.repeats] = 1
     arrays.span[1], arrays.noise[1], arrays.head[HEAD.lines] = arrays.span[0], arrays.noise[0], 2
     ledger = Ledger(arrays, policy.meter)

@@ -44,7 +44,7 @@ def with_fixed_releases(policy: Policy) -> Policy:
     """The policy with numbers in place of its releases that no reward enters: what else differs
     then is timing.
     """
-    rng, gate = np.random.default_rng(10), policy._session.gate
+    rng, gate = np.random.default_rng(10), policy.session.gate
 
     def fixed(running: Any, _: int, scale: float, statistic: Any, release: Any, __: Any) -> None:
         release[:] = rng.normal(scale=5.0, size=release.size)
@@ -71,7 +71,7 @@ FLYING = [case for case in EPISODIC if case.cls.kernels.close is not nothing_to_
 def play_episode(policy: Policy) -> list[Decision]:
     """The pulls of an episode, to its end."""
     pulled: list[Decision] = []
-    while not policy._session.rounds.release_due:
+    while not policy.session.rounds.release_due:
         pulled.append(pull(policy))
         assert len(pulled) < ROUNDS
     return pulled
@@ -106,7 +106,7 @@ def test_patience_is_counted_in_pulls_after_the_episode(case: Case):
     # The first episode ended at round ``last``; three pulls followed, and the fourth made the
     # release.  They were recorded where the next episode had begun.
     last = spans(policy)[0][1]
-    assert policy._session.rounds.pulls == last + 1 + 3 + 1
+    assert policy.session.rounds.pulls == last + 1 + 3 + 1
     assert policy.rounds == (last + 5 if case in FLYING else last + 2)
 
 
@@ -148,7 +148,7 @@ def test_an_episode_that_is_over_lets_the_next_one_begin_or_says_that_it_waits(c
     play_episode(policy)
     after = pull(policy)
     assert after.recorded == (case in FLYING)
-    assert len(policy._session.rounds.flights) == (case in FLYING)
+    assert len(policy.session.rounds.flights) == (case in FLYING)
 
 
 @over(EPISODIC)
@@ -222,7 +222,7 @@ def test_a_missing_answer_counts_as_the_default(case: Case, default: float):
         else:
             spoken.update(default, other)
     assert releases(spoken) == 1
-    one, other = silent._session.state, spoken._session.state
+    one, other = silent.session.state, spoken.session.state
     # Answers come in another order, in which floats are added up.
     np.testing.assert_allclose(one.wall.release, other.wall.release, rtol=1e-12)
     np.testing.assert_allclose(numbers(one.public), numbers(other.public), rtol=1e-12)
@@ -239,7 +239,7 @@ def test_the_order_of_answers_within_an_episode_is_irrelevant(case: Case):
             assert policy.update(float(DRAWS[decision.number] < 0.5), decision)
         pull(policy)
         assert releases(policy) == 1
-        state = policy._session.state
+        state = policy.session.state
         public = [array for name, array in state.arrays.items() if name.startswith("public.")]
         return [state.wall.release, *public], frozen(state.public)
 
@@ -270,7 +270,7 @@ def test_a_repeated_answer_is_refused_and_changes_nothing(case: Case):
 def test_pulls_past_the_episode_repeat_the_standing_choice(case: Case):
     policy = case.make(seed=1, patience=4)
     recorded = play_episode(policy)
-    state = policy._session.state
+    state = policy.session.state
     stream = copy.deepcopy(state.choice_rng)
     extra = pull(policy)
     assert not extra.recorded

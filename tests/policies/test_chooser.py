@@ -76,9 +76,9 @@ def test_it_is_of_one_moment():
 def test_its_random_numbers_are_its_own():
     policy = dpb.LinearThompson(5, 3, budget=dpb.ZCDP(0.5), horizon=50, seed=1)
     contexts, chooser = np.random.default_rng(1).normal(size=(5, 3)), policy.chooser()
-    before = str(policy._session.state.choice_rng.bit_generator.state)
+    before = str(policy.session.state.choice_rng.bit_generator.state)
     assert len({chooser.choose(contexts) for _ in range(200)}) > 1
-    assert str(policy._session.state.choice_rng.bit_generator.state) == before
+    assert str(policy.session.state.choice_rng.bit_generator.state) == before
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"class": "Nobody", "arguments": {}}'])

@@ -27,11 +27,11 @@ def state_folder(tmp_path, monkeypatch):
 
 
 def public_of(policy):
-    return policy._session.state.public
+    return policy.session.state.public
 
 
 def wall_of(policy):
-    return policy._session.state.wall
+    return policy.session.state.wall
 
 
 def at_once(**options):
@@ -54,7 +54,7 @@ class Diary:
 
     def play(self, rounds):
         for _ in range(rounds):
-            t = self.policy._session.rounds.pulls
+            t = self.policy.session.rounds.pulls
             decision = self.policy.pull(CONTEXTS[t])
             if self.policy.update(REWARDS[t, decision], decision):
                 self.entries.append((CONTEXTS[t, decision], REWARDS[t, decision]))
@@ -86,7 +86,7 @@ def test_late_answers_in_any_order_enter_with_the_features_of_their_round():
         assert policy.update(REWARDS[decision.number, decision], decision)
         total += CONTEXTS[decision.number, decision] * REWARDS[decision.number, decision]
     assert wall_of(policy).release == pytest.approx(total, abs=1e-9)
-    assert not policy._session.rounds.pending
+    assert not policy.session.rounds.pending
 
 
 @pytest.mark.parametrize("choices_public", [False, True])
@@ -119,7 +119,7 @@ def test_missing_answers_of_an_episode_count_as_the_default_with_their_features(
     policy, total, t = episodic(default_reward=0.5, patience=1), np.zeros(2), 0
     while policy.ledger.releases == 0:
         decision = policy.pull(CONTEXTS[t])
-        if not policy._session.rounds.flights and policy.ledger.releases == 0:
+        if not policy.session.rounds.flights and policy.ledger.releases == 0:
             total += 0.5 * CONTEXTS[t, decision]
         t += 1
     assert wall_of(policy).release == pytest.approx(total, abs=1e-9)
@@ -277,7 +277,7 @@ def test_sums_behind_secure_noise_stay_exact():
         noise="secure", seed=None, budget=dpb.ZCDP(1.0), counter="tree", context_bound=2.0**20
     )
     # of up to 2^40 grid units each: more than 2^53 in all, less than 2^61 / releases
-    gate, state = policy._session.gate, policy._session.state
+    gate, state = policy.session.gate, policy.session.state
     assert gate.sum.largest > 2**53 + 2**41
     gate.refuse_overspending(state, 2**13 - 1)
     with pytest.raises(dpb.ArgumentError, match=r"^grid must be coarser"):

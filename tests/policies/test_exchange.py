@@ -34,7 +34,7 @@ def test_who_takes_all_of_anothers_releases_knows_what_it_knows(cls):
     for release in one.releases():
         assert other.learn_from(dpb.Release(*json.loads(json.dumps(release))))
     assert len(one.releases()) == one.ledger.releases >= 8
-    known, learned = (policy._session.state.public for policy in (one, other))
+    known, learned = (policy.session.state.public for policy in (one, other))
     for name in known._fields:
         if name == "clock":  # of which only the rounds are known, not the last episode
             assert learned.clock[0] == known.clock[0] - known.clock[3]
@@ -48,10 +48,10 @@ def test_a_release_is_taken_in_once_and_none_of_its_own():
     one, other = played(make(), 100), make(seed=2)
     first = one.releases()[0]
     assert other.learn_from(first)
-    before = [array.copy() for array in other._session.state.public]
+    before = [array.copy() for array in other.session.state.public]
     assert not other.learn_from(first)
     assert not one.learn_from(first)
-    assert all(map(np.array_equal, before, other._session.state.public))
+    assert all(map(np.array_equal, before, other.session.state.public))
 
 
 def test_what_is_exchanged_and_what_was_learned_is_saved(tmp_path):
@@ -74,13 +74,13 @@ def test_learning_in_mid_episode_and_in_flight_leaves_the_episode_as_it_was():
     one, plain, other = played(make(), 300), *(make(seed=3, patience=5) for _ in range(2))
     for policy in (plain, other):
         played(policy, 40)
-    running = other._session.state.public.clock[1:].copy()
-    flights = [flight.ended.span for flight in other._session.rounds.flights]
+    running = other.session.state.public.clock[1:].copy()
+    flights = [flight.ended.span for flight in other.session.rounds.flights]
     for release in one.releases():
         assert other.learn_from(release)
-    assert other._session.state.public.clock[1:].tolist() == running.tolist()
-    assert [flight.ended.span for flight in other._session.rounds.flights] == flights
-    assert other._session.state.raw.total.tolist() == plain._session.state.raw.total.tolist()
+    assert other.session.state.public.clock[1:].tolist() == running.tolist()
+    assert [flight.ended.span for flight in other.session.rounds.flights] == flights
+    assert other.session.state.raw.total.tolist() == plain.session.state.raw.total.tolist()
     made = other.ledger.releases
     played(other, 100)
     assert other.ledger.releases > made
@@ -137,8 +137,8 @@ def test_what_is_no_release_is_refused_and_changes_nothing(change):
     release, other = played(make(), 30).releases()[0], make(seed=2)
     with pytest.raises(dpb.ArgumentError, match=r"^release must"):
         other.learn_from(release._replace(**change))
-    assert not other._session.exchange.learned
-    assert not other._session.state.public.pulls.any()
+    assert not other.session.exchange.learned
+    assert not other.session.state.public.pulls.any()
 
 
 def test_other_policies_and_other_terms_are_refused():

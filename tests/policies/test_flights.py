@@ -45,14 +45,14 @@ class Clinic:
 
     def play(self, pulls: int) -> Clinic:
         for _ in range(pulls):
-            number = self.policy._session.rounds.pulls
+            number = self.policy.session.rounds.pulls
             for late in [one for one in self.waiting if one[0] <= number]:
                 self.waiting.remove(late)
                 self.policy.update(late[2], late[1])
-            waiting = self.policy._session.rounds.flights[:1]
+            waiting = self.policy.session.rounds.flights[:1]
             decision = self.policy.pull()
             self.check(number, waiting)
-            self.most = max(self.most, len(self.policy._session.rounds.flights))
+            self.most = max(self.most, len(self.policy.session.rounds.flights))
             if not decision.recorded:
                 continue
             reward, late = float(REWARDS[number, decision.arm]), int(self.rng.integers(0, 9))
@@ -68,7 +68,7 @@ class Clinic:
             return
         assert ledger.releases == self.checked + 1
         self.checked += 1
-        wall = self.policy._session.state.wall
+        wall = self.policy.session.state.wall
         first, last, part = waiting[0].ended.span
         rounds = [r for r in range(first, last + 1) if part in (WHOLE, self.arms[r])]
         self.covered += rounds
@@ -95,11 +95,11 @@ ADVICE = np.random.default_rng(9).dirichlet(np.ones(2), (6, 2))
 
 def forced(policy: Policy, arms: tuple[int, ...], late: int) -> float:
     """Play these arms, with answers so many pulls late; the probability of doing so."""
-    gate, chance = policy._session.gate, 1.0
+    gate, chance = policy.session.gate, 1.0
     advised = isinstance(policy, dpb.BatchedEXP4)
 
     def decide(params: Any, public: Any, shown: Any, _: Any) -> tuple[int, float, int]:
-        arm = arms[policy._session.rounds.pulls]
+        arm = arms[policy.session.rounds.pulls]
         if advised:
             probability = float(shown[arm] @ public.probability)
             return arm, (1 - params.mixing) * probability + params.mixing / 2, 1
@@ -131,7 +131,7 @@ def test_estimated_losses_are_unbiased_however_late(kind: str, late: int):
         policy = fresh()
         chance = forced(policy, arms, late)
         assert policy.ledger.releases == T
-        found = policy._session.state.public.losses
+        found = policy.session.state.public.losses
         mean += chance * (found[0] - found[1])
     truth = LOSSES if kind == "EXP3" else np.einsum("tja,ta->tj", ADVICE, LOSSES)
     assert mean == pytest.approx((truth[:, 0] - truth[:, 1]).sum(), abs=1e-9)
@@ -142,7 +142,7 @@ def test_estimated_losses_are_unbiased_however_late(kind: str, late: int):
 
 def in_flight(policy: Policy) -> Policy:
     """Play until several episodes wait for answers, which none has."""
-    while len(policy._session.rounds.flights) < 3:
+    while len(policy.session.rounds.flights) < 3:
         policy.pull()
     return policy
 
@@ -156,7 +156,7 @@ def test_what_is_in_flight_is_saved(tmp_path):
             policy.update(reward / 3, decision)
         while policy.ledger.releases < 9:
             policy.update(0.5, policy.pull())
-    one, other = (policy._session.state for policy in policies)
+    one, other = (policy.session.state for policy in policies)
     assert one.wall.release.tolist() == other.wall.release.tolist()
     assert all(map(np.array_equal, one.public, other.public))
 
@@ -169,7 +169,7 @@ def test_after_a_crash_flights_are_released_with_defaults_and_cover_no_round_twi
         policy.pull()
     found = dpb.load(path)  # the crash: what was announced is charged, and all records are lost
     assert found.ledger.releases == 1
-    flights = found._session.rounds.flights
+    flights = found.session.rounds.flights
     assert len(flights) == 3
     n = [sum(booked.rounds for booked in flight.booked.values()) for flight in flights]
     sums = [flight.ended.statistic.tolist() for flight in flights]
@@ -192,7 +192,7 @@ def test_a_search_that_is_over_releases_nothing_that_was_in_flight():
             late = waiting.pop(0)
             search.update(float(late.arm), late)
     made = search.ledger.releases
-    assert not search._session.rounds.flights
+    assert not search.session.rounds.flights
     assert not any(search.update(1.0, late) for late in waiting)  # too late, and no error
     assert not search.finish()
     for _ in range(100):
@@ -207,7 +207,7 @@ def test_a_deviation_after_the_end_of_an_episode_counts_as_the_default():
     assert policy.update(1.0, first, arm=2)
     while policy.ledger.releases == 0:
         policy.pull()
-    assert policy._session.state.wall.release.tolist() == [DEFAULT]
+    assert policy.session.state.wall.release.tolist() == [DEFAULT]
 
 
 @pytest.mark.parametrize("forget", [True, False])
@@ -254,7 +254,7 @@ def test_a_choice_that_stands_is_weighed_by_the_probability_of_its_draw():
         policy.update(1.0, second, arm=1 - second.arm)  # taken back: the choice stands
         third = policy.pull()
         assert policy.ledger.releases == 1
-        drawn = policy._session.state.public.drawn
+        drawn = policy.session.state.public.drawn
         assert (third.arm, third.propensity) == (second.arm, second.propensity)
         assert drawn[1] == pytest.approx(second.propensity)
 
@@ -288,5 +288,5 @@ def test_finish_releases_all_that_is_over():
     policy = in_flight(make(dpb.AdaCUCB))
     assert policy.finish()
     assert policy.ledger.releases >= 3
-    assert not policy._session.rounds.flights
+    assert not policy.session.rounds.flights
     assert not policy.finish()

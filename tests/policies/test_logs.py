@@ -27,7 +27,7 @@ MEANS = np.array([0.2, 0.8, 0.5])
 
 def believed(policy, n):
     """What the model takes for the first n coefficients."""
-    public = policy._session.state.public
+    public = policy.session.state.public
     return np.array([policy.kernels.estimate(policy.params, public, i) for i in range(n)])
 
 
@@ -51,7 +51,7 @@ def test_each_record_enters_one_sum_once(cls, private):
     fitted = fit_logs(policy, log, private=private)
     assert (fitted.used + fitted.left).tolist() == np.bincount(log["arm"]).tolist()
     assert fitted.used.sum() > 1500
-    public = policy._session.state.public
+    public = policy.session.state.public
     released = public.pulls
     if cls is not dpb.DiscountedIMED:
         for a, rewards in enumerate(used_first(log, released)):
@@ -125,7 +125,7 @@ def test_rewards_are_clipped_to_the_declared_range_and_not_to_their_own():
         policy = MergedIMED(2, budget=None, reward_range=(0.0, 1.0))
         log = {"arm": [0, 1] * 20, "reward": [7.0, math.nan] * 20}
         fit_logs(policy, log, private=private)
-        assert policy._session.state.public.estimate.tolist() == [1.0, 0.0]
+        assert policy.session.state.public.estimate.tolist() == [1.0, 0.0]
         if private:
             assert (policy.diagnostics.clipped, policy.diagnostics.missing) == (
                 policy.rounds // 2,
@@ -152,7 +152,7 @@ def test_one_reward_of_a_private_log_moves_one_release(monkeypatch):
         if changed:
             log["reward"][5] = 1.0 - log["reward"][5]
         policy = MergedIMED(3, budget=ZCDP(0.5), seed=1)
-        gate, crossed = policy._session.gate, []
+        gate, crossed = policy.session.gate, []
         usual = gate.release
 
         def noted(state, *rest, usual=usual, crossed=crossed):
@@ -172,7 +172,7 @@ def test_tables_of_all_kinds_are_read_alike():
     for frame in (log, pd.DataFrame(log), pa.table(log)):
         policy = MergedIMED(3, budget=ZCDP(0.5), seed=1)
         fit_logs(policy, frame)
-        fits.append(policy._session.state.public.estimate.tolist())
+        fits.append(policy.session.state.public.estimate.tolist())
     assert fits[0] == fits[1] == fits[2]
     columns = {**log, "x": np.linspace(0, 0.5, 300), "y": np.linspace(0.5, 0, 300)}
     rows = pd.DataFrame({**log, "both": list(np.column_stack([columns["x"], columns["y"]]))})
@@ -206,7 +206,7 @@ def test_propensities_take_out_whom_an_arm_was_given_to():
     for propensity, gap in ((None, 0.24), ("p", 0.0)):
         policy = MergedIMED(2, budget=None)
         fit_logs(policy, log, propensity=propensity)
-        found = policy._session.state.public.estimate
+        found = policy.session.state.public.estimate
         assert found[0] - found[1] == pytest.approx(gap, abs=0.035)
 
 

@@ -101,7 +101,7 @@ def test_an_arm_has_to_be_left():
 def grown(arm=2, **options):
     """A policy in mid-episode of its best arm, of which some rounds are left."""
     policy = dpb.AdaCUCB(3, budget=None, seed=1, **options)
-    while policy._session.rounds.left < 6 or policy._session.rounds.current_choice.arm != arm:
+    while policy.session.rounds.left < 6 or policy.session.rounds.current_choice.arm != arm:
         decision = policy.pull()
         policy.update(float(decision.arm == arm), decision)
     return policy
@@ -109,15 +109,15 @@ def grown(arm=2, **options):
 
 def test_a_masked_episode_goes_on_later():
     policy = grown()
-    left, recorded = policy._session.rounds.left, policy.rounds
+    left, recorded = policy.session.rounds.left, policy.rounds
     for _ in range(3):
         other = policy.pull(available=[0, 1])
         assert other.arm in (0, 1)
         assert not other.recorded
         assert policy.update(1.0, other) is False
-    assert (policy._session.rounds.left, policy.rounds) == (left, recorded)
+    assert (policy.session.rounds.left, policy.rounds) == (left, recorded)
     assert policy.pull(available=[2, 0]).recorded
-    assert policy._session.rounds.left == left - 1
+    assert policy.session.rounds.left == left - 1
 
 
 @pytest.mark.parametrize("patience", [0, 4])
@@ -125,9 +125,9 @@ def test_an_arm_retired_in_mid_episode_is_released_with_defaults(patience):
     policy = grown(patience=patience, default_reward=0.25)
     for _ in range(patience):  # until nothing else is in flight
         policy.update(1.0, policy.pull())
-    pending, public = policy.pull(), policy._session.state.public  # of the episode
-    rounds, size = policy._session.rounds, policy._session.state.public.clock[2]
-    total, left = float(policy._session.state.raw.total[0]), rounds.left
+    pending, public = policy.pull(), policy.session.state.public  # of the episode
+    rounds, size = policy.session.rounds, policy.session.state.public.clock[2]
+    total, left = float(policy.session.state.raw.total[0]), rounds.left
     assert 0 < left < size
     policy.retire(2)
     assert (rounds.left, rounds.release_due, rounds.flights) == (0, True, [])
@@ -146,9 +146,9 @@ def test_a_round_taken_back_from_an_arm_that_was_retired_is_filled_again():
     policy = grown(choices_public=True)
     pending = policy.pull()
     policy.retire(2)
-    assert policy._session.rounds.release_due
+    assert policy.session.rounds.release_due
     policy.update(0.0, pending, arm=0)
-    rounds = policy._session.rounds
+    rounds = policy.session.rounds
     assert (rounds.release_due, rounds.left) == (True, 0)
     assert policy.pull().arm != 2
 
@@ -156,10 +156,10 @@ def test_a_round_taken_back_from_an_arm_that_was_retired_is_filled_again():
 def test_batches_of_each_arm_wait_for_the_arm_to_come_back():
     policy = dpb.LazyDPTS(3, budget=None, seed=1)
     play(policy, 300, [0.1, 0.5, 0.9])
-    fresh = policy._session.state.public.fresh[2]
+    fresh = policy.session.state.public.fresh[2]
     policy.retire(2)
     assert play(policy, 50, [0.1, 0.5, 0.9])[2] == 0
-    assert policy._session.state.public.fresh[2] == fresh > 0
+    assert policy.session.state.public.fresh[2] == fresh > 0
     policy.add(2)
     assert play(policy, 50, [0.1, 0.5, 0.9])[2] > 25
 
@@ -169,14 +169,14 @@ def test_retired_arms_outlast_a_save_and_a_crash_takes_back_what_came_later(tmp_
     late = [policy.pull() for _ in range(2)]
     policy.retire(2)
     policy.pull()  # the episode of the retired arm is in flight
-    assert len(policy._session.rounds.flights) == 1
+    assert len(policy.session.rounds.flights) == 1
     policy.save(tmp_path / "a")
     policy.add(2)
     policy.retire(0)
     policy = dpb.load(tmp_path / "a")
     assert policy.retired == (2,)
     assert policy.update(1.0, late[0])
-    assert policy._session.rounds.chosen_among
+    assert policy.session.rounds.chosen_among
     for _ in range(200):
         decision = policy.pull()
         assert decision.arm != 2
@@ -188,7 +188,7 @@ def test_retired_arms_outlast_a_save_and_a_crash_takes_back_what_came_later(tmp_
 def test_a_crash_after_a_release_leaves_nothing_hanging(tmp_path):
     policy = dpb.AdaCUCB(3, budget=dpb.ZCDP(1.0), seed=1, patience=2)
     play(policy, 40, [0.1, 0.5, 0.9])
-    arm = policy._session.rounds.current_choice.arm
+    arm = policy.session.rounds.current_choice.arm
     policy.save(tmp_path / "a")
     policy.retire(arm)
     play(policy, 5, [0.1, 0.5, 0.9])  # which announces the release
@@ -327,7 +327,7 @@ def test_an_arm_that_was_not_shown_cannot_have_been_done():
     assert policy.update(1.0, decision, arm=1 - decision.arm)
     closed = policy.pull(rows, available=[1, 2])  # shown, and not recommended
     assert policy.update(1.0, closed, arm=0)
-    assert policy._session.state.public.precision[0] == pytest.approx(
+    assert policy.session.state.public.precision[0] == pytest.approx(
         np.eye(2)
         + np.outer(rows[1 - decision.arm], rows[1 - decision.arm])
         + np.outer(rows[0], rows[0])
@@ -374,9 +374,9 @@ def test_a_batch_keeps_its_length_when_its_first_round_is_taken_back():
     rng = np.random.default_rng(1)
     for _ in range(1500):
         decision = policy.pull()
-        clock = policy._session.state.public.clock
+        clock = policy.session.state.public.clock
         assert clock[1] == decision.arm  # the arm of the batch in which the round is
-        assert policy._session.rounds.left == clock[2] - clock[3]
+        assert policy.session.rounds.left == clock[2] - clock[3]
         if rng.random() < 0.4:
             policy.update(0.5, decision, arm=(decision.arm + 1) % 3)
         else:

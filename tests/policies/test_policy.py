@@ -107,7 +107,7 @@ def test_one_seed_gives_one_history_and_another_seed_another():
         policy = dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5), seed=seed)
         for _ in range(50):
             policy.update(1.0, policy.pull())
-        return policy._session.state.public.estimate.tobytes()
+        return policy.session.state.public.estimate.tobytes()
 
     assert releases(1) == releases(1) != releases(2)
 
@@ -137,15 +137,15 @@ def test_expire_counts_as_the_default_reward():
     policy = adac(reward_range=(-2.0, 2.0), default_reward=1.5, budget=None)
     assert policy.expire(policy.pull()) is True
     policy.pull()
-    assert policy._session.state.public.estimate[0] == 1.5
+    assert policy.session.state.public.estimate[0] == 1.5
 
 
 def test_a_private_deviation_counts_as_the_default_for_the_recommended_arm():
     policy = adac(budget=None, default_reward=0.25)
     assert policy.update(1.0, policy.pull(), arm=2) is True
     policy.pull()
-    assert policy._session.state.public.estimate.tolist() == [0.25, 0.0, 0.0]
-    assert policy._session.state.public.pulls.tolist() == [1, 0, 0]
+    assert policy.session.state.public.estimate.tolist() == [0.25, 0.0, 0.0]
+    assert policy.session.state.public.pulls.tolist() == [1, 0, 0]
 
 
 def test_a_public_deviation_prolongs_the_episode():
@@ -154,17 +154,17 @@ def test_a_public_deviation_prolongs_the_episode():
     again = policy.pull()
     assert again.arm == 0
     assert again.recorded
-    assert policy._session.state.public.pulls.tolist() == [0, 0, 0]
+    assert policy.session.state.public.pulls.tolist() == [0, 0, 0]
     policy.update(0.5, again)
     policy.pull()
-    assert policy._session.state.public.estimate.tolist() == [0.5, 0.0, 0.0]
+    assert policy.session.state.public.estimate.tolist() == [0.5, 0.0, 0.0]
 
 
 def test_naming_the_recommended_arm_is_no_deviation():
     policy = adac(budget=None)
     assert policy.update(0.75, policy.pull(), arm=0) is True
     policy.pull()
-    assert policy._session.state.public.estimate[0] == 0.75
+    assert policy.session.state.public.estimate[0] == 0.75
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_policies_that_learn_at_once_credit_a_public_deviation_to_the_arm_played
 ):
     policy = dpb.UCB1(3, choices_public=choices_public, default_reward=0.25)
     assert policy.update(0.75, policy.pull(), arm=2) is True
-    assert policy._session.state.public.mean.tolist() == means
+    assert policy.session.state.public.mean.tolist() == means
 
 
 def test_rewards_may_come_as_numpy_numbers():
@@ -189,7 +189,7 @@ def test_unclipped_rewards_stay_as_they_are():
     policy = adac(budget=None, clip=False)
     policy.update(7.0, policy.pull())
     policy.pull()
-    assert policy._session.state.public.estimate[0] == 7.0
+    assert policy.session.state.public.estimate[0] == 7.0
 
 
 # Threads -------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def test_threads_lose_no_round(make):
     assert errors == []
     assert sorted(numbers) == list(range(2000))
     assert policy.rounds + policy.diagnostics.dropped == 2000
-    assert not policy._session.rounds.pending
+    assert not policy.session.rounds.pending
 
 
 @pytest.mark.parametrize("noise", ["simulation", "secure"])
@@ -337,6 +337,6 @@ def test_no_repr_shows_what_was_answered():
     policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(1.0), seed=1)
     for _ in range(4):
         policy.update(0.123456789, policy.pull())
-    session = policy._session
+    session = policy.session
     for shown in (session, session.state, session.rounds, session.gate, session.state.wall.running):
         assert "0.123" not in repr(shown)

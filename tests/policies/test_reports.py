@@ -26,7 +26,7 @@ def entered(policy, silence, count):
     found = []
     for _ in range(count):
         assert silence(policy, policy.pull())
-        found.append(policy._session.state.wall.release[0])
+        found.append(policy.session.state.wall.release[0])
     return found
 
 
@@ -48,7 +48,7 @@ def test_what_no_device_sends_is_refused_and_can_be_answered_again():
             policy.update(report, decision)
     assert (policy.diagnostics.missing, policy.diagnostics.clipped, policy.rounds) == (0, 0, 0)
     assert policy.update(17.5, decision)  # far outside of the range, as reports may be
-    assert policy._session.state.wall.release[0] == 17.5
+    assert policy.session.state.wall.release[0] == 17.5
     assert policy.diagnostics.clipped == 0
 
 
@@ -63,7 +63,7 @@ def test_without_noise_or_reports_it_is_the_default():
     assert entered(ldp(budget=None), SILENCES["expires"], 3) == [DEFAULT] * 3
     # where the wall adds noise, what enters is exact
     policy = ldp(reports=False, seed=3, patience=0)
-    assert policy._session.intake.substitute() == DEFAULT
+    assert policy.session.intake.substitute() == DEFAULT
 
 
 def test_reports_that_are_late_or_missing_at_the_end_of_an_episode_are_randomised():
@@ -72,7 +72,7 @@ def test_reports_that_are_late_or_missing_at_the_end_of_an_episode_are_randomise
         policy = dpb.LocalEXP4(3, 4, horizon=2000, seed=seed, **options)
         while policy.ledger.releases == 0:
             policy.pull(ADVICE)  # nobody answers
-        return policy._session.state.wall.release.tolist()
+        return policy.session.state.wall.release.tolist()
 
     # The advice is the same for everybody, and so are arms and weights until the first release.
     exact = {tuple(released(seed, budget=None)) for seed in range(3)}

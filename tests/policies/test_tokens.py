@@ -22,7 +22,7 @@ def test_a_token_answers_as_its_decision_does():
     for reward in np.random.default_rng(1).random(60):
         decision, token = one.pull(), other.pull().token
         assert one.update(reward, decision) == other.update(reward, token)
-    one_state, other_state = (policy._session.state for policy in (one, other))
+    one_state, other_state = (policy.session.state for policy in (one, other))
     assert one_state.wall.release.tolist() == other_state.wall.release.tolist()
     assert other.expire(other.pull().token)
 
@@ -89,13 +89,13 @@ def test_tokens_outlive_a_save_and_those_of_forgotten_pulls_are_dropped(tmp_path
 
 def test_keys_differ_and_leave_with_no_decision():
     one, other = make(), make()
-    assert one._session.seal.key != other._session.seal.key
+    assert one.session.seal.key != other.session.seal.key
     decision = one.pull()
-    key = one._session.seal.key
+    key = one.session.seal.key
     copy = pickle.loads(pickle.dumps(decision))
     assert key not in pickle.dumps(decision)
     assert "_seal" not in asdict(decision)
-    assert key.hex() not in repr(decision) + repr(one) + repr(one._session.seal)
+    assert key.hex() not in repr(decision) + repr(one) + repr(one.session.seal)
     assert one.chooser().to_json().find(key.hex()) < 0
     with pytest.raises(dpb.UpdateError, match="as pull"):
         _ = copy.token
@@ -107,7 +107,7 @@ def test_a_token_does_not_tell_the_arm():
     arms, bodies = set(), set()
     for seed in range(8):
         policy = dpb.EXP3(2, horizon=10, budget=None, seed=seed)
-        policy._session.life = policy._session.life._replace(name="0" * 32)
+        policy.session.life = policy.session.life._replace(name="0" * 32)
         decision = policy.pull()
         arms.add(decision.arm)
         bodies.add(decision.token[:30])  # life and number

@@ -29,16 +29,16 @@ def come(policy: dpb.Policy, *users) -> list[bool]:
 
 def test_two_rounds_of_one_user_in_an_episode_are_one_record():
     policy = ada()
-    while policy._session.rounds.left < 4:  # that the running episode still lasts
+    while policy.session.rounds.left < 4:  # that the running episode still lasts
         come(policy, policy.rounds)
     assert come(policy, "ann", "ann", "bob", "ann") == [True, False, True, False]
-    assert policy._session.rounds.users.recorded["ann"] == 1
+    assert policy.session.rounds.users.recorded["ann"] == 1
 
 
 def test_the_round_after_the_last_is_served_and_not_recorded():
     policy = ada()
-    while policy._session.rounds.users.recorded.get("ann", 0) < 3:
-        come(policy, "ann", object.__hash__(policy) + policy._session.rounds.pulls)
+    while policy.session.rounds.users.recorded.get("ann", 0) < 3:
+        come(policy, "ann", object.__hash__(policy) + policy.session.rounds.pulls)
     rounds = policy.rounds
     assert come(policy, "ann", "ann", "new") == [False, False, True]
     assert policy.rounds == rounds + 1
@@ -48,7 +48,7 @@ def test_the_round_after_the_last_is_served_and_not_recorded():
 def test_names_of_different_kinds_are_different_people():
     policy = dpb.LDPUCB(2, budget=dpb.PureDP(1.0), max_rounds=1, seed=1)
     assert come(policy, 7, "7", np.int64(7), np.str_("7"), "") == [True, True, False, False, True]
-    assert policy._session.rounds.users.recorded == {7: 1, "7": 1, "": 1}
+    assert policy.session.rounds.users.recorded == {7: 1, "7": 1, "": 1}
 
 
 def test_who_is_not_recorded_is_served_from_the_latest_release():
@@ -64,8 +64,8 @@ def test_who_is_not_recorded_is_served_from_the_latest_release():
 def test_a_draw_for_who_is_not_recorded_is_her_own():
     policy = dpb.HTINF(4, budget=dpb.PureDP(1.0), horizon=10_000, max_rounds=1, seed=1)
     assert come(policy, "ann") == [True]
-    while policy._session.rounds.left:
-        come(policy, policy._session.rounds.pulls)
+    while policy.session.rounds.left:
+        come(policy, policy.session.rounds.pulls)
     assert len({policy.pull(user="ann").arm for _ in range(100)}) > 1
 
 
@@ -73,7 +73,7 @@ def test_a_round_that_is_taken_back_stays_counted():
     policy = ada(choices_public=True, patience=3)
     first = policy.pull(user="ann")
     assert policy.update(1.0, first, arm=2) is False
-    assert policy._session.rounds.users.recorded == {"ann": 1}
+    assert policy.session.rounds.users.recorded == {"ann": 1}
     assert policy.pull(user="ann").recorded is False  # as a record of hers may be in the episode
     assert policy.pull(user="bob").recorded is True
 

@@ -37,7 +37,7 @@ def test_the_policy_takes_a_report_as_it_is():
     policy = LDPUCB(1, budget=ZCDP(0.5), reports=True, seed=1)
     policy.pull()
     policy.update(-17.5)  # outside the range of rewards, as reports may be
-    assert policy._session.state.public.mean[0] == -17.5
+    assert policy.session.state.public.mean[0] == -17.5
 
 
 def test_only_the_one_that_takes_reports_needs_no_trust():
@@ -97,5 +97,5 @@ def test_reports_are_taken_as_they_are_after_saving_too(noise, tmp_path, monkeyp
     for report in (-17.5, 20.5):
         policy.pull()
         assert policy.update(report)
-    assert policy._session.state.public.mean[0] == 1.5
+    assert policy.session.state.public.mean[0] == 1.5
     assert (policy.ledger.releases, policy.ledger.spent()) == (2, PureDP(1.0))

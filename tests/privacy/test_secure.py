@@ -341,7 +341,7 @@ def play_on(policy, rounds):
 
 def test_a_release_over_more_records_than_sum_exactly_is_refused_and_the_policy_serves_on():
     policy = dpb.AdaCUCB(2, budget=dpb.ZCDP(0.5), noise="secure")
-    policy._session.gate.most_records = 2
+    policy.session.gate.most_records = 2
     with pytest.raises(dpb.ArgumentError, match="grid must be coarser than"):
         play_on(policy, 50)
     lines = len(policy.ledger)

@@ -63,7 +63,7 @@ def test_answers_within_the_patience_are_all_learned_from(cls, monkeypatch):
     given = {"horizon": 3000} if cls in (dpb.DPTS, dpb.DPSE) else {}
     policy = cls(3, budget=dpb.PureDP(1.0), patience=30, **given)
     dpb.simulate(policy, ARMS.delayed(Delay("fixed", 30)), horizon=3000, seed=1)
-    rounds = made[0]._session.rounds
+    rounds = made[0].session.rounds
     unrecorded = rounds.pulls - rounds.recorded - (30 if cls is dpb.DPTS else 0)
     # What is dropped are answers to rounds that were served while a phase waited.
     assert rounds.dropped <= unrecorded

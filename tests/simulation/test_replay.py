@@ -108,7 +108,7 @@ def played(policy, log, seed, horizon=None):
 def by_hand(policy, log, seed, run):
     """Drive the policy by ``pull`` and ``update``; who counted, in order."""
     owner = identity(policy.stream_key)
-    state = policy._session.state
+    state = policy.session.state
     if policy.card.randomised:
         state.choice_rng = stream(seed, "policy", owner, run)
     if policy.budget is not None:

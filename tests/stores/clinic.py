@@ -59,7 +59,7 @@ def pull(policy):
     if not isinstance(policy, SideInformationPolicy):
         return policy.pull()
     shown = ADVICE if isinstance(policy, AdvicePolicy) else CONTEXTS
-    return policy.pull(shown[policy._session.rounds.pulls % len(shown)])
+    return policy.pull(shown[policy.session.rounds.pulls % len(shown)])
 
 
 class Clinic:
@@ -100,7 +100,7 @@ class Known(NamedTuple):
 
 
 def state_of(policy):
-    header, arrays = saved(policy._session)
+    header, arrays = saved(policy.session)
     exact = {name: (array.dtype, array.shape, array.tobytes()) for name, array in arrays.items()}
     waiting = {name: exact.pop(name) for name in list(exact) if name.startswith("rounds.")}
     # as text, because a propensity may be nan
@@ -110,7 +110,7 @@ def state_of(policy):
 
 def lost_rounds_count_as_default(policy):
     """Whether the raw side holds the default reward of every round whose answer was lost."""
-    session = policy._session
+    session = policy.session
     raw, public, booked = session.state.raw, session.state.public, session.rounds.unreleased
     # its increments need a sum to go on from: the one that the released estimate has
     if isinstance(policy, dpb.LinUCBDGS):

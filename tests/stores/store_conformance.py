@@ -166,15 +166,15 @@ class StoreConformance(ABC):
         for policy in (loaded, twin):
             played_until(policy, 9)
         assert loaded.ledger.frame.equals(twin.ledger.frame)
-        assert loaded._session.state.public.estimate.tolist() == (
-            twin._session.state.public.estimate.tolist()
+        assert loaded.session.state.public.estimate.tolist() == (
+            twin.session.state.public.estimate.tolist()
         )
 
     @pytest.mark.parametrize("step", ["announce", "confirm"])
     def test_what_was_announced_before_a_crash_counts_as_spent(self, step, tmp_path):
         policy = self.policy(tmp_path)
         played_until(policy, 6)
-        store = policy._session.gate.store
+        store = policy.session.gate.store
         happened = getattr(store, step)
 
         def crashing(*arguments):

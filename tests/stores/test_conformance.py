@@ -35,7 +35,7 @@ class TestSQLiteStore(StoreConformance):
         while policy.ledger.releases < 7:
             policy.update(1.0, policy.pull())
         rows = sqlite3.connect(tmp_path / "policies.db").execute("SELECT noisy FROM releases")
-        assert [row[0] for row in rows][-1] == str(policy._session.state.wall.release.tolist())
+        assert [row[0] for row in rows][-1] == str(policy.session.state.wall.release.tolist())
 
 
 def test_a_store_that_is_none_is_refused():

@@ -32,7 +32,7 @@ MADE = pytest.mark.parametrize("make", [episodic, at_once])
 
 
 def pull(policy, user):
-    number = policy._session.rounds.pulls
+    number = policy.session.rounds.pulls
     contexts = CONTEXTS[number % len(CONTEXTS)] if isinstance(policy, dpb.PrivateLinUCB) else None
     return policy.pull(contexts, user=user)
 
@@ -54,7 +54,7 @@ def some(rounds, seed=0):
 
 
 def counts(policy):
-    return dict(policy._session.rounds.users.recorded)
+    return dict(policy.session.rounds.users.recorded)
 
 
 @MADE
@@ -66,7 +66,7 @@ def test_counts_are_saved_and_loaded(make, store, tmp_path):
     policy.save(OPENED[store](tmp_path))
     loaded = dpb.load(OPENED[store](tmp_path))
     assert counts(loaded) == counts(policy) == {u: n for u, n in recorded.items() if n}
-    assert loaded._session.rounds.users.unreleased == policy._session.rounds.users.unreleased
+    assert loaded.session.rounds.users.unreleased == policy.session.rounds.users.unreleased
     assert loaded.ledger.spent() == policy.ledger.spent()
     assert play(loaded, some(40, seed=1)) == play(twin, some(40, seed=1))
     assert loaded.max_rounds == MOST
@@ -80,7 +80,7 @@ def test_no_record_is_released_whose_round_a_crash_forgets(make, store, step, tm
     recorded = play(policy, some(20))
     policy.save(OPENED[store](tmp_path))
     play(policy, some(20, seed=1), recorded)
-    used = policy._session.gate.store
+    used = policy.session.gate.store
     happened = getattr(used, step)
 
     def crashing(*arguments):
@@ -94,7 +94,7 @@ def test_no_record_is_released_whose_round_a_crash_forgets(make, store, step, tm
     survivor = dpb.load(OPENED[store](tmp_path))
     # All are counted: their records were released, or may be in the release that the crash ended.
     assert counts(survivor) == {user: n for user, n in recorded.items() if n}
-    assert survivor._session.rounds.users.unreleased == set()
+    assert survivor.session.rounds.users.unreleased == set()
     total = play(survivor, some(200, seed=3), recorded)
     assert max(total.values()) == MOST
     assert survivor.ledger.total() <= survivor.meter.limit * (1 + 1e-9)
@@ -151,7 +151,7 @@ def test_secure_noise_counts_alike(tmp_path):
     policy = episodic(noise="secure", seed=None)
     policy.save(tmp_path / "a")
     play(policy, some(60))
-    known, waiting = counts(policy), policy._session.rounds.users.unreleased
+    known, waiting = counts(policy), policy.session.rounds.users.unreleased
     del policy
     survivor = dpb.load(tmp_path / "a")
     assert all(

@@ -47,7 +47,7 @@ def fail_in_a_release(policy, monkeypatch, breaking, error):
                 after = state_of(policy)
                 assert (after.arrays, after.spent) == (before.arrays, before.spent)
                 assert decision is None or after.rounds == before.rounds
-                assert not policy._session.state.wall.statistic.any()
+                assert not policy.session.state.wall.statistic.any()
                 return decision
     raise AssertionError("no release was due")
 
@@ -69,7 +69,7 @@ def test_a_full_disk_leaves_policy_and_journal_sound(
         fails(patch, FileStore, "_append", full, after=after, only=step)
 
     decision = fail_in_a_release(policy, monkeypatch, breaking, OSError)
-    announced = FileStore(path).announced(Life(policy._session.life.name, 1))
+    announced = FileStore(path).announced(Life(policy.session.life.name, 1))
     assert (announced[-1].line.last > rounds) == (step == "done" or after)
     if noise == "simulation":  # what was announced counts as spent, made or not
         crashed = dpb.load(path, simulation=True)
@@ -100,7 +100,7 @@ def test_an_interrupted_draw_did_not_happen(after, saved, make, tmp_path, monkey
 
     decision = fail_in_a_release(policy, monkeypatch, breaking, KeyboardInterrupt)
     assert policy.ledger.releases == releases
-    wall = policy._session.state.wall
+    wall = policy.session.state.wall
     first = wall.first_unreleased[-1]
     if decision is None:
         policy.pull()
@@ -108,7 +108,7 @@ def test_an_interrupted_draw_did_not_happen(after, saved, make, tmp_path, monkey
         assert policy.update(101.0, decision)
     assert policy.ledger.releases == releases + 1
     assert policy.ledger.total() == pytest.approx(policy.meter.limit)
-    wall = policy._session.state.wall
+    wall = policy.session.state.wall
     released = wall.release[0] / (wall.first_unreleased[-1] - first)
     assert abs(released - 100.5) < 40  # of an empty-handed episode it would be about 0
     if saved:
@@ -122,7 +122,7 @@ def test_values_are_on_disk_before_they_are_used(tmp_path, monkeypatch):
     confirm, seen = FileStore.confirm, []
 
     def estimate():
-        return clinic.policy._session.state.public.estimate.tolist()
+        return clinic.policy.session.state.public.estimate.tolist()
 
     def watched(self, values):
         seen.append(estimate())
@@ -142,4 +142,4 @@ def test_no_exact_sum_outlasts_its_release(make, saved, noise, tmp_path):
     if saved:
         clinic.policy.save(tmp_path / "a")
     clinic.until_release()
-    assert not clinic.policy._session.state.wall.statistic.any()
+    assert not clinic.policy.session.state.wall.statistic.any()

@@ -183,9 +183,9 @@ def test_the_journal_holds_the_ledger_lines_and_the_noisy_values(tmp_path):
     clinic = Clinic(ada()).play(40)
     path = clinic.policy.save(tmp_path / "a")
     clinic.until_release()
-    wall, last = clinic.policy._session.state.wall, len(clinic.policy.ledger) - 1
+    wall, last = clinic.policy.session.state.wall, len(clinic.policy.ledger) - 1
     head, begin, done = journalled(path)
-    assert head == {"holder": clinic.policy._session.life.name, "serial": 1}
+    assert head == {"holder": clinic.policy.session.life.name, "serial": 1}
     begun, line = Line(*begin["begin"]), clinic.policy.ledger.frame.iloc[last]
     assert line["first"] <= begun.first <= begun.last == line["last"]  # lines that meet are one
     assert (begun.sensitivity, begun.multiplier) == (line["sensitivity"], line["multiplier"])
@@ -204,7 +204,7 @@ def test_a_new_save_starts_a_new_journal(tmp_path):
 
 def test_nothing_is_journalled_without_a_save_or_a_budget(tmp_path):
     unsaved = Clinic(ada()).play(100).policy
-    assert unsaved._session.gate.store is None
+    assert unsaved.session.gate.store is None
     path = Clinic(dpb.AdaCUCB(3, budget=None, seed=1)).play(10).policy.save(tmp_path / "a")
     Clinic(dpb.load(path)).play(100)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "state"]
@@ -233,7 +233,7 @@ def test_a_torn_line_is_overwritten_by_the_next(tmp_path):
     with open(journal(path), "ab") as file:
         file.write(b"half a li")
     clinic.until_release()
-    assert len(FileStore(path).announced(Life(clinic.policy._session.life.name, 1))) == 2
+    assert len(FileStore(path).announced(Life(clinic.policy.session.life.name, 1))) == 2
     assert journal(path).read_bytes().count(b"\n") == 5
     assert journal(path).read_bytes().endswith(b"\n")
 

@@ -74,7 +74,7 @@ def test_a_ledger_that_has_grown_comes_back(tmp_path):
     for i in range(400):
         decision = policy.pull()
         policy.update(float(decision.arm == i % 3), decision)
-    policy._session.state.make_room(grow=True)
+    policy.session.state.make_room(grow=True)
     before = state_of(policy)
     loaded = dpb.load(policy.save(tmp_path / "a"))
     assert state_of(loaded) == before
@@ -99,7 +99,7 @@ def test_what_was_clipped_or_missing_is_remembered(tmp_path):
 
 def test_decisions_of_other_lives_are_told_apart(tmp_path):
     original = Clinic(ada()).play(40).policy
-    while original._session.rounds.left < 3:  # so that the next rounds are recorded
+    while original.session.rounds.left < 3:  # so that the next rounds are recorded
         original.update(0.5, original.pull())
     early = original.pull()
     original.save(tmp_path / "a")
@@ -178,10 +178,10 @@ def test_what_was_released_after_a_save_counts_as_spent_and_is_not_released_agai
     assert lost_rounds_count_as_default(survivor)
     last = int(lost.frame["last"].max())
     assert survivor.rounds > last + 1
-    assert not survivor._session.rounds.pending
+    assert not survivor.session.rounds.pending
     assert not survivor.update(1.0, waiting[-1][1])  # its record may have been released
     after = Clinic(survivor).until_release().until_release()
-    span = survivor._session.state.wall.ledger.span[: len(survivor.ledger)]
+    span = survivor.session.state.wall.ledger.span[: len(survivor.ledger)]
     assert np.all(span[:, SPAN.first] <= span[:, SPAN.last])
     for part in set(span[:, SPAN.part]):
         mine = span[span[:, SPAN.part] == part]
@@ -219,7 +219,7 @@ def test_lost_rounds_count_as_the_default_reward(make, default, choices_public, 
     while policy.ledger.releases == released:  # made, lost, and replayed
         answer_until(policy, policy.rounds + 100)
     survivor = dpb.load(path)
-    session = survivor._session
+    session = survivor.session
     lost = sum(one.rounds for one in session.rounds.unreleased.values())
     assert lost > 0
     total = sum(side.sum() for side in session.state.raw)
@@ -248,14 +248,14 @@ def test_lost_reports_count_as_randomised_defaults(tmp_path):
     path = clinic.policy.save(tmp_path / "a")
     clinic.until_release()
     survivor = dpb.load(path, simulation=True)
-    booked = survivor._session.rounds.unreleased.values()
+    booked = survivor.session.rounds.unreleased.values()
     assert sum(one.rounds for one in booked) > 0
     assert not lost_rounds_count_as_default(survivor)  # an exact default says who was lost
 
 
 def test_a_release_that_was_due_at_the_save_does_not_cover_an_empty_span(tmp_path):
     clinic = Clinic(ada()).until_release()
-    while not clinic.policy._session.rounds.release_due:
+    while not clinic.policy.session.rounds.release_due:
         clinic.play(1)
     path = clinic.policy.save(tmp_path / "a")
     clinic.until_release()

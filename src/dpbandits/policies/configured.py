@@ -22,6 +22,7 @@ class Configured:
     card: Card
     name: str | None
     max_rounds: int | None
+    budget: Budget | None
     channel: Channel
     statistic: Statistic
 
@@ -94,6 +95,11 @@ class Configured:
     def stream_key(self) -> str:
         """What identifies the policy's random numbers in a study: all but its seed and names."""
         return self._call(self._given("seed", *NAMES))
+
+    @property
+    def heading(self) -> str:
+        """As results name it, where a table of arms is a digest, and without its seed."""
+        return self._call({**self.arguments, "budget": self.budget})
 
     @property
     def exchange_key(self) -> str:

@@ -18,11 +18,12 @@ from ..errors import StateFileError
 from ..html import Html, glance
 from ..privacy.budgets import Budget
 from ..privacy.guarantees import Guarantee
-from ..privacy.ledger import Ledger, LedgerArrays
+from ..privacy.ledger import Ledger
 from ..stores import Announcement, Life, Store, decode, store_at
 from ..stores.snapshots import arguments
 from .estimates import Estimates
 from .registry import of_this_version, registered
+from .saving import charge, show
 
 _ATTEMPTS = 20
 
@@ -117,28 +118,15 @@ def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
     with of_this_version(store):
         life = Life(*header["life"])
         policy = registered()[header["class"]](**arguments(header["config"]))
-        policy._told = tuple(header["told"])
-        session, rounds = policy._session, header["rounds"]
-        for name, array in session.state.published.items():
-            if array.shape != arrays[name].shape:
-                raise ValueError(f"{name} is {arrays[name].shape} and should be {array.shape}")
-            array[...] = arrays[name]
-        lines = LedgerArrays(*(arrays[f"wall.ledger.{name}"] for name in LedgerArrays._fields))
-        session.state.wall = session.state.wall._replace(ledger=lines)
-        session.rounds.users.restore(rounds["users"]["recorded"])
-        session.rounds.retired = tuple(rounds["retired"])
-        session.rounds.chosen_among = rounds["chosen_among"]
-        estimates, recorded = policy.estimates, int(rounds["recorded"])
-    for line, users in announced:
-        session.state.charge(line)
-        session.rounds.users.restore(users)
+        show(policy.session, header, arrays)
+        estimates = policy.estimates
+    charge(policy.session, announced)
     return Inspection(
-        # as results name it, where a table of arms is a digest, and without its seed
-        policy=policy._call({**policy.arguments, "budget": policy.budget}),
+        policy=policy.heading,
         guarantee=policy.guarantee,
-        ledger=Ledger(session.state.wall.ledger, policy.ledger.meter),
+        ledger=policy.ledger,
         estimates=estimates,
-        rounds=recorded,
+        rounds=policy.rounds,
         since=len(announced),
         superseded=store.superseded(life),
     )

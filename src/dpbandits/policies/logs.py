@@ -110,7 +110,7 @@ def fit_logs(
     if propensity is not None:
         rng = np.random.default_rng(integer("seed", seed, 0))
         log = choose_records(log, _numbers(frame, propensity), features, rng)
-    policy._assume(_assumption(policy, int(counts.sum()), private))
+    policy.assume(_assumption(policy, int(counts.sum()), private))
     walk = _play(policy, log) if private else _publish(policy, log)
     used = np.bincount([log.arms[i] for i in walk], minlength=policy.n_arms)
     return Fitted(used, counts - used)
@@ -133,7 +133,7 @@ def _refuse(policy: Policy) -> None:
             f" reward depends on why they chose the arm; got {policy!r}",
             "policy",
         )
-    if policy._takes_reports:
+    if policy.takes_reports:
         raise ArgumentError(
             f"policy must take rewards: a log holds none that devices randomised, got {policy!r}",
             "policy",
@@ -143,7 +143,7 @@ def _refuse(policy: Policy) -> None:
             f"policy must not count the rounds of users, got max_rounds={policy.max_rounds}",
             "policy",
         )
-    if policy._session.rounds.recorded or policy._session.rounds.pulls or policy._told:
+    if policy.session.rounds.recorded or policy.session.rounds.pulls or policy.session.told:
         raise ArgumentError(
             "policy must be new: its records, or a log's, may be among the releases that it has"
             f" made, got {policy!r}",
@@ -180,16 +180,16 @@ def _read(policy: Policy, frame: Any, arm: str, reward: str, features: Any) -> _
     if np.isin(arms, policy.retired).any():
         raise ArgumentError(f"{arm} must hold arms that are not retired", arm)
     for value in rewards:
-        policy._checked_reward(float(value))
+        policy.checked_reward(float(value))
     contexts = _contexts(frame, features)
     if contexts is not None and len(contexts) != arms.size:
         raise ArgumentError(f"features must have an entry for each of {arms.size} records")
-    blanked = policy._session.rounds.blanked
+    blanked = policy.session.rounds.blanked
     for one, chosen in zip([None] if contexts is None else contexts, arms, strict=False):
-        shown = policy._shown(one)
+        shown = policy.seen(one)
         if isinstance(shown, np.ndarray) and chosen >= len(shown):
             raise ArgumentError(f"features must have a row for every {arm} that was chosen")
-    policy._session.rounds.blanked = blanked  # they are looked at once more
+    policy.session.rounds.blanked = blanked  # they are looked at once more
     return _Log(arms, rewards, contexts)
 
 
@@ -247,7 +247,7 @@ def _batches(policy: Policy, log: _Log, params: Sequence[Any]) -> Iterator[tuple
         for i, arm in enumerate(log.arms.tolist()):
             yield arm, [i]
         return
-    kernels, side = policy.driven, policy._session.state
+    kernels, side = policy.driven, policy.session.state
     queues = [np.flatnonzero(log.arms == a).tolist() for a in range(policy.n_arms)]
     met = [0] * policy.n_arms
     while True:
@@ -269,13 +269,13 @@ def _shown(log: _Log, i: int) -> Any:
 
 def _row(policy: Policy, log: _Log, i: int, arm: int) -> Any:
     """The features of an arm as the algorithm takes them; 0 where there are none."""
-    shown = policy._shown(_shown(log, i))
+    shown = policy.seen(_shown(log, i))
     return shown[arm].copy() if isinstance(shown, np.ndarray) else 0
 
 
 def _play(policy: Policy, log: _Log) -> Iterator[int]:
     """Each record as a round; tells which."""
-    rounds = policy._session.rounds
+    rounds = policy.session.rounds
     for arm, batch in _batches(policy, log, [policy.params] * policy.n_arms):
         if not policy.card.learns_at_once:
             rounds.current_choice, rounds.left = Choice(arm, np.nan), len(batch)
@@ -292,10 +292,10 @@ def _play(policy: Policy, log: _Log) -> Iterator[int]:
 
 def _publish(policy: Policy, log: _Log) -> Iterator[int]:
     """The same past the wall: sums are published as they are."""
-    kernels, state = policy.driven, policy._session.state
+    kernels, state = policy.driven, policy.session.state
     counts = np.bincount(log.arms, minlength=policy.n_arms)
-    params = [policy._params_for(max(int(n), 1)) for n in counts]
-    (lo, hi), noise = policy.reward_range, policy._noise
+    params = [policy.params_for(max(int(n), 1)) for n in counts]
+    (lo, hi), noise = policy.reward_range, policy.session.gate.noise
     rewards = np.where(np.isnan(log.rewards), policy.default_reward, log.rewards)
     if policy.clip:
         rewards = np.clip(rewards, lo, hi)
@@ -313,7 +313,7 @@ def _publish(policy: Policy, log: _Log) -> Iterator[int]:
 
 def _pass(policy: Policy, params: Any) -> None:
     """Publish what is due without noise."""
-    kernels, state = policy.driven, policy._session.state
+    kernels, state = policy.driven, policy.session.state
     exact = np.zeros_like(state.wall.statistic)
     kernels.close(params, state.public, state.memo)
     kernels.summarise(params, state.raw, state.public, state.memo, exact)

@@ -59,8 +59,7 @@ class Policy(Configured, ABC):
     learns_off_policy: ClassVar[bool] = False  # from arms that others have chosen: see ``logs``
     __signature__ = Signature()
 
-    _takes_reports = False  # rewards arrive noisy, and the policy's own wall adds nothing
-    _told: tuple[str, ...] = ()  # what has to be true of logs and workers it has learned from
+    takes_reports = False  # rewards arrive noisy, and the policy's own wall adds nothing
     _options: ClassVar[dict[str, Any]] = {}  # what ``**options`` takes beyond ``Options``: defaults
 
     def __init__(
@@ -83,7 +82,7 @@ class Policy(Configured, ABC):
         self.max_rounds, self.name = settings.max_rounds, settings.name
         self._arms_by_name = Arms(self.n_arms, settings.arm_names)
         self.arm_names = settings.arm_names
-        self._noise = settings.source(self._takes_reports)
+        self._noise = settings.source(self.takes_reports)
         default = settings.default_reward
         self.default_reward = self._noise.to_grid(lo if default is None else default)
         self._config = {**config, "budget": budget, **vars(settings)}
@@ -94,12 +93,12 @@ class Policy(Configured, ABC):
                 " True",
                 "choices_public",
             )
-        self._terms = Terms(name, self.card, budget, settings, self._takes_reports, self._noise)
+        self._terms = Terms(name, self.card, budget, settings, self.takes_reports, self._noise)
         self.channel = self._terms.channel  # a counter depends on its family
         self.channel = self._terms.shared_channel(self._counter)
         self.statistic = self._statistic()
         self.params = self._params()
-        self._session = self._new_session()
+        self.session = self._new_session()  # for drivers: the private side is in there
         self._watch = Watch(settings.name or name, settings.reward_range)
         self._lock = threading.RLock()
         self._let_go: Callable[[], Any] = lambda: None  # of what ``load`` holds
@@ -120,7 +119,7 @@ class Policy(Configured, ABC):
         """How running sums are released; None for statistics that are released by themselves."""
         return None
 
-    def _params_for(self, n: int) -> Any:
+    def params_for(self, n: int) -> Any:
         """``params`` under which an arm's first batch has n rounds, where batches may be of any
         length: those of a public log tell most in one.
         """
@@ -142,7 +141,7 @@ class Policy(Configured, ABC):
         """The shape of what the kernel ``estimate`` tells, coefficient by coefficient."""
         return ()
 
-    def _shown(self, contexts: Any) -> Any:
+    def seen(self, contexts: Any) -> Any:
         """What ``choose`` sees: a matrix of its own, or 0 for nothing."""
         if contexts is not None:
             raise ArgumentError(
@@ -186,11 +185,11 @@ class Policy(Configured, ABC):
         """
         name = checked_user(user, self.max_rounds)
         with self._lock:
-            shown, open_arms = self._offered(self._shown(contexts), available)
-            if open_arms is not None and not self._session.rounds.chosen_among:
-                self._session.rounds.chosen_among = True
+            shown, open_arms = self._offered(self.seen(contexts), available)
+            if open_arms is not None and not self.session.rounds.chosen_among:
+                self.session.rounds.chosen_among = True
                 self._keep()
-            return self._session.pull(shown, name, open_arms)
+            return self.session.pull(shown, name, open_arms)
 
     def update(
         self,
@@ -218,17 +217,17 @@ class Policy(Configured, ABC):
             ArgumentError: the reward is no number, or there is no such arm.
             BudgetExhausted, ClaimError: as in ``pull``, for policies that learn from every answer.
         """
-        value = self._checked_reward(reward)
+        value = self.checked_reward(reward)
         done = None if arm is None else self._arms_by_name.number("arm", arm)
         with self._lock:
-            return self._took(value, self._session.own(decision), done)
+            return self._took(value, self.session.own(decision), done)
 
     def expire(self, decision: Decision | str | None = None) -> bool:
         """No reward will come: it counts as ``default_reward``.  Returns and raises as ``update``
         does.
         """
         with self._lock:
-            return self._took(None, self._session.own(decision), None)
+            return self._took(None, self.session.own(decision), None)
 
     def retire(self, arm: int | str) -> None:
         """Serve an arm no more, until it is added again.
@@ -254,7 +253,7 @@ class Policy(Configured, ABC):
         number = self._arms_by_name.number("arm", arm)
         with self._lock:
             self._refuse_masks("arm", "retired")
-            self._session.retire(number)
+            self.session.retire(number)
             self._keep()
 
     def add(self, arm: int | str) -> None:
@@ -266,13 +265,13 @@ class Policy(Configured, ABC):
         number = self._arms_by_name.number("arm", arm)
         with self._lock:
             self._refuse_masks("arm", "added")
-            self._session.add(number)
+            self.session.add(number)
             self._keep()
 
     @property
     def retired(self) -> tuple[int, ...]:
         """The arms that are retired."""
-        return self._session.rounds.retired
+        return self.session.rounds.retired
 
     def releases(self, after: int = 0) -> list[Release]:
         """What the policy has released, for other workers to learn from, the first ``after`` left
@@ -284,7 +283,7 @@ class Policy(Configured, ABC):
         """
         first = integer("after", after, 0)
         with self._lock:
-            made = enumerate(self._session.exchange.shared)
+            made = enumerate(self.session.exchange.shared)
             return [
                 Release(life, i, self.exchange_key, memo, values)
                 for i, (life, memo, values) in made
@@ -320,9 +319,9 @@ class Policy(Configured, ABC):
         memo, size = self.statistic.memo, self.statistic.size
         checked = checked_release(release, self.exchange_key, self.n_arms, memo, size)
         with self._lock:
-            new = self._session.learn_from(checked)
-            if new and ASSUMED_OF_WORKERS not in self._told:
-                self._assume(ASSUMED_OF_WORKERS)
+            new = self.session.learn_from(checked)
+            if new and ASSUMED_OF_WORKERS not in self.session.told:
+                self.assume(ASSUMED_OF_WORKERS)
             return new
 
     def chooser(self) -> Chooser:
@@ -341,9 +340,9 @@ class Policy(Configured, ABC):
 
         def decide(contexts: Any) -> tuple[int, Any]:
             with self._lock:
-                return self._session.choose(*self._offered(self._shown(contexts)))
+                return self.session.choose(*self._offered(self.seen(contexts)))
 
-        return decide, self._session.state.published
+        return decide, self.session.state.published
 
     @property
     def estimates(self) -> Estimates:
@@ -351,7 +350,7 @@ class Policy(Configured, ABC):
         it may be shown to anyone.
         """
         with self._lock:
-            return self._estimated(self._session.state.public, self.ledger.releases)
+            return self._estimated(self.session.state.public, self.ledger.releases)
 
     @property
     def diagnostics(self) -> Diagnostics:
@@ -359,12 +358,12 @@ class Policy(Configured, ABC):
         cover it.
         """
         with self._lock:
-            return Diagnostics.of(self._session.rounds)
+            return Diagnostics.of(self.session.rounds)
 
     @property
     def rounds(self) -> int:
         """How many rounds have been recorded."""
-        return self._session.rounds.recorded
+        return self.session.rounds.recorded
 
     @property
     def recommendation(self) -> int | None:
@@ -372,7 +371,7 @@ class Policy(Configured, ABC):
         reward.
         """
         with self._lock:
-            arm = int(self.kernels.recommend(self.params, self._session.state.public))
+            arm = int(self.kernels.recommend(self.params, self.session.state.public))
         return None if arm == NO_ARM else arm
 
     def finish(self) -> bool:
@@ -393,7 +392,7 @@ class Policy(Configured, ABC):
         (True, True)
         """
         with self._lock:
-            return self._session.finish()
+            return self.session.finish()
 
     @property
     def takes_each_reward(self) -> bool:
@@ -404,7 +403,7 @@ class Policy(Configured, ABC):
     def stopped(self) -> bool:
         """Whether a search for the best arm is over; later pulls answer with what it found."""
         with self._lock:
-            return bool(self.kernels.stop(self.params, self._session.state.public))
+            return bool(self.kernels.stop(self.params, self.session.state.public))
 
     @property
     def ledger(self) -> Ledger:
@@ -412,16 +411,16 @@ class Policy(Configured, ABC):
         most recorded rounds, or among reports, may have had; of certified noise, what all rounds
         of a user cost, since its proof covers no fewer.
         """
-        at_most = self._takes_reports or self._terms.is_certified
-        most = self.max_rounds if at_most else self._session.rounds.users.most
+        at_most = self.takes_reports or self._terms.is_certified
+        most = self.max_rounds if at_most else self.session.rounds.users.most
         growth = self._terms.growth(self._counter, most)
-        return Ledger(lambda: self._session.state.wall.ledger, self._terms.meter(growth))
+        return Ledger(lambda: self.session.state.wall.ledger, self._terms.meter(growth))
 
     @property
     def guarantee(self) -> Guarantee:
         """What is promised, to whom, and what has to be true for it."""
-        own = [*self._assumed(), *self._told]
-        if self._session.rounds.chosen_among and not self.card.hides_contexts:
+        own = [*self._assumed(), *self.session.told]
+        if self.session.rounds.chosen_among and not self.card.hides_contexts:
             own.append(ASSUMED)
         return self._terms.guarantee(own)
 
@@ -446,21 +445,20 @@ class Policy(Configured, ABC):
         """
         with self._lock:
             store = store_at(where)
-            if self._session.gate.is_fork:
+            if self.session.gate.is_fork:
                 raise ClaimError(
                     f"{store} was not written: this process is a fork; save in the process that"
                     f" made the policy; {WHY}"
                 )
-            name, saves = self._session.life
-            life, (header, arrays) = Life(name, saves + 1), saved(self._session)
+            name, saves = self.session.life
+            life, (header, arrays) = Life(name, saves + 1), saved(self.session)
             own = {"class": type(self).__name__, "config": self._config, "life": life}
-            own["told"] = list(self._told)
             try:
                 store.save(encode({**own, **header}, arrays), life)
             finally:
                 if store.life == life:
-                    self._session.life = life
-                    self._session.gate.store = None if self.budget is None else store
+                    self.session.life = life
+                    self.session.gate.store = None if self.budget is None else store
             self._let_go()
         return store.path if isinstance(store, FileStore) else store
 
@@ -473,7 +471,7 @@ class Policy(Configured, ABC):
             ["spent", str(spent)],
             ["rounds", f"{self.rounds:,} recorded"],
         ]
-        title = self.name or self._call({**self.arguments, "budget": self.budget})
+        title = self.name or self.heading
         return Html(glance(title, [], rows) + self.estimates._repr_html_())
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -511,7 +509,7 @@ class Policy(Configured, ABC):
         few, among = len(shown), arms.open(available, retired, n)
         if self.card.hides_contexts and among is not None and not among[:few].any():
             # None of her candidates is open, which is private, as they are: a round of no features.
-            self._session.rounds.blanked += 1
+            self.session.rounds.blanked += 1
             return np.zeros((n, shown.shape[1])), among
         rows = np.full((n, shown.shape[1]), np.nan)
         rows[:few] = shown  # of the others nothing was shown
@@ -527,7 +525,7 @@ class Policy(Configured, ABC):
     @property
     def mechanism(self) -> Kernel:
         """What releases statistics in simulations."""
-        return self._session.gate.mechanism
+        return self.session.gate.mechanism
 
     def simulated(self, choices: np.random.Generator | None, noise: np.random.Generator) -> Policy:
         """An empty policy of the same kind, for a simulation, that draws from these generators and
@@ -536,37 +534,37 @@ class Policy(Configured, ABC):
         config: dict[str, Any] = {**self._config, "noise": "simulation", "seed": None}
         config |= {name: False for name in ("reports", "messages") if name in config}
         policy: Policy = type(self)(**config)
-        policy._session.state.choice_rng = choices
-        policy._session.state.noise_rng = noise
+        policy.session.state.choice_rng = choices
+        policy.session.state.noise_rng = noise
         policy._watch = Watch.silent()
         return policy
 
     def new_state(self) -> State:
         """An empty state, for a simulation."""
-        return self._session.gate.new_state()
+        return self.session.gate.new_state()
 
     def _took(self, value: float | None, decision: Decision, done: int | None) -> bool:
-        learned = self._session.take(value, decision, done)
-        self._watch.look(self._session.rounds)
+        learned = self.session.take(value, decision, done)
+        self._watch.look(self.session.rounds)
         return learned
 
-    def _assume(self, assumption: str) -> None:
+    def assume(self, assumption: str) -> None:
         """List an assumption in the guarantee from now on, whatever crashes."""
-        self._told = (*self._told, assumption)
+        self.session.told = (*self.session.told, assumption)
         self._keep()
 
     def _keep(self) -> None:
         """Save where the policy was saved last: what is promised has changed, or which arms are
         open, and no crash may undo it.
         """
-        store = self._session.gate.store
+        store = self.session.gate.store
         if store is not None:
             self.save(store)
 
     def _received(self, report: np.ndarray) -> bool:
         """Take in a report that came without a pull."""
         with self._lock:
-            return self._session.receive(report)
+            return self.session.receive(report)
 
     def _estimated(self, public: Any, releases: int) -> Estimates:
         """What a public side says, after so many releases."""
@@ -583,15 +581,15 @@ class Policy(Configured, ABC):
 
     def _preprocessed(self, contexts: np.ndarray) -> np.ndarray:
         """Contexts as the algorithm takes them."""
-        seen, session = np.empty_like(contexts), self._session
+        seen, session = np.empty_like(contexts), self.session
         rng = session.state.choice_rng
         session.gate.steps.preprocess_contexts(self.params, contexts, seen, rng)
         return seen
 
-    def _checked_reward(self, reward: Any) -> float:
+    def checked_reward(self, reward: Any) -> float:
         """A number; where nothing is clipped, or reports come, one that is no outlier."""
         value, (lo, hi) = number("reward", reward), self.reward_range
-        if self._takes_reports:
+        if self.takes_reports:
             most = WILDEST * self.noise_scale
             return real("reward", value, lo - most, hi + most)
         return value if self.clip else real("reward", value, -WIDEST, WIDEST)
@@ -606,7 +604,7 @@ class Policy(Configured, ABC):
             meter=self.meter,
             ledger_family=self._terms.ledger_family(self.statistic),
             private=self.budget is not None,
-            reports=self._takes_reports,
+            reports=self.takes_reports,
         )
         state = gate.new_state(simulated=False)
         if self.card.randomised:
@@ -649,18 +647,17 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
     with of_this_version(store):
         policy: Policy = registered()[header["class"]](**arguments(header["config"]))
         life = Life(*header["life"])
-        restore(policy._session, header, arrays, life)
-        policy._told = tuple(header["told"])
+        restore(policy.session, header, arrays, life)
     if simulation:
         if policy._noise.secure:
             raise ClaimError(
                 f"{store} holds a policy with secure noise, which is never copied for a simulation:"
                 f" {WHY}"
             )
-        replay(policy._session, store.announced(life))
+        replay(policy.session, store.announced(life))
         return policy
     with store.claim(life):
-        replay(policy._session, store.announced(life))
+        replay(policy.session, store.announced(life))
         policy.save(store)
         policy._let_go = weakref.finalize(policy, store.hold())
     return policy

@@ -1,4 +1,4 @@
-"""How a session is written down, goes on in another life or is looked at, and makes up for a crash."""
+"""How a session is written down, goes on in another life, is shown, and makes up for a crash."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def saved(session: Session) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     numbers, arrays = session.rounds.saved()
     header = {
         "former": session.former,
+        "told": session.told,
         "key": session.seal.key.hex(),
         **session.exchange.saved(),
         "rounds": numbers,
@@ -44,7 +45,7 @@ def restore(
         raise ValueError(f"unknown arrays {', '.join(arrays)}")
     session.former = {**header["former"], life.name: session.rounds.pulls}
     session.seal = Seal(bytes.fromhex(header["key"]))
-    session.exchange = Exchange.restored(header)
+    session.exchange, session.told = Exchange.restored(header), tuple(header["told"])
     session.last = None
     if header["last"] is not None:
         name = session.arms.name(header["last"][0])
@@ -66,7 +67,7 @@ def show(session: Session, header: dict[str, Any], arrays: dict[str, np.ndarray]
         array[...] = arrays[name]
     lines = LedgerArrays(*(arrays[f"wall.ledger.{name}"] for name in LedgerArrays._fields))
     session.state.wall = session.state.wall._replace(ledger=lines)
-    rounds = header["rounds"]
+    rounds, session.told = header["rounds"], tuple(header["told"])
     session.rounds.users.restore(rounds["users"]["recorded"])
     session.rounds.retired = tuple(rounds["retired"])
     session.rounds.chosen_among = rounds["chosen_among"]

@@ -41,6 +41,7 @@ class Session:
         former: earlier lives, and how many pulls they knew.
         last: the decision that is answered by default.
         seal: by which tokens are known.
+        told: what has to be true of the logs and workers it has learned from.
         exchange: with other workers.
     """
 
@@ -55,6 +56,7 @@ class Session:
     former: dict[str, int] = field(default_factory=dict)
     last: Decision | None = None
     seal: Seal = field(default_factory=Seal)
+    told: tuple[str, ...] = ()
     exchange: Exchange = field(default_factory=Exchange)
 
     @cached_property

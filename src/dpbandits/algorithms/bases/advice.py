@@ -53,7 +53,7 @@ class AdvicePolicy(SideInformationPolicy):
             " it says about a person is not protected"
         ]
 
-    def _shown(self, advice: Any) -> np.ndarray:
+    def seen(self, advice: Any) -> np.ndarray:
         given = self._entries(advice, "advice", (self.n_experts, self.n_arms))
         seen = np.empty((self.n_arms, self.n_experts))
         if not _as_probabilities(given, seen):

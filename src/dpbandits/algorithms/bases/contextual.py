@@ -60,7 +60,7 @@ class SideInformationPolicy(Policy):
     of numbers for each.
 
     A subclass sets ``dimension``, the length of the rows, before this constructor runs, and gives
-    ``_shown``.
+    ``seen``.
     """
 
     dimension: int
@@ -101,7 +101,7 @@ class SideInformationPolicy(Policy):
         if fewer and array.ndim == 2 and 1 <= len(array) < shape[0]:
             shape = (len(array), shape[1])
         elif fewer and hidden and array.ndim == 2 and self._is_odd(array.shape, shape):
-            self._session.rounds.blanked += 1
+            self.session.rounds.blanked += 1
             return np.zeros(shape)
         if hidden and array.shape == shape and array.dtype.kind not in "biuf":
             array = np.array([[_number_or_nan(entry) for entry in row] for row in array])
@@ -121,7 +121,7 @@ class SideInformationPolicy(Policy):
         if blank_bad_numbers(entries):
             if hidden:
                 # An error would shift the schedule for reasons that are private.
-                self._session.rounds.blanked += 1
+                self.session.rounds.blanked += 1
                 return entries
             raise ArgumentError(f"{name} must hold finite numbers below 1e100", name)
         return entries
@@ -178,7 +178,7 @@ class ContextualPolicy(SideInformationPolicy):
             f" vectors are at most {self.context_bound:g} long, which scaling enforces"
         ]
 
-    def _shown(self, contexts: Any) -> np.ndarray:
+    def seen(self, contexts: Any) -> np.ndarray:
         shape = (self.n_arms, self.dimension)
         single = self._takes_one_row
         entries = self._entries(contexts, "contexts", shape, one_row=single, fewer=not single)

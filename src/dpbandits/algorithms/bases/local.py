@@ -17,7 +17,7 @@ class LocalPolicy(Policy):
 
     def _reported(self, reports: bool) -> dict[str, Any]:
         """Check and keep whether ``update`` is given reports."""
-        self._takes_reports = flag("reports", reports)
+        self.takes_reports = flag("reports", reports)
         return {"reports": reports}
 
     def randomiser(self) -> Randomiser:

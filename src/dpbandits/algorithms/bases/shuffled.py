@@ -86,7 +86,7 @@ class ShuffledPolicy(Policy):
 
     def _shuffled(self, messages: bool, dropout: float, options: Any) -> dict[str, Any]:
         """Check and keep what says who adds noise."""
-        self._takes_reports = flag("messages", messages)
+        self.takes_reports = flag("messages", messages)
         self._dropout = real("dropout", dropout, 0.0, 0.99)
         for name, only in (("max_rounds", None), ("clip", True), ("choices_public", False)):
             if messages and options.get(name, only) != only:
@@ -100,7 +100,7 @@ class ShuffledPolicy(Policy):
     @property
     def _takes_masks(self) -> bool:
         # The arm of a batch whose devices are out stands.
-        return super()._takes_masks and not self._takes_reports
+        return super()._takes_masks and not self.takes_reports
 
     def pull(
         self,
@@ -109,7 +109,7 @@ class ShuffledPolicy(Policy):
         user: User | None = None,
         available: Iterable[int | str] | None = None,
     ) -> Decision:
-        if self._takes_reports:
+        if self.takes_reports:
             raise ArgumentError(
                 "messages must be False for pull: a whole batch plays device().arm, and what its"
                 " shuffler lets out goes to receive()",
@@ -127,7 +127,7 @@ class ShuffledPolicy(Policy):
         if self.budget is None:
             raise ArgumentError("budget must not be None for a batch that is shuffled", "budget")
         with self._lock:
-            people = self._session.coming()[1]
+            people = self.session.coming()[1]
         if people > _MOST:
             raise ArgumentError("no batch is coming: one arm is left, and no more is learned of it")
         lo, hi = self.reward_range
@@ -141,7 +141,7 @@ class ShuffledPolicy(Policy):
         """
         protocol = self.protocol
         with self._lock:
-            arm = self._session.coming()[0].arm
+            arm = self.session.coming()[0].arm
             randomizer = Randomizer(protocol, version=self.rounds, **self._source())
         return RewardDevice(arm, randomizer, self.reward_range, self.default_reward)
 
@@ -170,7 +170,7 @@ class ShuffledPolicy(Policy):
                 not leave a shuffler.
             ClaimError: as in ``update`` of other policies.
         """
-        if not self._takes_reports:
+        if not self.takes_reports:
             raise ArgumentError("messages must be True for a policy that receives", "messages")
         if messages is None:
             return False
@@ -183,7 +183,7 @@ class ShuffledPolicy(Policy):
                 )
             protocol = self.protocol
             total = float(Analyzer(protocol).aggregate(messages)[0])
-            return self._session.receive_sum(total + protocol.batch * _middle(*self.reward_range))
+            return self.session.receive_sum(total + protocol.batch * _middle(*self.reward_range))
 
     def _source(self) -> dict[str, Any]:
         """Randomness that no other party of this policy has."""
@@ -193,7 +193,7 @@ class ShuffledPolicy(Policy):
         return {"noise": self._config["noise"], "seed": seed}
 
     def _assumed(self) -> list[str]:
-        if not self._takes_reports:
+        if not self.takes_reports:
             return []
         share = f"all but {100.0 * self._dropout:.3g} % of" if self._dropout else "all"
         return [

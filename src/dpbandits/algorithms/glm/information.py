@@ -63,7 +63,7 @@ class WeightedPolicy(LinkPolicy, PrivateContextPolicy):
         """A, by which features are weighted, shape (d, d): a copy of public numbers."""
         d = self.dimension
         first = weighted.LENS.matrix
-        return self._session.state.public.lens[first : first + d].copy()
+        return self.session.state.public.lens[first : first + d].copy()
 
     @property
     def _largest(self) -> float:

@@ -268,7 +268,7 @@ class MergedPolicy(Policy):
             memo=len(MEMO),
         )
 
-    def _params_for(self, n: int) -> Any:
+    def params_for(self, n: int) -> Any:
         return self.params._replace(first=n)
 
     @property

@@ -111,7 +111,7 @@ class HiddenContextPolicy(ContextualPolicy):
             user: User | None = None,
             available: Iterable[int | str] | None = None,
         ) -> Decision:
-            if self._takes_reports:
+            if self.takes_reports:
                 raise ArgumentError(
                     f"{self._serving} must be False: a device chooses, see device(), and not the"
                     " server",

@@ -27,7 +27,7 @@ class ReportPolicy(HiddenContextPolicy):
     def __init__(
         self, config: dict[str, Any], *, budget: Budget | None, reports: bool, **options: Any
     ) -> None:
-        self._takes_reports, self._devices = flag("reports", reports), 0
+        self.takes_reports, self._devices = flag("reports", reports), 0
         super().__init__({**config, "reports": reports}, budget=budget, **options)
         if reports and budget is not None:
             self._randomiser(0)  # which may refuse the grid
@@ -77,7 +77,7 @@ class ReportPolicy(HiddenContextPolicy):
             BudgetExhausted: the planned number of reports has been taken.
             ClaimError: as in ``update`` of other policies.
         """
-        if not self._takes_reports:
+        if not self.takes_reports:
             raise ArgumentError("reports must be True for a policy that receives them", "reports")
         return self._received(_checked(report, self.statistic.size, self._most_reported))
 
@@ -87,7 +87,7 @@ class ReportPolicy(HiddenContextPolicy):
         return self.statistic.max_abs_contribution + WILDEST * self.noise_scale
 
     def _assumed(self) -> list[str]:
-        if not self._takes_reports:
+        if not self.takes_reports:
             return super()._assumed()
         return [
             f"feature vectors are at most {self.context_bound:g} long, which the device enforces",

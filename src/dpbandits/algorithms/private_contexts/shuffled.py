@@ -110,7 +110,7 @@ class ShuffledPolicy(PrivateContextPolicy):
     ) -> None:
         choice("protocol", protocol, tuple(_PROTOCOLS))
         choice("level", level, LEVELS)
-        self._takes_reports = flag("messages", messages)
+        self.takes_reports = flag("messages", messages)
         self._released(integer("horizon", horizon, 1, MOST_ROUNDS), "independent")
         if isinstance(batch, str):
             choice("batch", batch, (PUBLISHED,))
@@ -237,7 +237,7 @@ class ShuffledPolicy(PrivateContextPolicy):
 
     def _params(self) -> Params:
         params = super()._params()
-        return params._replace(batch=1) if self._takes_reports else params
+        return params._replace(batch=1) if self.takes_reports else params
 
     # The three parties ------------------------------------------------------------------------
 
@@ -300,7 +300,7 @@ class ShuffledPolicy(PrivateContextPolicy):
         return self._received(self._diagonal * Analyzer(protocol).aggregate(messages))
 
     def _checked_protocol(self) -> CertifiedProtocol:
-        if not self._takes_reports:
+        if not self.takes_reports:
             raise ArgumentError("messages must be True for a policy that receives them", "messages")
         if self.protocol is None:
             raise ArgumentError("budget must not be None for devices", "budget")
@@ -314,7 +314,7 @@ class ShuffledPolicy(PrivateContextPolicy):
         return {"noise": noise, "seed": seed_of(seed, number)}
 
     def _assumed(self) -> list[str]:
-        if self.protocol is None or not self._takes_reports:
+        if self.protocol is None or not self.takes_reports:
             return super()._assumed()
         levels = {level: self._shown_at(level) for level in LEVELS}
         return [
