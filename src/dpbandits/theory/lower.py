@@ -238,6 +238,31 @@ def coins_minimax(
     return np.asarray(two_coins(t[..., None], n_arms, gaps, rho, epsilon)).max(axis=-1)
 
 
+@bound(
+    "lower",
+    "mean regret over all signs",
+    source="Azize & Basu (2024), proof of Theorem 9, with rewards -1 and 1",
+    assumes="each of d hidden signs shows in ``rounds`` rounds, by means of +-size",
+)
+def hidden_signs(
+    rounds: Values, dimension: int, size: float, rho: float = np.inf, largest: float | None = None
+) -> Values:
+    """d (s n / 4) exp(-divergence): of corners of a hypercube (n = T), or of axes (n = T / d).
+
+    A wrong sign costs 2 s in its rounds, and two worlds that differ in one sign have rewards at a
+    total variation distance of s there: the divergence is at most 2 n s^2 / (1 - m^2), m =
+    ``largest`` a bound on all means (s by default), and under zCDP rho (n^2 s^2 + n s).
+
+    >>> round(float(hidden_signs(10_000, dimension=2, size=0.005)), 2)
+    15.16
+    """
+    n = np.asarray(rounds, float)
+    divergence = 2.0 * n * size**2 / (1.0 - (size if largest is None else largest) ** 2)
+    if rho < np.inf:
+        divergence = np.minimum(divergence, rho * ((n * size) ** 2 + n * size))
+    return dimension * size * n / 4.0 * np.exp(-divergence)
+
+
 @promises_of(Policy)  # type: ignore[type-abstract]
 def _any(policy: Policy, world: World) -> Iterator[Applied]:
     """What bounds every policy that knows nothing of the arms, in coins."""

@@ -82,8 +82,8 @@ def free_from(bound: Bound, share: float = 0.1, **arguments: Any) -> float:
         ArgumentError: the bound knows nothing of privacy.
 
     >>> from dpbandits.theory import BOUNDS
-    >>> f"{free_from(BOUNDS['adac_ucb_minimax'], n_arms=5, rho=1e-4, beta=4.0):.3g}"
-    '2.5e+06'
+    >>> f"{free_from(BOUNDS['adac_ucb_minimax'], n_arms=5, rho=1e-4, beta=4.0):.0e}"
+    '1e+07'
     """
     free = {name: value for name, value in _FREE.items() if name in arguments}
     if not free or "horizon" not in bound.parameters:
