@@ -2,6 +2,7 @@
 
 from . import concentrated, dynamic, lower, stochastic
 from .bounds import BOUNDS, Bound, bound
+from .curves import bound_curves
 from .promises import Promise, World, promises, promises_of
 from .regimes import crossover, free_from, regime
 
@@ -11,6 +12,7 @@ __all__ = [
     "Promise",
     "World",
     "bound",
+    "bound_curves",
     "concentrated",
     "crossover",
     "dynamic",
