@@ -1,0 +1,25 @@
+"""What theory promises: published and own bounds as functions, and which of them a policy has."""
+
+from . import concentrated, dynamic, lower, stochastic
+from .bounds import BOUNDS, Bound, bound
+from .curves import bound_curves
+from .promises import Promise, World, promises, promises_of
+from .regimes import crossover, free_from, regime
+
+__all__ = [
+    "BOUNDS",
+    "Bound",
+    "Promise",
+    "World",
+    "bound",
+    "bound_curves",
+    "concentrated",
+    "crossover",
+    "dynamic",
+    "free_from",
+    "lower",
+    "promises",
+    "promises_of",
+    "regime",
+    "stochastic",
+]
