@@ -344,6 +344,11 @@ class BatchedPolicy(Policy):
         return self.n_arms
 
     @property
+    def tuned_for(self) -> int | None:
+        """The horizon that was given, to which constants are tuned."""
+        return self._horizon
+
+    @property
     def batch(self) -> int:
         """For how many rounds a choice stands."""
         return int(self.params.batch)

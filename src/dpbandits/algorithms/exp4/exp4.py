@@ -342,8 +342,7 @@ class LocalEXP4(MixturePolicy, LocalPolicy):
 
     @property
     def bound_arguments(self) -> dict[str, Any]:
-        noise = {"noise": self._noise_on_losses, "tuned_for": self._horizon}
-        return {**super().bound_arguments, **noise}
+        return {**super().bound_arguments, "noise": self._noise_on_losses}
 
     @property
     def _noise_on_losses(self) -> float:

@@ -75,6 +75,11 @@ class MixturePolicy(AdvicePolicy):
         )
 
     @property
+    def tuned_for(self) -> int:
+        """The horizon to which constants are tuned."""
+        return self._horizon
+
+    @property
     def batch(self) -> int:
         """How many rounds a release covers."""
         return self._tuning.batch
@@ -91,8 +96,9 @@ class MixturePolicy(AdvicePolicy):
     @property
     def bound_arguments(self) -> dict[str, Any]:
         """Those of ``exp4_regret``, or of ``local_exp4_regret``, but for the horizon."""
-        sizes = {"n_arms": self.n_arms, "n_experts": self.n_experts, "rounding": self._rounding}
-        return {**sizes, "rate": self._tuning.rate, "mixing": self._tuning.mixing}
+        tuning = {"rate": self._tuning.rate, "mixing": self._tuning.mixing}
+        sizes = {"n_arms": self.n_arms, "n_experts": self.n_experts, "tuned_for": self._horizon}
+        return {**sizes, **tuning, "rounding": self._rounding}
 
     @property
     def _rounding(self) -> float:
@@ -142,7 +148,8 @@ class BatchPolicy(MixturePolicy):
 
     @property
     def bound_arguments(self) -> dict[str, Any]:
-        return {**super().bound_arguments, "noise": self._noise_at_most(), "batch": self.batch}
+        own = {"noise": self._noise_at_most(), "batch": self.batch}
+        return {**super().bound_arguments, **own}
 
     def _noise_at_most(self) -> Noise:
         """The noise on an expert's mean loss, at gamma = 1 and tau = 1, where records move the

@@ -69,6 +69,7 @@ def exp4_regret(
     batch: float,
     rate: float,
     mixing: float,
+    tuned_for: int | None = None,
     rounding: float = 0.0,
 ) -> Values:
     """What batched EXP4 loses at most, in expectation, against the best expert of an oblivious
@@ -84,24 +85,26 @@ def exp4_regret(
     is the second moment of an expert's loss: a mean of tau draws that are independent given P has
     at most the square of its mean, 1, and a tau-th of the variance of one of them,
     K / (1 - gamma); the published proof has K for both.  It is infinite where noise may lead to a
-    loss below -1 / eta.
+    loss below -1 / eta, and beyond ``tuned_for``, the T of that ``tail``.
 
     >>> round(exp4_regret(10**6, 10, 100, Noise(0.0, 1.0, 1.0), batch=1, rate=6e-4, mixing=0.0))
     14277
     """
-    if noise.scale > 0.0 and mixing == 0.0:
-        return math.inf
-    scale = noise.scale / (mixing * batch) if noise.scale > 0.0 else 0.0
-    if mixing == 1.0 or rate * noise.tail * scale > 1.0 + 1e-9:
-        return math.inf
+    scale = noise.scale / (mixing * batch) if noise.scale > 0.0 and mixing > 0.0 else 0.0
+    covered = mixing < 1.0 and (mixing > 0.0 or noise.scale == 0.0)
+    if not covered or rate * noise.tail * scale > 1.0 + 1e-9:
+        return np.full_like(np.asarray(horizon, float), np.inf)[()]
     moment = 1.0 + n_arms / ((1.0 - mixing) * batch) + noise.variance * scale**2
-    return (
+    value = (
         batch * math.log(n_experts) / rate
         + (mixing + rounding) * horizon
         + rate * horizon * moment
         + batch
         + 1.0
     )
+    beyond = np.inf if tuned_for is None else tuned_for
+    found: Values = np.where(np.asarray(horizon) <= beyond, value, np.inf)[()]
+    return found
 
 
 def tune(
@@ -172,7 +175,8 @@ def local_exp4_regret(
         return np.full_like(draws, np.inf)[()]
     moment = (1.0 + 2.0 * noise**2) / (1.0 - mixing)
     value = few / rate + rate * k * horizon * moment + (mixing + rounding) * horizon + 1.0
-    found: Values = np.where(covered, value, np.inf)[()]
+    beyond = np.inf if tuned_for is None else tuned_for
+    found: Values = np.where(covered & (np.asarray(horizon) <= beyond), value, np.inf)[()]
     return found
 
 
