@@ -1,8 +1,9 @@
 """What theory promises: published and own bounds as functions, and which of them a policy has."""
 
-from . import concentrated
+from . import concentrated, dynamic, lower, stochastic
 from .bounds import BOUNDS, Bound, bound
 from .promises import Promise, World, promises, promises_of
+from .regimes import crossover, free_from, regime
 
 __all__ = [
     "BOUNDS",
@@ -11,6 +12,12 @@ __all__ = [
     "World",
     "bound",
     "concentrated",
+    "crossover",
+    "dynamic",
+    "free_from",
+    "lower",
     "promises",
     "promises_of",
+    "regime",
+    "stochastic",
 ]

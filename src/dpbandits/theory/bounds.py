@@ -19,7 +19,7 @@ from ..errors import ArgumentError
 Values = float | np.ndarray  # one per horizon
 
 Kind = Literal["upper", "lower"]
-Constants = Literal["explicit", "order"]
+Constants = Literal["explicit", "order", "asymptotic"]
 Holds = Literal["proved", "corrected", "void"]
 
 
@@ -35,7 +35,8 @@ class Bound:
         of: what is bounded: "expected regret", "regret" with a probability, "minimax regret" (over
             all settings and, of a lower bound, all policies), or something else, in words.
         constants: ``"explicit"``, or ``"order"`` where only the order is published: its value is
-            then that of the order with constants 1, and no bound.
+            then that of the order with constants 1, and no bound; or ``"asymptotic"``: a bound on
+            the limit of regret over this value, and none at a finite horizon.
         holds: ``"proved"``; ``"corrected"``: what stands here is not what was printed; ``"void"``:
             the published proof has a gap.
         because: what was corrected, or why the proof is void.

@@ -36,6 +36,11 @@ class World(NamedTuple):
             return cls(environment=given)
         return cls(given.state.gaps, given.means(), given)
 
+    @property
+    def is_stationary(self) -> bool:
+        """Whether arms are the same in every round, as far as is known."""
+        return self.environment is None or self.gaps is not None
+
 
 @dataclass(frozen=True)
 class Promise:
@@ -94,7 +99,9 @@ def promises(
     for cls in type(policy).__mro__:
         for rule in _RULES.get(cls, []):
             for function, arguments in rule(policy, known):
-                values = (hi - lo) * np.asarray(function(rounds, **arguments), float)
                 bound = BOUNDS[function.__name__]
+                given = {"horizon": rounds} if "horizon" in bound.parameters else {}
+                unit = hi - lo if bound.of.endswith("regret") else 1.0
+                values = unit * np.broadcast_to(function(**given, **arguments), rounds.shape)
                 found.append(Promise(bound, arguments, rounds, values))
     return found
