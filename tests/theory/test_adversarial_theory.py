@@ -235,7 +235,7 @@ def test_no_upper_bound_is_below_a_lower_one(upper):
 
 
 def lost_in(policy, world, horizon, runs):
-    return simulate(policy, world, horizon=horizon, runs=runs, seed=1).regret[:, -1]
+    return simulate(policy, world, horizon=horizon, runs=runs, seed=1, record=1).runs["regret"]
 
 
 def test_hard_instances_cost_what_they_must():
@@ -256,12 +256,25 @@ def test_hard_instances_cost_what_they_must():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("cls", [EXP3, HTINF])
 @pytest.mark.parametrize("turn", [0.3, 1.0])
-def test_published_constants_stay_below_their_corollary(cls, turn):
-    horizon = 10**7
+def test_published_constants_keep_to_corollary_2(turn):
+    horizon = 10**6
     world = LateTurn(horizon=horizon, turn=int(turn * horizon))
-    policy = cls(2, budget=PureDP(1.0), horizon=horizon, calibration="paper")
-    regret = lost_in(policy, world, horizon, 2)
+    policy = HTINF(2, budget=PureDP(1.0), calibration="paper")
+    lost = lost_in(policy, world, horizon, 5)
     for one in promises(policy, world, [horizon]):
-        assert regret.max() < one.values[0] < horizon
+        assert 0.0 < lost.max() < one.values[0] < horizon
+
+
+@pytest.mark.long
+def test_a_turn_makes_exp3_lose_what_is_promised():
+    """With the published eta its weights follow losses so slowly that most of ln K / eta is lost."""
+    horizon = 10**6
+    world = LateTurn(horizon=horizon, turn=3 * horizon // 10)
+    policy = EXP3(2, budget=PureDP(1.0), horizon=horizon, calibration="paper")
+    lost = lost_in(policy, world, horizon, 40)
+    bounds = {one.bound.name: one.values[0] for one in promises(policy, world, [horizon])}
+    error = lost.std() / math.sqrt(40)
+    assert 0.7 * bounds["batch_conversion"] < lost.mean() - 4 * error
+    assert lost.mean() - 4 * error < bounds["batch_conversion"]
+    assert lost.mean() < bounds["exp3_conversion"] < horizon

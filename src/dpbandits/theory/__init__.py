@@ -1,6 +1,6 @@
 """What theory promises: published and own bounds as functions, and which of them a policy has."""
 
-from . import concentrated, dynamic, lower, stochastic
+from . import adversarial, concentrated, dynamic, lower, stochastic
 from .bounds import BOUNDS, Bound, bound
 from .promises import Promise, World, promises, promises_of
 from .regimes import crossover, free_from, regime
@@ -10,6 +10,7 @@ __all__ = [
     "Bound",
     "Promise",
     "World",
+    "adversarial",
     "bound",
     "concentrated",
     "crossover",
