@@ -1,6 +1,6 @@
 """What theory promises: published and own bounds as functions, and which of them a policy has."""
 
-from . import adversarial, concentrated, dynamic, lower, stochastic
+from . import adversarial, concentrated, dynamic, lower, shuffle, stochastic
 from .bounds import BOUNDS, Bound, bound
 from .promises import Promise, World, promises, promises_of
 from .regimes import crossover, free_from, regime
@@ -20,5 +20,6 @@ __all__ = [
     "promises",
     "promises_of",
     "regime",
+    "shuffle",
     "stochastic",
 ]
