@@ -90,7 +90,7 @@ def noisy_linucb(
     sqrt(d) std by std sqrt(2 ln(1 / p)).
 
     >>> [round(noisy_linucb(10**6, 2, 1, std, failure=0.001)) for std in (0.0, 100.0)]
-    [326761, 2481706]
+    [326761, 2477461]
     """
     t = np.asarray(horizon, float)
     root, log = math.sqrt(dimension), np.log(8.0 * t / batch / failure)
@@ -271,7 +271,7 @@ def returning_bits(
     assumes=f"{BOUNDED}; joint DP, everybody in so many rounds; without logarithms of T",
 )
 def returning_joint(
-    horizon: Values, dimension: int, rounds: int, epsilon: float, delta: float
+    horizon: Values, dimension: int, rounds: Values, epsilon: float, delta: float
 ) -> Values:
     """A tree of noise for users who return: d sqrt(T) + sqrt(M0 T / epsilon) d^(3/4) ln(1 /
     delta)^(1/4).
@@ -281,7 +281,7 @@ def returning_joint(
     """
     root = np.sqrt(np.asarray(horizon, float))
     log = math.log(1.0 / delta) ** 0.25
-    return dimension * root + math.sqrt(rounds / epsilon) * dimension**0.75 * log * root
+    return dimension * root + np.sqrt(rounds / epsilon) * dimension**0.75 * log * root
 
 
 # Batches in the local and in the central model ------------------------------------------------
