@@ -2,7 +2,7 @@
 
 from . import concentrated, dynamic, lower, stochastic
 from .bounds import BOUNDS, Bound, bound
-from .curves import bound_curves
+from .curves import bound_curves, label_of
 from .promises import Promise, World, promises, promises_of
 from .regimes import crossover, free_from, regime
 
@@ -17,6 +17,7 @@ __all__ = [
     "crossover",
     "dynamic",
     "free_from",
+    "label_of",
     "lower",
     "promises",
     "promises_of",
