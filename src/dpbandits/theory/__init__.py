@@ -2,6 +2,7 @@
 
 from . import adversarial, concentrated, dynamic, lower, shuffle, stochastic
 from .bounds import BOUNDS, Bound, bound
+from .curves import bound_curves, label_of
 from .promises import Promise, World, promises, promises_of
 from .regimes import crossover, free_from, regime
 
@@ -12,10 +13,12 @@ __all__ = [
     "World",
     "adversarial",
     "bound",
+    "bound_curves",
     "concentrated",
     "crossover",
     "dynamic",
     "free_from",
+    "label_of",
     "lower",
     "promises",
     "promises_of",
