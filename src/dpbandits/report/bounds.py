@@ -13,11 +13,11 @@ from .wording import promise_cell
 def promises_in(
     bounds: pd.DataFrame | None, summary: EnvironmentSummary, settings: SettingsByKey
 ) -> pd.DataFrame:
-    """The bounds of one environment, under its title, with a ``budget_label``."""
+    """The bounds of one environment, with a ``budget_label``."""
     if bounds is None:
         return pd.DataFrame()
     own = bounds[bounds["environment"] == summary.key]
-    return with_budget_labels(own, settings).assign(environment=summary.title)
+    return with_budget_labels(own, settings)
 
 
 def at_the_end(promised: pd.DataFrame, summary: EnvironmentSummary) -> pd.DataFrame:

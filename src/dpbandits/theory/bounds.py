@@ -59,6 +59,12 @@ class Bound:
         return list(inspect.signature(self.function).parameters)
 
     @property
+    def required(self) -> set[str]:
+        """Those of them without a default."""
+        found = inspect.signature(self.function).parameters.values()
+        return {one.name for one in found if one.default is one.empty}
+
+    @property
     def summary(self) -> str:
         """The first line of its documentation."""
         return (inspect.getdoc(self.function) or "").partition("\n\n")[0].replace("\n", " ")

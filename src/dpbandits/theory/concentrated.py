@@ -50,9 +50,7 @@ def adac_ucb(horizon: Values, gaps: Array, rho: float, beta: float) -> Values:
     return (8.0 * beta * log / gap + 8.0 * np.sqrt(beta * log / rho) + rest).sum(axis=-1)
 
 
-@bound(
-    "upper", "minimax regret", source=f"{PAPER}, Theorem 11, constants of its proof", assumes=_ARMS
-)
+@bound("upper", "minimax regret", source=f"{PAPER}, Theorem 11", assumes=_ARMS)
 def adac_ucb_minimax(horizon: Values, n_arms: int, rho: float, beta: float) -> Values:
     """AdaC-UCB: 4 sqrt(2 beta K T ln T) + 8 K sqrt(beta ln(T) / rho) + 3 beta (K - 1) / (beta - 3).
 
@@ -335,10 +333,10 @@ def kl_bandits(rho: float, mean: float, within: float, variance: float) -> float
     source=f"{PAPER}, Proposition 1 (d)",
     assumes="(epsilon, delta)-View DP",
 )
-def table_delta(delta: float, n_arms: int, horizon: int) -> float:
+def table_delta(delta: float, n_arms: int, horizon: Values) -> Values:
     """What (epsilon, delta)-View DP says of Table DP at the same epsilon: delta K^T, if below 1."""
-    log = np.log(delta) + horizon * np.log(n_arms) if delta > 0.0 else -np.inf
-    return float(np.exp(min(log, 0.0)))
+    growth = np.asarray(horizon, float) * np.log(n_arms)
+    return np.exp(np.minimum(np.log(delta) + growth, 0.0)) if delta > 0.0 else 0.0 * growth
 
 
 def positive(gaps: Array) -> np.ndarray:

@@ -17,11 +17,11 @@ apart has a regret of D T / 2 in one of them (Bretagnolle & Huber):
 and the divergence is at most the least of these, with n = T / (K - 1), t the total variation
 distance and kl the divergence of the changed arm's rewards:
 
-    n kl ,      epsilon n t ,      rho (n T t^2 (1 + 1 / (K - 1)) + n t)      (Theorem 8) .
+    n kl ,      epsilon n t ,      rho (n T t^2 + n t)      (Theorem 8, with E[N^2] <= T E[N]) .
 
-The last has E[N^2] <= n T + n^2 for the rounds N of the changed arm.  The second is group privacy
-of pure DP with a maximal coupling, round by round.  For normal rewards of variance 1 kl = 2 D^2 and
-t <= D; for coins with 1/2, 1/2 + D and 1/2 + 2 D, kl = -ln(1 - 16 D^2) / 2 and t = 2 D.
+The second is group privacy of pure DP with a maximal coupling, round by round.  For normal rewards
+of variance 1 kl = 2 D^2 and t <= D; for coins with 1/2, 1/2 + D and 1/2 + 2 D, kl = -ln(1 - 16 D^2)
+/ 2 and t = 2 D.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def lai_robbins(horizon: Values, means: Array) -> Values:
 
 @bound(
     "lower",
-    source="Azize, Wu, Honda, Orabona, Ito & Basu (2025)",
+    source="Azize, Wu, Honda et al. (2025)",
     constants="asymptotic",
     assumes=f"{_CONSISTENT}; epsilon-DP",
 )
@@ -212,8 +212,7 @@ def two_coins(
     with np.errstate(divide="ignore", invalid="ignore"):
         divergence = n * np.maximum(-0.5 * np.log1p(-4.0 * distance**2), 0.0)
     if rho < np.inf:
-        moved = n * t * distance**2 * (1.0 + 1.0 / (k - 1)) + n * distance
-        divergence = np.fmin(divergence, rho * moved)
+        divergence = np.fmin(divergence, rho * (n * t * distance**2 + n * distance))
     if epsilon < np.inf:
         divergence = np.fmin(divergence, epsilon * n * distance)
     return valid(distance < 0.5, t * gap / 8.0 * np.exp(-divergence), "lower")
@@ -272,7 +271,7 @@ def _any(policy: Policy, world: World) -> Iterator[Applied]:
         return
     given, holds = {"means": world.environment.means()}, policy.guarantee.holds
     if isinstance(holds, PureDP):
-        local = policy.guarantee.trust_model == "local"
+        local = policy.card.trust_model == "local"
         yield (local_asymptotic if local else pure_asymptotic), {**given, "epsilon": holds.epsilon}
     else:
         yield lai_robbins, given

@@ -58,6 +58,11 @@ class Promise:
     horizons: np.ndarray
     values: np.ndarray
 
+    @property
+    def says_something(self) -> bool:
+        """Whether some value is finite, and not zero."""
+        return bool((np.isfinite(self.values) & (self.values != 0.0)).any())
+
 
 # A bound's function, and its arguments but for the horizon.
 Applied = tuple[Callable[..., Any], dict[str, Any]]

@@ -1,4 +1,5 @@
-"""Regret of further policies for stationary arms, with constants.
+"""Regret of further policies for stationary arms, with constants that are derived here, "after"
+whoever published the policy.
 
 **AdaP-UCB and AdaP-KLUCB** (Azize & Basu 2022).  Noise of scale s / n on the mean of an episode of
 n rounds, L = ln T.  A bad arm's index is below the best mean, but with probability 3/2 T^-alpha,
@@ -39,7 +40,7 @@ _DESIGN = 1.01  # what rounding and tolerances may add to a phase
 
 @bound(
     "upper",
-    source="Azize & Basu (2022), AdaP-UCB; constants: dpbandits.theory.stochastic",
+    source="after Azize & Basu (2022), AdaP-UCB",
     assumes="alpha > 3; stationary arms, rewards in [0, 1]",
 )
 def adap_ucb(horizon: Values, gaps: Array, noise: float, alpha: float) -> Values:
@@ -84,7 +85,7 @@ def _rounds_of_arms(gaps: Array, noise: float, failure_probability: float) -> np
 
 @bound(
     "upper",
-    source="Sajed & Sheffet (2019), DP-SE; constants: dpbandits.theory.stochastic",
+    source="after Sajed & Sheffet (2019), DP-SE",
     assumes="stationary arms, rewards in [0, 1]",
 )
 def dpse(horizon: Values, gaps: Array, noise: float, failure_probability: float) -> Values:
@@ -98,7 +99,7 @@ def dpse(horizon: Values, gaps: Array, noise: float, failure_probability: float)
 @bound(
     "upper",
     "rounds until a search is over",
-    source="Sajed & Sheffet (2019), DP-SE; constants: dpbandits.theory.stochastic",
+    source="after Sajed & Sheffet (2019), DP-SE",
     assumes="stationary arms, rewards in [0, 1]; with probability 1 - failure_probability",
 )
 def dpse_search(gaps: Array, noise: float, failure_probability: float) -> float:
@@ -147,9 +148,32 @@ def _search_error(policy: DPSEBAI | AdaPTT | MergedTopTwo, world: World) -> Iter
 # Phased elimination --------------------------------------------------------------------------
 
 
+def _phases(
+    d: int,
+    n_arms: int,
+    noise: float,
+    failure_probability: float,
+    deviation: float,
+    unit: float,
+    published: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """B, and at most how many rounds, of every phase."""
+    phase = np.arange(1, _EPOCHS)
+    width = unit * 2.0**-phase
+    log = np.log(2.0 * n_arms * phase * (phase + 1.0) / failure_probability)
+    if published:
+        f = d + 2.0 * np.sqrt(d * log) + 2.0 * log
+        sure = 8.0 * d * deviation**2 * (log + np.log(2.0)) / width**2
+        rounds = sure + 2.0 * d * noise * np.sqrt(f) / width
+    else:
+        sure = log * d * deviation**2
+        rounds = (sure + np.sqrt(sure**2 + 2.0 * log * (noise * d * width) ** 2)) / width**2
+    return width, _DESIGN * rounds + d * (d + 1) / 2
+
+
 @bound(
     "upper",
-    source="Azize & Basu (2024), Theorem 4; constants: dpbandits.theory.stochastic",
+    source="after Azize & Basu (2024), Theorem 4",
     assumes="fixed arms with linear means, rewards in the range",
 )
 def gope(
@@ -168,18 +192,11 @@ def gope(
     ``deviation`` how far rewards scatter (subgaussian), ``unit`` what half-widths are halves of.
     ``published``: phases as long as in eq. (4).
     """
-    t, d = np.asarray(horizon, float), dimension
-    phase = np.arange(1, _EPOCHS)
-    width = unit * 2.0**-phase
-    log = np.log(2.0 * n_arms * phase * (phase + 1.0) / failure_probability)
-    if published:
-        f = d + 2.0 * np.sqrt(d * log) + 2.0 * log
-        sure = 8.0 * d * deviation**2 * (log + np.log(2.0)) / width**2
-        rounds = sure + 2.0 * d * noise * np.sqrt(f) / width
-    else:
-        sure = log * d * deviation**2
-        rounds = (sure + np.sqrt(sure**2 + 2.0 * log * (noise * d * width) ** 2)) / width**2
-    ends = (_DESIGN * rounds + d * (d + 1) / 2).cumsum()
+    t = np.asarray(horizon, float)
+    width, rounds = _phases(
+        dimension, n_arms, noise, failure_probability, deviation, unit, published
+    )
+    ends = rounds.cumsum()
     begins = np.concatenate([[0.0], ends[:-1]])
     worst = np.minimum(8.0 * width, 1.0)  # 4 B of the phase before
     played = np.clip(t[..., None] - begins, 0.0, ends - begins)

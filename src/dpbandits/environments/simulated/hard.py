@@ -30,7 +30,7 @@ def gap_of_coins(
     """The gap D of which (D T / 8) exp(-divergence) is largest, up to 0.2.
 
     With n = T / (K - 1) the divergence is about 8 n D^2; under zCDP at most b D^2 + c D, b = 4 rho
-    n T (1 + 1 / (K - 1)) and c = 2 rho n; under pure DP at most 2 epsilon n D.  What it costs to
+    n T and c = 2 rho n; under pure DP at most 2 epsilon n D.  What it costs to
     hide is the least of them, and the largest of the gaps that are best for one is taken.
 
     >>> round(gap_of_coins(2, 10_000), 4), round(gap_of_coins(2, 10_000, epsilon=0.01), 4)
@@ -39,7 +39,7 @@ def gap_of_coins(
     n = horizon / (n_arms - 1)
     gaps = [0.25 / math.sqrt(n)]
     if rho is not None:
-        b, c = 4.0 * rho * n * horizon * (1.0 + 1.0 / (n_arms - 1)), 2.0 * rho * n
+        b, c = 4.0 * rho * n * horizon, 2.0 * rho * n
         gaps.append((math.sqrt(c * c + 8.0 * b) - c) / (4.0 * b))
     if epsilon is not None:
         gaps.append(0.5 / (epsilon * n))
