@@ -192,6 +192,7 @@ __all__ = [
     "MergedTopTwo",
     "MissingExtra",
     "OutputGOPE",
+    "Plan",
     "Policy",
     "PrivateLinUCB",
     "PureDP",
@@ -199,6 +200,7 @@ __all__ = [
     "ReplayResult",
     "Result",
     "SequentialHalving",
+    "Setting",
     "StateFileError",
     "SubmissionError",
     "ThompsonSampling",
@@ -211,6 +213,7 @@ __all__ = [
     "fit_logs",
     "inspect",
     "load",
+    "plan",
     "replay",
     "simulate",
     "theory",
@@ -219,6 +222,7 @@ __all__ = [
 # These bring pandas, pyarrow and scipy.stats with them, which would more than double the time that
 # the import takes.
 _SIMULATION = ("ReplayResult", "Result", "replay", "simulate")
+_PLANNING = ("Plan", "Setting", "plan")
 
 
 def __getattr__(name: str) -> Any:
@@ -226,6 +230,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f".{name}", __name__)
     if name in _SIMULATION:
         return getattr(import_module(".simulation", __name__), name)
+    if name in _PLANNING:
+        return getattr(import_module(".planning", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

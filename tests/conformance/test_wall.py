@@ -150,6 +150,7 @@ _UP = [
     "simulation",
     "theory",
     "report",
+    "planning",
     "studies",
     "cli",
 ]

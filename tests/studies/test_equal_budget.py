@@ -21,11 +21,11 @@ from dpbandits.cli.tables import print_tables
 from dpbandits.policies import DEFAULTS, default_for, registered
 from dpbandits.policies.protocol import no_arm
 from dpbandits.report.claims import FAILS, HOLDS, UNDECIDED, Claim
+from dpbandits.report.intervals import largest, largest_of, ratio, ratios, share
 from dpbandits.simulation.simulating import what_is_taken
 from dpbandits.studies import equal_budget
 from dpbandits.studies.equal_budget.panel import CHANGING, PANEL, TRIAL, Contest, contests
 from dpbandits.studies.equal_budget.ranking import lost_runs, ranking, relative
-from dpbandits.studies.intervals import largest, largest_of, ratio, ratios, share
 from dpbandits.studies.output import result_folder, write_results
 from dpbandits.studies.plans import Findings, Plan, Size
 from dpbandits.studies.reproduce import reproduce

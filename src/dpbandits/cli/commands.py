@@ -21,11 +21,11 @@ import typer
 from .. import __version__
 from ..errors import BudgetWarning
 from ..policies import DEFAULTS, Policy, registered
-from .choose import choose
 from .estimate import estimate
 from .first_run import announce_compilation, compiling_ahead
 from .inputs import Noise, budget_of, clear_errors, policy_class
 from .look import inspect
+from .plan import plan
 from .tables import new_console, print_claims, print_results, print_tables
 from .theory import theory
 from .warm import warm
@@ -203,7 +203,7 @@ def explain(
 
 app.command()(inspect)
 app.command()(estimate)
-app.command()(choose)
+app.command()(plan)
 app.command()(theory)
 app.command()(warm)
 

@@ -31,6 +31,7 @@ class Default:
         contexts: what is known before a choice: "none"; "fixed", features of the arms that never
             change; "public" contexts in every round; or "private" ones.
         drifting: whether that law may change now and then.
+        searching: whether the best arm is to be found, and not reward.
     """
 
     setting: str
@@ -40,11 +41,17 @@ class Default:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     contexts: str = "none"
     drifting: bool = False
+    searching: bool = False
 
     @property
     def central(self) -> Default:
         """The default of the same setting under central trust."""
-        return default_for(random=self.random, contexts=self.contexts, drifting=self.drifting)
+        return default_for(
+            random=self.random,
+            contexts=self.contexts,
+            drifting=self.drifting,
+            searching=self.searching,
+        )
 
     @property
     def policy_class(self) -> Any:
@@ -109,6 +116,7 @@ DEFAULTS = (
     Default("finite arms", "local", True, "LDPIMED"),
     Default("finite arms, rewards that follow no law", "central", False, "HTINF"),
     Default("finite arms, rewards that change", "central", True, "DiscountedIMED", drifting=True),
+    Default("search for the best arm", "central", True, "MergedTopTwo", searching=True),
     Default("fixed features", "central", True, "MergedLinearIMED", contexts="fixed"),
     Default("public contexts", "central", True, "LinearIMED", contexts="public"),
     Default(
@@ -127,6 +135,7 @@ def default_for(
     random: bool = True,
     contexts: str = "none",
     drifting: bool = False,
+    searching: bool = False,
 ) -> Default:
     """What to take in a setting.
 
@@ -138,6 +147,7 @@ def default_for(
             contexts in every round.
         drifting: whether the law of an arm may change now and then, so that another one becomes the
             best.
+        searching: whether the best of finite arms is to be found, and not reward.
 
     Raises:
         ArgumentError: there is no policy for this.
@@ -156,8 +166,16 @@ def default_for(
             " got True",
             "drifting",
         )
-    asked = (random, contexts, drifting)
-    found = [one for one in DEFAULTS if (one.random, one.contexts, one.drifting) == asked]
+    if flag("searching", searching) and (drifting or not (random and contexts == "none")):
+        raise ArgumentError(
+            "searching must be False where there are features or contexts, or rewards change or"
+            " follow no law, got True",
+            "searching",
+        )
+    asked = (random, contexts, drifting, searching)
+    found = [
+        one for one in DEFAULTS if (one.random, one.contexts, one.drifting, one.searching) == asked
+    ]
     if not found:
         raise ArgumentError(
             "random must be True where there are features or contexts, got False", "random"

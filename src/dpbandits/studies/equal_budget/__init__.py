@@ -19,8 +19,8 @@ from ...privacy import Budget
 from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series, Table, slug
+from ...report.intervals import largest_of, ratio, share
 from ..cells import Cell, Results
-from ..intervals import largest_of, ratio, share
 from ..plans import Findings, Plan, Size, recorded, spoken
 from .panel import (
     TRIAL,

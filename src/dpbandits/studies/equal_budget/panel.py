@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ...algorithms.adversarial.conversion import BatchedPolicy
 from ...environments import (
     ArmsEnvironment,
     Bernoulli,
@@ -24,11 +23,11 @@ from ...environments import (
     PoolContexts,
     SwitchingBest,
 )
+from ...planning.candidates import Candidate, misfit, unsuited
+from ...planning.setting import Setting
 from ...policies import Default, Policy, default_for, registered
-from ...policies.defaults import build, written
-from ...policies.protocol import no_arm
+from ...policies.defaults import written
 from ...privacy import ZCDP, ApproxDP, Budget, PureDP
-from ...simulation.simulating import what_is_taken
 
 STRICT, LOOSE = 0.1414, 1.4142  # pure budgets that imply 0.01-zCDP and 1-zCDP
 CENTRAL = (PureDP(STRICT), PureDP(LOOSE), ZCDP(0.01), ZCDP(1.0), ApproxDP(1.0, 1e-6))
@@ -61,8 +60,6 @@ _VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "LDPGLOC": _RADII,
     "WeightedGLMLDP": _RADII,
 }
-_GIVEN = {"n_arms", "budget", "horizon"}  # all that a policy may ask for, and with features:
-_GIVEN_BESIDE = {"fixed": {"arms"}, "public": {"dimension"}, "private": {"dimension"}}
 _TOLD_ALL = {"batch", "link"}  # whoever takes them: as long batches as the default has
 World = ArmsEnvironment | ContextEnvironment
 
@@ -206,12 +203,8 @@ FEATURES = (
 # Policies --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Entrant:
+class Entrant(Candidate):
     """A policy with its arguments, whatever the world and the budget."""
-
-    cls: Any
-    arguments: Mapping[str, Any]
 
     @property
     def title(self) -> str:
@@ -221,15 +214,8 @@ class Entrant:
 
     def policy(self, world: World, budget: Budget | None, horizon: int, **options: Any) -> Policy:
         """The policy itself, told what is known of the world."""
-        given = {
-            "n_arms": world.n_arms,
-            "dimension": getattr(world, "dimension", None),
-            "arms": getattr(world, "features", None),
-            "horizon": horizon,
-        }
-        options |= {"budget": budget, "reward_range": world.support}
-        policy: Policy = build(self.cls, given, **self.arguments, **options)
-        return policy
+        options |= {"reward_range": world.support}
+        return self.build(Setting.of(world), budget, horizon, **options)
 
 
 @dataclass(frozen=True)
@@ -267,37 +253,27 @@ class Contest:
         what is not needed.  What the default is told of batches, all are told, and that means are
         linear.
         """
+        setting = self._described
         return [
             Entrant(cls, {**self._told(cls), **given})
             for name, cls in registered().items()
-            if _plays(cls, self.default.contexts)
-            and cls.card.trust_model == self.default.trust_model
-            and type(self.budget) in cls.card.channels
-            and not (self.default.random and issubclass(cls, BatchedPolicy))
+            if cls.card.trust_model == setting.trust_model
+            and not misfit(cls, setting, self.budget)
+            and not (self.default.random and unsuited(cls, setting))
             for given in _VARIANTS.get(name, ({},))
         ]
+
+    @property
+    def _described(self) -> Setting:
+        world = self.instances[0].world(self.instances[0].horizon)
+        known = {"trust_model": self.default.trust_model, "contexts": self.default.contexts}
+        return Setting.of(world, **known)
 
     def _told(self, cls: type[Policy]) -> dict[str, Any]:
         given = {**self.default.arguments, "link": "identity"}
         told = {name: given[name] for name in _TOLD_ALL & given.keys()}
         taken = inspect.signature(cls).parameters
         return {name: value for name, value in told.items() if name in taken}
-
-
-def _plays(cls: type[Policy], contexts: str) -> bool:
-    """Whether a class is for such contexts, plays for reward, and keeps what it promises."""
-    needed = {
-        name
-        for name, parameter in inspect.signature(cls).parameters.items()
-        if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
-    }
-    return (
-        what_is_taken(cls) == ("contexts" if contexts in ("public", "private") else "no contexts")
-        and (cls.card.protects != "rewards") == (contexts == "private")
-        and needed <= _GIVEN | _GIVEN_BESIDE.get(contexts, set())
-        and cls.kernels.recommend is no_arm
-        and not cls.card.refuted_because
-    )
 
 
 def setting_of(default: Default, family: str = "") -> str:

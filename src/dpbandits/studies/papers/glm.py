@@ -26,8 +26,8 @@ from ...privacy import ApproxDP, PureDP
 from ...report.claims import VERDICT_CONFIDENCE, Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series
+from ...report.intervals import curve, mean, measured, price, ratio
 from ..cells import Cell, Results
-from ..intervals import curve, mean, measured, price, ratio
 from ..plans import Findings, Plan, Size, recorded, spoken
 from ..weighted_regression import compare_with_ridge
 

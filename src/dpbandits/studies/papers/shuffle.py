@@ -34,8 +34,8 @@ from ...privacy import ApproxDP
 from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series
+from ...report.intervals import curve, mean, measured, ratio
 from ..cells import Cell, Results
-from ..intervals import curve, mean, measured, ratio
 from ..plans import Findings, Plan, Size, recorded, spoken
 
 PAPER = "Chowdhury & Zhou (2022)"

@@ -12,8 +12,8 @@ from ....environments import ClassifierAdvice, classifier_advice
 from ....errors import MissingExtra
 from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
+from ....report.intervals import curve, measured
 from ...cells import Cell, Results
-from ...intervals import curve, measured
 from ...plans import Findings, Size, recorded, spoken
 from .expert_growth import QUICK_RUNS, RUNS
 from .expert_settings import IMPROVED, KINDS, policy

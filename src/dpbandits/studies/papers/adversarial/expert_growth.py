@@ -11,8 +11,8 @@ import numpy as np
 
 from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
+from ....report.intervals import curve, largest, measured, ratio
 from ...cells import Cell, Results
-from ...intervals import curve, largest, measured, ratio
 from ...plans import Findings, Size, spoken
 from .expert_settings import DELTA, IMPROVED, KINDS, PERIOD, Advice, moving
 from .section import PAPER, Section, horizon_of

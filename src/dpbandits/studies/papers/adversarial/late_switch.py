@@ -24,10 +24,10 @@ from ....plotting.numbers import number
 from ....policies import Policy
 from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
+from ....report.intervals import curve, mean, measured
 from ....simulation.simulating import play
 from ....theory.adversarial import late_notice
 from ...cells import Cell, Results
-from ...intervals import curve, mean, measured
 from ...plans import Findings, Size, spoken
 from .section import PAPER, SMALLEST, Section, horizon_of, runs_of
 from .worst_case import LEARNERS, USUAL_EPSILON, Setting

@@ -11,8 +11,8 @@ import numpy as np
 from ....plotting.numbers import percent
 from ....report.claims import VERDICT_CONFIDENCE, Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
+from ....report.intervals import curve, measured
 from ...cells import Results
-from ...intervals import curve, measured
 from ...plans import Findings, Size, spoken
 from .section import PAPER, SLACK, Section, horizon_of, runs_of
 from .sweeps import Sweep, grows, slopes

@@ -19,8 +19,8 @@ from ....environments import ArmsEnvironment, ContextEnvironment, SwitchingBest
 from ....policies import Policy
 from ....privacy import PureDP
 from ....report.exhibits import Series
+from ....report.intervals import Statistic, curve, ratios
 from ...cells import Cell, Results
-from ...intervals import Statistic, curve, ratios
 
 USUAL_ARMS, USUAL_EPSILON = 4, 0.1
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....report.claims import Claim, Expectation
+from ....report.intervals import largest, measured, price, ratio, ratios, steps
 from ...cells import Results
-from ...intervals import largest, measured, price, ratio, ratios, steps
 from ...plans import spoken
 from .settings import HONEST, PAPER, PUBLISHED, Setting, policy_key
 

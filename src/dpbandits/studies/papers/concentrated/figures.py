@@ -8,7 +8,7 @@ import numpy as np
 
 from ....plotting.numbers import number
 from ....report.exhibits import Exhibit, Panel, Series
-from ...intervals import Statistic, curve, mean, measured, price, ratio
+from ....report.intervals import Statistic, curve, mean, measured, price, ratio
 from ...plans import spoken
 from .claims import Measured, ends
 from .settings import PUBLISHED, policy_key

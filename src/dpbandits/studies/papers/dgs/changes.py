@@ -12,7 +12,7 @@ from ....privacy import PureDP
 from ....report.claims import Claim, Expectation
 from ....report.estimates import Estimate
 from ....report.exhibits import Exhibit, Panel, Series
-from ...intervals import mean, measured, ratio
+from ....report.intervals import mean, measured, ratio
 from .comparisons import CODED, EPSILON, PAPER, PUBLISHED, World, arms_of, draws, tabulated
 
 CHANGE_HORIZON = 500  # of the synthetic part

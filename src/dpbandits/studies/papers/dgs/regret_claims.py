@@ -11,8 +11,8 @@ from ....privacy import ZCDP
 from ....report.claims import Claim, Expectation
 from ....report.estimates import Estimate
 from ....report.exhibits import Exhibit, Panel, Series
+from ....report.intervals import curve, largest, mean, measured, ratio, ratios, steps
 from ...cells import Results
-from ...intervals import curve, largest, mean, measured, ratio, ratios, steps
 from ...plans import spoken
 from .comparisons import (
     CLAIMED,

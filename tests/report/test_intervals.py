@@ -13,7 +13,7 @@ from scipy.stats import t as student
 from dpbandits.errors import ArgumentError
 from dpbandits.report.claims import FAILS, HOLDS, UNDECIDED, Claim, Expectation, claims_table, tally
 from dpbandits.report.estimates import Estimate
-from dpbandits.studies.intervals import curve, largest, mean, measured, price, ratio, ratios, steps
+from dpbandits.report.intervals import curve, largest, mean, measured, price, ratio, ratios, steps
 
 
 def claim(value: float, low: float, high: float, expected: Expectation, **options: bool) -> Claim:

@@ -22,8 +22,8 @@ from scipy.stats import binomtest
 from scipy.stats import t as student
 
 from ..errors import ArgumentError
-from ..report.claims import VERDICT_CONFIDENCE
-from ..report.estimates import CONFIDENCE, Estimate
+from .claims import VERDICT_CONFIDENCE
+from .estimates import CONFIDENCE, Estimate
 
 Statistic = Callable[[np.ndarray], np.ndarray]
 

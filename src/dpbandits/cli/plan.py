@@ -1,0 +1,234 @@
+"""The command ``dpbandits plan``: which policy to take, and what it will cost."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import ArgumentError
+from .first_run import announce_compilation
+from .inputs import budget_of, clear_errors
+from .tables import new_console
+
+if TYPE_CHECKING:
+    from ..planning import Plan, Setting
+    from ..privacy import Budget
+
+
+class Trust(StrEnum):
+    """The values of ``--trust``."""
+
+    central = "central"
+    shuffle = "shuffle"
+    local = "local"
+
+
+class Contexts(StrEnum):
+    """The values of ``--contexts``."""
+
+    none = "none"
+    fixed = "fixed"
+    public = "public"
+    private = "private"
+
+
+class Rewards(StrEnum):
+    """The values of ``--rewards``."""
+
+    law = "law"
+    changing = "changing"
+    any = "any"
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"must be numbers with commas, got {text!r}") from None
+
+
+def plan(
+    study_file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[STUDY.toml]",
+            help="A study, of which the first environment and budget and the horizon are taken.",
+            show_default=False,
+        ),
+    ] = None,
+    arms: Annotated[int | None, typer.Option(min=1, help="Number of arms.")] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Such as pure=1.0 or approx=1.0,1e-6; without it, no privacy."),
+    ] = None,
+    horizon: Annotated[int | None, typer.Option(min=1, help="Number of rounds.")] = None,
+    means: Annotated[
+        Any,
+        typer.Option(
+            parser=_numbers, metavar="M,M,...", help="Of arms with rewards 0 or 1, to measure."
+        ),
+    ] = None,
+    gaps: Annotated[
+        Any,
+        typer.Option(
+            parser=_numbers, metavar="G,G,...", help="How much worse each arm is than the best."
+        ),
+    ] = None,
+    trust: Annotated[Trust | None, typer.Option(help="Who may see raw rewards.")] = None,
+    rewards: Annotated[
+        Rewards | None,
+        typer.Option(help="One law for each arm; which may change; or any, that nobody knows."),
+    ] = None,
+    rounds_per_change: Annotated[
+        int | None, typer.Option(min=1, help="The best arm changes about once in so many rounds.")
+    ] = None,
+    contexts: Annotated[
+        Contexts | None, typer.Option(help="What is known before a choice, and who may see it.")
+    ] = None,
+    dimension: Annotated[
+        int | None, typer.Option(min=1, help="Of public or private contexts.")
+    ] = None,
+    features: Annotated[
+        Path | None,
+        typer.Option(help="CSV file of fixed features of the arms: a row of numbers for each."),
+    ] = None,
+    experts: Annotated[int | None, typer.Option(min=1, help="Number of experts.")] = None,
+    standing_advice: Annotated[
+        bool,
+        typer.Option(
+            "--standing-advice",
+            help="Experts keep to their advice for as many rounds as a batch has, or for ever.",
+        ),
+    ] = False,
+    best_arm: Annotated[
+        bool, typer.Option("--best-arm", help="Search for the best arm, and not for reward.")
+    ] = False,
+    failure_probability: Annotated[
+        float | None, typer.Option(help="Of a search; 0.05 by default.", show_default=False)
+    ] = None,
+    target_regret: Annotated[
+        float | None, typer.Option(help="Also say which budget affords so much regret.")
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="To simulate; by default the horizon, up to a limit.")
+    ] = None,
+    runs: Annotated[int, typer.Option(min=2, help="Of every policy.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulation.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Threads; -1 for one per core.")] = -1,
+    left_out: Annotated[
+        bool, typer.Option("--left-out", help="Also say why other policies do not fit.")
+    ] = False,
+) -> None:
+    """Say which policies fit, what is proved of them, and what they lose in your own setting.
+
+    Regret is measured where the means of arms are given, or their gaps, or a study.
+    """
+    known = {
+        "trust_model": trust and trust.value,
+        "rewards": rewards and rewards.value,
+        "rounds_per_change": rounds_per_change,
+        "contexts": contexts and contexts.value,
+        "dimension": dimension,
+        "n_experts": experts,
+        "standing_advice": standing_advice or None,
+        "best_arm": best_arm or None,
+        "failure_probability": failure_probability,
+        "gaps": gaps,
+    }
+    given = {name: value for name, value in known.items() if value is not None}
+    with clear_errors():
+        announce_compilation()
+        asked = budget_of(budget) if budget else None
+        if study_file is not None:
+            if arms or means or gaps or features:
+                raise ArgumentError("a study says itself what its arms are")
+            setting, horizon, asked = _of_study(study_file, given, horizon, asked)
+        else:
+            setting = _described(arms, means, features, given)
+        if horizon is None:
+            raise ArgumentError("--horizon must be given")
+        from ..planning import plan as make
+
+        size = {"rounds": rounds, "runs": runs, "seed": seed}
+        bar = new_console().is_terminal
+        made = make(setting, horizon, asked, n_jobs=jobs, progress=bar, **size)
+        affordable = None if target_regret is None else made.budget_for(target_regret)
+    _show(made, left_out)
+    if affordable is not None:
+        new_console().print(str(affordable), soft_wrap=True, highlight=False, markup=False)
+
+
+def _described(
+    arms: int | None, means: list[float] | None, features: Path | None, given: dict[str, Any]
+) -> Setting:
+    """The setting that the options describe."""
+    from ..environments import Bernoulli
+    from ..planning import Setting
+
+    if features is not None:
+        given = {**given, "features": _read(features), "contexts": "fixed"}
+    told = [len(given[name]) for name in ("gaps", "features") if name in given]
+    told += [len(means)] if means else []
+    counts = {count for count in (arms, *told) if count is not None}
+    if len(counts) != 1:
+        raise ArgumentError(
+            "--arms, --means, --gaps or the rows of --features must say one number of arms, got"
+            f" {' and '.join(map(str, sorted(counts))) or 'none'}"
+        )
+    return Setting.of(Bernoulli(means), **given) if means else Setting(counts.pop(), **given)
+
+
+def _read(path: Path) -> Any:
+    import numpy as np
+
+    try:
+        return np.loadtxt(path, delimiter=",", ndmin=2)
+    except (OSError, ValueError) as error:
+        raise ArgumentError(f"--features must be a CSV file of numbers: {error}") from None
+
+
+def _of_study(
+    path: Path, given: dict[str, Any], horizon: int | None, budget: Budget | None
+) -> tuple[Setting, int, Budget | None]:
+    """The first environment of a study, its horizon, and its first budget."""
+    from ..planning import Setting
+    from ..studies import load_study
+
+    study = load_study(path)
+    first = next((one.budget for one in study.policies if one.budget is not None), None)
+    setting = Setting.of(study.environments[0], **given)
+    return setting, horizon or study.horizon, budget or first
+
+
+def _show(made: Plan, left_out: bool) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = new_console()
+    console.print(repr(made.policy()), soft_wrap=True, highlight=False, markup=False)
+    heads, rows = made.rows()
+    shown = Table(
+        heads[0],
+        title=made.heading,
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        header_style="bold",
+    )
+    for head in heads[1:]:
+        shown.add_column(head, justify="right")
+    for row in rows:
+        shown.add_row(*map(escape, row))
+    console.print(shown)
+    console.print("* the default of the setting\n" if made.table["default"].any() else "")
+    for sentence in made.findings:
+        console.print(sentence, soft_wrap=True, highlight=False, markup=False)
+    if left_out:
+        console.print("\nLeft out:")
+        for name, reason in made.left_out.items():
+            console.print(f"  {name}: {reason}", soft_wrap=True, highlight=False, markup=False)
+    best = made.fitting[made.best].cls.__name__
+    console.print(f"What it promises: dpbandits explain {best}", highlight=False)

@@ -1,0 +1,154 @@
+"""Which policies a setting can take at a budget, and why the others are left out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..algorithms import FrozenEXP4
+from ..algorithms.adversarial.conversion import BatchedPolicy
+from ..algorithms.bases import AdvicePolicy
+from ..policies import Policy, registered
+from ..policies.defaults import written
+from ..policies.protocol import no_arm
+from ..privacy.budgets import Budget
+from ..simulation.simulating import what_is_taken
+from .setting import Setting
+
+# Arguments that make another policy of a class; no entry: as it is.  Learners of a conversion of
+# arms are classes of their own.
+_VARIANTS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "BatchConversion": (),
+    "ExpertConversion": tuple({"learner": one} for one in ("htinf", "exp3", "ftpl")),
+    "BatchedEXP4": tuple({"variant": one} for one in ("improved", "published")),
+}
+_SAID = {"arms": "the features of its arms"}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A policy for a setting, whatever the budget.
+
+    Attributes:
+        cls: its class.
+        arguments: beyond what the setting says.
+    """
+
+    cls: Any
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """How it is written in tables.
+
+        >>> from dpbandits import EXP3
+        >>> Candidate(EXP3, {"batch": 5}).title
+        'EXP3(batch=5)'
+        """
+        return written(self.cls.__name__, self.arguments)
+
+    def build(
+        self, setting: Setting, budget: Budget | None, horizon: int, **options: Any
+    ) -> Policy:
+        """The policy itself."""
+        given = {**setting.arguments(horizon), **self.arguments, **options}
+        taken = inspect.signature(self.cls).parameters
+        policy: Policy = self.cls(
+            **{name: value for name, value in given.items() if name in taken or name in options},
+            budget=budget,
+        )
+        return policy
+
+
+def candidates(setting: Setting, budget: Budget | None) -> tuple[list[Candidate], dict[str, str]]:
+    """Those that fit, and the reason for each class that does not.
+
+    What the default of the setting is told of batches, all are told.
+
+    >>> from dpbandits import ZCDP
+    >>> fitting, left_out = candidates(Setting(3, trust_model="local"), ZCDP(1.0))
+    >>> [one.title for one in fitting], left_out["MergedIMED"]
+    (['LDPIMED', 'LDPUCB'], 'whoever runs it sees raw rewards')
+    """
+    usual = {} if setting.default is None else setting.default.arguments
+    fitting: list[Candidate] = []
+    left_out: dict[str, str] = {}
+    for name, cls in registered().items():
+        if reason := misfit(cls, setting, budget) or unsuited(cls, setting):
+            left_out[name] = reason
+            continue
+        variants = _VARIANTS.get(name, ({},))
+        if not variants:
+            left_out[name] = "its learners are there by themselves"
+        taken = inspect.signature(cls).parameters
+        told = {name: value for name, value in usual.items() if name in taken}
+        fitting += [Candidate(cls, {**told, **own}) for own in variants]
+    return fitting, left_out
+
+
+def misfit(cls: type[Policy], setting: Setting, budget: Budget | None) -> str | None:
+    """Why policies of a class cannot be taken, or would protect more than is asked for; None where
+    nothing speaks against them but, perhaps, how rewards come about.
+    """
+    card, channels = cls.card, cls.card.channels
+    if (taken := what_is_taken(cls)) != setting.shows:
+        return f"takes {taken}, and the setting shows {setting.shows}"
+    if (cls.kernels.recommend is not no_arm) != setting.best_arm:
+        return "plays for reward" if setting.best_arm else "searches for the best arm"
+    if card.refuted_because:
+        return f"keeps no promise: {card.refuted_because}"
+    if budget is not None and not channels:
+        return "has no privacy"
+    if budget is not None and type(budget) not in channels:
+        return f"takes {' or '.join(sorted(one.__name__ for one in channels))}"
+    if reason := _of_trust(cls, setting):
+        return reason
+    if channels and card.hides_contexts != (setting.contexts == "private"):
+        if card.hides_contexts:
+            return "hides contexts, too, at the price of more noise"
+        return "hides rewards, not contexts"
+    if missing := _needed(cls) - {"budget", *setting.arguments(horizon=1)}:
+        return f"needs {', '.join(_SAID.get(name, name) for name in sorted(missing))}"
+    return None
+
+
+def unsuited(cls: type[Policy], setting: Setting) -> str | None:
+    """Why policies of a class are not for such rewards; None where they are."""
+    if setting.n_experts is not None:
+        stands = not issubclass(cls, FrozenEXP4) or setting.standing_advice
+        return None if stands else "its bound holds for advice that stands for a batch"
+    any_rewards = issubclass(cls, BatchedPolicy)
+    if setting.rewards == "law":
+        return "is for rewards without a law, and pays for it" if any_rewards else None
+    if any_rewards:
+        return None
+    if setting.rewards == "changing" and "rounds_per_change" in inspect.signature(cls).parameters:
+        return None
+    return "leans on one law for each arm" + (
+        " that never changes" if setting.rewards == "changing" else ""
+    )
+
+
+def _of_trust(cls: type[Policy], setting: Setting) -> str | None:
+    trust, asked = cls.card.trust_model, setting.trust_model
+    if trust in ("none", asked):
+        return None
+    if asked == "central":
+        # Where experts are many, noise on every reward costs least.
+        if issubclass(cls, AdvicePolicy):
+            return None
+        return "protects from whoever runs it, too, at the price of more noise"
+    if trust == "central":
+        return "whoever runs it sees raw rewards"
+    return "needs a shuffler" if trust == "shuffle" else "needs no shuffler, and pays for it"
+
+
+def _needed(cls: type[Policy]) -> set[str]:
+    """What the constructor cannot do without."""
+    return {
+        name
+        for name, one in inspect.signature(cls).parameters.items()
+        if one.default is one.empty and one.kind is not one.VAR_KEYWORD
+    }

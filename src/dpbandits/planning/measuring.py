@@ -1,0 +1,113 @@
+"""What a short simulation of the setting measures: regret, the price of privacy, and from which
+round on it is free.
+
+Runs are paired: run i of every policy meets the same noise of the environment.  So numbers that
+compare two policies have the jackknife's error, run by run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from ..policies import Policy
+from ..report.claims import VERDICT_CONFIDENCE
+from ..report.estimates import CONFIDENCE, Estimate
+from ..report.intervals import Statistic, curve, mean, price, ratio
+from ..simulation import PolicySetting, Result
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A simulation, asked for what plans say.
+
+    Attributes:
+        result: of the simulation.
+        policies: private ones by their titles.
+        public: those without privacy, among them the open counterpart of every private one.
+        searching: whether the rounds of a search are counted, and not regret.
+    """
+
+    result: Result
+    policies: Mapping[str, Policy]
+    public: Mapping[str, Policy]
+    searching: bool
+
+    def loss(self, policy: Policy) -> np.ndarray:
+        """What every run cost, shape (runs,): regret, or rounds until a search was over, which is
+        at least those that were simulated where it was not.
+        """
+        rows = self._of(policy, "runs")
+        if not self.searching:
+            return rows["regret"].to_numpy()
+        return rows["stopped"].fillna(self.result.info["horizon"]).to_numpy()
+
+    def wrong(self, policy: Policy) -> np.ndarray:
+        """Whether a search named another arm than the best, in every run."""
+        return self._of(policy, "runs")["wrong"].to_numpy()
+
+    def cost(self, policy: Policy) -> Estimate:
+        """The mean of ``loss``."""
+        return mean_of(self.loss(policy))
+
+    def price(self, title: str) -> Estimate:
+        """Of privacy: what a private policy loses more than its open counterpart, as a share."""
+        return _estimate([self.loss(self.policies[title]), self.loss(self.public[title])], price)
+
+    @cached_property
+    def best_public(self) -> str:
+        """Who loses least without privacy."""
+        return min(self.public, key=lambda title: self.loss(self.public[title]).mean())
+
+    def times_public(self, title: str) -> Estimate:
+        """How many times the loss of the best one without privacy."""
+        rival = self.public[self.best_public]
+        return _estimate([self.loss(self.policies[title]), self.loss(rival)], ratio)
+
+    def free_from(self, title: str, tolerance: float) -> int | None:
+        """From which recorded round on, to the last, mean regret so far is at most 1 + tolerance
+        times that of the best policy without privacy; None if it is not so at the last.
+        """
+        if self.searching:
+            return None
+        private = self._curve(self.policies[title])
+        rival = self._curve(self.public[self.best_public])
+        paid = np.flatnonzero(private.to_numpy() > (1.0 + tolerance) * rival.to_numpy())
+        rounds = private.index[paid[-1] + 1 :] if paid.size else private.index
+        return int(rounds[0]) if len(rounds) else None
+
+    def beaten(self, favourite: str) -> str | None:
+        """Who loses least of those who lose less than the favourite beyond doubt: by intervals of
+        the ratio of means that hold for all rivals at once.
+        """
+        rivals = {title: one for title, one in self.policies.items() if title != favourite}
+        own = self.loss(self.policies[favourite])
+        each = 1.0 - (1.0 - VERDICT_CONFIDENCE) / max(len(rivals), 1)
+        better = {
+            title: loss.mean()
+            for title, loss in ((title, self.loss(one)) for title, one in rivals.items())
+            if loss.mean() > 0.0 and _estimate([own, loss], ratio, each).low > 1.0
+        }
+        return min(better, key=lambda title: better[title]) if better else None
+
+    def _curve(self, policy: Policy) -> pd.Series:
+        return self._of(policy, "frame").groupby("round")["regret"].mean()
+
+    def _of(self, policy: Policy, table: str) -> pd.DataFrame:
+        keys, rows = PolicySetting.of(policy).keys, getattr(self.result, table)
+        return rows[(rows["policy"] == keys["policy"]) & (rows["budget"] == keys["budget"])]
+
+
+def mean_of(losses: np.ndarray) -> Estimate:
+    """The mean over runs with its interval."""
+    return _estimate([losses], mean)
+
+
+def _estimate(
+    columns: Sequence[np.ndarray], statistic: Statistic, confidence: float = CONFIDENCE
+) -> Estimate:
+    return Estimate(*map(float, curve([one[np.newaxis] for one in columns], statistic, confidence)))

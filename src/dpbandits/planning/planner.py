@@ -1,0 +1,245 @@
+"""``plan``: which policies fit a setting, what is proved of them, and what they lose in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..environments import ArmsEnvironment, Environment
+from ..errors import ArgumentError
+from ..policies import Policy
+from ..privacy.budgets import Budget
+from ..report.estimates import Estimate
+from ..simulation import simulate
+from ..simulation.parallel import ProgressCallback
+from ..theory import Promise, promises
+from ..theory.curves import label_of
+from ..validation import integer, real
+from .candidates import Candidate, candidates
+from .measuring import Measured
+from .plans import Plan
+from .setting import Setting
+
+_LONGEST, _LONGEST_WITH_CONTEXTS, _LONGEST_LATE = 100_000, 20_000, 2_000
+_POINTS = 100  # rounds at which regrets are compared
+_UNKNOWN = Estimate(math.nan, math.nan, math.nan)
+
+
+def plan(
+    setting: Setting | Environment,
+    horizon: int,
+    budget: Budget | None,
+    *,
+    rounds: int | None = None,
+    runs: int = 20,
+    seed: int = 0,
+    tolerance: float = 0.2,
+    n_jobs: int = 1,
+    progress: ProgressCallback | bool = False,
+    **options: Any,
+) -> Plan:
+    """Which policy to take in a setting, and what it will cost.
+
+    Every policy that fits is asked for its proved bounds and, where there is an environment,
+    simulated with the budget and without any; beside them, those that have no privacy at all.
+
+    Args:
+        setting: a ``Setting``, or an environment, which stands for ``Setting.of(environment)``.
+        horizon: number of rounds.
+        budget: of the policies; None for no privacy.
+        rounds: how many to simulate; by default the horizon, but at most 100,000, with contexts or
+            experts 20,000, and where answers are late 2,000.  Policies are those of the whole
+            horizon, and nothing is said of rounds that were not simulated.
+        runs: of every policy, at least 2.
+        seed: of the simulation, as ``simulate`` takes it.
+        tolerance: up to which share more regret counts as free privacy.
+        n_jobs: threads; -1 for one per core.
+        progress: as of ``simulate``.
+        **options: see ``Options``; for all policies.
+
+    Raises:
+        ArgumentError: an argument is out of range, or no policy fits.
+
+    Example:
+        >>> from dpbandits import ZCDP
+        >>> from dpbandits.environments import Bernoulli
+        >>> found = plan(Bernoulli([0.2, 0.8]), 1000, ZCDP(1.0), runs=5)
+        >>> found.best, type(found.policy(seed=1)).__name__
+        ('MergedIMED', 'MergedIMED')
+        >>> found.left_out["DPSE"]
+        'takes PureDP'
+    """
+    setting = setting if isinstance(setting, Setting) else Setting.of(setting)
+    horizon, runs = integer("horizon", horizon, 1), integer("runs", runs, 2)
+    tolerance = real("tolerance", tolerance, 0.0)
+    options = {**_range_of(setting), **options}
+    fitting, left_out = candidates(setting, budget)
+    policies, refused = _built(fitting, setting, budget, horizon, options)
+    if not policies:
+        raise _nobody(setting, budget, refused)
+    simulated = _rounds(setting, horizon, rounds)
+    measured = None
+    if simulated:
+        rivals = [one for one in fitting if one.title in policies] + [
+            one for one in candidates(setting, None)[0] if not one.cls.card.channels
+        ]
+        public = _built(rivals, setting, None, horizon, options)[0] if budget else policies
+        play = {"runs": runs, "seed": seed, "n_jobs": n_jobs, "progress": progress}
+        measured = _measured(policies, public, setting, horizon=simulated, **play)
+    found = {
+        title: promises(one, setting.environment, [horizon]) for title, one in policies.items()
+    }
+    upper = {title: one for title in found if (one := _least(found[title], setting.best_arm))}
+    table = _table(policies, upper, setting, measured, budget, tolerance)
+    usual = _usual(table)
+    best = (measured.beaten(usual) if measured else None) or usual
+    order = ["best", "mean"] if measured else ["best", "promise"]
+    ranked = table.assign(best=table["policy"] != best).sort_values(order, kind="stable")
+    return Plan(
+        setting=setting,
+        budget=budget,
+        horizon=horizon,
+        rounds=simulated,
+        runs=runs,
+        seed=seed,
+        tolerance=tolerance,
+        table=ranked.drop(columns="best").reset_index(drop=True),
+        left_out={**left_out, **refused},
+        fitting={one.title: one for one in fitting if one.title in policies},
+        usual=usual,
+        best=best,
+        promises=upper,
+        floor=_floor(found[best]),
+        measured=measured,
+        options=options,
+    )
+
+
+def _range_of(setting: Setting) -> dict[str, Any]:
+    """The range of rewards, where the environment knows one."""
+    if setting.environment is None or not np.isfinite(setting.environment.support).all():
+        return {}
+    return {"reward_range": setting.environment.support}
+
+
+def _rounds(setting: Setting, horizon: int, rounds: int | None) -> int:
+    """How many to simulate."""
+    world = setting.simulated
+    if rounds is not None:
+        integer("rounds", rounds, 1, horizon)
+    if world is None:
+        return 0
+    longest = _LONGEST if isinstance(world, ArmsEnvironment) else _LONGEST_WITH_CONTEXTS
+    longest = longest if world.delay is None else _LONGEST_LATE
+    return min(rounds or longest, horizon, world.horizon or horizon)
+
+
+def _built(
+    fitting: list[Candidate],
+    setting: Setting,
+    budget: Budget | None,
+    horizon: int,
+    options: Mapping[str, Any],
+) -> tuple[dict[str, Policy], dict[str, str]]:
+    """The policies by their titles, and why some cannot be made."""
+    policies, refused = {}, {}
+    for one in fitting:
+        try:
+            policies[one.title] = one.build(setting, budget, horizon, **options)
+        except ArgumentError as error:
+            refused[one.title] = str(error)
+    return policies, refused
+
+
+def _measured(
+    policies: dict[str, Policy], public: dict[str, Policy], setting: Setting, **play: Any
+) -> Measured:
+    """The simulation of all of them."""
+    played = [*policies.values(), *(one for one in public.values() if one not in policies.values())]
+    assert setting.simulated is not None
+    result = simulate(played, setting.simulated, record=_POINTS, **play)
+    return Measured(result, policies, public, setting.best_arm)
+
+
+def _least(found: list[Promise], searching: bool) -> Promise | None:
+    """The least upper bound that is proved, constants and all, or else one that is not."""
+    bounds = [
+        one
+        for one in found
+        if one.bound.kind == "upper"
+        and (one.bound.of.startswith("rounds") if searching else one.bound.of.endswith("regret"))
+    ]
+    return min(bounds, key=lambda one: (not one.bound.is_binding, one.values[0]), default=None)
+
+
+def _floor(found: list[Promise]) -> Promise | None:
+    """The largest lower bound on regret that is proved, also one that holds only as T grows."""
+    bounds = [
+        one
+        for one in found
+        if one.bound.kind == "lower"
+        and one.bound.of == "expected regret"
+        and one.bound.holds != "void"
+        and one.bound.constants != "order"
+    ]
+    return max(bounds, key=lambda one: one.values[0], default=None)
+
+
+def _table(
+    policies: Mapping[str, Policy],
+    upper: Mapping[str, Promise],
+    setting: Setting,
+    measured: Measured | None,
+    budget: Budget | None,
+    tolerance: float,
+) -> pd.DataFrame:
+    """One row per policy; see ``Plan``."""
+    default = setting.default
+    rows = []
+    for title, policy in policies.items():
+        one = upper.get(title)
+        proved = one is not None and one.bound.is_binding and np.isfinite(one.values[0])
+        row: dict[str, Any] = {
+            "policy": title,
+            "default": default is not None and title == default.call,
+            "promise": float(one.values[0]) if one is not None and proved else math.nan,
+            "source": "" if one is None else label_of(one.bound),
+        }
+        cost = _UNKNOWN if measured is None else measured.cost(policy)
+        private = measured is not None and budget is not None
+        price = measured.price(title) if measured and private else _UNKNOWN
+        row |= cost._asdict()
+        row |= {"price": price.mean, "price_low": price.low, "price_high": price.high}
+        row["free_from"] = measured.free_from(title, tolerance) if measured and private else None
+        if setting.best_arm:
+            row["wrong"] = measured.wrong(policy).mean() if measured else math.nan
+        rows.append(row)
+    return pd.DataFrame(rows).astype({"free_from": "Int64"})
+
+
+def _usual(table: pd.DataFrame) -> str:
+    """What to take without a simulation: the default, or whose promise is best; without both who is
+    first.
+    """
+    ranked = table.sort_values(["default", "promise"], ascending=[False, True], kind="stable")
+    return str(ranked["policy"].iloc[0])
+
+
+def _nobody(setting: Setting, budget: Budget | None, refused: Mapping[str, str]) -> ArgumentError:
+    """Why there is no plan: policies refuse their arguments, or take other budgets, or there are
+    none.
+    """
+    if refused:
+        return ArgumentError(next(iter(refused.values())))
+    would = [one.cls.card.channels for one in candidates(setting, None)[0]]
+    kinds = sorted({kind.__name__ for channels in would for kind in channels})
+    if not kinds:
+        return ArgumentError(f"setting has no policy: {setting.in_words}", "setting")
+    allowed = " or ".join(["None", *kinds])
+    return ArgumentError(
+        f"budget must be {allowed} for {setting.in_words}, got {budget!r}", "budget"
+    )

@@ -1,0 +1,268 @@
+"""What a plan says: as a table, in sentences, as a figure, and as a policy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import ArgumentError
+from ..html import Html, glance
+from ..plotting.numbers import number, percent, reward_amount
+from ..policies import Policy
+from ..privacy import ZCDP, PureDP
+from ..privacy.budgets import Budget
+from ..report.estimates import interval_in_words
+from ..simulation import simulate
+from ..theory import BOUNDS, Promise, bound_curves, crossover, free_from
+from ..theory.curves import label_of
+from ..validation import real
+from .candidates import Candidate
+from .measuring import Measured
+from .setting import Setting
+from .targets import Affordable, cheapest
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What ``plan`` returns.
+
+    Attributes:
+        setting: what is to be decided.
+        budget: None for no privacy.
+        horizon: number of rounds.
+        rounds: how many were simulated; 0 where there was nothing to simulate.
+        runs, seed, tolerance: as they were given.
+        table: one row per policy that fits, best first: ``policy``, how it is written; whether it
+            is the ``default``; ``promise``, the least proved bound on regret over the horizon (of a
+            search on its rounds), and its ``source``, which also names a bound that promises
+            nothing; ``mean`` regret over the simulated rounds (rounds of a search) with the
+            interval ``low`` to ``high``; the ``price`` of privacy as a share, with ``price_low``
+            and ``price_high``; ``free_from``, see there; and of searches ``wrong``, the share that
+            erred.  NaN is unknown.
+        left_out: every other policy, and why.
+        fitting: how those of the table are built.
+        usual: the policy to take without a simulation: the default of the setting, or whose promise
+            is best.
+        best: the policy to take: the usual one, unless another was measured to lose less beyond
+            doubt.
+        promises: the bound behind ``promise``, by policy, where there is one.
+        floor: the largest lower bound on regret there, which holds as the horizon grows; None where
+            none is known.
+        measured: the simulation; None without one.
+        options: that all policies are given.
+    """
+
+    setting: Setting
+    budget: Budget | None
+    horizon: int
+    rounds: int
+    runs: int
+    seed: int
+    tolerance: float
+    table: pd.DataFrame
+    left_out: Mapping[str, str]
+    fitting: Mapping[str, Candidate]
+    usual: str
+    best: str
+    promises: Mapping[str, Promise]
+    floor: Promise | None
+    measured: Measured | None
+    options: Mapping[str, Any]
+
+    def policy(self, title: str | None = None, **options: Any) -> Policy:
+        """A policy of the plan, ready to be used.
+
+        Args:
+            title: as the table writes it; by default the ``best`` one.
+            **options: see ``Options``: ``seed``, ``noise="secure"``, ``reports=True``, ...
+
+        Raises:
+            ArgumentError: it is not in the table, or an option is wrong.
+        """
+        chosen = self._candidate(title)
+        return chosen.build(self.setting, self.budget, self.horizon, **{**self.options, **options})
+
+    @cached_property
+    def free_from(self) -> int | None:
+        """From which round on privacy is free for the ``best`` policy: mean regret so far is at
+        most 1 + tolerance times that of the best one without privacy, from there to the last round
+        that was simulated; None where it is not at the last, or nothing was simulated.
+        """
+        if self.measured is None or self.budget is None:
+            return None
+        return self.measured.free_from(self.best, self.tolerance)
+
+    def budget_for(self, regret: float, title: str | None = None) -> Affordable:
+        """The smallest budget of the same notion at which a policy loses no more than so much.
+
+        Every budget that is tried is simulated as the plan was, with the same seed, so that all
+        meet the same noise of the environment.  The search halves a ladder of budgets, as if regret
+        never rose with the budget.
+
+        Args:
+            regret: what may be lost, in the mean over the whole horizon.
+            title: of the policy; by default the ``best`` one.
+
+        Raises:
+            ArgumentError: nothing was simulated over the whole horizon, there is no budget, or
+                not even the same policy without privacy loses so little.
+        """
+        target = real("regret", regret, 0.0, float("inf"), strict=True)
+        world = self.setting.simulated
+        if world is None or self.setting.best_arm or self.rounds < self.horizon:
+            raise ArgumentError(
+                "budget_for needs a plan for reward whose whole horizon was simulated: of an"
+                f" environment, with rounds={self.horizon}",
+                "rounds",
+            )
+        if self.budget is None:
+            raise ArgumentError("budget must be given, whose notion is to be kept", "budget")
+        chosen = self._candidate(title)
+        played: dict[str, Any] = {"horizon": self.rounds, "runs": self.runs, "seed": self.seed}
+
+        def losses(budget: Budget | None) -> np.ndarray:
+            policy = chosen.build(self.setting, budget, self.horizon, **self.options)
+            return simulate(policy, world, record=1, **played).runs["regret"].to_numpy()
+
+        return cheapest(chosen.title, self.budget, target, losses)
+
+    def _candidate(self, title: str | None) -> Candidate:
+        title = self.best if title is None else title
+        if title not in self.fitting:
+            raise ArgumentError(
+                f"title must be one of {', '.join(self.fitting)}, got {title!r}", "title"
+            )
+        return self.fitting[title]
+
+    def plot(self, **options: Any) -> Any:
+        """Mean regret with and without privacy, and what is proved of it, as a matplotlib figure.
+
+        Args:
+            **options: as of ``Result.plot``.
+
+        Raises:
+            ArgumentError: no regret was simulated.
+        """
+        world = self.setting.simulated
+        if self.measured is None or world is None or self.setting.best_arm:
+            raise ArgumentError("a plan without simulated regret has nothing to plot")
+        rounds = self.measured.result.frame["round"].unique()
+        bounds = bound_curves(self.measured.policies.values(), world, rounds)
+        proved = bounds[bounds["bound"].map(lambda name: BOUNDS[name].is_binding)]
+        return self.measured.result.plot(bounds=proved, **options)
+
+    @property
+    def heading(self) -> str:
+        """What was planned, in a line."""
+        asked = "no privacy" if self.budget is None else str(self.budget)
+        return f"{self.setting.in_words}: {asked}, {self.horizon:,} rounds"
+
+    @property
+    def findings(self) -> list[str]:
+        """What came of it, in sentences."""
+        return [*self._advice(), *self._measurement(), *self._theory()]
+
+    def _advice(self) -> Iterator[str]:
+        asked = "the default" if self.setting.default else "the one with the best promise"
+        if self.best == self.usual:
+            yield f"Take {self.best}: {asked if len(self.table) > 1 else 'no other fits'}."
+            return
+        assert self.measured is not None
+        own, better = (self._cost(one) for one in (self.usual, self.best))
+        yield (
+            f"Take {self.best}, which lost {better} here, or {self.usual}, {asked}, which lost"
+            f" {own}: the difference is beyond doubt. So few runs do not show what goes wrong in one"
+            " of a hundred."
+        )
+
+    def _cost(self, title: str) -> str:
+        assert self.measured is not None
+        found = self.measured.cost(self.measured.policies[title])
+        return f"{reward_amount(found.mean)}{interval_in_words(found, reward_amount)}"
+
+    def _measurement(self) -> Iterator[str]:
+        measured = self.measured
+        if measured is None:
+            yield "Nothing was measured: that needs an environment, or means or gaps of the arms."
+            return
+        what = "rounds until a search is over" if self.setting.best_arm else "regret"
+        yield f"Measured: {what}, in {self.runs} runs of {self.rounds:,} rounds."
+        if self.rounds < self.horizon:
+            yield f"Nothing is said of later rounds, up to {self.horizon:,}."
+        if self.budget is None:
+            return
+        times = measured.times_public(self.best)
+        yield (
+            f"{self.best} has {number(times.mean)} times the {what} of {measured.best_public}, the"
+            f" best without privacy{interval_in_words(times)}."
+        )
+        if self.setting.best_arm:
+            return
+        within = f"at most {number(1.0 + self.tolerance)} times that"
+        yield (
+            f"Privacy is not free within {self.rounds:,} rounds ({within})."
+            if self.free_from is None
+            else f"Privacy is free from round {self.free_from:,} on ({within}, to the last one)."
+        )
+
+    def _theory(self) -> Iterator[str]:
+        proved = self.promises.get(self.best)
+        if proved is not None and {"rho", "epsilon", "noise"} & proved.arguments.keys():
+            start = free_from(proved.bound, self.tolerance, **proved.arguments)
+            yield (
+                f"By {label_of(proved.bound)} it is free from {number(start)} rounds on."
+                if np.isfinite(start)
+                else f"By {label_of(proved.bound)} it is never free."
+            )
+        if self.floor is not None:
+            yield (
+                f"As the horizon grows, no such policy loses less than {self.floor.bound.source}"
+                f" says: {reward_amount(self.floor.values[0])} at {self.horizon:,} rounds."
+            )
+        if (meet := self._crossover()) is not None:
+            yield (
+                f"In the worst case privacy decides what must be lost up to round {meet:,}."
+                if meet > self.horizon
+                else f"In the worst case privacy can be free from round {meet:,} on."
+            )
+        if self.setting.n_experts and not (self.table["promise"] < self.horizon).any():
+            yield "No bound is below the horizon: none says more than the range of rewards does."
+
+    def _crossover(self) -> int | None:
+        """From which round on privacy can be free on the worst of such arms; None if not known."""
+        known = self.setting
+        central = known.shows == "no contexts" and known.trust_model == "central"
+        plain = known.contexts == "none" and not known.best_arm and known.n_arms > 1
+        if not (central and plain and isinstance(self.budget, PureDP | ZCDP)):
+            return None
+        return max(1, math.ceil(crossover(self.budget, n_arms=known.n_arms)))
+
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """The table to be read: heads and rows."""
+        searching = self.setting.best_arm
+        heads = ["policy", "proved", "rounds" if searching else "regret", "95 % interval", "price"]
+        heads += ["wrong"] if searching else ["free from"]
+        return heads, [self._row(row, searching) for row in self.table.to_dict("records")]
+
+    def _row(self, row: dict[Any, Any], searching: bool) -> list[str]:
+        name = f"{row['policy']} *" if row["default"] else row["policy"]
+        unknown = np.isnan(row["mean"])
+        interval = "" if unknown else f"{reward_amount(row['low'])} to {reward_amount(row['high'])}"
+        price = "" if np.isnan(row["price"]) else percent(row["price"])
+        if searching:
+            last = "" if unknown else percent(row["wrong"])
+        else:
+            last = "" if pd.isna(row["free_from"]) else f"{row['free_from']:,}"
+        proved, mean = (
+            "" if np.isnan(one) else reward_amount(one) for one in (row["promise"], row["mean"])
+        )
+        return [name, proved, mean, interval, price, last]
+
+    def _repr_html_(self) -> Html:
+        return glance(self.heading, *self.rows(), " ".join(self.findings))

@@ -1,0 +1,123 @@
+"""Which budget a regret affords: a search among budgets of one notion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from ..errors import ArgumentError
+from ..plotting.numbers import reward_amount
+from ..privacy.budgets import ZCDP, Budget
+from ..report.estimates import Estimate
+from .measuring import mean_of
+
+_PER_DECADE = 20  # neighbours differ by 12 %
+
+
+@dataclass(frozen=True)
+class Affordable:
+    """What ``Plan.budget_for`` returns.
+
+    Attributes:
+        policy: its title.
+        target: the regret that was asked for.
+        budget: the smallest one that was found with mean regret at most the target.
+        low, high: the smallest one where the interval of mean regret reaches the target, and where
+            all of it is at most the target; None where no budget is that large.  The true one lies
+            between, as far as regret falls while budgets grow.
+        tried: every budget that was simulated: ``budget``, ``value`` (its epsilon or rho), ``mean``
+            regret with the interval ``low`` to ``high``; without privacy in the last row.
+    """
+
+    policy: str
+    target: float
+    budget: Budget
+    low: Budget
+    high: Budget | None
+    tried: pd.DataFrame
+
+    def __str__(self) -> str:
+        surely = (
+            f"and surely from {self.high} on" if self.high else "surely with none that is tried"
+        )
+        return (
+            f"{self.policy} loses at most {reward_amount(self.target)} from {self.budget} on"
+            f" (perhaps from {self.low} on, {surely})."
+        )
+
+
+def cheapest(
+    policy: str, like: Budget, target: float, losses: Callable[[Budget | None], np.ndarray]
+) -> Affordable:
+    """The smallest budget with mean regret at most the target.
+
+    Args:
+        policy: whose regret.
+        like: a budget of the notion; all but its epsilon or rho is kept.
+        target: what may be lost.
+        losses: of all runs at a budget, None for no privacy.
+
+    Raises:
+        ArgumentError: no budget is large enough.
+
+    >>> from dpbandits import PureDP
+    >>> found = cheapest("X", PureDP(1.0), 20.0, lambda b: np.ones(9) * (2 / b.epsilon if b else 0))
+    >>> str(found.budget)
+    '0.1-DP'
+    """
+    name, lowest, highest = ("rho", -6, 3) if isinstance(like, ZCDP) else ("epsilon", -3, 2)
+    steps = np.arange(lowest * _PER_DECADE, highest * _PER_DECADE + 1)
+    ladder = [_with(like, name, float(f"{10 ** (step / _PER_DECADE):.3g}")) for step in steps]
+    tried: dict[Budget | None, Estimate] = {}
+
+    def regret(budget: Budget | None) -> Estimate:
+        if budget not in tried:
+            tried[budget] = mean_of(losses(budget))
+        return tried[budget]
+
+    for most in (None, ladder[-1]):
+        if (least := regret(most).mean) > target:
+            raise ArgumentError(
+                f"regret must be at least {reward_amount(least)}, which {policy} loses"
+                f" {f'at {most}' if most else 'without privacy'}, got {reward_amount(target)}",
+                "regret",
+            )
+    place = _first(ladder, lambda budget: regret(budget).mean <= target)
+    low = _first(ladder[:place], lambda budget: regret(budget).low <= target)
+    sure = regret(ladder[-1]).high <= target
+    high = _first(ladder, lambda budget: regret(budget).high <= target) if sure else None
+    rows = [
+        {"budget": str(one or "none"), "value": getattr(one, name, math.inf), **found._asdict()}
+        for one, found in tried.items()
+    ]
+    return Affordable(
+        policy,
+        target,
+        ladder[place],
+        ladder[low],
+        None if high is None else ladder[high],
+        pd.DataFrame(rows).sort_values("value", ignore_index=True),
+    )
+
+
+def _with(like: Budget, name: str, value: float) -> Budget:
+    """The same notion of privacy, stricter or looser."""
+    return replace(like, **{name: value})  # type: ignore[type-var]
+
+
+def _first(ladder: Sequence[Budget], enough: Callable[[Budget], bool]) -> int:
+    """The place of the first budget that is enough, all after it being so, too: by halving.  The
+    one after the last is enough, whatever it is.
+
+    >>> _first([1, 2, 4, 8], lambda budget: budget > 3), _first([1, 2], lambda budget: False)
+    (2, 2)
+    """
+    low, high = 0, len(ladder)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(ladder[middle]) else (middle + 1, high)
+    return low
