@@ -155,11 +155,12 @@ def test_the_panel_is_as_wide_as_it_should_be() -> None:
 
 
 def test_every_default_is_a_policy_of_its_setting() -> None:
-    settings = {(one.trust_model, one.random, one.contexts, one.drifting) for one in DEFAULTS}
+    kinds = ("random", "contexts", "drifting", "searching")
+    settings = {(one.trust_model, *(getattr(one, name) for name in kinds)) for one in DEFAULTS}
     assert len(settings) == len(DEFAULTS)
     for one in DEFAULTS:
         assert one.policy_class.card.trust_model == one.trust_model
-        asked = {"random": one.random, "contexts": one.contexts, "drifting": one.drifting}
+        asked = {name: getattr(one, name) for name in kinds}
         assert default_for(trust_model=one.trust_model, **asked) == one
         assert one.central.trust_model == "central"
         assert {name: getattr(one.central, name) for name in asked} == asked
@@ -256,7 +257,9 @@ class Planted:
             return np.full((1, RUNS), 3)
         if column == "spent":
             return np.full((1, RUNS), self.spent * _limit_of(key.partition("/")[0]))
-        champions = [one.policy for one in DEFAULTS if not one.drifting] + ["open"]
+        champions = [one.policy for one in DEFAULTS if not (one.drifting or one.searching)] + [
+            "open"
+        ]
         usual = 10.0 if any(f"/{name}/" in f"/{key}" for name in champions) else 100.0
         mean = next((value for part, value in self.regrets.items() if part in key), usual)
         runs = mean * (1.0 + 0.01 * np.sin(np.arange(float(RUNS))))

@@ -152,7 +152,7 @@ def plan(
             raise ArgumentError("--horizon must be given")
         from ..planning import plan as make
 
-        size = {"rounds": rounds, "runs": runs, "seed": seed}
+        size: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": seed}
         bar = new_console().is_terminal
         made = make(setting, horizon, asked, n_jobs=jobs, progress=bar, **size)
         affordable = None if target_regret is None else made.budget_for(target_regret)
@@ -210,14 +210,8 @@ def _show(made: Plan, left_out: bool) -> None:
     console = new_console()
     console.print(repr(made.policy()), soft_wrap=True, highlight=False, markup=False)
     heads, rows = made.rows()
-    shown = Table(
-        heads[0],
-        title=made.heading,
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-        header_style="bold",
-    )
+    console.print(made.heading, style="italic", highlight=False)
+    shown = Table(heads[0], box=None, pad_edge=False, header_style="bold")
     for head in heads[1:]:
         shown.add_column(head, justify="right")
     for row in rows:

@@ -1,4 +1,4 @@
-"""Planning: which policy to take in a setting, and what it will cost, before the first person comes."""
+"""Planning: which policy to take in a setting, and what it will cost."""
 
 from .planner import plan
 from .plans import Plan

@@ -73,6 +73,7 @@ def candidates(setting: Setting, budget: Budget | None) -> tuple[list[Candidate]
     (['LDPIMED', 'LDPUCB'], 'whoever runs it sees raw rewards')
     """
     usual = {} if setting.default is None else setting.default.arguments
+    known = setting.arguments(horizon=1)
     fitting: list[Candidate] = []
     left_out: dict[str, str] = {}
     for name, cls in registered().items():
@@ -83,7 +84,7 @@ def candidates(setting: Setting, budget: Budget | None) -> tuple[list[Candidate]
         if not variants:
             left_out[name] = "its learners are there by themselves"
         taken = inspect.signature(cls).parameters
-        told = {name: value for name, value in usual.items() if name in taken}
+        told = {name: value for name, value in usual.items() if name in taken.keys() - known.keys()}
         fitting += [Candidate(cls, {**told, **own}) for own in variants]
     return fitting, left_out
 

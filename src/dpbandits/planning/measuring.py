@@ -7,7 +7,7 @@ compare two policies have the jackknife's error, run by run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,8 +16,8 @@ import pandas as pd
 
 from ..policies import Policy
 from ..report.claims import VERDICT_CONFIDENCE
-from ..report.estimates import CONFIDENCE, Estimate
-from ..report.intervals import Statistic, curve, mean, price, ratio
+from ..report.estimates import CONFIDENCE, Estimate, estimate
+from ..report.intervals import Statistic, curve, price, ratio
 from ..simulation import PolicySetting, Result
 
 
@@ -52,11 +52,11 @@ class Measured:
 
     def cost(self, policy: Policy) -> Estimate:
         """The mean of ``loss``."""
-        return mean_of(self.loss(policy))
+        return estimate(self.loss(policy))
 
     def price(self, title: str) -> Estimate:
         """Of privacy: what a private policy loses more than its open counterpart, as a share."""
-        return _estimate([self.loss(self.policies[title]), self.loss(self.public[title])], price)
+        return _paired([self.loss(self.policies[title]), self.loss(self.public[title])], price)
 
     @cached_property
     def best_public(self) -> str:
@@ -66,7 +66,7 @@ class Measured:
     def times_public(self, title: str) -> Estimate:
         """How many times the loss of the best one without privacy."""
         rival = self.public[self.best_public]
-        return _estimate([self.loss(self.policies[title]), self.loss(rival)], ratio)
+        return _paired([self.loss(self.policies[title]), self.loss(rival)], ratio)
 
     def free_from(self, title: str, tolerance: float) -> int | None:
         """From which recorded round on, to the last, mean regret so far is at most 1 + tolerance
@@ -80,17 +80,17 @@ class Measured:
         rounds = private.index[paid[-1] + 1 :] if paid.size else private.index
         return int(rounds[0]) if len(rounds) else None
 
-    def beaten(self, favourite: str) -> str | None:
-        """Who loses least of those who lose less than the favourite beyond doubt: by intervals of
-        the ratio of means that hold for all rivals at once.
+    def beaten(self, favourite: str, rivals: Iterable[str]) -> str | None:
+        """Who loses least of those rivals who lose less than the favourite beyond doubt: by
+        intervals of the differences of means that hold for all of them at once.
         """
-        rivals = {title: one for title, one in self.policies.items() if title != favourite}
+        losses = {one: self.loss(self.policies[one]) for one in rivals if one != favourite}
         own = self.loss(self.policies[favourite])
-        each = 1.0 - (1.0 - VERDICT_CONFIDENCE) / max(len(rivals), 1)
+        each = 1.0 - (1.0 - VERDICT_CONFIDENCE) / max(len(losses), 1)
         better = {
             title: loss.mean()
-            for title, loss in ((title, self.loss(one)) for title, one in rivals.items())
-            if loss.mean() > 0.0 and _estimate([own, loss], ratio, each).low > 1.0
+            for title, loss in losses.items()
+            if _paired([own, loss], _lead, each).low > 0.0
         }
         return min(better, key=lambda title: better[title]) if better else None
 
@@ -102,12 +102,12 @@ class Measured:
         return rows[(rows["policy"] == keys["policy"]) & (rows["budget"] == keys["budget"])]
 
 
-def mean_of(losses: np.ndarray) -> Estimate:
-    """The mean over runs with its interval."""
-    return _estimate([losses], mean)
-
-
-def _estimate(
+def _paired(
     columns: Sequence[np.ndarray], statistic: Statistic, confidence: float = CONFIDENCE
 ) -> Estimate:
     return Estimate(*map(float, curve([one[np.newaxis] for one in columns], statistic, confidence)))
+
+
+def _lead(means: np.ndarray) -> np.ndarray:
+    """By how much the first loses more than the second."""
+    return means[..., 0] - means[..., 1]

@@ -96,7 +96,7 @@ def plan(
     upper = {title: one for title in found if (one := _least(found[title], setting.best_arm))}
     table = _table(policies, upper, setting, measured, budget, tolerance)
     usual = _usual(table)
-    best = (measured.beaten(usual) if measured else None) or usual
+    best = (measured and measured.beaten(usual, _rivals(policies, setting))) or usual
     order = ["best", "mean"] if measured else ["best", "promise"]
     ranked = table.assign(best=table["policy"] != best).sort_values(order, kind="stable")
     return Plan(
@@ -113,7 +113,7 @@ def plan(
         usual=usual,
         best=best,
         promises=upper,
-        floor=_floor(found[best]),
+        floor=None if setting.best_arm else _floor(found[best]),
         measured=measured,
         options=options,
     )
@@ -165,6 +165,12 @@ def _measured(
     return Measured(result, policies, public, setting.best_arm)
 
 
+def _rivals(policies: Mapping[str, Policy], setting: Setting) -> list[str]:
+    """Who may take the place of the usual policy: of searches those that promise not to err."""
+    promised = "failure_probability"
+    return [one for one in policies if not setting.best_arm or promised in policies[one].arguments]
+
+
 def _least(found: list[Promise], searching: bool) -> Promise | None:
     """The least upper bound that is proved, constants and all, or else one that is not."""
     bounds = [
@@ -205,7 +211,7 @@ def _table(
         proved = one is not None and one.bound.is_binding and np.isfinite(one.values[0])
         row: dict[str, Any] = {
             "policy": title,
-            "default": default is not None and title == default.call,
+            "default": default is not None and type(policy) is default.policy_class,
             "promise": float(one.values[0]) if one is not None and proved else math.nan,
             "source": "" if one is None else label_of(one.bound),
         }

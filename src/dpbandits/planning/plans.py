@@ -27,6 +27,8 @@ from .measuring import Measured
 from .setting import Setting
 from .targets import Affordable, cheapest
 
+_OF_PRIVACY = ("rho", "epsilon", "noise")  # arguments of bounds that privacy decides
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -177,8 +179,8 @@ class Plan:
         own, better = (self._cost(one) for one in (self.usual, self.best))
         yield (
             f"Take {self.best}, which lost {better} here, or {self.usual}, {asked}, which lost"
-            f" {own}: the difference is beyond doubt. So few runs do not show what goes wrong in one"
-            " of a hundred."
+            f" {own}. The difference is beyond doubt, but {self.runs} runs do not show what goes"
+            " wrong in one of a thousand."
         )
 
     def _cost(self, title: str) -> str:
@@ -191,16 +193,17 @@ class Plan:
         if measured is None:
             yield "Nothing was measured: that needs an environment, or means or gaps of the arms."
             return
-        what = "rounds until a search is over" if self.setting.best_arm else "regret"
-        yield f"Measured: {what}, in {self.runs} runs of {self.rounds:,} rounds."
+        what = "rounds" if self.setting.best_arm else "regret"
+        until = " until a search is over" if self.setting.best_arm else ""
+        yield f"Measured: {what}{until}, in {self.runs} runs of {self.rounds:,} rounds."
         if self.rounds < self.horizon:
             yield f"Nothing is said of later rounds, up to {self.horizon:,}."
         if self.budget is None:
             return
         times = measured.times_public(self.best)
         yield (
-            f"{self.best} has {number(times.mean)} times the {what} of {measured.best_public}, the"
-            f" best without privacy{interval_in_words(times)}."
+            f"{self.best} has {number(times.mean)} times the {what} of the best without privacy,"
+            f" {measured.best_public}{interval_in_words(times)}."
         )
         if self.setting.best_arm:
             return
@@ -213,13 +216,11 @@ class Plan:
 
     def _theory(self) -> Iterator[str]:
         proved = self.promises.get(self.best)
-        if proved is not None and {"rho", "epsilon", "noise"} & proved.arguments.keys():
+        noise = [] if proved is None else [proved.arguments.get(name) for name in _OF_PRIVACY]
+        if proved is not None and any(isinstance(one, int | float) for one in noise):
             start = free_from(proved.bound, self.tolerance, **proved.arguments)
-            yield (
-                f"By {label_of(proved.bound)} it is free from {number(start)} rounds on."
-                if np.isfinite(start)
-                else f"By {label_of(proved.bound)} it is never free."
-            )
+            when = f"free from {number(start)} rounds on" if np.isfinite(start) else "never free"
+            yield f"By {label_of(proved.bound)} it is {when}."
         if self.floor is not None:
             yield (
                 f"As the horizon grows, no such policy loses less than {self.floor.bound.source}"
@@ -244,25 +245,28 @@ class Plan:
         return max(1, math.ceil(crossover(self.budget, n_arms=known.n_arms)))
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
-        """The table to be read: heads and rows."""
-        searching = self.setting.best_arm
-        heads = ["policy", "proved", "rounds" if searching else "regret", "95 % interval", "price"]
-        heads += ["wrong"] if searching else ["free from"]
-        return heads, [self._row(row, searching) for row in self.table.to_dict("records")]
+        """The table to be read: heads, and rows in words."""
+        columns = {"policy": self._row_names(), "proved at most": self._written("promise")}
+        if self.measured is not None:
+            searching = self.setting.best_arm
+            ends = zip(self._written("low"), self._written("high"), strict=True)
+            columns["rounds" if searching else "regret"] = self._written("mean")
+            columns["95 % interval"] = [f"{low} to {high}" for low, high in ends]
+            if self.budget is not None:
+                columns["price"] = list(map(percent, self.table["price"]))
+            if searching:
+                columns["wrong"] = list(map(percent, self.table["wrong"]))
+            elif self.budget is not None:
+                starts = self.table["free_from"]
+                columns["free from"] = ["" if pd.isna(one) else f"{one:,}" for one in starts]
+        return list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
 
-    def _row(self, row: dict[Any, Any], searching: bool) -> list[str]:
-        name = f"{row['policy']} *" if row["default"] else row["policy"]
-        unknown = np.isnan(row["mean"])
-        interval = "" if unknown else f"{reward_amount(row['low'])} to {reward_amount(row['high'])}"
-        price = "" if np.isnan(row["price"]) else percent(row["price"])
-        if searching:
-            last = "" if unknown else percent(row["wrong"])
-        else:
-            last = "" if pd.isna(row["free_from"]) else f"{row['free_from']:,}"
-        proved, mean = (
-            "" if np.isnan(one) else reward_amount(one) for one in (row["promise"], row["mean"])
-        )
-        return [name, proved, mean, interval, price, last]
+    def _row_names(self) -> list[str]:
+        rows = self.table[["policy", "default"]].itertuples(index=False)
+        return [f"{title} *" if default else title for title, default in rows]
+
+    def _written(self, column: str) -> list[str]:
+        return ["" if np.isnan(one) else reward_amount(one) for one in self.table[column]]
 
     def _repr_html_(self) -> Html:
         return glance(self.heading, *self.rows(), " ".join(self.findings))

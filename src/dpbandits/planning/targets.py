@@ -12,8 +12,7 @@ import pandas as pd
 from ..errors import ArgumentError
 from ..plotting.numbers import reward_amount
 from ..privacy.budgets import ZCDP, Budget
-from ..report.estimates import Estimate
-from .measuring import mean_of
+from ..report.estimates import Estimate, estimate
 
 _PER_DECADE = 20  # neighbours differ by 12 %
 
@@ -76,7 +75,7 @@ def cheapest(
 
     def regret(budget: Budget | None) -> Estimate:
         if budget not in tried:
-            tried[budget] = mean_of(losses(budget))
+            tried[budget] = estimate(losses(budget))
         return tried[budget]
 
     for most in (None, ladder[-1]):

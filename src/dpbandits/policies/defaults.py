@@ -116,7 +116,14 @@ DEFAULTS = (
     Default("finite arms", "local", True, "LDPIMED"),
     Default("finite arms, rewards that follow no law", "central", False, "HTINF"),
     Default("finite arms, rewards that change", "central", True, "DiscountedIMED", drifting=True),
-    Default("search for the best arm", "central", True, "MergedTopTwo", searching=True),
+    Default(
+        "search for the best arm",
+        "central",
+        True,
+        "MergedTopTwo",
+        {"failure_probability": 0.05},
+        searching=True,
+    ),
     Default("fixed features", "central", True, "MergedLinearIMED", contexts="fixed"),
     Default("public contexts", "central", True, "LinearIMED", contexts="public"),
     Default(
