@@ -110,7 +110,7 @@ DEFAULTS = (
     Default("finite arms, rewards that follow no law", "central", False, "HTINF"),
     Default("finite arms, rewards that change", "central", True, "DiscountedIMED", drifting=True),
     Default("fixed features", "central", True, "MergedLinearIMED", contexts="fixed"),
-    Default("public contexts", "central", True, "LinearIMED", contexts="public"),
+    Default("public contexts", "central", True, "RSLinearIMED", contexts="public"),
     Default(
         "private contexts", "central", True, "LinearIMEDJDP", {"batch": 100}, contexts="private"
     ),

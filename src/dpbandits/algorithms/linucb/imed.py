@@ -61,8 +61,8 @@ def choose_divergent(
 
 @register(n_arms=3, dimension=2, horizon=30_000)
 class LinearIMED(LinearPolicy):
-    """Indexed minimum empirical divergence on a released running sum, for a linear model: the
-    default with public contexts.
+    """Indexed minimum empirical divergence on a running sum that is released after every answer,
+    for a linear model.
 
     Plays arg min of ``D^2 / (2 w^2) - ln w^2 + ln margin`` with ``w^2 = alpha s^2 |x|^2_{V^-1}``,
     ``s`` the scatter of rewards, and ``D`` what the arm lacks to the best, the noise included; for
@@ -83,8 +83,9 @@ class LinearIMED(LinearPolicy):
         models: as in ``LinUCB``.
         **options: see ``ModelOptions``.
 
-    When to choose: contexts are public, rewards private.  Least regret, without a theorem;
-    ``PrivateLinUCB`` has one.
+    When to choose: contexts are public, rewards private, and there is one model per arm, or no
+    bound on the number of rounds; otherwise ``RSLinearIMED``, which loses less.  There is no regret
+    theorem; ``PrivateLinUCB`` has one.
 
     Example:
         >>> import numpy as np
