@@ -127,7 +127,7 @@ def test_theorem_5_by_hand():
     t = np.array([10**4, 10**6])
     by_hand = 16 * np.sqrt(t * 3 * math.log(8)) * np.log(3 * t) / 0.5 + 1
     assert theory.local_exp4(t, 3, 8, 0.5) == pytest.approx(by_hand)
-    assert theory.local_exp4(10**4, 3, 8, 1.5) == math.inf
+    assert theory.local_exp4(10**4, 3, 8, 1.5) == theory.local_exp4(10**4, 3, 8, 1.0)
     tuned = theory.local_exp4(t, 3, 8, 0.5, tuned_for=10**5)
     assert tuned == pytest.approx([theory.local_exp4(10**5, 3, 8, 0.5), math.inf])
 
@@ -211,6 +211,13 @@ def test_lower_bounds_by_hand():
     assert theory.adversarial_minimax(np.array([4, 400]), 100) == pytest.approx([0.2, 10.0])
     assert theory.experts_minimax(900, 3, 30) == pytest.approx(3 * math.sqrt(3 * 300) / 20)
     assert theory.experts_minimax(900, 3, 2) == 0.0
+    c, n = 4 * math.expm1(1.0) ** 2, 500
+    gap = 1 / math.sqrt(8 * c * n)
+    assert theory.locally_private(1000, 3, 1.0) == pytest.approx(gap * 125 * math.exp(-0.5))
+    # no gap makes the two worlds worse
+    gaps = np.linspace(1e-4, 0.25, 10_000)
+    worst = (gaps * 125 * np.exp(-4 * c * n * gaps**2)).max()
+    assert theory.locally_private(1000, 3, 1.0) == pytest.approx(worst, rel=1e-4)
     assert theory.few_and_private(100, 0.0) == pytest.approx(50.0)
     assert theory.few_and_private(100, 0.01) == pytest.approx(100 / (1 + math.e))
     # as Lemma 15 with c = 1 - e^(epsilon p) / 2, at the gamma where its two terms are equal

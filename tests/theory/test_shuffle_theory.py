@@ -280,9 +280,9 @@ def test_the_promised_radius_is_at_least_the_one_that_is_played():
 
 @pytest.mark.long
 def test_regret_stays_below_the_template():
-    horizon = 2 * 10**6
+    horizon = 4 * 10**6
     policy = LinUCBSDP(
-        5, 2, budget=ApproxDP(40.0, 1e-2), horizon=horizon, bounds="published", batch=200
+        5, 2, budget=ApproxDP(40.0, 1e-2), horizon=horizon, bounds="published", batch=1000
     )
     world = AnchoredContexts.random(5, 2, seed=3)
     lost = simulate(policy, world, horizon=horizon, runs=2, seed=4, record=1).runs["regret"]

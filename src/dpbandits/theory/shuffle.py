@@ -16,6 +16,7 @@ import numpy as np
 
 from ..algorithms import LDPSGD, LinUCBJDP, LinUCBSDP
 from ..algorithms.private_contexts.policy import PrivateContextPolicy
+from ..algorithms.private_contexts.state import Params
 from ..privacy import ApproxDP
 from ..privacy.amplification import shuffle_amplification
 from ..shuffle import BitSum, GaussianReports
@@ -479,6 +480,8 @@ def _by_the_template(policy: PrivateContextPolicy, world: World) -> Iterator[App
     package, and of one level for all batches.
     """
     params = policy.params
+    if not isinstance(params, Params):  # of generalised linear models
+        return
     if not params.published or params.adds_up or params.growth > 0.0 or params.n_models > 1:
         return
     plain = policy.reward_range == (0.0, 1.0) and params.radius_scale == 1.0
