@@ -207,7 +207,7 @@ def test_bounds_are_drawn_beside_what_was_measured():
 
 
 def test_labels_say_how_far_a_bound_holds():
-    assert label_of(BOUNDS["linear_zcdp_printed"]).endswith("(lower; proof void)")
+    assert label_of(BOUNDS["linpriv_printed"]).endswith("(upper; order only; proof void)")
     assert label_of(BOUNDS["adac_gope"]).endswith("(upper; order only; corrected)")
     assert label_of(BOUNDS["lai_robbins"]).endswith("(lower; as T grows)")
 
