@@ -49,8 +49,7 @@ bound(
 )(batch_conversion)
 bound(
     "upper",
-    source=f"{PAPER}, proof of Corollary 1 (after Auer, Cesa-Bianchi, Freund & Schapire 2002), with"
-    " second moments in the place of maxima",
+    source=f"{PAPER}, proof of Corollary 1, with second moments",
     assumes=f"{OBLIVIOUS}, but for independent Laplace noise",
 )(exp3_regret)
 bound(
@@ -60,8 +59,7 @@ bound(
 )(htinf_regret)
 bound(
     "upper",
-    source=f"{PAPER}, proof of Corollary 3 (after Neu & Bartók 2016; Cheng, Zhou & Ji), with second"
-    " moments in the place of maxima",
+    source=f"{PAPER}, proof of Corollary 3, with second moments",
     assumes=f"{OBLIVIOUS}, but for independent Laplace noise",
 )(ftpl_regret)
 
@@ -143,15 +141,14 @@ def ftpl_conversion(
 
 @bound(
     "upper",
-    source="Agarwal & Singh (2017) and Tossou & Dimitrakakis (2017), as the abstract of"
-    f" {PAPER} quotes them",
+    source="Agarwal & Singh (2017); Tossou & Dimitrakakis (2017)",
     constants="order",
     assumes=OBLIVIOUS,
 )
 def noise_every_round(horizon: Values, n_arms: int, epsilon: float) -> Values:
     """Laplace noise on the loss of every round: sqrt(K T) ln(K T) / epsilon.
 
-    The paper quotes it with sqrt(ln K) and with sqrt(ln(KT)) in the place of the logarithm, too.
+    So says the abstract; the paper quotes it with sqrt(ln K) and with sqrt(ln(KT)) in the place of the logarithm, too.
     ``exp3_regret`` with noise 1 / epsilon has constants.
 
     >>> round(noise_every_round(10**6, n_arms=10, epsilon=1.0))
@@ -163,12 +160,12 @@ def noise_every_round(horizon: Values, n_arms: int, epsilon: float) -> Values:
 
 @bound(
     "upper",
-    source=f"Guha Thakurta & Smith (2013), as {PAPER} quotes them",
+    source="Guha Thakurta & Smith (2013)",
     constants="order",
     assumes=f"{OBLIVIOUS}; (epsilon, delta)-DP",
 )
 def approximate_leader(horizon: Values, n_arms: int, epsilon: float) -> Values:
-    """A private leader in the bandit setting: K T^(3/4) / epsilon.
+    """A private leader in the bandit setting, as the paper quotes it: K T^(3/4) / epsilon.
 
     >>> round(approximate_leader(10**8, n_arms=10, epsilon=1.0))
     10000000
@@ -201,13 +198,12 @@ def exp3_free(horizon: Values, n_arms: int, epsilon: float) -> Values:
 
 bound(
     "upper",
-    source="after Auer, Cesa-Bianchi, Freund & Schapire (2002) and the proof of Theorem 6 of"
-    f" {PAPER}, with the second moment of a batch's mean",
+    source=f"{PAPER}, proof of Theorem 6, with the second moment of a batch's mean",
     assumes=f"{OBLIVIOUS}; of FrozenEXP4, against experts who keep to their advice for a batch",
 )(exp4_regret)
 bound(
     "upper",
-    source=f"{PAPER}, proof of Theorem 5, with second moments in the place of maxima",
+    source=f"{PAPER}, proof of Theorem 5, with second moments",
     assumes=OBLIVIOUS,
 )(local_exp4_regret)
 
@@ -387,8 +383,7 @@ def few_and_private(horizon: Values, epsilon: float) -> Values:
 @bound(
     "lower",
     "minimax regret",
-    source=f"after Basu, Dimitrakakis & Tossou (2019), whom {PAPER} quotes; with Duchi, Jordan &"
-    " Wainwright (2013), Theorem 1, and Bretagnolle & Huber",
+    source="after Basu, Dimitrakakis & Tossou (2019); Duchi, Jordan & Wainwright (2013), Theorem 1",
     assumes="epsilon-local DP; arms are coins",
 )
 def locally_private(horizon: Values, n_arms: int, epsilon: float) -> Values:

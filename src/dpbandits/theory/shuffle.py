@@ -27,7 +27,6 @@ PAPER = "Chowdhury & Zhou (2022)"
 BOUNDED = "features and parameter at most 1 long, rewards in [0, 1]"
 UNIQUE = f"{BOUNDED}; everybody is in one batch"
 RETURNING = f"{BOUNDED}; everybody may be in every batch, once"
-LIKELY = "regret with probability 1 - failure"
 
 
 # The template ---------------------------------------------------------------------------------
@@ -35,7 +34,7 @@ LIKELY = "regret with probability 1 - failure"
 
 @bound(
     "upper",
-    LIKELY,
+    "regret",
     source=f"{PAPER}, Lemma A.2",
     assumes=f"{BOUNDED}; the three norms stay within their bounds with probability 1 - failure / 2",
 )
@@ -75,7 +74,7 @@ def perturbed_linucb(
 
 @bound(
     "upper",
-    LIKELY,
+    "regret",
     source=f"{PAPER}, Lemmas 3.9 and A.4, whose constants are here those of normal noise",
     assumes=f"{BOUNDED}; independent normal noise on x r and on the upper triangle of x x^T",
 )
@@ -117,7 +116,7 @@ def _order(
 
 @bound(
     "upper",
-    LIKELY,
+    "regret",
     source=f"{PAPER}, Theorems 3.2 and B.1",
     constants="order",
     assumes=(
@@ -142,7 +141,7 @@ def shuffled_reports(
 
 @bound(
     "upper",
-    LIKELY,
+    "regret",
     source=f"{PAPER}, Corollary 3.3",
     constants="order",
     holds="void",
@@ -165,7 +164,7 @@ def shuffled_reports_balanced(horizon: Values, epsilon: float, delta: float) -> 
 
 @bound(
     "upper",
-    LIKELY,
+    "regret",
     source=f"{PAPER}, Theorems 3.5 and C.1",
     constants="order",
     assumes=f"{UNIQUE}; epsilon <= 15, delta < 1/2",
@@ -187,7 +186,7 @@ def shuffled_bits(
 
 @bound(
     "upper",
-    LIKELY,
+    "regret",
     source=f"{PAPER}, Remark 3.6",
     constants="order",
     assumes=f"{UNIQUE}; epsilon <= 15, delta < 1/2; B = T^(3/5); without d and logarithms of T",
@@ -209,7 +208,7 @@ def shuffled_bits_balanced(horizon: Values, dimension: int, epsilon: float, delt
 
 @bound(
     "upper",
-    LIKELY,
+    "regret",
     source=f"{PAPER}, Theorems 4.2 (i) and E.3",
     constants="order",
     holds="corrected",
@@ -238,7 +237,7 @@ def returning_reports(
 
 @bound(
     "upper",
-    LIKELY,
+    "regret",
     source=f"{PAPER}, Theorems 4.2 (ii) and E.5",
     constants="order",
     holds="corrected",
@@ -266,7 +265,7 @@ def returning_bits(
 
 @bound(
     "upper",
-    LIKELY,
+    "regret",
     source=f"{PAPER}, Propositions 4.3 and E.7 (Shariff & Sheffet 2018 for rounds = 1)",
     constants="order",
     assumes=f"{BOUNDED}; joint DP, everybody in so many rounds; without logarithms of T",
@@ -290,7 +289,7 @@ def returning_joint(
 
 @bound(
     "upper",
-    LIKELY,
+    "regret",
     source=f"{PAPER}, Proposition F.1 (Zheng et al. 2020 for B = 1)",
     constants="order",
     assumes=f"{BOUNDED}; T >= d; (epsilon, delta)-local DP; without logarithms of T but one",
@@ -311,7 +310,7 @@ def batched_local(
 
 @bound(
     "upper",
-    LIKELY,
+    "regret",
     source=f"{PAPER}, Proposition F.3",
     constants="order",
     holds="corrected",
