@@ -72,6 +72,13 @@ L = log(T)
             3 * sqrt(T) + 30 * L,
         ),
         ("shariff_sheffet", {"n_arms": 5, "epsilon": 0.5}, 10 * L),
+        ("linear_pure", {"dimension": 6, "epsilon": 1e-4}, 6 / (8 * e * 1e-4)),
+        ("private_contexts", {"rho": 0.25}, 3 * sqrt(T)),
+        (
+            "two_coins",
+            {"n_arms": 3, "gap": 0.01, "local_epsilon": 0.1},
+            T * 0.01 / 8 * exp(-exp(0.2) * (exp(0.1) - 1) ** 2 * 500 * 0.02**2),
+        ),
         ("arms_minimax", {"n_arms": 5}, sqrt(4 * T) / 27),
         ("arms_pure", {"n_arms": 5, "epsilon": 0.01}, 4 / 0.22),
         ("linear_minimax", {"dimension": 6}, exp(-2) / 8 * 6 * sqrt(T)),
@@ -242,6 +249,12 @@ def test_from_the_log_odds_ratio_on_pure_dp_is_free(mean, best):
             lambda t: concentrated.linear_zcdp(t, 5, 1e-4),
             lambda t: lower.linear_minimax(t, 5),
         ),
+        (
+            PureDP(0.01),
+            {"dimension": 5},
+            lambda t: lower.linear_pure(t, 5, 0.01),
+            lambda t: lower.linear_minimax(t, 5),
+        ),
     ],
 )
 def test_regimes_meet_where_the_terms_of_the_bound_do(budget, about, private, free):
@@ -253,8 +266,8 @@ def test_regimes_meet_where_the_terms_of_the_bound_do(budget, about, private, fr
 
 
 def test_where_there_is_no_bound_there_is_no_regime():
-    with pytest.raises(ArgumentError, match="no minimax bound"):
-        crossover(PureDP(1.0), dimension=3)
+    with pytest.raises(ArgumentError, match="with n_arms or dimension"):
+        crossover(PureDP(1.0))
 
 
 def test_privacy_is_free_from_where_its_share_is_small():

@@ -254,6 +254,19 @@ def linpriv(horizon: Values, dimension: int, n_arms: int, epsilon: float) -> Val
     return d * np.sqrt(t) + n_arms * d * np.sqrt(t) / epsilon
 
 
+@bound(
+    "upper",
+    source=f"{PAPER}, Section V-B",
+    constants="order",
+    holds="void",
+    because="it is announced there, without a proof",
+    assumes="AdaC-OFUL with contexts that are private, too",
+)
+def private_contexts(horizon: Values, rho: float) -> Values:
+    """AdaC-OFUL with a private Gram matrix: of order sqrt(T) + sqrt(T / rho)."""
+    return np.sqrt(np.asarray(horizon, float)) * (1.0 + 1.0 / np.sqrt(rho))
+
+
 @promises_of(AdaCOFUL)
 def _adac_oful(policy: AdaCOFUL, world: World) -> Iterator[Applied]:
     d = policy.params.dimension
