@@ -21,7 +21,7 @@ from dpbandits import (
     PureDP,
     simulate,
 )
-from dpbandits.algorithms.exp4.tuning import theorem_6, theorem_8
+from dpbandits.algorithms.exp4.tuning import COMPOSED, theorem_6, theorem_8
 from dpbandits.environments import LateTurn
 from dpbandits.theory import adversarial as theory
 from dpbandits.theory import promises
@@ -121,6 +121,16 @@ def test_theorems_6_and_8_by_hand():
     two = 31 * (n * log * logs) ** 0.4 * (k * t) ** 0.6
     assert theory.improved_exp4(t, **sizes) == pytest.approx(two)
     assert theory.batched_exp4(t, **{**sizes, "delta": 0.5}) == math.inf  # of composition
+
+
+def test_composition_covers_the_noise_of_theorem_6_up_to_its_range():
+    log, n = math.log(1e6), 16
+    for share, within in ((0.999, True), (1.0, True), (1.001, False)):
+        epsilon = share * COMPOSED * log
+        each = epsilon / (3 * math.sqrt(n * log))  # Laplace noise of 3 sqrt(n log) / epsilon
+        composed = theory.composed_epsilon(each, n, 1e-6)
+        assert (composed <= epsilon * (1 + 1e-12)) == within
+        assert composed == pytest.approx(epsilon, rel=2e-3)
 
 
 def test_theorem_5_by_hand():

@@ -148,7 +148,8 @@ def ftpl_conversion(
 def noise_every_round(horizon: Values, n_arms: int, epsilon: float) -> Values:
     """Laplace noise on the loss of every round: sqrt(K T) ln(K T) / epsilon.
 
-    So says the abstract; the paper quotes it with sqrt(ln K) and with sqrt(ln(KT)) in the place of the logarithm, too.
+    So says the abstract; the paper quotes it with sqrt(ln K) and with sqrt(ln(KT)) in the place of
+    the logarithm, too.
     ``exp3_regret`` with noise 1 / epsilon has constants.
 
     >>> round(noise_every_round(10**6, n_arms=10, epsilon=1.0))
@@ -232,6 +233,22 @@ def local_exp4(
         return theorem_5(n_arms, n_experts, t, 1.0 / epsilon).bound  # no less than at 1
 
     return _tuned(value, horizon, tuned_for)
+
+
+@bound(
+    "upper",
+    "epsilon of adaptive releases together",
+    source=f"{PAPER}, Lemma 6 (Dwork, Rothblum & Vadhan 2010; Kairouz, Oh & Viswanath 2015)",
+    assumes="releases of so much epsilon each; at the given delta",
+)
+def composed_epsilon(epsilon: float, releases: int, delta: float) -> float:
+    """3 n epsilon^2 / 2 + sqrt(6 n epsilon^2 ln(1 / delta)), by which Theorem 6 has its noise.
+
+    >>> round(composed_epsilon(0.01, releases=100, delta=1e-6), 3)
+    0.925
+    """
+    squares = releases * epsilon**2
+    return 1.5 * squares + math.sqrt(-6.0 * squares * math.log(delta))
 
 
 RANGE = (

@@ -3,8 +3,13 @@
 Features x and the parameter are at most 1 long, rewards are in [0, 1], and estimates change after
 every ``batch`` of rounds.  Bounds on regret hold with probability 1 - ``failure``.  Those of the
 paper's theorems leave their constants open; ``perturbed_linucb`` and ``noisy_linucb`` have them,
-for whatever noise a policy has.  What noise the theorems ask for say ``report_noise`` and
-``bit_noise``, and ``calibration="paper"`` takes it.
+for whatever noise a policy has.
+
+Where a theorem has a largest epsilon, its value there stands for all above: who keeps less keeps
+these.  Not so for noise on every report, which shuffling has to hide: there nothing is said above.
+
+What noise the theorems ask for say ``report_noise`` and ``bit_noise``, and ``calibration="paper"``
+takes it.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from ..algorithms.private_contexts.state import Params
 from ..privacy import ApproxDP
 from ..privacy.amplification import shuffle_amplification
 from ..shuffle import BitSum, GaussianReports
+from ..shuffle.published import divided_budget
 from .bounds import Values, bound, valid
 from .promises import Applied, World, promises_of
 
@@ -179,9 +185,8 @@ def shuffled_bits(
     '1.6e+07'
     """
     batches = np.asarray(horizon, float) / batch
-    std = np.log(dimension**2 / delta) * np.sqrt(batches) / epsilon
-    value = _order(horizon, dimension, batch, std, failure)
-    return valid((epsilon <= 15.0) & (delta < 0.5), value)
+    std = np.log(dimension**2 / delta) * np.sqrt(batches) / min(epsilon, 15.0)
+    return valid(delta < 0.5, _order(horizon, dimension, batch, std, failure))
 
 
 @bound(
@@ -200,7 +205,7 @@ def shuffled_bits_balanced(horizon: Values, dimension: int, epsilon: float, delt
     """
     value = np.asarray(horizon, float) ** 0.6
     value = value * math.sqrt(math.log(dimension**2 / delta) / min(epsilon, 1.0))
-    return valid((epsilon <= 15.0) & (delta < 0.5), value)
+    return valid(delta < 0.5, value)
 
 
 # People who return ----------------------------------------------------------------------------
@@ -258,9 +263,8 @@ def returning_bits(
     """
     t = np.asarray(horizon, float)
     batches = t / batch
-    std = batches * np.log(dimension**2 * batches / delta) ** 1.5 / epsilon
-    value = _order(t, dimension, batch, std, failure)
-    return valid((epsilon < 1.0) & (delta < 0.5), value)
+    std = batches * np.log(dimension**2 * batches / delta) ** 1.5 / min(epsilon, 1.0)
+    return valid(delta < 0.5, _order(t, dimension, batch, std, failure))
 
 
 @bound(
@@ -304,8 +308,8 @@ def batched_local(
     '4.2e+06'
     """
     t = np.asarray(horizon, float)
-    noise = (t * dimension) ** 0.75 * math.log(1.0 / delta) ** 0.25 / math.sqrt(epsilon)
-    return valid(epsilon <= 1.0, dimension * batch + noise * np.log(t / failure))
+    noise = (t * dimension) ** 0.75 * math.log(1.0 / delta) ** 0.25 / math.sqrt(min(epsilon, 1.0))
+    return dimension * batch + noise * np.log(t / failure)
 
 
 @bound(
@@ -327,9 +331,8 @@ def batched_joint(
     '2.4e+05'
     """
     t = np.asarray(horizon, float)
-    noise = dimension**0.75 * math.log(1.0 / delta) ** 0.25 / math.sqrt(epsilon)
-    value = dimension * batch + np.sqrt(t) * (dimension + noise) * np.log(t / failure)
-    return valid(epsilon <= 1.0, value)
+    noise = dimension**0.75 * math.log(1.0 / delta) ** 0.25 / math.sqrt(min(epsilon, 1.0))
+    return dimension * batch + np.sqrt(t) * (dimension + noise) * np.log(t / failure)
 
 
 @bound(
@@ -431,6 +434,21 @@ def bit_noise(batch: int, features: int, epsilon: float, delta: float, batches: 
     budget = ApproxDP(epsilon, delta)
     protocol = BitSum.published(budget, batch=batch, features=features, batches=batches)
     return protocol.noise_std
+
+
+@bound(
+    "upper",
+    "epsilon of each of several batches",
+    source=f"{PAPER}, Theorem E.2 (Dwork & Roth 2014, Corollary 3.21)",
+    assumes="epsilon < 1; in each batch delta / (2 batches)",
+)
+def divided_epsilon(epsilon: float, delta: float, batches: int) -> float:
+    """epsilon / (2 sqrt(2 M ln(2 / delta))), with which M batches keep (epsilon, delta)-DP.
+
+    >>> round(divided_epsilon(0.5, 1e-6, batches=50), 5)
+    0.00656
+    """
+    return divided_budget(ApproxDP(min(epsilon, 1.0), delta), batches).epsilon
 
 
 @bound(
