@@ -106,7 +106,7 @@ from .policies import (
 from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
 
 if TYPE_CHECKING:
-    from . import environments
+    from . import environments, theory
     from .simulation import ReplayResult, Result, replay, simulate
 
 __version__ = "0.1.0"
@@ -215,6 +215,7 @@ __all__ = [
     "load",
     "replay",
     "simulate",
+    "theory",
 ]
 
 # These bring pandas, pyarrow and scipy.stats with them, which would more than double the time that
@@ -223,8 +224,8 @@ _SIMULATION = ("ReplayResult", "Result", "replay", "simulate")
 
 
 def __getattr__(name: str) -> Any:
-    if name == "environments":
-        return import_module(".environments", __name__)
+    if name in ("environments", "theory"):
+        return import_module(f".{name}", __name__)
     if name in _SIMULATION:
         return getattr(import_module(".simulation", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,7 +20,7 @@ from dpbandits import (
     PureDP,
     simulate,
 )
-from dpbandits.algorithms.exp4.tuning import Noise, regret_bound, theorem_6, theorem_8, tune
+from dpbandits.algorithms.exp4.tuning import Noise, exp4_regret, theorem_6, theorem_8, tune
 from dpbandits.algorithms.exp4.weighing import CLOCK
 from dpbandits.environments import AdviceTable
 
@@ -186,7 +186,7 @@ def test_no_other_parameters_have_a_much_smaller_bound(noise, n, horizon):
         batch, rate, mixing = np.exp(logs)
         if batch < 1.0 or mixing > 0.5:
             return math.inf
-        return regret_bound(10, n, horizon, noise, batch, rate, mixing)
+        return exp4_regret(horizon, 10, n, noise, batch, rate, mixing)
 
     starts = [
         np.log([t, e, g])
@@ -210,10 +210,10 @@ def test_no_other_parameters_have_a_much_smaller_bound(noise, n, horizon):
 
 def test_a_bound_is_infinite_where_the_proof_does_not_hold():
     noise = Noise(10.0, 2.0, 20.0)
-    assert regret_bound(3, 4, 1000, noise, 10, 0.01, 0.0) == math.inf
+    assert exp4_regret(1000, 3, 4, noise, 10, 0.01, 0.0) == math.inf
     # 0.1 * 20 * 10 / (0.1 * 10) > 1
-    assert regret_bound(3, 4, 1000, noise, 10, 0.1, 0.1) == math.inf
-    assert regret_bound(3, 4, 1000, noise, 10, 0.001, 0.1) < math.inf
+    assert exp4_regret(1000, 3, 4, noise, 10, 0.1, 0.1) == math.inf
+    assert exp4_regret(1000, 3, 4, noise, 10, 0.001, 0.1) < math.inf
     assert made(LocalEXP4, PureDP(1.0), rate=0.5, mixing=0.01).regret_bound == math.inf
 
 

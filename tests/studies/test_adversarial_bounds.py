@@ -36,10 +36,11 @@ from dpbandits.studies.papers.adversarial.expert_settings import (
     both_of_theorem_8,
     moving,
 )
-from dpbandits.studies.papers.adversarial.late_switch import conditions, late_switch, lower_bound
+from dpbandits.studies.papers.adversarial.late_switch import conditions, late_switch
 from dpbandits.studies.papers.adversarial.section import Section
 from dpbandits.studies.plans import Plan, Size
 from dpbandits.studies.reproduce import reproduce
+from dpbandits.theory.adversarial import late_notice
 
 pytestmark = pytest.mark.xdist_group("a small study of adversarial bandits")  # made once
 TINY = Size(quick=True, runs=2, horizon=400, seed=2)
@@ -264,12 +265,12 @@ def test_budgets_are_below_one_over_the_root_of_rounds(plan: Plan) -> None:
 def test_the_lower_bound_of_lemma_15_by_hand() -> None:
     """As printed, but for tau / 2, which may be lost in every run, and p too large for epsilon."""
     half = 1.0 - 0.5 * math.exp(0.1 * 5)
-    assert lower_bound(10**5, 0.1, 1e-4, 30, 5) == pytest.approx(half * 5 / 4e-4 - 15)
-    assert lower_bound(10**5, 0.1, 0.1, 30, 5) == pytest.approx(0.1 * 10**5 / 4)
+    assert late_notice(10**5, 0.1, 30, 5, 1e-4) == pytest.approx(half * 5 / 4e-4 - 15)
+    assert late_notice(10**5, 0.1, 30, 5, 0.1) == pytest.approx(0.1 * 10**5 / 4)
     root = math.sqrt(half * 5 / 10**5)  # where the two meet, but for tau: sqrt(p T (1 - ...)) / 4
-    assert lower_bound(10**5, 0.1, root, 0, 5) == pytest.approx(math.sqrt(half * 5 * 10**5) / 4)
+    assert late_notice(10**5, 0.1, 0, 5, root) == pytest.approx(math.sqrt(half * 5 * 10**5) / 4)
     for p in (1, 7):  # e^(epsilon p) >= 2: the runs may differ in everything
-        assert lower_bound(100, math.log(2.0) / p, 0.01, 20, p) == pytest.approx(0.25)
+        assert late_notice(100, math.log(2.0) / p, 20, p, 0.01) == pytest.approx(0.25)
 
 
 def test_the_proof_of_lemma_15_loses_half_of_tau_in_every_run() -> None:
@@ -293,12 +294,12 @@ def test_conditions_are_found_where_they_are_met() -> None:
     share = 0.208
     # (2) asks for p visits at most in p / gamma rounds, which from round 201 on are 50 + 100 p - 1
     best = max(
-        lower_bound(1000, 0.1, gamma, tau, p)
+        late_notice(1000, 0.1, tau, p, gamma)
         for tau, quiet in ((200, lambda p: 50 + 100 * p), (400, lambda p: 50 + 100 * p))
         for p in range(1, 7)
         for gamma in (p / quiet(p), share)
     )
-    assert lower_bound(1000, 0.1, *found[:3]) == pytest.approx(best)
+    assert late_notice(1000, 0.1, found.tau, found.p, found.gamma) == pytest.approx(best)
     played[:3] = False  # in three of ten runs arm 2 is never played: 0.75 of them have to
     assert conditions(played, 0.1, [200, 400]) is None
     assert conditions(np.ones((10, 1000), bool), 0.1, [200]) is None  # it never leaves

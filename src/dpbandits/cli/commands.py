@@ -27,6 +27,7 @@ from .first_run import announce_compilation, compiling_ahead
 from .inputs import Noise, budget_of, clear_errors, policy_class
 from .look import inspect
 from .tables import new_console, print_claims, print_results, print_tables
+from .theory import theory
 from .warm import warm
 
 if TYPE_CHECKING:
@@ -196,11 +197,14 @@ def explain(
         console.print(f"\n{asked}: {one.guarantee}", highlight=False, markup=False, soft_wrap=True)
         if proved := getattr(one, "regret_guarantee", None):
             console.print(f"Regret: {proved}.", highlight=False, markup=False, soft_wrap=True)
+        for bound in _bounds_of(one):
+            console.print(f"Bound: {bound}", highlight=False, markup=False, soft_wrap=True)
 
 
 app.command()(inspect)
 app.command()(estimate)
 app.command()(choose)
+app.command()(theory)
 app.command()(warm)
 
 
@@ -389,6 +393,16 @@ def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
             f"{one.setting}, {one.trust_model} trust" for one in DEFAULTS if one.policy == name
         ],
     }
+
+
+def _bounds_of(policy: Policy) -> list[str]:
+    """The bounds that a policy has for stationary arms, whatever their gaps."""
+    from ..theory import label_of, promises
+
+    width = policy.reward_range[1] - policy.reward_range[0]
+    gaps = [width * arm / policy.n_arms for arm in range(policy.n_arms)]
+    found = promises(policy, gaps, [10**6])
+    return [f"{label_of(one.bound)}: {one.bound.name}" for one in found if one.says_something]
 
 
 def _authors(source: str) -> str:

@@ -19,6 +19,7 @@ from .delays import Delay
 from .simulated.advised import Advised
 from .simulated.anchored import AnchoredContexts, CovariateArms
 from .simulated.generalised import GLMContexts
+from .simulated.hard import HardArms, HardContexts, HardLinear
 from .simulated.linear_rewards import GaussianContexts, LinearArms
 from .simulated.nonstationary import LateTurn, Piecewise, SineDrift, SwitchingBest
 from .simulated.pools import PoolContexts, Recommendations
@@ -56,6 +57,9 @@ __all__ = [
     "GLMContexts",
     "Gaussian",
     "GaussianContexts",
+    "HardArms",
+    "HardContexts",
+    "HardLinear",
     "LastFM",
     "LateTurn",
     "LinearArms",

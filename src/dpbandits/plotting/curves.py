@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from .drawing import (
+    DASHES,
+    SOFT,
     STYLE,
     WIDE,
     folded,
@@ -28,6 +32,12 @@ from .numbers import number
 from .styles import PlotStyle
 
 _POINTS = 60  # of a drawn curve; more would only make files larger
+_THIN = 1.0  # line of a bound
+_LINES: dict[str, list[Any]] = {  # of several bounds of a kind
+    "upper": [DASHES, (0, (8, 3)), (0, (6, 2, 1, 2))],
+    "lower": [(0, (1, 2)), (0, (1, 4))],
+}
+_OF_BOUNDS = ["environment", "policy", "budget_label", "round", "value", "label", "kind"]
 _ROUNDS = "rounds (people), logarithmic"
 
 
@@ -38,6 +48,7 @@ def regret_curves(
     *,
     width: float = WIDE,
     yscale: str | None = None,
+    bounds: pd.DataFrame | None = None,
 ) -> Figure:
     """Mean regret over rounds with its confidence band; one panel per budget, on common axes per
     notion (and environment).
@@ -47,11 +58,21 @@ def regret_curves(
             ``low``, ``high``.
         styles: how policies are written and drawn.
         width: in inches.
-        yscale: "linear" or "log"; by default logarithmic where final regrets differ more than
-            twentyfold.
+        yscale: "linear" or "log"; by default logarithmic where final regrets, or bounds, differ
+            more than twentyfold.
+        bounds: on regret: ``environment``, ``policy``, ``budget_label``, ``round``, ``value``,
+            ``label`` and ``kind``, "upper" or "lower".
     """
+    if bounds is None:
+        bounds = pd.DataFrame(columns=_OF_BOUNDS)
     titles = list(curves["environment"].drop_duplicates())
-    yscale = yscale or regret_scale(_finals(curves))
+    finals = [_finals(curves), bounds.loc[bounds["round"] == bounds["round"].max(), "value"]]
+    yscale = yscale or regret_scale(pd.concat([part for part in finals if len(part)]))
+    lines_of = {
+        label: _LINES[str(kind)][i % len(_LINES[str(kind)])]
+        for kind, rows in bounds.groupby("kind")
+        for i, label in enumerate(rows["label"].drop_duplicates())
+    }
     groups = [
         (title, labels)
         for title in titles
@@ -60,8 +81,10 @@ def regret_curves(
     figure, axes = grouped_panels([len(labels) for _, labels in groups], width, height=2.3)
     for (title, labels), alike in zip(groups, axes, strict=True):
         rows = curves[(curves["environment"] == title) & curves["budget_label"].isin(labels)]
+        promised = bounds[bounds["environment"] == title]
         for label, ax in zip(labels, alike, strict=True):
             _draw_panel(ax, rows[rows["budget_label"] == label], styles)
+            _draw_bounds(ax, promised[promised["budget_label"] == label], styles, lines_of)
             where = [] if len(titles) == 1 else [folded(title, 52 if is_narrow(width) else 36)]
             ax.set_title("\n".join([label.text, *where]))
         share_regret_axis(alike, _finals(rows), yscale)
@@ -69,7 +92,12 @@ def regret_curves(
             for ax in alike:
                 ax.set_xlim(left=rows.loc[rows["high"] > ax.get_ylim()[0], "round"].min())
     label_axes(figure, _ROUNDS, "mean regret so far")
-    policy_legend(figure, [styles[p] for p in curves["policy"].drop_duplicates()], width)
+    lines = {
+        label: Line2D([], [], color=SOFT, linestyle=line, linewidth=_THIN)
+        for label, line in lines_of.items()
+    }
+    drawn = [styles[p] for p in curves["policy"].drop_duplicates()]
+    policy_legend(figure, drawn, width, extra=lines)
     return figure
 
 
@@ -103,6 +131,15 @@ def _draw_panel(ax: Axes, rows: pd.DataFrame, styles: Mapping[str, PlotStyle]) -
     for place, (policy, curve) in enumerate(rows.groupby("policy", sort=False)):
         _draw_curve(ax, curve, styles[str(policy)], place)
     log_x_axis(ax)
+
+
+def _draw_bounds(
+    ax: Axes, rows: pd.DataFrame, styles: Mapping[str, PlotStyle], lines: Mapping[str, Any]
+) -> None:
+    """Upper bounds in the colours of their policies; lower ones hold for all."""
+    for (policy, label, kind), line in rows.groupby(["policy", "label", "kind"], sort=False):
+        colour = styles[str(policy)].colour if kind == "upper" else SOFT
+        ax.plot(line["round"], line["value"], color=colour, linestyle=lines[label], linewidth=_THIN)
 
 
 def _draw_curve(ax: Axes, curve: pd.DataFrame, style: PlotStyle, place: int) -> None:

@@ -27,6 +27,7 @@ from ..plotting.numbers import (
 from ..policies import registered
 from ..simulation.settings import policy_styles
 from . import claims, figures
+from .bounds import at_the_end, promised_cells, promises_in
 from .cards import any_simulated, cards, stamp
 from .contests import findings_in_regret, findings_in_searches, findings_on_promises
 from .estimates import estimate_of
@@ -304,6 +305,7 @@ class _Page:
             " lower is better, and a curve that flattens has found it. Shades are 95 % bootstrap"
             " bands of the mean over runs. Each notion of privacy has rows and a scale of its own.",
         )
+        yield from self._promised(index, summary)
         if any(label.private for label in summary.table["budget_label"]):
             yield self._figure(
                 index,
@@ -317,6 +319,31 @@ class _Page:
                 " because their numbers are not comparable: 1-zCDP is not 1-DP. Dashed lines: the"
                 " same policy with an open channel, that is without noise.",
             )
+
+    def _promised(self, index: int, summary: EnvironmentSummary) -> Iterator[Html]:
+        promised = promises_in(self.record.bounds, summary, self.settings)
+        if promised.empty:
+            return
+        drawn = promised[promised["of"].str.endswith("regret")]
+        if not drawn.empty:
+            yield self._figure(
+                index,
+                "regret-and-bounds",
+                "What theory promises",
+                lambda width: regret_curves(summary.curves, self.styles, width=width, bounds=drawn),
+                "Curves of mean regret over rounds, with thin lines for bounds; their values at the"
+                " horizon are in the table below.",
+                "Thin lines are bounds on expected regret, dashed from above and dotted from below."
+                " Upper bounds are made for the worst case, and often far away. One “as T grows”"
+                " may be crossed at any finite time, and one of which only the order is known has"
+                " no constant.",
+            )
+        yield table(
+            f"What theory promises for {summary.horizon:,} rounds, and what was measured.",
+            ["Policy", "Budget", "Bound", "On", "Its value", "Mean regret"],
+            self._grouped(at_the_end(promised, summary), promised_cells),
+            [2, 3],
+        )
 
     def _searches(self, index: int, summary: EnvironmentSummary) -> Iterator[Html]:
         rows = searches_of(summary.table)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pandas as pd
+
 from ..simulation.replaying import ReplayResult
 from ..simulation.results import Result
 from .claims import Claim
@@ -28,6 +30,7 @@ class StudyRecord:
         exhibits: figures that follow them.
         tables: that stand between the two.
         notes: what a reader of the claims, or of the findings, has to know besides.
+        bounds: what theory promises, from ``theory.bound_curves``; None where nobody asked.
         shown: environments whose results the page shows by themselves; None for all.
     """
 
@@ -43,6 +46,7 @@ class StudyRecord:
     exhibits: Sequence[Exhibit] = ()
     tables: Sequence[Table] = ()
     notes: Sequence[str] = ()
+    bounds: pd.DataFrame | None = None
     shown: Sequence[str] | None = None
 
     @property

@@ -129,17 +129,23 @@ class Result:
         title = f"{self.info['horizon']:,} rounds, {self.info['runs']:,} runs"
         return glance(title, heads, rows)
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, *, bounds: pd.DataFrame | None = None, **options: Any) -> Any:
         """Mean regret curves with bands, as a matplotlib figure that shows itself in a notebook.
 
         Args:
+            bounds: what theory promises, from ``theory.bound_curves``: thin lines, dashed from
+                above and dotted from below.
             **options: ``width`` in inches; ``yscale``, "linear" or "log".
         """
         from ..plotting.curves import regret_curves  # brings matplotlib, which takes a while
 
-        curves = with_budget_labels(self.summary(), self.settings)
-        titled = curves.assign(environment=curves["environment"].map(self.titles))
-        return regret_curves(titled, policy_styles(self.settings), **options)
+        def titled(table: pd.DataFrame) -> pd.DataFrame:
+            labelled = with_budget_labels(table, self.settings)
+            return labelled.assign(environment=labelled["environment"].map(self.titles))
+
+        drawn = None if bounds is None else titled(bounds)
+        styles = policy_styles(self.settings)
+        return regret_curves(titled(self.summary()), styles, bounds=drawn, **options)
 
     def save(self, path: str | Path) -> Path:
         """Write everything to one Parquet file; the file appears complete or not at all."""

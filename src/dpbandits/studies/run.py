@@ -6,10 +6,13 @@ import importlib.metadata
 import time
 from pathlib import Path
 
+import pandas as pd
+
 from ..report.record import StudyRecord
 from ..simulation import ReplayResult, Result
 from ..simulation.results import environment_titles
 from ..simulation.simulating import recorded_rounds
+from ..theory import bound_curves
 from .cells import Cell, Progress, compute
 from .study import Study
 
@@ -60,6 +63,7 @@ def run_study(
         versions=versions(),
         elapsed=time.perf_counter() - start,
         notes=study.cautions,
+        bounds=_bounds(study),
     )
 
 
@@ -81,6 +85,14 @@ def cells_of(study: Study) -> list[Cell]:
         for world in worlds
         for policy in study.policies
     ]
+
+
+def _bounds(study: Study) -> pd.DataFrame | None:
+    """What theory promises of the policies, where the study asks for it."""
+    if not study.bounds:
+        return None
+    rounds = recorded_rounds(study.horizon, study.record)
+    return bound_curves(study.policies, study.environments, rounds.tolist())
 
 
 def versions() -> dict[str, str]:

@@ -105,6 +105,7 @@ class StudyForm(_Form):
     horizon: Horizon
     imports: list[str] = []
     record: Annotated[int | list[int], PlainValidator(_record)] = 200
+    bounds: bool = False
     environments: Annotated[list[WorldEntry], Field(min_length=1)]
     policies: Annotated[list[PolicyEntry], Field(min_length=1)]
     budgets: Budgets = Budgets()

@@ -4,6 +4,7 @@ reported at once.
 title = "Two treatments"
 horizon = 10_000
 runs = 50
+bounds = true                   # draw what theory promises
 imports = ["my_policies"]       # modules with ``@register``ed policies of your own
 
 [budgets]                       # every policy runs with those of its notion
@@ -70,6 +71,7 @@ class Study:
     Attributes:
         title, description: for people.
         seed, runs, horizon, record: as ``simulate`` takes them.
+        bounds: whether the report draws what theory promises beside what was measured.
         environments: what the policies are simulated in; all have the same number of arms.
         log: a logged trial that the policies are replayed on; None without one.
         policies: one for every policy and budget that fit.
@@ -83,6 +85,7 @@ class Study:
     runs: int
     horizon: int
     record: int | list[int]
+    bounds: bool
     environments: tuple[ArmsEnvironment | ContextEnvironment, ...]
     log: LoggedTrial | None
     policies: tuple[Policy, ...]
@@ -205,6 +208,7 @@ def _parse(
         runs=form.runs,
         horizon=form.horizon,
         record=form.record,
+        bounds=form.bounds,
         environments=tuple(worlds.simulated),
         log=worlds.log,
         policies=tuple(policies),

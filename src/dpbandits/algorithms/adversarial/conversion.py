@@ -45,6 +45,7 @@ from ...validation import integer, real
 from ..bases.sums import accumulate, sensitivity, summarise
 
 CHANNELS: dict[type[Budget], type[Channel]] = {PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian}
+Values = float | np.ndarray  # one per horizon
 _LONGEST = 2**62
 _LEAST = 1e-200  # a probability above 0: arms that are left over may all have had none
 _CONSTANTS: dict[str, Callable[[Any], float]] = {
@@ -287,6 +288,24 @@ def conversion(learner: Learner) -> Kernels:
     )
 
 
+def batch_conversion(
+    horizon: Values, batch: int, learner_regret: Callable[..., Any], rounding: float = 0.0
+) -> Values:
+    """Learning from batches: tau (R(T / tau) + 1), with R(n) what the learner loses at most over n
+    noisy losses.
+
+    Args:
+        horizon: T.
+        batch: tau.
+        learner_regret: R; of learners over experts, against the best of these.
+        rounding: what a round loses besides, because rewards are rounded to a grid.
+
+    >>> batch_conversion(1000, 10, lambda rounds: 2.0 * rounds**0.5)
+    210.0
+    """
+    return batch * (learner_regret(horizon / batch) + 1.0) + rounding * horizon
+
+
 class BatchedPolicy(Policy):
     """The base of policies that learn from the noisy losses of batches."""
 
@@ -323,6 +342,11 @@ class BatchedPolicy(Policy):
     def _choices(self) -> int:
         """What the learner chooses from: arms."""
         return self.n_arms
+
+    @property
+    def tuned_for(self) -> int | None:
+        """The horizon that was given, to which constants are tuned."""
+        return self._horizon
 
     @property
     def batch(self) -> int:
@@ -370,15 +394,31 @@ class BatchedPolicy(Policy):
         """
         if self._choices == 1:
             return 0.0
+        if self._horizon is None:
+            return math.inf
+        return float(batch_conversion(self._horizon, **self.bound_arguments))
+
+    @property
+    def bound_arguments(self) -> dict[str, Any]:
+        """Those of ``batch_conversion``, but for the horizon."""
+        rounding = self.grid / self.params.width  # to which secure noise rounds rewards
+        batch, learner_regret = self.params.batch, self._learner_regret
+        return {"batch": batch, "learner_regret": learner_regret, "rounding": rounding}
+
+    def _learner_regret(self, batches: float) -> float:
+        """What the learner loses at most over so many batches; infinite beyond those for which it
+        is tuned.
+        """
         learner, params = self._learner, self.params
-        if self._horizon is None or learner.bound is None:
+        if self._choices == 1:
+            return 0.0
+        beyond = learner.tuning is not None and batches >= params.batches + 1
+        if learner.bound is None or beyond:
             return math.inf
         _, fresh = self.kernels.init(params)
         tuning = learner.tuning(params, fresh) if learner.tuning else ()
         moment = self._root_mean_square(params.noise) ** 2
-        bound: float = learner.bound(params, moment, tuning, self._horizon / params.batch)
-        grid = self._horizon * self.grid / params.width  # to which secure noise rounds rewards
-        return params.batch * (bound + 1.0) + grid
+        return float(learner.bound(params, moment, tuning, batches))
 
     def _root_mean_square(self, noise: float) -> float:
         """At most that of a loss in [0, 1] plus noise."""

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from .conversion import (
     BatchedParams,
     BatchedPublic,
     Learner,
+    Values,
     open_probability,
 )
 
@@ -244,22 +246,93 @@ def learn_ftpl(params: BatchedParams, public: BatchedPublic, memo: Vector, loss:
 # Bounds: infinite where the constants are outside what a proof assumes.
 
 
+def exp3_regret(
+    horizon: Values,
+    n_arms: int,
+    rate: float,
+    mixing: float,
+    noise: float,
+    moment: float | None = None,
+    tuned_for: Values | None = None,
+) -> Values:
+    """EXP3 on noisy losses: ln K / eta + 2 eta K T E[loss^2] + gamma T + 1.
+
+    Args:
+        horizon: T.
+        n_arms: K.
+        rate: eta.
+        mixing: gamma, at most 1/2 and at least 2 eta s K ln(K T).
+        noise: s, the scale of the noise on a loss.
+        moment: E[loss^2] at most; by default 1 + 2 s^2.
+        tuned_for: T in that condition, of which ``horizon`` is a part; by default the horizon.
+
+    >>> round(exp3_regret(10_000, 10, rate=0.002, mixing=0.47, noise=1.0))
+    7052
+    """
+    moment = 1.0 + 2.0 * noise**2 if moment is None else moment
+    draws = n_arms * np.asarray(horizon if tuned_for is None else tuned_for, float)
+    covered = 2.0 * rate * noise * n_arms * np.log(draws) <= mixing * _ROUNDING
+    value = math.log(n_arms) / rate + 2.0 * rate * n_arms * horizon * moment + mixing * horizon
+    return _where((mixing <= 0.5) & covered, value + 1.0)
+
+
+def htinf_regret(horizon: Values, n_arms: int, sigma: float, alpha: float = 2.0) -> Values:
+    """HTINF on losses of bounded moments: 30 sigma K^(1 - 1/alpha) (T + 1)^(1/alpha).
+
+    Args:
+        horizon: T.
+        n_arms: K.
+        sigma: at least E[|loss|^alpha]^(1/alpha).
+        alpha: in (1, 2].
+
+    >>> htinf_regret(99, 4, sigma=1.0)
+    600.0
+    """
+    share = 1.0 / alpha
+    return 30.0 * sigma * n_arms ** (1.0 - share) * (horizon + 1.0) ** share
+
+
+def ftpl_regret(
+    horizon: Values,
+    n_arms: int,
+    rate: float,
+    tries: int,
+    noise: float,
+    moment: float | None = None,
+    tuned_for: Values | None = None,
+) -> Values:
+    """FTPL on noisy losses: 6 ln K / eta + 4 eta K T E[loss^2] + K T / (e M) + 1.
+
+    Args:
+        horizon: T.
+        n_arms: K.
+        rate: eta, with eta M (1 + 2 s ln(K T)) at most 1.
+        tries: M.
+        noise: s, the scale of the noise on a loss.
+        moment: E[loss^2] at most; by default 1 + 2 s^2.
+        tuned_for: as in ``exp3_regret``.
+
+    >>> round(ftpl_regret(10_000, 10, rate=0.001, tries=40, noise=1.0))
+    15936
+    """
+    moment = 1.0 + 2.0 * noise**2 if moment is None else moment
+    draws = n_arms * np.asarray(horizon if tuned_for is None else tuned_for, float)
+    covered = rate * tries * (1.0 + 2.0 * noise * np.log(draws)) <= _ROUNDING
+    value = 6.0 * math.log(n_arms) / rate + 4.0 * rate * n_arms * horizon * moment
+    return _where(covered, value + n_arms * horizon / (math.e * tries) + 1.0)
+
+
+def _where(proved: Any, value: Values) -> Values:
+    found: Values = np.where(proved, value, np.inf)[()]
+    return found
+
+
 def _exp3_bound(
     params: BatchedParams, moment: float, tuning: tuple[float, float], batches: float
 ) -> float:
     """See ``exp3_tuning``."""
-    rate, mixing = tuning
-    least = (
-        2.0 * rate * params.noise * params.n_arms * math.log(params.n_arms * max(params.batches, 1))
-    )
-    if mixing > 0.5 or least > mixing * _ROUNDING:
-        return math.inf
-    return (
-        math.log(params.n_arms) / rate
-        + 2.0 * rate * params.n_arms * batches * moment
-        + mixing * batches
-        + 1.0
-    )
+    tuned_for = max(params.batches, 1)
+    return float(exp3_regret(batches, params.n_arms, *tuning, params.noise, moment, tuned_for))
 
 
 def _htinf_bound(
@@ -268,24 +341,15 @@ def _htinf_bound(
     """Huang, Dai & Huang (2022), Theorem 4.1; a root mean square bounds the other moments."""
     if moment > params.sigma**2 * _ROUNDING:
         return math.inf
-    share = 1.0 / params.alpha
-    return 30.0 * params.sigma * params.n_arms ** (1.0 - share) * (batches + 1.0) ** share
+    return float(htinf_regret(batches, params.n_arms, params.sigma, params.alpha))
 
 
 def _ftpl_bound(
-    params: BatchedParams, moment: float, tuning: tuple[float, float], batches: float
+    params: BatchedParams, moment: float, tuning: tuple[float, int], batches: float
 ) -> float:
     """See ``ftpl_tuning``."""
-    rate, tries = tuning
-    k = params.n_arms
-    if rate * tries * (1.0 + 2.0 * params.noise * math.log(k * max(params.batches, 1))) > _ROUNDING:
-        return math.inf
-    return (
-        6.0 * math.log(k) / rate
-        + 4.0 * rate * k * batches * moment
-        + k * batches / (math.e * tries)
-        + 1.0
-    )
+    tuned_for = max(params.batches, 1)
+    return float(ftpl_regret(batches, params.n_arms, *tuning, params.noise, moment, tuned_for))
 
 
 EXP3_LEARNER = Learner(

@@ -36,7 +36,14 @@ from ...privacy.channels import Gaussian, Laplace, LaplaceVector
 from ...validation import choice, real
 from ..bases.local import LocalPolicy
 from .policies import LEAST_MIXING, BatchPolicy, MixturePolicy
-from .tuning import COMPOSED, Tuning, least_horizon, published
+from .tuning import (
+    COMPOSED,
+    Tuning,
+    least_horizon,
+    local_exp4_regret,
+    published,
+    theorem_5,
+)
 from .weighing import (
     PER_ARM,
     PER_EXPERT,
@@ -314,17 +321,12 @@ class LocalEXP4(MixturePolicy, LocalPolicy):
 
     def _found(self) -> Tuning:
         """eta and gamma as for EXP3 with as many arms, with ln N in the place of ln K; or those of
-        Theorem 5, which has s >= 1.
+        Theorem 5.
         """
-        k, t, s, log, few = self._sizes_of_theorem_5()
+        k, t, s = float(self.n_arms), float(self._horizon), self._noise_on_losses
         if self.calibration == "paper":
-            rate = math.sqrt(few / (3.0 * t * k * (1.0 + 10.0 * s * s * log * log)))
-            return Tuning(
-                1,
-                rate,
-                min(4.0 * rate * k * s * log, 1.0),
-                16.0 * math.sqrt(t * k * few) * log * max(s, 1.0) + 1.0,
-            )
+            return theorem_5(self.n_arms, self.n_experts, self._horizon, s)
+        log, few = math.log(k * t), math.log(max(self.n_experts, 2))
         rate = math.sqrt(few / (2.0 * k * t * (1.0 + 2.0 * s * s + s * log)))
         mixing = min(2.0 * rate * s * k * log, 0.5)
         return Tuning(
@@ -335,22 +337,18 @@ class LocalEXP4(MixturePolicy, LocalPolicy):
         )
 
     def _bound(self, batch: int, rate: float, mixing: float) -> float:
-        """Regret is at most ln N / eta + eta K T E[loss^2] / (1 - gamma) + gamma T + 1, with
-        E[loss^2] <= 1 + 2 s^2 for noise of scale s.
+        sizes, noise = (self.n_arms, self.n_experts), self._noise_on_losses
+        return float(local_exp4_regret(self._horizon, *sizes, noise, rate, mixing))
 
-        No loss is below -1 / eta where eta K 2 s ln(KT) <= gamma, but with probability 1 / T.
-        """
-        k, t, s, log, few = self._sizes_of_theorem_5()
-        if mixing == 1.0 or 2.0 * rate * s * k * log > mixing * (1.0 + 1e-9):
-            return math.inf
-        return few / rate + rate * k * t * (1.0 + 2.0 * s * s) / (1.0 - mixing) + mixing * t + 1.0
+    @property
+    def bound_arguments(self) -> dict[str, Any]:
+        return {**super().bound_arguments, "noise": self._noise_on_losses}
 
-    def _sizes_of_theorem_5(self) -> tuple[float, float, float, float, float]:
-        """K, T, the scale of the noise on a loss, ln(KT) and ln N."""
+    @property
+    def _noise_on_losses(self) -> float:
+        """Its scale, on a loss in [0, 1]."""
         lo, hi = self.reward_range
-        k, t = float(self.n_arms), float(self._horizon)
-        scale = self.channel.scale(hi - lo) / (hi - lo)
-        return k, t, scale, math.log(k * t), math.log(max(self.n_experts, 2))
+        return self.channel.scale(hi - lo) / (hi - lo)
 
     def _statistic(self) -> Statistic:
         return Statistic.of_rewards(self.reward_range, memo=self.n_experts)

@@ -13,7 +13,7 @@ from ...privacy.budgets import Budget
 from ...privacy.channels import Gaussian
 from ...validation import integer, real
 from ..bases.advice import AdvicePolicy
-from .tuning import Noise, Tuning, regret_bound, tune
+from .tuning import Noise, Tuning, exp4_regret, tune
 from .weighing import (
     ROUNDED_UP,
     EXP4Params,
@@ -75,6 +75,11 @@ class MixturePolicy(AdvicePolicy):
         )
 
     @property
+    def tuned_for(self) -> int:
+        """The horizon to which constants are tuned."""
+        return self._horizon
+
+    @property
     def batch(self) -> int:
         """How many rounds a release covers."""
         return self._tuning.batch
@@ -86,9 +91,20 @@ class MixturePolicy(AdvicePolicy):
 
         Above the horizon the bound says nothing.
         """
+        return self._tuning.bound + self._rounding * self._horizon
+
+    @property
+    def bound_arguments(self) -> dict[str, Any]:
+        """Those of ``exp4_regret``, or of ``local_exp4_regret``, but for the horizon."""
+        tuning = {"rate": self._tuning.rate, "mixing": self._tuning.mixing}
+        sizes = {"n_arms": self.n_arms, "n_experts": self.n_experts, "tuned_for": self._horizon}
+        return {**sizes, **tuning, "rounding": self._rounding}
+
+    @property
+    def _rounding(self) -> float:
+        """What a round loses because rewards are rounded to the grid of secure noise."""
         lo, hi = self.reward_range
-        times = 2 if self._slack else 1  # that losses are rounded to the grid of secure noise
-        return self._tuning.bound + times * self._horizon * self.grid / (hi - lo)
+        return (2.0 if self._slack else 1.0) * self.grid / (hi - lo)
 
 
 class BatchPolicy(MixturePolicy):
@@ -126,9 +142,14 @@ class BatchPolicy(MixturePolicy):
         return tune(self.n_arms, self.n_experts, self._horizon, self._noise_at_most(), self._batch)
 
     def _bound(self, batch: int, rate: float, mixing: float) -> float:
-        return regret_bound(
-            self.n_arms, self.n_experts, self._horizon, self._noise_at_most(), batch, rate, mixing
-        )
+        noise = self._noise_at_most()
+        sizes = self._horizon, self.n_arms, self.n_experts
+        return float(exp4_regret(*sizes, noise, batch, rate, mixing))
+
+    @property
+    def bound_arguments(self) -> dict[str, Any]:
+        own = {"noise": self._noise_at_most(), "batch": self.batch}
+        return {**super().bound_arguments, **own}
 
     def _noise_at_most(self) -> Noise:
         """The noise on an expert's mean loss, at gamma = 1 and tau = 1, where records move the

@@ -14,9 +14,10 @@ import numpy as np
 
 from ...kernel import Vector, inlined
 
+Values = float | np.ndarray  # one per horizon
 # Theorem 6 composes with the constant 3, which needs epsilon <= this times ln(1 / delta)
 COMPOSED = 6.0 * (1.0 - math.sqrt(2.0 / 3.0))
-_LARGEST_MIXING = 0.5
+LARGEST_MIXING = 0.5  # of which the proofs of Theorems 6 and 8 speak
 _GRID = 400  # values of eta, and of tau, among which the best ones are found
 
 
@@ -60,15 +61,17 @@ class Noise(NamedTuple):
     tail: float  # how many scales none of the draws exceeds, but with probability 1 / T
 
 
-def regret_bound(
+def exp4_regret(
+    horizon: Values,
     n_arms: int,
     n_experts: int,
-    horizon: int,
     noise: Noise,
     batch: float,
     rate: float,
     mixing: float,
-) -> float:
+    tuned_for: int | None = None,
+    rounding: float = 0.0,
+) -> Values:
     """What batched EXP4 loses at most, in expectation, against the best expert of an oblivious
     sequence.
 
@@ -78,30 +81,36 @@ def regret_bound(
         tau ln N / eta + gamma T + eta T (1 + K / ((1 - gamma) tau) + v) + tau + 1.
 
     The last rounds that fill no batch cost tau, and the event that some draw exceeds its ``tail``
-    costs 1.  The middle term is the second moment of an expert's loss: a mean of tau draws that are
-    independent given P has at most the square of its mean, 1, and a tau-th of the variance of one
-    of them, K / (1 - gamma); the published proof has K for both.  It is infinite where noise may
-    lead to a loss below -1 / eta.
+    costs 1; ``rounding`` to a grid of secure noise comes on top, for each round.  The middle term
+    is the second moment of an expert's loss: a mean of tau draws that are independent given P has
+    at most the square of its mean, 1, and a tau-th of the variance of one of them,
+    K / (1 - gamma); the published proof has K for both.  It is infinite where noise may lead to a
+    loss below -1 / eta, and beyond ``tuned_for``, the T of that ``tail``.
+
+    >>> round(exp4_regret(10**6, 10, 100, Noise(0.0, 1.0, 1.0), batch=1, rate=6e-4, mixing=0.0))
+    14277
     """
-    if noise.scale > 0.0 and mixing == 0.0:
-        return math.inf
-    scale = noise.scale / (mixing * batch) if noise.scale > 0.0 else 0.0
-    if mixing == 1.0 or rate * noise.tail * scale > 1.0 + 1e-9:
-        return math.inf
+    scale = noise.scale / (mixing * batch) if noise.scale > 0.0 and mixing > 0.0 else 0.0
+    covered = mixing < 1.0 and (mixing > 0.0 or noise.scale == 0.0)
+    if not covered or rate * noise.tail * scale > 1.0 + 1e-9:
+        return np.full_like(np.asarray(horizon, float), np.inf)[()]
     moment = 1.0 + n_arms / ((1.0 - mixing) * batch) + noise.variance * scale**2
-    return (
+    value = (
         batch * math.log(n_experts) / rate
-        + mixing * horizon
+        + (mixing + rounding) * horizon
         + rate * horizon * moment
         + batch
         + 1.0
     )
+    beyond = np.inf if tuned_for is None else tuned_for
+    found: Values = np.where(np.asarray(horizon) <= beyond, value, np.inf)[()]
+    return found
 
 
 def tune(
     n_arms: int, n_experts: int, horizon: int, noise: Noise, batch: int | None = None
 ) -> Tuning:
-    """The tau, eta and gamma <= 1/2 of least ``regret_bound``.
+    """The tau, eta and gamma <= 1/2 of least ``exp4_regret``.
 
     For given tau and eta the best gamma is (2 eta v)^(1/3) with v the variance at gamma = 1, or the
     least one that keeps losses above -1 / eta; the other two are searched for among powers of a
@@ -119,8 +128,8 @@ def tune(
     tau, eta = lengths[:, None].astype(float), rates[None, :]
     scale = noise.scale / tau
     gamma = np.maximum(np.cbrt(2.0 * eta * noise.variance * scale**2), eta * noise.tail * scale)
-    possible = eta * noise.tail * scale <= _LARGEST_MIXING
-    gamma = np.minimum(gamma, _LARGEST_MIXING)
+    possible = eta * noise.tail * scale <= LARGEST_MIXING
+    gamma = np.minimum(gamma, LARGEST_MIXING)
     spread = np.divide(scale, gamma, out=np.zeros_like(gamma), where=gamma > 0.0)
     moment = 1.0 + n_arms / ((1.0 - gamma) * tau) + noise.variance * spread**2
     log = math.log(max(n_experts, 2))
@@ -129,7 +138,57 @@ def tune(
     )
     i, j = np.unravel_index(np.argmin(bound), bound.shape)
     chosen = int(lengths[i]), float(rates[j]), float(gamma[i, j])
-    return Tuning(*chosen, regret_bound(n_arms, n_experts, horizon, noise, *chosen))
+    return Tuning(*chosen, float(exp4_regret(horizon, n_arms, n_experts, noise, *chosen)))
+
+
+def local_exp4_regret(
+    horizon: Values,
+    n_arms: int,
+    n_experts: int,
+    noise: float,
+    rate: float,
+    mixing: float,
+    tuned_for: Values | None = None,
+    rounding: float = 0.0,
+) -> Values:
+    """EXP4 on a noisy loss per round: ln N / eta + eta K T (1 + 2 s^2) / (1 - gamma) + gamma T + 1.
+
+    No loss is below -1 / eta where eta K 2 s ln(KT) <= gamma, but with probability 1 / T.
+
+    Args:
+        horizon: T.
+        n_arms: K.
+        n_experts: N.
+        noise: s, the scale of the noise on a loss.
+        rate: eta.
+        mixing: gamma.
+        tuned_for: T in that condition, of which ``horizon`` is a part; by default the horizon.
+        rounding: what a round loses besides, because rewards are rounded to a grid.
+
+    >>> round(local_exp4_regret(10**6, 10, 100, noise=1.0, rate=2e-4, mixing=0.07))
+    99478
+    """
+    k, few = float(n_arms), math.log(max(n_experts, 2))
+    draws = k * np.asarray(horizon if tuned_for is None else tuned_for, float)
+    covered = 2.0 * rate * noise * k * np.log(draws) <= mixing * (1.0 + 1e-9)
+    if mixing == 1.0:
+        return np.full_like(draws, np.inf)[()]
+    moment = (1.0 + 2.0 * noise**2) / (1.0 - mixing)
+    value = few / rate + rate * k * horizon * moment + (mixing + rounding) * horizon + 1.0
+    beyond = np.inf if tuned_for is None else tuned_for
+    found: Values = np.where(covered & (np.asarray(horizon) <= beyond), value, np.inf)[()]
+    return found
+
+
+def theorem_5(n_arms: int, n_experts: int, horizon: int, noise: float) -> Tuning:
+    """The published eta and gamma of EXP4 on locally randomised losses, and their bound, for noise
+    of a scale ``noise`` on a loss, which is 1 / epsilon; the bound has no less than 1.
+    """
+    k, t, log = float(n_arms), float(horizon), math.log(n_arms * horizon)
+    few = math.log(max(n_experts, 2))
+    rate = math.sqrt(few / (3.0 * t * k * (1.0 + 10.0 * noise * noise * log * log)))
+    bound = 16.0 * math.sqrt(t * k * few) * log * max(noise, 1.0) + 1.0
+    return Tuning(1, rate, min(4.0 * rate * k * noise * log, 1.0), bound)
 
 
 def theorem_6(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: float) -> Tuning:
@@ -190,7 +249,7 @@ def published(
     """
     theorems = (theorem_6, theorem_8) if improved else (theorem_6,)
     found = [theorem(n_arms, n_experts, horizon, epsilon, log) for theorem in theorems]
-    proved = [one for one in found if one.mixing <= _LARGEST_MIXING]
+    proved = [one for one in found if one.mixing <= LARGEST_MIXING]
     if proved:
         return min(proved, key=lambda one: one.bound)
     return min(found, key=lambda one: one.mixing)
@@ -203,7 +262,7 @@ def least_horizon(
 
     def proved(horizon: int) -> bool:
         tuning = published(n_arms, n_experts, horizon, epsilon, log, improved=improved)
-        return tuning.mixing <= _LARGEST_MIXING
+        return tuning.mixing <= LARGEST_MIXING
 
     low, high = 1, 2
     while not proved(high):

@@ -167,6 +167,11 @@ class PrivateContextPolicy(HiddenContextPolicy, LinearPolicy):
         return max(1, releases)
 
     @property
+    def tuned_for(self) -> int | None:
+        """The most rounds that are planned for; None if there is no limit."""
+        return self._horizon
+
+    @property
     def _most_moved(self) -> float:
         """The most that a record moves the statistic."""
         size, bound, reward = self._size, self.context_bound, self._largest

@@ -7,7 +7,7 @@ nothing afterwards.  A policy to which the lemma applies
 2. plays it at most p times in rounds tau + 1 to tau + p / gamma, likewise.
 
 Such runs look the same to an epsilon-private policy, up to a factor e^(epsilon p), where arm 2
-turns at tau.  So the worst of the two losses is at least ``lower_bound``.
+turns at tau.  So the worst of the two losses is at least ``late_notice``.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ....policies import Policy
 from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
 from ....simulation.simulating import play
+from ....theory.adversarial import late_notice
 from ...cells import Cell, Results
 from ...intervals import curve, mean, measured
 from ...plans import Findings, Size, spoken
@@ -49,22 +50,6 @@ class Conditions(NamedTuple):
     p: int
     first: np.ndarray  # (runs,) bool: condition 1
     second: np.ndarray  # (runs,) bool: condition 2
-
-
-def lower_bound(horizon: int, epsilon: float, gamma: float, tau: int, p: int) -> float:
-    """What Lemma 15 proves of the worst expected regret, for gamma > 0.
-
-    The paper has ``(1 - e^(epsilon p) / 2) max(gamma T / 2, p / (4 gamma) - tau / 2)``.  But in the
-    other runs regret may be as low as -tau / 2, so that tau / 2 is lost with certainty; gamma T / 4
-    is what condition 1 gives by itself, and not less.
-
-    >>> round(lower_bound(10**5, 0.1, 0.001, 30, 5))
-    205
-    >>> lower_bound(100, 1.0, 0.1, 30, 1)  # p = 1 / (2 epsilon), rounded up: condition 1 alone
-    2.5
-    """
-    unmoved = max(0.0, 1.0 - 0.5 * math.exp(epsilon * p))
-    return max(gamma * horizon / 4.0, unmoved * p / (4.0 * gamma) - 0.5 * tau)
 
 
 def conditions(played: np.ndarray, epsilon: float, turns: Sequence[int]) -> Conditions | None:
@@ -93,7 +78,7 @@ def conditions(played: np.ndarray, epsilon: float, turns: Sequence[int]) -> Cond
             least = p / length if length > 0 else math.inf
             for gamma in (least, most):
                 if 0.0 < least <= gamma <= most:
-                    proved = lower_bound(horizon, epsilon, gamma, tau, p)
+                    proved = float(late_notice(horizon, epsilon, tau, p, gamma))
                     met = Conditions(gamma, tau, p, shares >= gamma, quiet >= p / gamma)
                     found.append((proved, met))
     return max(found, key=lambda one: one[0])[1] if found else None
@@ -168,7 +153,7 @@ def _note(horizon: int, epsilon: float) -> str:
 def _proved(name: str, met: Conditions, horizon: int, where: str, results: Results) -> list[Claim]:
     """That the conditions are met, and what follows."""
     gamma, tau, p, *both = met
-    least = lower_bound(horizon, USUAL_EPSILON, gamma, tau, p)
+    least = float(late_notice(horizon, USUAL_EPSILON, tau, p, gamma))
     numbers = f"γ = {gamma:.2g}, τ = {tau:,} and p = {p}"
     finals = [results.final(_key(name, turn)) for turn in (tau, horizon)]
     return [

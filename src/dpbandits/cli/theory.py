@@ -1,0 +1,108 @@
+"""``dpbandits theory``: the bounds there are, and their values."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from ..errors import ArgumentError
+from .inputs import clear_errors
+from .tables import new_console
+
+if TYPE_CHECKING:
+    from ..theory import Bound
+
+_WORDS = {"true": True, "false": False}
+
+
+def theory(
+    name: Annotated[
+        str | None, typer.Argument(help="A bound; by default all are listed.", show_default=False)
+    ] = None,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="KEY=VALUE...",
+            help="Its parameters, such as horizon=1e5 or gaps=0.1,0.2; without, it is described.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the bounds that were published or derived here, and compute one."""
+    from ..theory import BOUNDS
+
+    with clear_errors():
+        if name is None:
+            _list(list(BOUNDS.values()), as_json)
+            return
+        if name not in BOUNDS:
+            from ..studies.schema import close_name
+
+            raise ArgumentError(f"there is no bound {name!r}; {close_name(name, BOUNDS)}", "name")
+        bound = BOUNDS[name]
+        if not arguments:
+            _describe(bound)
+            return
+        given = dict(map(_argument, arguments))
+        unknown = given.keys() - set(bound.parameters)
+        if unknown or bound.required - given.keys():
+            raise ArgumentError(
+                f"{name} takes {', '.join(bound.parameters)}, got {', '.join(given)}", "arguments"
+            )
+        value = bound(**given)
+        if as_json:
+            typer.echo(json.dumps(_facts(bound) | {"value": np.asarray(value).tolist()}))
+        else:
+            typer.echo(", ".join(f"{one:.6g}" for one in np.atleast_1d(value)))
+
+
+def _list(bounds: list[Bound], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(list(map(_facts, bounds)), indent=2, ensure_ascii=False))
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("name", no_wrap=True)
+    for head in ("kind", "constants", "holds", "on", "source"):
+        table.add_column(head)
+    for one in bounds:
+        table.add_row(one.name, one.kind, one.constants, one.holds, one.of, one.source)
+    new_console().print(table)
+
+
+def _describe(bound: Bound) -> None:
+    console = new_console()
+    console.print(f"[bold]{bound.name}[/bold]({', '.join(bound.parameters)})", highlight=False)
+    lines = [bound.summary, f"Source: {bound.source}.", f"{bound.kind} bound on {bound.of}."]
+    if bound.assumes:
+        lines.append(f"Assumes {bound.assumes}.")
+    if bound.constants != "explicit":
+        lines.append(f"Constants: {bound.constants}.")
+    if bound.because:
+        lines.append(f"{bound.holds.capitalize()}: {bound.because}.")
+    for line in lines:
+        console.print(textwrap.fill(line, 100), markup=False, highlight=False)
+
+
+def _facts(bound: Bound) -> dict[str, Any]:
+    names = ("name", "source", "kind", "of", "constants", "holds", "because", "assumes", "summary")
+    return {**{name: getattr(bound, name) for name in names}, "parameters": bound.parameters}
+
+
+def _argument(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    try:
+        numbers = [_WORDS[one] if one in _WORDS else float(one) for one in value.split(",")]
+    except ValueError:
+        equals = ""
+    if not equals:
+        raise ArgumentError(
+            f"arguments must be like key=1.5 or key=0.1,0.2, got {text!r}", "arguments"
+        )
+    return key, numbers if len(numbers) > 1 else numbers[0]

@@ -1,0 +1,193 @@
+"""The instances behind lower bounds: arms so close that privacy, or chance, hides which is best.
+
+They are made for a horizon, and lose their point at others.  Azize & Basu (2024) have normal
+rewards of variance 1 in Theorems 9 and 17; here they are 0 and 1, or -1 and 1, which a policy keeps
+private without clipping.  What a lower bound says of these is in ``dpbandits.theory.lower``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ...kernel import Generator, Matrix, kernel
+from ...validation import integer, real, shortest
+from ..base import ContextEnvironment, ContextKernels
+from .linear_rewards import LinearArms, answer_linear, spread, support_of
+from .stochastic import Bernoulli
+
+_LARGEST = 0.2  # gap of coins: the raised one is at 0.9
+_MOST_DIMENSIONS = 10  # of a hypercube, whose corners are arms
+
+
+def gap_of_coins(
+    n_arms: int, horizon: int, rho: float | None = None, epsilon: float | None = None
+) -> float:
+    """The gap D of which (D T / 8) exp(-divergence) is largest, up to 0.2.
+
+    With n = T / (K - 1) the divergence is about 8 n D^2; under zCDP at most b D^2 + c D, b = 4 rho
+    n T and c = 2 rho n; under pure DP at most 2 epsilon n D.  What it costs to
+    hide is the least of them, and the largest of the gaps that are best for one is taken.
+
+    >>> round(gap_of_coins(2, 10_000), 4), round(gap_of_coins(2, 10_000, epsilon=0.01), 4)
+    (0.0025, 0.005)
+    """
+    n = horizon / (n_arms - 1)
+    gaps = [0.25 / math.sqrt(n)]
+    if rho is not None:
+        b, c = 4.0 * rho * n * horizon, 2.0 * rho * n
+        gaps.append((math.sqrt(c * c + 8.0 * b) - c) / (4.0 * b))
+    if epsilon is not None:
+        gaps.append(0.5 / (epsilon * n))
+    return min(max(gaps), _LARGEST)
+
+
+class HardArms(Bernoulli):
+    """Rewards 0 or 1: arm 0 has the mean 1/2 + D, all others 1/2, but for the one that is raised to
+    1/2 + 2 D.
+
+    Two such environments differ in one arm, which whoever believes in arm 0 hardly plays.  No
+    policy does well in all of them.
+
+    Args:
+        n_arms: number of arms, at least 2.
+        horizon: for which D is chosen.
+        rho: of zCDP that policies are to keep; None without it.
+        epsilon: of pure DP; None without it.
+        raised: which arm is raised; None for none.
+
+    Attributes:
+        gap: D.
+
+    >>> HardArms(3, 10_000, raised=2).means().round(4).tolist()
+    [0.5035, 0.5, 0.5071]
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        horizon: int,
+        *,
+        rho: float | None = None,
+        epsilon: float | None = None,
+        raised: int | None = None,
+    ) -> None:
+        n_arms, horizon = integer("n_arms", n_arms, 2), integer("horizon", horizon, 1)
+        budgets = {"rho": rho, "epsilon": epsilon}
+        given = {
+            name: real(name, value, 0.0, strict=True)
+            for name, value in budgets.items()
+            if value is not None
+        }
+        self.gap = gap_of_coins(n_arms, horizon, **given)
+        means = np.full(n_arms, 0.5)
+        means[0] += self.gap
+        if raised is not None:
+            means[integer("raised", raised, 1, n_arms - 1)] += 2.0 * self.gap
+        super().__init__(means)
+
+
+class HardLinear(LinearArms):
+    """Arms are the corners of [-1, 1]^d, theta has coordinates of one size and hidden signs, and
+    rewards are -1 or 1 (Azize & Basu 2024, Theorem 9).
+
+    Args:
+        dimension: d, at most 10; there are 2^d arms.
+        horizon: for which the size of the coordinates is chosen, the larger of 1 / sqrt(T) and 1 /
+            (T sqrt(rho)).
+        rho: of zCDP that policies are to keep; None without it.
+        signs: of the coordinates; all positive by default.
+
+    Raises:
+        ArgumentError: means would be outside [-1, 1]: the horizon is too short for that rho.
+
+    >>> HardLinear(2, 10_000).means().round(3).tolist()
+    [-0.02, 0.0, 0.0, 0.02]
+    """
+
+    def __init__(
+        self,
+        dimension: int,
+        horizon: int,
+        *,
+        rho: float | None = None,
+        signs: Sequence[int] | None = None,
+    ) -> None:
+        d = integer("dimension", dimension, 1, _MOST_DIMENSIONS)
+        corners = np.indices((2,) * d).reshape(d, -1).T * 2.0 - 1.0
+        theta = _hidden(d, 1.0 / d, integer("horizon", horizon, 1), 1.0, rho, signs)
+        super().__init__(corners, theta, rewards="bounded")
+
+
+class HardContextsState(NamedTuple):
+    """The hidden signs."""
+
+    theta: np.ndarray  # (d,)
+    std: float
+    bounded: bool
+
+
+@kernel
+def _show_axis(state: HardContextsState, t: int, contexts: Matrix, rng: Generator) -> int:
+    axis = t % contexts.shape[1]
+    for i in range(contexts.shape[1]):
+        contexts[0, i] = 1.0 if i == axis else 0.0
+        contexts[1, i] = -contexts[0, i]
+    return 0
+
+
+class HardContexts(ContextEnvironment):
+    """Two arms, e_i and -e_i, with the coordinate i of the next round in turn; theta has
+    coordinates of one size and hidden signs, and rewards are -1 or 1.
+
+    So every coordinate is a problem with two arms of its own, for a d-th of the rounds.
+
+    Args:
+        dimension: d.
+        horizon: for which the size of the coordinates is chosen, 1 / (2 sqrt(n)) or 1 / (n
+            sqrt(rho)), n = T / d.
+        rho: of zCDP that policies are to keep; None without it.
+        signs: of the coordinates; all positive by default.
+
+    >>> HardContexts(3, 30_000).parameter.tolist()
+    [0.005, 0.005, 0.005]
+    """
+
+    kernels = ContextKernels(_show_axis, answer_linear)
+    parameter: np.ndarray
+
+    def __init__(
+        self,
+        dimension: int,
+        horizon: int,
+        *,
+        rho: float | None = None,
+        signs: Sequence[int] | None = None,
+    ) -> None:
+        self.dimension, self.n_arms = integer("dimension", dimension, 1), 2
+        self.context_bound, self.support = 1.0, support_of("bounded")
+        n = integer("horizon", horizon, self.dimension) / self.dimension
+        self.parameter = _hidden(self.dimension, 1.0, n, 0.5, rho, signs)
+        self.state = HardContextsState(self.parameter, 1.0, True)
+
+    def _arguments(self) -> str:
+        return f"{', '.join(map(shortest, self.parameter))}; {spread('bounded', 1.0)}"
+
+
+def _hidden(
+    d: int, largest: float, n: float, free: float, rho: float | None, signs: Sequence[int] | None
+) -> np.ndarray:
+    """The parameter: coordinates of a size that n rounds do not give away, with these signs."""
+    given = np.ones(d) if signs is None else np.asarray(signs, float)
+    if given.shape != (d,) or not np.isin(given, (-1.0, 1.0)).all():
+        raise ArgumentError(f"signs must hold {d} numbers, 1 or -1, got {signs!r}", "signs")
+    size = free / math.sqrt(n)
+    if rho is not None:
+        size = max(size, 1.0 / (n * math.sqrt(real("rho", rho, 0.0, strict=True))))
+    if size > largest:
+        raise ArgumentError("horizon must be longer: means would be outside [-1, 1]", "horizon")
+    return given * size

@@ -1,0 +1,80 @@
+"""Bounds beside measurements: what several policies are promised, as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from ..environments import Environment
+from ..policies import Policy
+from ..simulation.settings import PolicySetting
+from .bounds import Bound
+from .promises import promises
+
+COLUMNS = ["environment", "policy", "budget", "round", "value", "bound", "label", "kind", "of"]
+
+
+def bound_curves(
+    policies: Policy | Iterable[Policy],
+    environments: Environment | Iterable[Environment],
+    rounds: Sequence[int],
+) -> pd.DataFrame:
+    """What theory promises at every round, for ``Result.plot(bounds=...)``.
+
+    Args:
+        policies: one or several, as ``simulate`` takes them.
+        environments: one or several.
+        rounds: at which regret was recorded.
+
+    Returns:
+        One row per bound and round: ``environment``, ``policy`` and ``budget`` as in the tables of
+        a ``Result``, ``round``, ``value``, ``bound`` (its name), ``label`` (its source and how far
+        it holds), ``kind`` and ``of``.  Bounds that say nothing there are left out.
+
+    Example:
+        >>> from dpbandits import ZCDP, AdaCUCB
+        >>> from dpbandits.environments import Bernoulli
+        >>> policy = AdaCUCB(2, budget=ZCDP(0.1), beta=3.5)
+        >>> table = bound_curves(policy, Bernoulli([0.9, 0.5]), [100, 1000])
+        >>> table.groupby("bound")["value"].max().round(1).to_dict()
+        {'adac_ucb': 621.9, 'adac_ucb_minimax': 1513.7, 'lai_robbins': 5.4}
+    """
+    listed = [policies] if isinstance(policies, Policy) else list(policies)
+    worlds = [environments] if isinstance(environments, Environment) else list(environments)
+    rows = [
+        {
+            "environment": repr(world),
+            "policy": keys["policy"],
+            "budget": keys["budget"],
+            "round": int(round_),
+            "value": float(value),
+            "bound": one.bound.name,
+            "label": label_of(one.bound),
+            "kind": one.bound.kind,
+            "of": one.bound.of,
+        }
+        for world in worlds
+        for policy in listed
+        for keys in [PolicySetting.of(policy).keys]
+        for one in promises(policy, world, rounds)
+        for round_, value in zip(one.horizons, one.values, strict=True)
+        if np.isfinite(value) and value > 0.0
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def label_of(bound: Bound) -> str:
+    """A bound in legends and tables: its source, and what has to be known of it.
+
+    >>> from dpbandits.theory import BOUNDS
+    >>> label_of(BOUNDS["dgs"])
+    'Wang, Zhao & Wang (2022), Theorem 3 (upper; proof void)'
+    """
+    remarks: list[str] = [bound.kind]
+    if bound.constants != "explicit":
+        remarks.append({"order": "order only", "asymptotic": "as T grows"}[bound.constants])
+    if bound.holds != "proved":
+        remarks.append({"corrected": "corrected", "void": "proof void"}[bound.holds])
+    return f"{bound.source} ({'; '.join(remarks)})"

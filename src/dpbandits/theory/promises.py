@@ -1,0 +1,124 @@
+"""Which bounds a policy has in an environment.
+
+Each rule is a function of a policy and what is known of the environment.  It reads the policy's own
+parameters, so that there is no second description of an algorithm, and names bounds with their
+arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from ..environments import ArmsEnvironment, Environment
+from ..policies import Policy
+from .bounds import BOUNDS, Bound
+
+
+class World(NamedTuple):
+    """What bounds ask of an environment; None where it is not known, or does not exist."""
+
+    gaps: np.ndarray | None = None  # (K,) of stationary arms, in units of rewards
+    means: np.ndarray | None = None  # (K,)
+    environment: Environment | None = None  # for whatever else
+
+    @classmethod
+    def of(cls, given: Environment | Sequence[float] | np.ndarray | None) -> Self:
+        """Of an environment, or of the gaps of stationary arms."""
+        if given is None:
+            return cls()
+        if not isinstance(given, Environment):
+            return cls(gaps=np.asarray(given, float))
+        if not isinstance(given, ArmsEnvironment) or not hasattr(given.state, "gaps"):
+            return cls(environment=given)
+        return cls(given.state.gaps, given.means(), given)
+
+    @property
+    def is_stationary(self) -> bool:
+        """Whether arms are the same in every round, as far as is known."""
+        return self.environment is None or self.gaps is not None
+
+    def is_as_assumed(self, policy: Policy) -> bool:
+        """Whether the policy sees all rewards as they are, at once, as upper bounds assume."""
+        if self.environment is None:
+            return True
+        (lowest, highest), (lo, hi) = self.environment.support, policy.reward_range
+        return lo <= lowest <= highest <= hi and self.environment.delay is None
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a bound says of a policy.
+
+    Attributes:
+        bound: which bound.
+        arguments: those of its function, but for the horizon.
+        horizons: for which it was computed, shape (n,).
+        values: its values there, in the units of the environment's rewards.
+    """
+
+    bound: Bound
+    arguments: dict[str, Any]
+    horizons: np.ndarray
+    values: np.ndarray
+
+    @property
+    def says_something(self) -> bool:
+        """Whether some value is finite, and not zero."""
+        return bool((np.isfinite(self.values) & (self.values != 0.0)).any())
+
+
+# A bound's function, and its arguments but for the horizon.
+Applied = tuple[Callable[..., Any], dict[str, Any]]
+Rule = Callable[[Any, World], Iterator[Applied]]
+_RULES: dict[type[Policy], list[Rule]] = {}
+
+
+def promises_of(*classes: type[Policy]) -> Callable[[Rule], Rule]:
+    """Enter a rule for policies of these classes, and of those derived from them."""
+
+    def enter(rule: Rule) -> Rule:
+        for cls in classes:
+            _RULES.setdefault(cls, []).append(rule)
+        return rule
+
+    return enter
+
+
+def promises(
+    policy: Policy, world: Environment | Sequence[float] | None, horizons: Sequence[int]
+) -> list[Promise]:
+    """What theory promises of a policy.
+
+    Args:
+        policy: any policy.
+        world: the environment, or the gaps of its arms; None for bounds that need neither.
+        horizons: at which to compute bounds on regret.
+
+    Where an environment's rewards are outside of the policy's range, or come late, no upper bound
+    is promised.
+
+    Example:
+        >>> from dpbandits import ZCDP, AdaCUCB
+        >>> policy = AdaCUCB(3, budget=ZCDP(0.1), beta=3.5)
+        >>> one = promises(policy, [0.0, 0.2, 0.4], [10_000])[0]
+        >>> one.bound.source, one.values.round().tolist()
+        ('Azize & Basu (2024), Theorem 10', [2249.0])
+    """
+    known, rounds = World.of(world), np.asarray(horizons)
+    lo, hi = policy.reward_range
+    found = []
+    for cls in type(policy).__mro__:
+        for rule in _RULES.get(cls, []):
+            for function, arguments in rule(policy, known):
+                bound = BOUNDS[function.__name__]
+                if bound.kind == "upper" and not known.is_as_assumed(policy):
+                    continue
+                given = {"horizon": rounds} if "horizon" in bound.parameters else {}
+                unit = hi - lo if bound.of.endswith("regret") else 1.0
+                values = unit * np.broadcast_to(function(**given, **arguments), rounds.shape)
+                found.append(Promise(bound, arguments, rounds, values))
+    return found
