@@ -4,15 +4,10 @@ They are files of the repository's root, notebooks with their outputs, and the r
 calls the functions whose names begin with on_.
 """
 
-import inspect
 import logging
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
-from types import ModuleType
 
 import nbformat
 from mkdocs.config.defaults import MkDocsConfig
@@ -20,8 +15,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
-
-import dpbandits
+from rooms import rooms
 
 ROOT = Path(__file__).parents[1]
 LOG = logging.getLogger("mkdocs.hooks")  # whose warnings are errors in a strict build
@@ -32,23 +26,6 @@ OUTSIDE = {
     "CONTRIBUTING": "contributing",
     "SECURITY": "security",
     "CHANGELOG": "changelog",
-}
-
-# Rooms that users do not call.
-INNER = {"cli", "html", "plotting", "report", "validation", "calls"}
-
-# Which algorithms share a page, by their module; the others play finite arms.
-FAMILIES = {
-    "adversarial": "adversaries and experts",
-    "exp4": "adversaries and experts",
-    "dgs": "contexts",
-    "fixed_linucb": "contexts",
-    "linucb": "contexts",
-    "merged_linear": "contexts",
-    "oful": "contexts",
-    "phased": "contexts",
-    "glm": "generalised linear models",
-    "private_contexts": "private contexts",
 }
 
 
@@ -123,36 +100,6 @@ def reference_pages() -> dict[str, str]:
         file = re.sub(r"\W+", "-", title) + ".md"
         objects = "".join(f"::: {name}\n\n" for name in names)
         pages[f"reference/{file}"] = f"# {title}\n\n{intro}\n\n{objects}"
-        shown = ", ".join(f"`{name.rpartition('.')[2]}`" for name in names)
+        shown = ", ".join(f"[`{name.rpartition('.')[2]}`][{name}]" for name in names)
         index += f"* [{title}]({file}): {shown}\n"
     return {"reference/index.md": index, **pages}
-
-
-def rooms() -> Iterator[tuple[str, str, list[str]]]:
-    """The title of every page, its first paragraph, and what stands on it."""
-    for info in iter_modules(dpbandits.__path__):
-        if info.name in INNER or info.name.startswith("_"):
-            continue
-        module = import_module(f"dpbandits.{info.name}")
-        names = [f"{module.__name__}.{name}" for name in public_names(module)]
-        if info.name == "algorithms":
-            for family in sorted({family_of(name) for name in names}):
-                yield f"Policies: {family}", "", [n for n in names if family_of(n) == family]
-        elif names:
-            yield info.name.capitalize(), inspect.getdoc(module) or "", names
-
-
-def public_names(module: ModuleType) -> list[str]:
-    """What a room offers: its ``__all__``, or what is defined in it."""
-    own = [
-        name
-        for name, value in vars(module).items()
-        if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
-    ]
-    return list(getattr(module, "__all__", own))
-
-
-def family_of(name: str) -> str:
-    """Which page an algorithm is on."""
-    defined = getattr(dpbandits.algorithms, name.rpartition(".")[2]).__module__
-    return FAMILIES.get(defined.split(".")[2], "finite arms")
