@@ -51,6 +51,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return re.sub(r"\.ipynb\)(?!\{)", ".md)", markdown)  # but for the button of the notebook
 
 
+def on_post_build(config: MkDocsConfig) -> None:
+    """Warn of what a page would fetch from elsewhere: the site works without a network."""
+    fetched = r"<(?:script|img|iframe|source)\b[^>]*\bsrc=|<link\b[^>]*\bhref="
+    for page in Path(config.site_dir).rglob("*.html"):
+        for tag in re.findall(rf"(?:{fetched})[\"']?(?:https?:)?//[^>]*>", page.read_text()):
+            LOG.warning("%s fetches %s", page, tag)
+
+
 def outside(name: str) -> str:
     """The text of a file of the root, with links as they are in docs/."""
     return (ROOT / f"{name}.md").read_text().replace("](docs/", "](")
