@@ -17,7 +17,7 @@ Noise needs no exploration of its own here.  It changes with every release, so t
 has hidden comes back, as in Thompson sampling; what it hides is tried too often rather than too
 seldom.  So D is what the arm lacks plus one standard deviation of the noise, v |V^-1 x|, but 0 for
 the best.  There is no regret theorem: alpha = 1 is the law of normal rewards; a margin of 5,
-which Bian & Tan do not have, was chosen by measurement (``docs/contexts.md``).
+which Bian & Tan do not have, was chosen by measurement (``docs/contexts/exploration.md``).
 """
 
 from __future__ import annotations
