@@ -278,7 +278,7 @@ def test_the_promised_radius_is_at_least_the_one_that_is_played():
         hidden = world.kernels.show(world.state, t, contexts, rng)
         arm = policy.pull(contexts).arm
         policy.update(world.kernels.answer(world.state, t, contexts, hidden, arm, rng)[0])
-    played = policy._session.state.public.facts[FACTS.radius, 0]
+    played = policy.session.state.public.facts[FACTS.radius, 0]
     growth = math.log1p(400 / (2 * given["least"]))
     beta = math.sqrt(2 * math.log(2 / given["failure"]) + 2 * growth)
     beta += math.sqrt(given["largest"]) + given["nu"]
