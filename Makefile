@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all lint docs wheel bench clean
 
 demo: .venv/base
 	$(BIN)/dpbandits demo
@@ -29,6 +29,18 @@ lint: .venv/lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The documentation site, with its notebooks run; open site/index.html.
+docs: .venv/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# What a stranger installs, installed as a stranger does: from the wheel, and far from this folder.
+wheel: .venv/base
+	rm -rf dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(PYTHON) -m venv dist/venv
+	dist/venv/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd dist && venv/bin/dpbandits demo --output demo
+
 bench: .venv/bench
 	$(BIN)/python -m benchmarks
 
@@ -43,4 +55,4 @@ bench: .venv/bench
 	touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -427,6 +427,28 @@ def oful(
     return np.array(arms)
 
 
+def rare_imed(world: Problem, noise: Noise, growth: float = 0.5) -> np.ndarray:
+    """The least index, with the estimate of the last time that det V had grown by 1 + growth, and
+    the variance of a mean of which the noise of a release is a part.
+    """
+    v, total, k, arms = np.eye(world.contexts.shape[2]), 0.0, 0, []
+    standing, estimate = v.copy(), np.zeros(len(v))
+    for t, x in enumerate(world.contexts):
+        turned = solved(v[np.newaxis], x)
+        sampling = (x * turned).sum(axis=1) / 4
+        released = noise.std**2 * (turned**2).sum(axis=1)
+        lack = (x @ estimate).max() - x @ estimate
+        explored = sampling**2 / (sampling + released) + released
+        arm = int(np.argmin(divergences(lack, explored, t)))
+        arms.append(arm)
+        v = v + np.outer(x[arm], x[arm])
+        total = total + x[arm] * world.rewards[t, arm]
+        if np.linalg.slogdet(v)[1] > np.linalg.slogdet(standing)[1] + math.log(1 + growth):
+            standing, estimate = v, np.linalg.solve(v, total + noise.values[k])
+            k += 1
+    return np.array(arms)
+
+
 def sampling_radius(v: np.ndarray, failure: float) -> float:
     return 0.5 * math.sqrt(2 * math.log(1 / failure) + np.linalg.slogdet(v)[1]) + 1
 

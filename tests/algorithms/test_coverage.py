@@ -17,9 +17,9 @@ from dpbandits import (
     PureDP,
     WishartLinUCBJDP,
 )
-from dpbandits.algorithms import oful
 from dpbandits.algorithms.linucb import linucb
 from dpbandits.algorithms.private_contexts import state
+from dpbandits.algorithms.rarely_switching import oful
 
 ROUNDS, RUNS, FAILURE = 120, 40, 0.1
 THETA = np.full(5, 1 / math.sqrt(5))

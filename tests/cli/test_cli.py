@@ -24,6 +24,7 @@ from dpbandits import __version__
 from dpbandits.cli import app
 from dpbandits.cli.progress import StudyProgress
 from dpbandits.policies import DEFAULTS, registered
+from dpbandits.theory import BOUNDS
 
 SOURCE = Path(dpbandits.report.__path__[0]).parents[1]
 
@@ -214,6 +215,46 @@ def test_explain_says_the_guarantee() -> None:
     assert "(1, 1e-05)-DP" in call("explain", "AdaCUCB", "--budget", "approx=1,1e-5").stdout
     every = call("explain", "AdaCUCB").stdout
     assert all(notion in every for notion in ("0.5-zCDP: ", "(1, 1e-05)-DP: ", "(4, 1)-RDP: "))
+
+
+def test_explain_names_the_bounds_of_a_policy() -> None:
+    assert (
+        "Bound: after Azize & Basu (2022), AdaP-UCB (upper): adap_ucb"
+        in call("explain", "AdaPUCB").stdout
+    )
+    assert "Bound" not in call("explain", "AdaCUCB").stdout  # beta = 1
+
+
+def test_theory_lists_describes_and_computes() -> None:
+    rows = json.loads(call("theory", "--json").stdout)
+    assert [row["name"] for row in rows] == list(BOUNDS)
+    listed = call("theory").stdout
+    assert all(name in listed for name in BOUNDS)
+    told = call("theory", "linpriv_printed").stdout
+    assert "linpriv_printed(horizon, dimension, n_arms, epsilon)" in told
+    assert "Void: it takes sum" in told
+    value = call("theory", "arms_minimax", "horizon=1e4,4e4", "n_arms=5")
+    assert value.stdout == "7.40741, 14.8148\n"  # sqrt(4 T) / 27
+    data = json.loads(
+        call("theory", "two_coins", "horizon=10", "n_arms=2", "gap=0", "--json").stdout
+    )
+    assert (data["name"], data["value"]) == ("two_coins", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["adac_ucbb"], "there is no bound 'adac_ucbb'; did you mean adac_ucb?"),
+        (["arms_minimax", "horizon=5"], "takes horizon, n_arms, got horizon"),
+        (["arms_minimax", "horizon=5", "n_arms=2", "rho=1"], "takes horizon, n_arms, got"),
+        (["arms_minimax", "horizon=x", "n_arms=2"], "must be like key=1.5"),
+        (["arms_minimax", "horizon"], "must be like key=1.5"),
+    ],
+)
+def test_theory_says_what_is_wrong(arguments: list[str], complaint: str) -> None:
+    told = call("theory", *arguments)
+    assert told.exit_code == 2
+    assert complaint in told.stderr
 
 
 def test_explain_speaks_of_secure_noise_where_there_is_some(

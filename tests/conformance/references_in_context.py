@@ -94,6 +94,12 @@ def oful(budget: Budget | None, rng: np.random.Generator) -> float:
     )
 
 
+def rare_imed(budget: Budget | None, rng: np.random.Generator) -> float:
+    return WORLD.regret(
+        walks.rare_imed(WORLD, noise(budget, rng, walks.changes(HORIZON, DIMENSION, 0.5)))
+    )
+
+
 def dgs(budget: Budget | None, rng: np.random.Generator) -> float:
     epsilon = budget.epsilon if isinstance(budget, PureDP) else math.inf
 
@@ -229,6 +235,7 @@ TABLES: dict[str, Table] = {
     ),
     "LinearThompsonSDP": Table(unplanned, joint(EVERY_FOURTH, sampling=True)),
     "PrivateLinUCB": Table(planned, linucb),
+    "RSLinearIMED": Table(planned, rare_imed),
     "RSOFUL": Table(none, oful),
     # Only without a budget, as above; the law of its noise: tests/privacy/test_wishart.py.
     "WishartLinUCBJDP": Table(unplanned, joint(EVERY_FOURTH)),

@@ -47,6 +47,7 @@ RUNS = 5000  # per world; half of them choose the threshold
 HALVED_RUNS = 2000  # are enough to see half the noise
 PLANNED: dict[str, dict[str, Any]] = {  # arguments for few releases
     "AdaCOFUL": {"horizon": 16, "growth": 0.5},
+    "RSLinearIMED": {"horizon": 16},
     "DPTS": {"horizon": 16, "counter": None},
     "LinearIMED": {"horizon": 16},
     "LinearIMEDJDP": {"horizon": 16, "batch": 1},

@@ -84,6 +84,7 @@ MAY_BE_ZERO = {
     "parameter_bound",
     "perturbation",
     "radius_scale",
+    "share",
     "smallest_eigenvalue",
     "subgaussian",
     "switch",

@@ -1,9 +1,12 @@
 """The Python blocks of every page run, in order, as one script each."""
 
+import importlib.util
+import json
 import os
 import re
 import subprocess
 import sys
+from inspect import ismodule
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +17,7 @@ import typer
 from scipy.stats import ks_2samp
 
 import dpbandits
-from dpbandits import environments, glm, privacy, shuffle
+from dpbandits import environments, glm, privacy, shuffle, theory
 from dpbandits.algorithms.adversarial import any_learner
 from dpbandits.cli import app
 from dpbandits.policies import registered
@@ -22,7 +25,12 @@ from dpbandits.policies import registry as policies
 from dpbandits.studies import load_study, run_study
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
 
 
 def blocks(page, language="python"):
@@ -38,7 +46,7 @@ def blocks(page, language="python"):
         for page in PAGES
         if blocks(page)
     ],
-    ids=lambda page: page.name,
+    ids=name_of,
 )
 def test_the_examples_run(page, monkeypatch):
     matplotlib.use("Agg")
@@ -49,9 +57,7 @@ def test_the_examples_run(page, monkeypatch):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page, "toml")], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "toml")], ids=name_of)
 def test_the_study_files_run(page, tmp_path):
     for number, text in enumerate(blocks(page, "toml")):
         path = tmp_path / f"{number}.toml"
@@ -63,7 +69,9 @@ def test_the_study_files_run(page, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "module", [dpbandits, environments, glm, privacy, shuffle], ids=lambda module: module.__name__
+    "module",
+    [dpbandits, environments, glm, privacy, shuffle, theory],
+    ids=lambda module: module.__name__,
 )
 def test_every_public_name_is_on_some_page(module):
     pages = "\n".join(page.read_text() for page in PAGES)
@@ -76,19 +84,47 @@ def test_every_command_is_on_the_page_of_studies():
     assert [name for name in names if f"`dpbandits {name}" not in page] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def text_of(page):
+    """What a page says, and a notebook between its cells of code."""
+    if page.suffix == ".md":
+        return page.read_text()
+    cells = json.loads(page.read_text())["cells"]
+    return "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+
+
+@pytest.mark.parametrize("page", PAGES + NOTEBOOKS, ids=name_of)
 def test_links_between_pages_lead_somewhere(page):
-    for target in re.findall(r"\]\((?!https?://)([^)#]+)", page.read_text()):
+    for target in re.findall(r"\]\((?!https?://)([^)#]+)", text_of(page)):
         assert (page.parent / target).exists(), target
 
 
 def test_links_to_sections_lead_to_one():
-    for page in PAGES:
-        for target, section in re.findall(r"\]\((?!https?://)([^)#]*)#([^)]+)\)", page.read_text()):
+    for page in PAGES + NOTEBOOKS:
+        for target, section in re.findall(r"\]\((?!https?://)([^)#]*)#([^)]+)\)", text_of(page)):
             there = page.parent / target if target else page
-            headings = re.findall(r"^#+ (.*)$", there.read_text(), flags=re.MULTILINE)
+            headings = re.findall(r"^#+ (.*)$", text_of(there), flags=re.MULTILINE)
             slugs = {re.sub(r"[^\w\s-]", "", line).lower().replace(" ", "-") for line in headings}
             assert section in slugs, (page.name, target, section)
+
+
+def test_notebooks_are_kept_without_outputs():
+    assert len(NOTEBOOKS) >= 9  # `make docs` runs them
+    for notebook in NOTEBOOKS:
+        for cell in json.loads(notebook.read_text())["cells"]:
+            kept = cell.get("outputs"), cell.get("execution_count")
+            assert not any(kept), notebook.name
+
+
+def test_every_public_name_is_in_the_reference():
+    spec = importlib.util.spec_from_file_location("rooms", ROOT / "docs" / "rooms.py")
+    rooms = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(rooms)
+    shown = [name for _, _, names in rooms.rooms() for name in names]
+    assert len(shown) == len(set(shown))
+    ends = {name.rpartition(".")[2] for name in shown}
+    for module in (dpbandits, environments, glm, privacy, shuffle):
+        wanted = {name for name in module.__all__ if not ismodule(getattr(module, name))}
+        assert wanted - ends == set()
 
 
 def test_code_in_the_glossary_is_in_the_package():
@@ -101,7 +137,7 @@ def test_code_in_the_glossary_is_in_the_package():
 
 def test_the_store_of_the_page_is_the_one_that_is_tested():
     for tested in (ROOT / "tests" / "stores").glob("sqlite_store.py"):
-        assert tested.read_text() in blocks(ROOT / "docs" / "serving.md")
+        assert tested.read_text() in blocks(ROOT / "docs" / "serving" / "stores.md")
 
 
 def test_the_table_of_policies_says_what_their_cards_do():

@@ -103,7 +103,10 @@ def test_the_command_ranks_and_says_when_no_bound_says_anything():
         (["--budget", "pure=1", "--any-rewards", "--horizon", "1000"], "HTINF(n_arms=4, "),
         (["--budget", "zcdp=1", "--rounds-per-change", "500"], "DiscountedIMED(n_arms=4, "),
         (["--budget", "zcdp=1", "--contexts", "fixed"], "MergedLinearIMED(arms=features, "),
-        (["--contexts", "public", "--dimension", "3"], "LinearIMED(n_arms=4, dimension=3, "),
+        (
+            ["--contexts", "public", "--dimension", "3", "--horizon", "1000"],
+            "RSLinearIMED(n_arms=4, dimension=3, ",
+        ),
         (
             [*PRIVATE, "--budget", "zcdp=1"],
             "LinearIMEDJDP(n_arms=4, dimension=3, batch=100, ",

@@ -399,6 +399,24 @@ def test_policies_of_linear_arms_bring_as_many_as_the_environments_have(folder: 
     assert found == ["policies[2].arms: must hold 2 arms, as many as the environments have, got 3"]
 
 
+@pytest.mark.long
+def test_a_report_shows_bounds_where_the_study_asks_for_them(folder: Path) -> None:
+    study = load_study(written(folder, GOOD))
+    assert run_study(study.altered(runs=1), n_jobs=1).bounds is None
+    record = run_study(study.altered(runs=2, bounds=True), n_jobs=1)
+    assert record.bounds is not None
+    coins = record.bounds[record.bounds["environment"] == "Bernoulli(0.9, 0.1)"]
+    assert set(coins["bound"]) == {"lai_robbins"}  # beta = 1
+    assert (coins["round"] == 300).sum() == len(study.policies)
+    with result_folder(folder / "out") as hidden:
+        write_results(hidden, record, started=datetime.now(UTC), n_jobs=1, command=[])
+    page = (folder / "out" / "report.html").read_text("utf-8")
+    assert page.count("What theory promises for 300 rounds") == 1  # a table has no bounds
+    assert "Lai &amp; Robbins (1985) (lower; as T grows)" in page
+    assert list((folder / "out" / "figures").glob("*regret-and-bounds.svg"))
+    assert pd.read_csv(folder / "out" / "bounds.csv")["value"].gt(0).all()
+
+
 def test_a_log_is_replayed_with_the_same_policies(folder: Path) -> None:
     study = load_study(written(folder, WITH_LOG))
     record = run_study(study, n_jobs=1)

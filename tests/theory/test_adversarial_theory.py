@@ -21,7 +21,7 @@ from dpbandits import (
     PureDP,
     simulate,
 )
-from dpbandits.algorithms.exp4.tuning import theorem_6, theorem_8
+from dpbandits.algorithms.exp4.tuning import COMPOSED, theorem_6, theorem_8
 from dpbandits.environments import LateTurn
 from dpbandits.theory import adversarial as theory
 from dpbandits.theory import promises
@@ -123,11 +123,21 @@ def test_theorems_6_and_8_by_hand():
     assert theory.batched_exp4(t, **{**sizes, "delta": 0.5}) == math.inf  # of composition
 
 
+def test_composition_covers_the_noise_of_theorem_6_up_to_its_range():
+    log, n = math.log(1e6), 16
+    for share, within in ((0.999, True), (1.0, True), (1.001, False)):
+        epsilon = share * COMPOSED * log
+        each = epsilon / (3 * math.sqrt(n * log))  # Laplace noise of 3 sqrt(n log) / epsilon
+        composed = theory.composed_epsilon(each, n, 1e-6)
+        assert (composed <= epsilon * (1 + 1e-12)) == within
+        assert composed == pytest.approx(epsilon, rel=2e-3)
+
+
 def test_theorem_5_by_hand():
     t = np.array([10**4, 10**6])
     by_hand = 16 * np.sqrt(t * 3 * math.log(8)) * np.log(3 * t) / 0.5 + 1
     assert theory.local_exp4(t, 3, 8, 0.5) == pytest.approx(by_hand)
-    assert theory.local_exp4(10**4, 3, 8, 1.5) == math.inf
+    assert theory.local_exp4(10**4, 3, 8, 1.5) == theory.local_exp4(10**4, 3, 8, 1.0)
     tuned = theory.local_exp4(t, 3, 8, 0.5, tuned_for=10**5)
     assert tuned == pytest.approx([theory.local_exp4(10**5, 3, 8, 0.5), math.inf])
 
@@ -211,6 +221,13 @@ def test_lower_bounds_by_hand():
     assert theory.adversarial_minimax(np.array([4, 400]), 100) == pytest.approx([0.2, 10.0])
     assert theory.experts_minimax(900, 3, 30) == pytest.approx(3 * math.sqrt(3 * 300) / 20)
     assert theory.experts_minimax(900, 3, 2) == 0.0
+    c, n = 4 * math.expm1(1.0) ** 2, 500
+    gap = 1 / math.sqrt(8 * c * n)
+    assert theory.locally_private(1000, 3, 1.0) == pytest.approx(gap * 125 * math.exp(-0.5))
+    # no gap makes the two worlds worse
+    gaps = np.linspace(1e-4, 0.25, 10_000)
+    worst = (gaps * 125 * np.exp(-4 * c * n * gaps**2)).max()
+    assert theory.locally_private(1000, 3, 1.0) == pytest.approx(worst, rel=1e-4)
     assert theory.few_and_private(100, 0.0) == pytest.approx(50.0)
     assert theory.few_and_private(100, 0.01) == pytest.approx(100 / (1 + math.e))
     # as Lemma 15 with c = 1 - e^(epsilon p) / 2, at the gamma where its two terms are equal

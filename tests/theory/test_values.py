@@ -61,9 +61,9 @@ L = log(T)
             {"dimension": 3, "n_arms": 8, "rho": 4},
             sqrt(3 * T * log(8 * T)) + 9 * log(8 * T) ** 2 / 2,
         ),
-        ("linear_zcdp", {"dimension": 6, "rho": 1e-8}, exp(-1.2501) / 8 * 6 * 1e4),
+        ("linear_zcdp", {"dimension": 6, "rho": 1e-8}, exp(-2.25) / 4 * 6 * 1e4),
+        ("linear_zcdp", {"dimension": 6, "rho": 2.0}, exp(-2) / 8 * 6 * sqrt(T)),
         ("linear_zcdp", {"dimension": 6, "rho": 1.0}, exp(-2) / 8 * 6 * sqrt(T)),
-        ("linear_zcdp_printed", {"dimension": 6, "rho": 1e-8}, exp(-2.25) / 4 * 6 * 1e4),
         ("adac_oful", {"dimension": 3, "rho": 4}, 3 * L * sqrt(T) + 9 / 2 * L**2),
         ("linpriv", {"dimension": 3, "n_arms": 5, "epsilon": 0.5}, 33 * sqrt(T)),
         (
@@ -72,6 +72,13 @@ L = log(T)
             3 * sqrt(T) + 30 * L,
         ),
         ("shariff_sheffet", {"n_arms": 5, "epsilon": 0.5}, 10 * L),
+        ("linear_pure", {"dimension": 6, "epsilon": 1e-4}, 6 / (8 * e * 1e-4)),
+        ("private_contexts", {"rho": 0.25}, 3 * sqrt(T)),
+        (
+            "two_coins",
+            {"n_arms": 3, "gap": 0.01, "local_epsilon": 0.1},
+            T * 0.01 / 8 * exp(-exp(0.2) * (exp(0.1) - 1) ** 2 * 500 * 0.02**2),
+        ),
         ("arms_minimax", {"n_arms": 5}, sqrt(4 * T) / 27),
         ("arms_pure", {"n_arms": 5, "epsilon": 0.01}, 4 / 0.22),
         ("linear_minimax", {"dimension": 6}, exp(-2) / 8 * 6 * sqrt(T)),
@@ -149,19 +156,25 @@ def test_dgs_by_hand():
 # Theorem 9, step by step ---------------------------------------------------------------------
 
 
-def test_the_corrected_theorem_9_is_what_its_proof_gives():
-    """For a coordinate of theta = 1 / (T sqrt(rho)): wrong in T / 2 rounds costs 1 / (2 sqrt(rho))
-    with probability at least exp(-KL) / 4 on average; KL <= rho (s^2 + s + s^2 / 4), s = 1 /
-    sqrt(rho) the largest sum of distances.
-    """
-    for rho in (1e-6, 0.01, 1.0):
-        s = 1 / sqrt(rho)
-        divergence = rho * (s**2 + s + s**2 / 4)
-        proved = 7 * (s / 2) * exp(-divergence) / 4
-        assert float(concentrated.linear_zcdp(1, 7, rho)) >= proved * (1 - 1e-12)
-        assert float(concentrated.linear_zcdp(1, 7, rho)) == pytest.approx(
-            max(proved, 7 * exp(-2) / 8)
-        )
+def proved_of_signs(d, horizon, rho, size):
+    """A sign wrong in half of the rounds, with probability exp(-KL) / 4 on average."""
+    most = size * horizon  # the largest sum of distances
+    return d * (size * horizon / 2) * exp(-rho * (most**2 + most)) / 4
+
+
+@pytest.mark.parametrize("rho", [1e-8, 1e-3, 0.1, 1.0])
+def test_theorem_9_holds_but_not_by_its_proof(rho):
+    horizon, d = 4, 7
+    private = exp(-2.25) / 4 * d / sqrt(rho)
+    # the published steps: s T / 2 for a wrong sign, KL <= 9/4
+    assert d / (2 * sqrt(rho)) * exp(-2.25) / 4 == pytest.approx(private / 2)
+    sizes = np.geomspace(0.01, 1, 2000) / (horizon * sqrt(rho))
+    best = max(proved_of_signs(d, horizon, rho, size) for size in sizes)
+    assert best > private
+    free = d * exp(-2) / 8 * 2
+    sharp = float(concentrated.linear_zcdp_sharp(horizon, d, rho))
+    assert sharp == pytest.approx(max(free, best), rel=1e-5)
+    assert sharp >= concentrated.linear_zcdp(horizon, d, rho)
 
 
 def test_theorem_4_hides_the_dimension():
@@ -236,6 +249,12 @@ def test_from_the_log_odds_ratio_on_pure_dp_is_free(mean, best):
             lambda t: concentrated.linear_zcdp(t, 5, 1e-4),
             lambda t: lower.linear_minimax(t, 5),
         ),
+        (
+            PureDP(0.01),
+            {"dimension": 5},
+            lambda t: lower.linear_pure(t, 5, 0.01),
+            lambda t: lower.linear_minimax(t, 5),
+        ),
     ],
 )
 def test_regimes_meet_where_the_terms_of_the_bound_do(budget, about, private, free):
@@ -247,8 +266,8 @@ def test_regimes_meet_where_the_terms_of_the_bound_do(budget, about, private, fr
 
 
 def test_where_there_is_no_bound_there_is_no_regime():
-    with pytest.raises(ArgumentError, match="no minimax bound"):
-        crossover(PureDP(1.0), dimension=3)
+    with pytest.raises(ArgumentError, match="with n_arms or dimension"):
+        crossover(PureDP(1.0))
 
 
 def test_privacy_is_free_from_where_its_share_is_small():

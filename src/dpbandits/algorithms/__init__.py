@@ -42,7 +42,6 @@ from .merged import (
     MergedTopTwo,
 )
 from .merged_linear import MergedLinearIMED
-from .oful import RSOFUL, AdaCOFUL
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .private_contexts import (
     AdaCOFULJDP,
@@ -58,6 +57,7 @@ from .private_contexts import (
     LinUCBSDP,
     WishartLinUCBJDP,
 )
+from .rarely_switching import RSOFUL, AdaCOFUL, RSLinearIMED
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
 from .thompson import DPTS
 
@@ -129,6 +129,7 @@ __all__ = [
     "MergedTopTwo",
     "OutputGOPE",
     "PrivateLinUCB",
+    "RSLinearIMED",
     "SequentialHalving",
     "ThompsonSampling",
     "TsallisINF",

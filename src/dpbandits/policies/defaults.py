@@ -125,7 +125,7 @@ DEFAULTS = (
         searching=True,
     ),
     Default("fixed features", "central", True, "MergedLinearIMED", contexts="fixed"),
-    Default("public contexts", "central", True, "LinearIMED", contexts="public"),
+    Default("public contexts", "central", True, "RSLinearIMED", contexts="public"),
     Default(
         "private contexts", "central", True, "LinearIMEDJDP", {"batch": 100}, contexts="private"
     ),

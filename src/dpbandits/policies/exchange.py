@@ -5,7 +5,7 @@ What is taken in has left another worker's wall, with its noise: to learn from i
 post-processing, and costs nothing.  Each record is in one release of one worker, so that shares of
 the people compose in parallel, if each person belongs to one worker: who is met by several pays for
 each, as she would without any exchange.  That a worker's next batch depends on what others have
-released changes nothing: batches may depend on releases (see ``docs/privacy.md``).
+released changes nothing: batches may depend on releases (see ``docs/privacy/proofs.md``).
 
 A release is taken in once: by its worker and its number.
 """

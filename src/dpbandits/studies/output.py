@@ -38,6 +38,7 @@ _WRITTEN = {
     "summary.csv",
     "replay.csv",
     "claims.csv",
+    "bounds.csv",
     "tables",
     MANIFEST,
 }
@@ -80,6 +81,8 @@ def write_results(
         record.replay.summary().to_csv(folder / "replay.csv", index=False)
     if record.claims:
         claims_table(record.claims).to_csv(folder / "claims.csv", index=False)
+    if record.bounds is not None:
+        record.bounds.to_csv(folder / "bounds.csv", index=False)
     for table in record.tables:
         (folder / "tables").mkdir(exist_ok=True)
         table.frame.to_csv(folder / "tables" / f"{table.name}.csv", index=False)

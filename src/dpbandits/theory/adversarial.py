@@ -6,6 +6,8 @@ expert, in hindsight.  Most functions are those by which the algorithms tune the
 Theorems about an algorithm that is tuned to a horizon have an argument ``tuned_for``.  Fewer rounds
 lose at most as much as all of them, since losses may be zero from then on; of more nothing is
 proved.  Without it the algorithm is one that was tuned to the horizon asked for.
+
+Where a theorem has epsilon <= 1, its value at 1 stands for all above: who keeps 1-DP keeps these.
 """
 
 from __future__ import annotations
@@ -47,8 +49,7 @@ bound(
 )(batch_conversion)
 bound(
     "upper",
-    source=f"{PAPER}, proof of Corollary 1 (after Auer, Cesa-Bianchi, Freund & Schapire 2002), with"
-    " second moments in the place of maxima",
+    source=f"{PAPER}, proof of Corollary 1, with second moments",
     assumes=f"{OBLIVIOUS}, but for independent Laplace noise",
 )(exp3_regret)
 bound(
@@ -58,8 +59,7 @@ bound(
 )(htinf_regret)
 bound(
     "upper",
-    source=f"{PAPER}, proof of Corollary 3 (after Neu & Bartók 2016; Cheng, Zhou & Ji), with second"
-    " moments in the place of maxima",
+    source=f"{PAPER}, proof of Corollary 3, with second moments",
     assumes=f"{OBLIVIOUS}, but for independent Laplace noise",
 )(ftpl_regret)
 
@@ -82,23 +82,23 @@ def exp3_conversion(
     """
 
     def value(t: int) -> float:
-        root = math.sqrt(n_arms * t * math.log(n_arms) / epsilon)
-        return 36.0 * root * math.log(n_arms * t) + 4.0 / epsilon
+        root = math.sqrt(n_arms * t * math.log(n_arms) / most)
+        return 36.0 * root * math.log(n_arms * t) + 4.0 / most
 
-    return valid(epsilon <= 1.0, _tuned(value, horizon, tuned_for))
+    most = min(epsilon, 1.0)
+    return _tuned(value, horizon, tuned_for)
 
 
 @bound("upper", source=f"{PAPER}, Corollary 2", assumes=OBLIVIOUS)
 def htinf_conversion(horizon: Values, n_arms: int, epsilon: float) -> Values:
     """HTINF with sigma = sqrt(6) on batches of ceil(1 / epsilon): 208 sqrt(K T / epsilon) + 2 /
-    epsilon, for 1 / T <= epsilon <= 1.
+    epsilon, for epsilon >= 1 / T.
 
     >>> round(htinf_conversion(10**6, n_arms=10, epsilon=0.1))
     2080020
     """
-    t = np.asarray(horizon, float)
-    value = 208.0 * np.sqrt(n_arms * t / epsilon) + 2.0 / epsilon
-    return valid((epsilon <= 1.0) & (epsilon * t >= 1.0), value)
+    t, epsilon = np.asarray(horizon, float), min(epsilon, 1.0)
+    return valid(epsilon * t >= 1.0, 208.0 * np.sqrt(n_arms * t / epsilon) + 2.0 / epsilon)
 
 
 @bound(
@@ -115,8 +115,8 @@ def htinf_conversion(horizon: Values, n_arms: int, epsilon: float) -> Values:
 def ftpl_conversion(
     horizon: Values, n_arms: int, epsilon: float, tuned_for: int | None = None
 ) -> Values:
-    """FTPL on batches of ceil(1 / epsilon), with the published eta and M, for 1 / T <= epsilon <=
-    1.
+    """FTPL on batches of ceil(1 / epsilon), with the published eta and M, for epsilon >= 1 /
+    T.
 
     With n = epsilon T, X = K n (1 + 10 ln^2(K n)), M = ceil(sqrt(K n)), eta = min(sqrt(ln K / X),
     1 / (M (1 + 4 ln n))) that is 2 / epsilon times 6 ln K / eta + 4 eta X + sqrt(K n) / e + 2.
@@ -126,29 +126,30 @@ def ftpl_conversion(
     """
 
     def value(t: int) -> float:
-        n = epsilon * t
-        if not 1.0 <= n <= t:
+        n = most * t
+        if n < 1.0:
             return math.inf
         few, kn = math.log(n_arms), n_arms * n
-        most, tries = kn * (1.0 + 10.0 * math.log(kn) ** 2), math.ceil(math.sqrt(kn))
-        rate = min(math.sqrt(few / most), 1.0 / (tries * (1.0 + 4.0 * math.log(n))))
-        learner = 6.0 * few / rate + 4.0 * rate * most + math.sqrt(kn) / math.e + 1.0
-        return 2.0 / epsilon * (learner + 1.0)
+        x, tries = kn * (1.0 + 10.0 * math.log(kn) ** 2), math.ceil(math.sqrt(kn))
+        rate = min(math.sqrt(few / x), 1.0 / (tries * (1.0 + 4.0 * math.log(n))))
+        learner = 6.0 * few / rate + 4.0 * rate * x + math.sqrt(kn) / math.e + 1.0
+        return 2.0 / most * (learner + 1.0)
 
+    most = min(epsilon, 1.0)
     return _tuned(value, horizon, tuned_for)
 
 
 @bound(
     "upper",
-    source="Agarwal & Singh (2017) and Tossou & Dimitrakakis (2017), as the abstract of"
-    f" {PAPER} quotes them",
+    source="Agarwal & Singh (2017); Tossou & Dimitrakakis (2017)",
     constants="order",
     assumes=OBLIVIOUS,
 )
 def noise_every_round(horizon: Values, n_arms: int, epsilon: float) -> Values:
     """Laplace noise on the loss of every round: sqrt(K T) ln(K T) / epsilon.
 
-    The paper quotes it with sqrt(ln K) and with sqrt(ln(KT)) in the place of the logarithm, too.
+    So says the abstract; the paper quotes it with sqrt(ln K) and with sqrt(ln(KT)) in the place of
+    the logarithm, too.
     ``exp3_regret`` with noise 1 / epsilon has constants.
 
     >>> round(noise_every_round(10**6, n_arms=10, epsilon=1.0))
@@ -160,12 +161,12 @@ def noise_every_round(horizon: Values, n_arms: int, epsilon: float) -> Values:
 
 @bound(
     "upper",
-    source=f"Guha Thakurta & Smith (2013), as {PAPER} quotes them",
+    source="Guha Thakurta & Smith (2013)",
     constants="order",
     assumes=f"{OBLIVIOUS}; (epsilon, delta)-DP",
 )
 def approximate_leader(horizon: Values, n_arms: int, epsilon: float) -> Values:
-    """A private leader in the bandit setting: K T^(3/4) / epsilon.
+    """A private leader in the bandit setting, as the paper quotes it: K T^(3/4) / epsilon.
 
     >>> round(approximate_leader(10**8, n_arms=10, epsilon=1.0))
     10000000
@@ -198,13 +199,12 @@ def exp3_free(horizon: Values, n_arms: int, epsilon: float) -> Values:
 
 bound(
     "upper",
-    source="after Auer, Cesa-Bianchi, Freund & Schapire (2002) and the proof of Theorem 6 of"
-    f" {PAPER}, with the second moment of a batch's mean",
+    source=f"{PAPER}, proof of Theorem 6, with the second moment of a batch's mean",
     assumes=f"{OBLIVIOUS}; of FrozenEXP4, against experts who keep to their advice for a batch",
 )(exp4_regret)
 bound(
     "upper",
-    source=f"{PAPER}, proof of Theorem 5, with second moments in the place of maxima",
+    source=f"{PAPER}, proof of Theorem 5, with second moments",
     assumes=OBLIVIOUS,
 )(local_exp4_regret)
 
@@ -230,9 +230,25 @@ def local_exp4(
     """
 
     def value(t: int) -> float:
-        return theorem_5(n_arms, n_experts, t, 1.0 / epsilon).bound
+        return theorem_5(n_arms, n_experts, t, 1.0 / epsilon).bound  # no less than at 1
 
-    return valid(epsilon <= 1.0, _tuned(value, horizon, tuned_for))
+    return _tuned(value, horizon, tuned_for)
+
+
+@bound(
+    "upper",
+    "epsilon of adaptive releases together",
+    source=f"{PAPER}, Lemma 6 (Dwork, Rothblum & Vadhan 2010; Kairouz, Oh & Viswanath 2015)",
+    assumes="releases of so much epsilon each; at the given delta",
+)
+def composed_epsilon(epsilon: float, releases: int, delta: float) -> float:
+    """3 n epsilon^2 / 2 + sqrt(6 n epsilon^2 ln(1 / delta)), by which Theorem 6 has its noise.
+
+    >>> round(composed_epsilon(0.01, releases=100, delta=1e-6), 3)
+    0.925
+    """
+    squares = releases * epsilon**2
+    return 1.5 * squares + math.sqrt(-6.0 * squares * math.log(delta))
 
 
 RANGE = (
@@ -384,18 +400,25 @@ def few_and_private(horizon: Values, epsilon: float) -> Values:
 @bound(
     "lower",
     "minimax regret",
-    source=f"Basu, Dimitrakakis & Tossou (2019), as {PAPER} quotes them",
-    constants="order",
-    assumes="epsilon-local DP",
+    source="after Basu, Dimitrakakis & Tossou (2019); Duchi, Jordan & Wainwright (2013), Theorem 1",
+    assumes="epsilon-local DP; arms are coins",
 )
-def locally_private(horizon: Values, epsilon: float) -> Values:
-    """Under local privacy: T for epsilon < 1 / sqrt(T).
+def locally_private(horizon: Values, n_arms: int, epsilon: float) -> Values:
+    """Under local privacy: (D T / 8) exp(-4 c n D^2) at D = min(1 / 4, 1 / sqrt(8 c n)), with n = T
+    / (K - 1) and c = min(4, e^(2 epsilon)) (e^epsilon - 1)^2.
 
-    >>> [float(locally_private(10_000, epsilon)) for epsilon in (0.001, 0.1)]
-    [10000.0, 0.0]
+    That is of order T up to epsilon = 1 / sqrt(T), and then of order sqrt(K T) / epsilon.  Two
+    worlds as in ``dpbandits.theory.lower``, but reports of coins with 1/2 and 1/2 + 2 D diverge by
+    4 c D^2 at most.
+
+    >>> [round(locally_private(10_000, n_arms=2, epsilon=e)) for e in (0.001, 0.1)]
+    [312, 23]
     """
     t = np.asarray(horizon, float)
-    return valid(epsilon * np.sqrt(t) < 1.0, t, "lower")
+    c = min(4.0, math.exp(2.0 * min(epsilon, 1.0))) * math.expm1(min(epsilon, 300.0)) ** 2
+    n = t / (n_arms - 1)
+    gap = np.minimum(0.25, 1.0 / np.sqrt(8.0 * c * n))
+    return gap * t / 8.0 * np.exp(-4.0 * c * n * gap**2)
 
 
 @bound(
@@ -498,7 +521,9 @@ def _as_published(policy: EXP3 | HTINF | FTPL, world: World) -> Iterator[Applied
     if not (params.published and isinstance(budget, PureDP)):
         return
     given = not math.isnan(params.rate) or not math.isnan(params.mixing) or params.tries > 0
-    if given or params.batch != max(1, math.ceil((1.0 - 1e-12) / budget.epsilon)):
+    if given or budget.epsilon > 1.0:
+        return
+    if params.batch != math.ceil((1.0 - 1e-12) / budget.epsilon):
         return
     sizes = {"n_arms": policy.n_arms, "epsilon": budget.epsilon}
     if isinstance(policy, HTINF):

@@ -3,10 +3,12 @@
 
 Every formula was compared with its proof.  What differs is marked, and stands in docs/errata.md:
 
-* **Theorem 9** loses a factor 2.  Markov's inequality says that a coordinate has the wrong sign in
-  T / 2 rounds, each of which costs 1 / (T sqrt(rho)): together 1 / (2 sqrt(rho)), where the proof
-  goes on with 1 / sqrt(rho).  (The proof without privacy, which it follows, has the 2.)  Its last
-  step needs rho <= 1, which the theorem does not say; for any rho the exponent is 5/4 + sqrt(rho).
+* **Theorem 9** holds for rho <= 1, but not by its proof, which loses a factor 2.  By Markov's
+  inequality a sign that is wrong in half of T rounds costs s T / 2, s the size of a coordinate,
+  with probability exp(-KL) / 4 on average over signs.  Every round's distance is at most s, so that
+  E[(their sum)^2] <= (s T)^2 and KL <= rho ((s T)^2 + s T).  For s T = c / sqrt(rho) that is a
+  regret of d c / (8 sqrt(rho)) exp(-c^2 - c sqrt(rho)), largest at c = (sqrt(rho + 8) -
+  sqrt(rho)) / 4: more than the printed exp(-9/4) / 4 for all rho <= 1.
 * **Theorem 4** has "universal constants" in front of d sqrt(ln(K ln(T) / delta) / rho).  What the
   proof bounds is d sqrt(f / rho), f = d + 2 sqrt(d L) + 2 L with L the logarithm: that is of order
   d sqrt(L) only where L is at least of order d, and d^(3/2) otherwise.
@@ -70,8 +72,10 @@ def adac_ucb_minimax(horizon: Values, n_arms: int, rho: float, beta: float) -> V
     assumes=_ARMS,
 )
 def adap_ucb_converted(horizon: Values, gaps: Array, rho: float, beta: float) -> Values:
-    """AdaP-UCB at epsilon = sqrt(2 rho): sum of 8 beta ln(T) / gap + 8 sqrt(beta / rho) ln(T); the
-    constants are those of the table, which has no proof of them.
+    """AdaP-UCB at epsilon = sqrt(2 rho): sum of 8 beta ln(T) / gap + 8 sqrt(beta / rho) ln(T).
+
+    The table has no proof of its constants, and ``stochastic.adap_ucb`` comes to 11.3 beta /
+    sqrt(rho) in the place of 8 sqrt(beta / rho).
     """
     log, gap = np.log(np.asarray(horizon, float))[..., None], positive(gaps)
     return (8.0 * beta * log / gap + 8.0 * np.sqrt(beta / rho) * log).sum(axis=-1)
@@ -165,34 +169,33 @@ def hanna_converted(horizon: Values, dimension: int, n_arms: int, rho: float) ->
     "minimax regret",
     source=f"{PAPER}, Theorem 9",
     holds="corrected",
-    because=(
-        "printed with exp(-9/4) / 4 in the place of exp(-5/4 - sqrt(rho)) / 8: the proof loses a"
-        " factor 2 after Markov's inequality, and needs rho <= 1"
-    ),
-    assumes="arms [-1, 1]^d; normal rewards of variance 1, rho-interactive zCDP",
+    because="its proof loses a factor 2, and it needs rho <= 1, where linear_zcdp_sharp is larger",
+    assumes="rho <= 1; arms [-1, 1]^d, normal rewards of variance 1, rho-interactive zCDP",
 )
 def linear_zcdp(horizon: Values, dimension: int, rho: float) -> Values:
-    """Linear bandits: max(exp(-2) / 8 d sqrt(T), exp(-5/4 - sqrt(rho)) / 8 d / sqrt(rho)).
+    """Linear bandits: max(exp(-2) / 8 d sqrt(T), exp(-9/4) / 4 d / sqrt(rho)).
 
     >>> round(float(linear_zcdp(100, dimension=8, rho=1e-6)), 2)
-    286.22
+    210.8
     """
     free = np.exp(-2.0) / 8.0 * dimension * np.sqrt(np.asarray(horizon, float))
-    return np.maximum(free, np.exp(-1.25 - np.sqrt(rho)) / 8.0 * dimension / np.sqrt(rho))
+    private = np.exp(-2.25) / 4.0 * dimension / np.sqrt(rho) if rho <= 1.0 else 0.0
+    return np.maximum(free, private)
 
 
 @bound(
     "lower",
     "minimax regret",
-    source=f"{PAPER}, Theorem 9 as printed",
-    holds="void",
-    because="the proof loses a factor 2 after Markov's inequality: see linear_zcdp",
+    source=f"after {PAPER}, Theorem 9",
     assumes="arms [-1, 1]^d; normal rewards of variance 1, rho-interactive zCDP",
 )
-def linear_zcdp_printed(horizon: Values, dimension: int, rho: float) -> Values:
-    """Linear bandits: max(exp(-2) / 8 d sqrt(T), exp(-9/4) / 4 d / sqrt(rho))."""
+def linear_zcdp_sharp(horizon: Values, dimension: int, rho: float) -> Values:
+    """Linear bandits: max(exp(-2) / 8 d sqrt(T), c exp(-c^2 - c sqrt(rho)) / 8 d / sqrt(rho)), c =
+    (sqrt(rho + 8) - sqrt(rho)) / 4.
+    """
     free = np.exp(-2.0) / 8.0 * dimension * np.sqrt(np.asarray(horizon, float))
-    return np.maximum(free, np.exp(-2.25) / 4.0 * dimension / np.sqrt(rho))
+    c = (np.sqrt(rho + 8.0) - np.sqrt(rho)) / 4.0
+    return np.maximum(free, c * np.exp(-(c**2) - c * np.sqrt(rho)) / 8.0 * dimension / np.sqrt(rho))
 
 
 @promises_of(AdaCGOPE)
@@ -249,6 +252,19 @@ def linpriv(horizon: Values, dimension: int, n_arms: int, epsilon: float) -> Val
     """LinPriv: of order d sqrt(T) + K d sqrt(T) / epsilon, up to logarithms."""
     t, d = np.asarray(horizon, float), dimension
     return d * np.sqrt(t) + n_arms * d * np.sqrt(t) / epsilon
+
+
+@bound(
+    "upper",
+    source=f"{PAPER}, Section V-B",
+    constants="order",
+    holds="void",
+    because="it is announced there, without a proof",
+    assumes="AdaC-OFUL with contexts that are private, too",
+)
+def private_contexts(horizon: Values, rho: float) -> Values:
+    """AdaC-OFUL with a private Gram matrix: of order sqrt(T) + sqrt(T / rho)."""
+    return np.sqrt(np.asarray(horizon, float)) * (1.0 + 1.0 / np.sqrt(rho))
 
 
 @promises_of(AdaCOFUL)

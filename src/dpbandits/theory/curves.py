@@ -39,7 +39,7 @@ def bound_curves(
         >>> policy = AdaCUCB(2, budget=ZCDP(0.1), beta=3.5)
         >>> table = bound_curves(policy, Bernoulli([0.9, 0.5]), [100, 1000])
         >>> table.groupby("bound")["value"].max().round(1).to_dict()
-        {'adac_ucb': 607.9, 'adac_ucb_minimax': 1128.0, 'lai_robbins': 5.4}
+        {'adac_ucb': 621.9, 'adac_ucb_minimax': 1513.7, 'lai_robbins': 5.4}
     """
     listed = [policies] if isinstance(policies, Policy) else list(policies)
     worlds = [environments] if isinstance(environments, Environment) else list(environments)

@@ -17,9 +17,10 @@ apart has a regret of D T / 2 in one of them (Bretagnolle & Huber):
 and the divergence is at most the least of these, with n = T / (K - 1), t the total variation
 distance and kl the divergence of the changed arm's rewards:
 
-    n kl ,      epsilon n t ,      rho (n T t^2 + n t)      (Theorem 8, with E[N^2] <= T E[N]) .
+    n kl ,      epsilon n t ,      rho (n T t^2 + n t)      (Theorem 8, with E[N^2] <= T E[N]) ,
 
-The second is group privacy of pure DP with a maximal coupling, round by round.  For normal rewards
+and c n t^2 for reports that are epsilon-LDP, c as above.  The second is group privacy of pure DP
+with a maximal coupling, round by round.  For normal rewards
 of variance 1 kl = 2 D^2 and t <= D; for coins with 1/2, 1/2 + D and 1/2 + 2 D, kl = -ln(1 - 16 D^2)
 / 2 and t = 2 D.
 """
@@ -137,8 +138,13 @@ def local_asymptotic(horizon: Values, means: Array, epsilon: float) -> Values:
     """
     means = np.asarray(means, float)
     kl = np.asarray(bernoulli_kl(means, means.max()))
-    c = min(4.0, np.exp(2.0 * epsilon)) * np.expm1(epsilon) ** 2
-    return _asymptotic(horizon, means, np.minimum(kl, c * (means.max() - means) ** 2))
+    square = (means.max() - means) ** 2
+    return _asymptotic(horizon, means, np.minimum(kl, contraction(epsilon) * square))
+
+
+def contraction(epsilon: float) -> float:
+    """At most the divergence of epsilon-LDP reports, per squared total variation distance."""
+    return min(4.0, float(np.exp(2.0 * epsilon))) * float(np.expm1(epsilon)) ** 2
 
 
 @bound(
@@ -195,12 +201,32 @@ def linear_minimax(horizon: Values, dimension: int) -> Values:
 
 @bound(
     "lower",
+    "minimax regret",
+    source="after Azize & Basu (2022), Theorem 6",
+    assumes="arms [-1, 1]^d; normal rewards of variance 1, epsilon-DP",
+)
+def linear_pure(horizon: Values, dimension: int, epsilon: float) -> Values:
+    """Linear bandits under pure DP: max(exp(-2) / 8 d sqrt(T), exp(-1) / 8 d / epsilon).
+
+    As ``concentrated.linear_zcdp_sharp``, with coordinates of 1 / (epsilon T): a divergence of 1.
+    """
+    private = np.exp(-1.0) / 8.0 * dimension / epsilon
+    return np.maximum(linear_minimax(horizon, dimension), private)
+
+
+@bound(
+    "lower",
     "regret in the worse of two environments",
     source="Azize & Basu (2024), proof of Theorem 17, with coins",
     assumes="coins with 1/2 + D and 1/2, and one of the others raised to 1/2 + 2 D; D < 1/4",
 )
 def two_coins(
-    horizon: Values, n_arms: int, gap: Values, rho: float = np.inf, epsilon: float = np.inf
+    horizon: Values,
+    n_arms: int,
+    gap: Values,
+    rho: float = np.inf,
+    epsilon: float = np.inf,
+    local_epsilon: float = np.inf,
 ) -> Values:
     """(D T / 8) exp(-divergence), for the least divergence that privacy or chance allow.
 
@@ -215,6 +241,8 @@ def two_coins(
         divergence = np.fmin(divergence, rho * (n * t * distance**2 + n * distance))
     if epsilon < np.inf:
         divergence = np.fmin(divergence, epsilon * n * distance)
+    if local_epsilon < np.inf:
+        divergence = np.fmin(divergence, contraction(local_epsilon) * n * distance**2)
     return valid(distance < 0.5, t * gap / 8.0 * np.exp(-divergence), "lower")
 
 
@@ -225,7 +253,11 @@ def two_coins(
     assumes="rewards in [0, 1]",
 )
 def coins_minimax(
-    horizon: Values, n_arms: int, rho: float = np.inf, epsilon: float = np.inf
+    horizon: Values,
+    n_arms: int,
+    rho: float = np.inf,
+    epsilon: float = np.inf,
+    local_epsilon: float = np.inf,
 ) -> Values:
     """K coins: the largest ``two_coins`` of any gap.
 
@@ -234,7 +266,9 @@ def coins_minimax(
     """
     t = np.asarray(horizon, float)
     gaps = np.geomspace(1e-9, 0.249, _GAPS)
-    return np.asarray(two_coins(t[..., None], n_arms, gaps, rho, epsilon)).max(axis=-1)
+    return np.asarray(two_coins(t[..., None], n_arms, gaps, rho, epsilon, local_epsilon)).max(
+        axis=-1
+    )
 
 
 @bound(

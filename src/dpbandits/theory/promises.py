@@ -41,6 +41,13 @@ class World(NamedTuple):
         """Whether arms are the same in every round, as far as is known."""
         return self.environment is None or self.gaps is not None
 
+    def is_as_assumed(self, policy: Policy) -> bool:
+        """Whether the policy sees all rewards as they are, at once, as upper bounds assume."""
+        if self.environment is None:
+            return True
+        (lowest, highest), (lo, hi) = self.environment.support, policy.reward_range
+        return lo <= lowest <= highest <= hi and self.environment.delay is None
+
 
 @dataclass(frozen=True)
 class Promise:
@@ -91,6 +98,9 @@ def promises(
         world: the environment, or the gaps of its arms; None for bounds that need neither.
         horizons: at which to compute bounds on regret.
 
+    Where an environment's rewards are outside of the policy's range, or come late, no upper bound
+    is promised.
+
     Example:
         >>> from dpbandits import ZCDP, AdaCUCB
         >>> policy = AdaCUCB(3, budget=ZCDP(0.1), beta=3.5)
@@ -105,6 +115,8 @@ def promises(
         for rule in _RULES.get(cls, []):
             for function, arguments in rule(policy, known):
                 bound = BOUNDS[function.__name__]
+                if bound.kind == "upper" and not known.is_as_assumed(policy):
+                    continue
                 given = {"horizon": rounds} if "horizon" in bound.parameters else {}
                 unit = hi - lo if bound.of.endswith("regret") else 1.0
                 values = unit * np.broadcast_to(function(**given, **arguments), rounds.shape)

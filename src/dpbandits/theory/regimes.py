@@ -7,7 +7,8 @@ With the constants of the bounds they meet at
 
     K arms, rho-zCDP      rho T = (27 / 124)^2                        (Theorem 17)
     K arms, epsilon-DP    epsilon^2 T = (27 / 22)^2 (K - 1)           (Azize & Basu 2022)
-    d dimensions, zCDP    rho T = exp(3/2 - 2 sqrt(rho))              (Theorem 9, corrected)
+    d dimensions, zCDP    rho T = 4 exp(-1/2)                         (Theorem 9)
+    d dimensions, DP      epsilon^2 T = exp(2)                        (``lower.linear_pure``)
 
 These say from where on privacy *can* be free.  ``free_from`` says from which horizon on it is for a
 policy that has a bound: where what privacy adds to it is a given share of the rest.
@@ -34,7 +35,7 @@ def crossover(budget: Budget, *, n_arms: int | None = None, dimension: int | Non
     """The horizon at which the two regimes meet, of K arms or of linear bandits.
 
     Args:
-        budget: ``ZCDP`` or, for arms, ``PureDP``.
+        budget: ``ZCDP`` or ``PureDP``.
         n_arms: of K arms without features.
         dimension: of linear bandits with arms [-1, 1]^d.
 
@@ -46,10 +47,11 @@ def crossover(budget: Budget, *, n_arms: int | None = None, dimension: int | Non
     if isinstance(budget, PureDP) and n_arms is not None:
         return (27.0 / 22.0) ** 2 * (n_arms - 1) / budget.epsilon**2
     if isinstance(budget, ZCDP) and dimension is not None:
-        return float(np.exp(1.5 - 2.0 * np.sqrt(budget.rho))) / budget.rho
+        return 4.0 * float(np.exp(-0.5)) / budget.rho
+    if isinstance(budget, PureDP) and dimension is not None:
+        return float(np.exp(2.0)) / budget.epsilon**2
     raise ArgumentError(
-        "there is no minimax bound for that: give n_arms, or dimension with a ZCDP budget",
-        "budget",
+        "there is a minimax bound for ZCDP and PureDP, with n_arms or dimension", "budget"
     )
 
 

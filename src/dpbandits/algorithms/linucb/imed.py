@@ -17,7 +17,7 @@ Noise needs no exploration of its own here.  It changes with every release, so t
 has hidden comes back, as in Thompson sampling; what it hides is tried too often rather than too
 seldom.  So D is what the arm lacks plus one standard deviation of the noise, v |V^-1 x|, but 0 for
 the best.  There is no regret theorem: alpha = 1 is the law of normal rewards; a margin of 5,
-which Bian & Tan do not have, was chosen by measurement (``docs/contexts.md``).
+which Bian & Tan do not have, was chosen by measurement (``docs/contexts/exploration.md``).
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def choose_divergent(
 
 @register(n_arms=3, dimension=2, horizon=30_000)
 class LinearIMED(LinearPolicy):
-    """Indexed minimum empirical divergence on a released running sum, for a linear model: the
-    default with public contexts.
+    """Indexed minimum empirical divergence on a running sum that is released after every answer,
+    for a linear model.
 
     Plays arg min of ``D^2 / (2 w^2) - ln w^2 + ln margin`` with ``w^2 = alpha s^2 |x|^2_{V^-1}``,
     ``s`` the scatter of rewards, and ``D`` what the arm lacks to the best, the noise included; for
@@ -83,8 +83,9 @@ class LinearIMED(LinearPolicy):
         models: as in ``LinUCB``.
         **options: see ``ModelOptions``.
 
-    When to choose: contexts are public, rewards private.  Least regret, without a theorem;
-    ``PrivateLinUCB`` has one.
+    When to choose: contexts are public, rewards private, and there is one model per arm, or no
+    bound on the number of rounds; otherwise ``RSLinearIMED``, which loses less.  There is no regret
+    theorem; ``PrivateLinUCB`` has one.
 
     Example:
         >>> import numpy as np

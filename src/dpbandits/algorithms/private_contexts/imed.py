@@ -42,7 +42,7 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
         batch: rounds between two releases.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
         alpha: as in ``LinearIMED``.  0.7 has about a tenth less regret, and loses runs: about 1 in
-            100 where gaps are small and rounds many (``docs/private-contexts.md``).
+            100 where gaps are small and rounds many (``docs/private-contexts/exploration.md``).
         margin: as in ``LinearIMED``; a whole batch teaches more than one answer, so that it is
             lower.
         models: as in ``LinUCB``.

@@ -38,7 +38,7 @@ r^4 / (r^2 + n^2): as much of what is seen is the fault of rewards, and stays.  
 and new noise comes.  But it stands from one release to the next, or adds up, so that an arm which
 it hides does not come back at once, as it does where every answer brings another: ``share`` of it
 counts, 0.07, and 0.15 where noise adds up, which is slower to change.  These, alpha and the margin
-are by measurement (``docs/private-contexts.md``), and there is no regret theorem.
+are by measurement (``docs/private-contexts/exploration.md``), and there is no regret theorem.
 
 With several models all of this is said of each, of the rounds and of the noise of its own block:
 which rounds these are, follows from the past, as that theorem wants it.  The failure probability is

@@ -118,7 +118,7 @@ class LastFM:
 
 
 def lastfm(folder: str | os.PathLike[str], *, check: bool = True) -> LastFM:
-    """The Last.fm data from the published files; ``docs/data.md`` says how to get them.
+    """The Last.fm data from the published files; ``docs/data/lastfm.md`` says how to get them.
 
     Args:
         folder: holds ``artists.dat``, ``tags.dat``, ``user_artists.dat`` and

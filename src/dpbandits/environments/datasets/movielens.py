@@ -112,7 +112,7 @@ class MovieLens:
 
 
 def movielens(folder: str | os.PathLike[str], *, check: bool = True) -> MovieLens:
-    """The MovieLens 100k data from the published files; ``docs/data.md`` says how to get them.
+    """The MovieLens 100k data from the published files; see ``docs/data/movielens.md``.
 
     Args:
         folder: holds ``u.data``, ``u.genre`` and ``u.item``.

@@ -218,7 +218,7 @@ def arms_of(doses: np.ndarray, ends: str = "medium") -> np.ndarray:
 
 
 def warfarin(path: str | os.PathLike[str], *, ends: str = "medium") -> Warfarin:
-    """The IWPC data from a CSV file; ``docs/data.md`` says where it comes from.
+    """The IWPC data from a CSV file; ``docs/data/warfarin.md`` says where it comes from.
 
     Args:
         path: of the file.

@@ -25,17 +25,17 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..errors import ArgumentError
-from ..kernel import Generator, Matrix, Vector, kernel, unbound
-from ..policies import Card, Kernels, Statistic, register
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ..privacy.channels import Gaussian, Laplace
-from ..validation import choice, integer, real
-from .bases.contextual import within_bound
-from .bases.linear import LinearOptions, LinearPolicy, accumulate, estimate, sensitivity
-from .bases.sums import summarise
-from .maths.dense import factorise, invert
-from .maths.ridge import (
+from ...errors import ArgumentError
+from ...kernel import Generator, Matrix, Vector, kernel, unbound
+from ...policies import Card, Kernels, Statistic, register
+from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ...privacy.channels import Gaussian, Laplace
+from ...validation import choice, integer, real
+from ..bases.contextual import within_bound
+from ..bases.linear import LinearOptions, LinearPolicy, accumulate, estimate, sensitivity
+from ..bases.sums import summarise
+from ..maths.dense import factorise, invert
+from ..maths.ridge import (
     add_observation,
     inverse_norm_bound,
     multiply,
@@ -63,6 +63,9 @@ class OFULParams(NamedTuple):
     radius_scale: float
     movement: float  # the most that a record moves an increment, in the channel's norm
     grid: float  # to which increments are rounded; 0 for none
+    noise: float = 0.0  # the variance of a release over s^2: of IMED, as what follows
+    share: float = 0.0  # of that variance which explores
+    margin: float = 0.0  # its logarithm
 
 
 class OFULRaw(NamedTuple):
@@ -75,7 +78,7 @@ class OFULPublic(NamedTuple):
     standing: np.ndarray  # (d, d) inverse at the last change
     estimate: np.ndarray  # (d,)
     factor: np.ndarray  # (d, d) of V at the last change
-    facts: np.ndarray  # (4,)
+    facts: np.ndarray  # (7,)
     clock: np.ndarray  # (2,)
     scratch: np.ndarray  # (3, max(d, K))
 
@@ -87,6 +90,9 @@ class Facts(NamedTuple):
     grown: int = 1  # the factor by which det V has grown since
     radius: int = 2
     longest: int = 3  # see ``inverse_norm_bound``
+    scatter: int = 4  # of IMED, as what follows: sqrt(alpha) s
+    noise: int = 5  # see ``least_divergent_at_once``
+    spread: int = 6  # 0: noise is in w
 
 
 class Clock(NamedTuple):
@@ -97,6 +103,7 @@ class Clock(NamedTuple):
 
 
 FACTS, CLOCK = Facts(), Clock()
+COUNTERS = ("tree", "honaker", "toeplitz", "buffered", "independent")
 
 most_optimistic = unbound  # of few or of many features
 
@@ -125,11 +132,14 @@ def init(params: OFULParams) -> tuple[OFULRaw, OFULPublic]:
         standing=np.eye(d) / ridge,
         estimate=np.zeros(d),
         factor=np.eye(d) * np.sqrt(ridge),
-        facts=np.array([0.0, 1.0, 0.0, 0.0]),
+        facts=np.zeros(len(FACTS)),
         clock=np.zeros(2, np.int64),
         scratch=np.zeros((3, max(d, params.n_arms))),
     )
-    public.facts[FACTS.longest] = inverse_norm_bound(public.precision, ridge)
+    facts = public.facts
+    facts[FACTS.grown], facts[FACTS.noise] = 1.0, params.noise
+    facts[FACTS.scatter] = params.subgaussian * math.sqrt(params.log_odds)
+    facts[FACTS.longest] = inverse_norm_bound(public.precision, ridge)
     set_radius(params, public, ridge, 0.0)
     return OFULRaw(np.zeros(d)), public
 
@@ -192,7 +202,7 @@ def publish(params: OFULParams, public: OFULPublic, memo: Vector, release: Vecto
     set_radius(params, public, eigenvalue, rounds)
 
 
-_KERNELS = Kernels(
+KERNELS = Kernels(
     init=init,
     preprocess_contexts=within_bound,
     choose=choose,
@@ -207,10 +217,10 @@ _KERNELS = Kernels(
 )
 
 
-class _RarelySwitching(LinearPolicy):
-    """What both policies of this file share."""
+class RarelySwitching(LinearPolicy):
+    """What the policies of this folder share."""
 
-    kernels = _KERNELS
+    kernels = KERNELS
     _searches = True
     _covers = True
     _growth: float
@@ -276,7 +286,7 @@ class _RarelySwitching(LinearPolicy):
 
 
 @register(n_arms=3, dimension=2)
-class RSOFUL(_RarelySwitching):
+class RSOFUL(RarelySwitching):
     """Rarely switching OFUL, without privacy (Abbasi-Yadkori, Pál & Szepesvári 2011, Section 5.1).
 
     Plays arg max of ``<x, estimate> + radius |x|_{V^-1}``; estimate, radius and V change when det V
@@ -322,7 +332,7 @@ class RSOFUL(_RarelySwitching):
 
 
 @register(n_arms=3, dimension=2, horizon=30_000)
-class AdaCOFUL(_RarelySwitching):
+class AdaCOFUL(RarelySwitching):
     """Rarely switching OFUL on noisy sums (Azize & Basu 2024, Algorithm 3).
 
     Plays arg max of ``<x, estimate> + radius |x|_{V^-1}`` with ``estimate = V^-1 (sum x r +
@@ -394,9 +404,7 @@ class AdaCOFUL(_RarelySwitching):
                 "counter",
             )
         if counter is not None:
-            self._counting = choice(
-                "counter", counter, ("tree", "honaker", "toeplitz", "buffered", "independent")
-            )
+            self._counting = choice("counter", counter, COUNTERS)
         elif self._variant == "published":
             self._counting = "independent"
         if smallest_eigenvalue is not None:

@@ -1,0 +1,113 @@
+"""Pages of the site that are made when it is built, so that none of them is kept twice.
+
+They are files of the repository's root, notebooks with their outputs, and the reference.  MkDocs
+calls the functions whose names begin with on_.
+"""
+
+import logging
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import nbformat
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from nbclient import NotebookClient
+from nbconvert import MarkdownExporter
+from rooms import rooms
+
+ROOT = Path(__file__).parents[1]
+LOG = logging.getLogger("mkdocs.hooks")  # whose warnings are errors in a strict build
+
+# Files of the root, and their pages.  MkDocs takes a README for the index of its folder.
+OUTSIDE = {
+    "README": "overview",
+    "CONTRIBUTING": "contributing",
+    "SECURITY": "security",
+    "CHANGELOG": "changelog",
+}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are made."""
+    made = {f"{page}.md": outside(name) for name, page in OUTSIDE.items()}
+    reference = reference_pages()
+    for path, content in {**made, **notebook_pages(config), **reference}.items():
+        files.append(File.generated(config, path, content=content))
+    for section in config.nav or []:
+        if "Reference" in section:
+            section["Reference"] = list(reference)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lead links to files of the root, and to notebooks, to their pages."""
+    markdown = re.sub(
+        rf"(\]\((?:\.\./)*?)(?:\.\./)?({'|'.join(OUTSIDE)})(?=\.md)",
+        lambda link: link[1] + OUTSIDE[link[2]],
+        markdown,
+    )
+    return re.sub(r"\.ipynb\)(?!\{)", ".md)", markdown)  # but for the button of the notebook
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Warn of what a page would fetch from elsewhere: the site works without a network."""
+    fetched = r"<(?:script|img|iframe|source)\b[^>]*\bsrc=|<link\b[^>]*\bhref="
+    for page in Path(config.site_dir).rglob("*.html"):
+        for tag in re.findall(rf"(?:{fetched})[\"']?(?:https?:)?//[^>]*>", page.read_text()):
+            LOG.warning("%s fetches %s", page, tag)
+
+
+def outside(name: str) -> str:
+    """The text of a file of the root, with links as they are in docs/."""
+    return (ROOT / f"{name}.md").read_text().replace("](docs/", "](")
+
+
+# Notebooks ---------------------------------------------------------------------------------------
+
+
+def notebook_pages(config: MkDocsConfig) -> dict[str, str | bytes]:
+    """Every notebook, run from its first cell to its last, and its figures."""
+    paths = sorted(Path(config.docs_dir).rglob("*.ipynb"))
+    with ThreadPoolExecutor(2) as pool:  # each waits for a process of its own
+        return dict(page for pages in pool.map(run_notebook, paths) for page in pages)
+
+
+def run_notebook(path: Path) -> list[tuple[str, str | bytes]]:
+    """One notebook as a page, and the files of its outputs."""
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(
+        notebook,
+        timeout=300,
+        resources={"metadata": {"path": path.parent}},
+        extra_arguments=["--log-level=ERROR"],
+    )
+    client.execute()
+    for output in (o for cell in notebook.cells for o in cell.get("outputs", [])):
+        if output.get("name") == "stderr":
+            LOG.warning("%s writes to stderr: %s", path.name, output["text"])
+    body, resources = MarkdownExporter().from_notebook_node(
+        notebook, resources={"unique_key": path.stem}
+    )
+    title, text = body.replace("![png]", "![Figure]").split("\n", 1)
+    link = f"[This page as a notebook]({path.name}){{.md-button}}"
+    here = path.relative_to(ROOT / "docs").parent
+    files = {f"{path.stem}.md": f"{title}\n{text}\n\n{link}\n", **resources["outputs"]}
+    return [(str(here / name), content) for name, content in files.items()]
+
+
+# Reference ---------------------------------------------------------------------------------------
+
+
+def reference_pages() -> dict[str, str]:
+    """A page for every room and every family of algorithms, and a list of them."""
+    pages = {}
+    index = "# Reference\n\nEvery public name, by its room.\n\n"
+    for title, intro, names in rooms():
+        file = re.sub(r"\W+", "-", title) + ".md"
+        objects = "".join(f"::: {name}\n\n" for name in names)
+        pages[f"reference/{file}"] = f"# {title}\n\n{intro}\n\n{objects}"
+        shown = ", ".join(f"[`{name.rpartition('.')[2]}`][{name}]" for name in names)
+        index += f"* [{title}]({file}): {shown}\n"
+    return {"reference/index.md": index, **pages}

@@ -1,0 +1,56 @@
+"""What the reference has: the rooms of the package, and their public names."""
+
+import inspect
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
+
+import dpbandits
+
+# Rooms that users do not call.
+INNER = {"cli", "html", "plotting", "report", "validation", "calls"}
+
+# Which algorithms share a page, by their module; the others play finite arms.
+FAMILIES = {
+    "adversarial": "adversaries and experts",
+    "exp4": "adversaries and experts",
+    "dgs": "contexts",
+    "fixed_linucb": "contexts",
+    "linucb": "contexts",
+    "merged_linear": "contexts",
+    "oful": "contexts",
+    "phased": "contexts",
+    "glm": "generalised linear models",
+    "private_contexts": "private contexts",
+}
+
+
+def rooms() -> Iterator[tuple[str, str, list[str]]]:
+    """The title of every page, its first paragraph, and what stands on it."""
+    for info in iter_modules(dpbandits.__path__):
+        if info.name in INNER or info.name.startswith("_"):
+            continue
+        module = import_module(f"dpbandits.{info.name}")
+        names = [f"{module.__name__}.{name}" for name in public_names(module)]
+        if info.name == "algorithms":
+            for family in sorted({family_of(name) for name in names}):
+                yield f"Policies: {family}", "", [n for n in names if family_of(n) == family]
+        elif names:
+            yield module.__name__, inspect.getdoc(module) or "", names
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """What a room offers: its ``__all__``, or what is defined in it."""
+    own = [
+        name
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
+    ]
+    return list(getattr(module, "__all__", own))
+
+
+def family_of(name: str) -> str:
+    """Which page an algorithm is on."""
+    defined = getattr(dpbandits.algorithms, name.rpartition(".")[2]).__module__
+    return FAMILIES.get(defined.split(".")[2], "finite arms")
