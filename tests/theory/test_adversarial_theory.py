@@ -22,7 +22,7 @@ from dpbandits import (
     simulate,
 )
 from dpbandits.algorithms.exp4.tuning import COMPOSED, theorem_6, theorem_8
-from dpbandits.environments import LateTurn
+from dpbandits.environments import Advised, LateTurn, SwitchingBest
 from dpbandits.theory import adversarial as theory
 from dpbandits.theory import promises
 
@@ -212,6 +212,19 @@ def test_theorems_6_and_8_are_promised_to_what_they_speak_of():
     assert set(promised(exact)) == {"exp4_regret"}
     other = BatchedEXP4(5, 10, horizon=10**7, batch=10**4, **options)
     assert set(promised(other)) == {"exp4_regret"}
+
+
+def test_nothing_is_promised_against_who_may_change():
+    world = {"n_arms": 3, "best": [0, 1], "switches": [500], "horizon": 1000}
+    policy = HTINF(3, budget=PureDP(1.0))
+    assert promises(policy, SwitchingBest(**world), [1000])
+    assert not promises(policy, SwitchingBest(**world, regret="dynamic"), [1000])
+    frozen = FrozenEXP4(3, 6, budget=PureDP(1.0), horizon=1000, batch=10)
+    for period, known in ((20, 1), (15, 0)):
+        experts = Advised.shifted(SwitchingBest(**world), 6, period=period, horizon=1000)
+        assert len(promises(frozen, experts, [1000])) == known
+    constant = Advised.constant(SwitchingBest(**world), 6, horizon=999)
+    assert promises(frozen, constant, [999])
 
 
 # Lower bounds ---------------------------------------------------------------------------------

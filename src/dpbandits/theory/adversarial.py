@@ -509,6 +509,8 @@ def _gap(n_arms: int, horizon: int) -> float:
 
 @promises_of(BatchedPolicy)
 def _in_batches(policy: BatchedPolicy, world: World) -> Iterator[Applied]:
+    if _against_the_best_of_every_round(world):
+        return
     given = policy.bound_arguments
     learner_regret = np.vectorize(given["learner_regret"], otypes=[float])
     yield batch_conversion, {**given, "learner_regret": learner_regret}
@@ -518,7 +520,9 @@ def _in_batches(policy: BatchedPolicy, world: World) -> Iterator[Applied]:
 def _as_published(policy: EXP3 | HTINF | FTPL, world: World) -> Iterator[Applied]:
     """Corollaries 1 to 3, where constants and batches are theirs."""
     params, budget = policy.params, policy.budget
-    if not (params.published and isinstance(budget, PureDP)):
+    if _against_the_best_of_every_round(world) or not params.published:
+        return
+    if not isinstance(budget, PureDP):
         return
     given = not math.isnan(params.rate) or not math.isnan(params.mixing) or params.tries > 0
     if given or budget.epsilon > 1.0:
@@ -534,8 +538,17 @@ def _as_published(policy: EXP3 | HTINF | FTPL, world: World) -> Iterator[Applied
         yield corollary, {**sizes, "tuned_for": policy.tuned_for}
 
 
+def _against_the_best_of_every_round(world: World) -> bool:
+    return getattr(world.environment, "is_dynamic", False)
+
+
 @promises_of(EXP4, BatchedEXP4, FrozenEXP4)
 def _mixture(policy: EXP4 | BatchedEXP4 | FrozenEXP4, world: World) -> Iterator[Applied]:
+    experts = world.environment
+    if isinstance(policy, FrozenEXP4) and isinstance(experts, Advised):
+        advice, period = experts.state.advice, int(experts.state.period[0])
+        if len(advice) > 1 and period % policy.batch:  # they do not keep to it
+            return
     yield exp4_regret, policy.bound_arguments
 
 
