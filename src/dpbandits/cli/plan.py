@@ -35,14 +35,6 @@ class Contexts(StrEnum):
     private = "private"
 
 
-class Rewards(StrEnum):
-    """The values of ``--rewards``."""
-
-    law = "law"
-    changing = "changing"
-    any = "any"
-
-
 def _numbers(text: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
@@ -78,12 +70,13 @@ def plan(
         ),
     ] = None,
     trust: Annotated[Trust | None, typer.Option(help="Who may see raw rewards.")] = None,
-    rewards: Annotated[
-        Rewards | None,
-        typer.Option(help="One law for each arm; which may change; or any, that nobody knows."),
-    ] = None,
+    any_rewards: Annotated[
+        bool,
+        typer.Option("--any-rewards", help="Nobody promised that rewards follow a law."),
+    ] = False,
     rounds_per_change: Annotated[
-        int | None, typer.Option(min=1, help="The best arm changes about once in so many rounds.")
+        int | None,
+        typer.Option(min=1, help="The best arm may change, about once in so many rounds."),
     ] = None,
     contexts: Annotated[
         Contexts | None, typer.Option(help="What is known before a choice, and who may see it.")
@@ -113,7 +106,8 @@ def plan(
         float | None, typer.Option(help="Also say which budget affords so much regret.")
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(min=1, help="To simulate; by default the horizon, up to a limit.")
+        int | None,
+        typer.Option(min=0, help="To simulate; by default the horizon, up to a limit; 0 for none."),
     ] = None,
     runs: Annotated[int, typer.Option(min=2, help="Of every policy.")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulation.")] = 0,
@@ -126,9 +120,11 @@ def plan(
 
     Regret is measured where the means of arms are given, or their gaps, or a study.
     """
+    if any_rewards and rounds_per_change:
+        raise typer.BadParameter("--any-rewards and --rounds-per-change exclude each other")
     known = {
         "trust_model": trust and trust.value,
-        "rewards": rewards and rewards.value,
+        "rewards": "any" if any_rewards else "changing" if rounds_per_change else None,
         "rounds_per_change": rounds_per_change,
         "contexts": contexts and contexts.value,
         "dimension": dimension,

@@ -7,6 +7,7 @@ compare two policies have the jackknife's error, run by run.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -50,13 +51,23 @@ class Measured:
         """Whether a search named another arm than the best, in every run."""
         return self._of(policy, "runs")["wrong"].to_numpy()
 
-    def cost(self, policy: Policy) -> Estimate:
-        """The mean of ``loss``."""
-        return estimate(self.loss(policy))
+    def cost_of(self, title: str) -> Estimate:
+        """The mean of the ``loss`` of a private policy."""
+        return estimate(self.loss(self.policies[title]))
+
+    @property
+    def cost_without_privacy(self) -> Estimate:
+        """The mean of the ``loss`` of the best one without privacy."""
+        return estimate(self.loss(self.public[self.best_public]))
 
     def price(self, title: str) -> Estimate:
-        """Of privacy: what a private policy loses more than its open counterpart, as a share."""
-        return _paired([self.loss(self.policies[title]), self.loss(self.public[title])], price)
+        """Of privacy: what a private policy loses more than its open counterpart, as a share;
+        NaN where that one loses nothing.
+        """
+        private, open_ = self.loss(self.policies[title]), self.loss(self.public[title])
+        if open_.mean() <= 0.0:
+            return Estimate(math.nan, math.nan, math.nan)
+        return _paired([private, open_], price)
 
     @cached_property
     def best_public(self) -> str:
@@ -75,8 +86,8 @@ class Measured:
         if self.searching:
             return None
         private = self._curve(self.policies[title])
-        rival = self._curve(self.public[self.best_public])
-        paid = np.flatnonzero(private.to_numpy() > (1.0 + tolerance) * rival.to_numpy())
+        rival = self._curve(self.public[self.best_public]).to_numpy()
+        paid = np.flatnonzero(private.to_numpy() > rival + tolerance * np.abs(rival))
         rounds = private.index[paid[-1] + 1 :] if paid.size else private.index
         return int(rounds[0]) if len(rounds) else None
 

@@ -52,8 +52,8 @@ def plan(
         horizon: number of rounds.
         budget: of the policies; None for no privacy.
         rounds: how many to simulate; by default the horizon, but at most 100,000, with contexts or
-            experts 20,000, and where answers are late 2,000.  Policies are those of the whole
-            horizon, and nothing is said of rounds that were not simulated.
+            experts 20,000, and where answers are late 2,000; 0 for none.  Policies are those of the
+            whole horizon, and nothing is said of rounds that were not simulated.
         runs: of every policy, at least 2.
         seed: of the simulation, as ``simulate`` takes it.
         tolerance: up to which share more regret counts as free privacy.
@@ -130,8 +130,8 @@ def _rounds(setting: Setting, horizon: int, rounds: int | None) -> int:
     """How many to simulate."""
     world = setting.simulated
     if rounds is not None:
-        integer("rounds", rounds, 1, horizon)
-    if world is None:
+        integer("rounds", rounds, 0, horizon)
+    if world is None or rounds == 0:
         return 0
     longest = _LONGEST if isinstance(world, ArmsEnvironment) else _LONGEST_WITH_CONTEXTS
     longest = longest if world.delay is None else _LONGEST_LATE
@@ -215,7 +215,7 @@ def _table(
             "promise": float(one.values[0]) if one is not None and proved else math.nan,
             "source": "" if one is None else label_of(one.bound),
         }
-        cost = _UNKNOWN if measured is None else measured.cost(policy)
+        cost = _UNKNOWN if measured is None else measured.cost_of(title)
         private = measured is not None and budget is not None
         price = measured.price(title) if measured and private else _UNKNOWN
         row |= cost._asdict()

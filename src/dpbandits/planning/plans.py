@@ -176,38 +176,43 @@ class Plan:
             yield f"Take {self.best}: {asked if len(self.table) > 1 else 'no other fits'}."
             return
         assert self.measured is not None
-        own, better = (self._cost(one) for one in (self.usual, self.best))
+        own, better = (
+            f"{reward_amount(found.mean)}{interval_in_words(found, reward_amount)}"
+            for found in map(self.measured.cost_of, (self.usual, self.best))
+        )
         yield (
             f"Take {self.best}, which lost {better} here, or {self.usual}, {asked}, which lost"
             f" {own}. The difference is beyond doubt, but {self.runs} runs do not show what goes"
             " wrong in one of a thousand."
         )
 
-    def _cost(self, title: str) -> str:
-        assert self.measured is not None
-        found = self.measured.cost(self.measured.policies[title])
-        return f"{reward_amount(found.mean)}{interval_in_words(found, reward_amount)}"
-
     def _measurement(self) -> Iterator[str]:
         measured = self.measured
         if measured is None:
-            yield "Nothing was measured: that needs an environment, or means or gaps of the arms."
+            yield (
+                "Nothing was measured: that needs an environment, or means or gaps of the arms."
+                if self.setting.environment is None or self.setting.simulated is not None
+                else "Nothing was measured: a log is not simulated but replayed, by `replay`."
+            )
             return
-        what = "rounds" if self.setting.best_arm else "regret"
-        until = " until a search is over" if self.setting.best_arm else ""
-        yield f"Measured: {what}{until}, in {self.runs} runs of {self.rounds:,} rounds."
+        what = "rounds until a search is over" if self.setting.best_arm else "regret"
+        yield f"Measured: {what}, in {self.runs} runs of {self.rounds:,} rounds."
         if self.rounds < self.horizon:
             yield f"Nothing is said of later rounds, up to {self.horizon:,}."
         if self.budget is None:
             return
-        times = measured.times_public(self.best)
+        own, rival = measured.cost_of(self.best), measured.cost_without_privacy
+        times = ""
+        if rival.low > 0.0:
+            found = measured.times_public(self.best)
+            times = f", {number(found.mean)} times as much{interval_in_words(found)}"
         yield (
-            f"{self.best} has {number(times.mean)} times the {what} of the best without privacy,"
-            f" {measured.best_public}{interval_in_words(times)}."
+            f"{self.best} lost {reward_amount(own.mean)}, and the best without privacy,"
+            f" {measured.best_public}, {reward_amount(rival.mean)}{times}."
         )
         if self.setting.best_arm:
             return
-        within = f"at most {number(1.0 + self.tolerance)} times that"
+        within = f"at most {number(1.0 + self.tolerance)} times as much"
         yield (
             f"Privacy is not free within {self.rounds:,} rounds ({within})."
             if self.free_from is None
@@ -239,21 +244,21 @@ class Plan:
         """From which round on privacy can be free on the worst of such arms; None if not known."""
         known = self.setting
         central = known.shows == "no contexts" and known.trust_model == "central"
-        plain = known.contexts == "none" and not known.best_arm and known.n_arms > 1
-        if not (central and plain and isinstance(self.budget, PureDP | ZCDP)):
+        plain = known.contexts == "none" and known.rewards == "law" and known.n_arms > 1
+        if known.best_arm or not (central and plain and isinstance(self.budget, PureDP | ZCDP)):
             return None
         return max(1, math.ceil(crossover(self.budget, n_arms=known.n_arms)))
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """The table to be read: heads, and rows in words."""
-        columns = {"policy": self._row_names(), "proved at most": self._written("promise")}
+        columns = {"policy": self._row_names(), "proved at most": self._promised()}
         if self.measured is not None:
             searching = self.setting.best_arm
             ends = zip(self._written("low"), self._written("high"), strict=True)
             columns["rounds" if searching else "regret"] = self._written("mean")
             columns["95 % interval"] = [f"{low} to {high}" for low, high in ends]
             if self.budget is not None:
-                columns["price"] = list(map(percent, self.table["price"]))
+                columns["price"] = ["" if np.isnan(p) else percent(p) for p in self.table["price"]]
             if searching:
                 columns["wrong"] = list(map(percent, self.table["wrong"]))
             elif self.budget is not None:
@@ -264,6 +269,18 @@ class Plan:
     def _row_names(self) -> list[str]:
         rows = self.table[["policy", "default"]].itertuples(index=False)
         return [f"{title} *" if default else title for title, default in rows]
+
+    def _promised(self) -> list[str]:
+        """Bounds as numbers, or why there is none where one was published."""
+        return [
+            text or self._no_promise(title)
+            for text, title in zip(self._written("promise"), self.table["policy"], strict=True)
+        ]
+
+    def _no_promise(self, title: str) -> str:
+        if title not in self.promises or self.promises[title].bound.is_binding:
+            return ""
+        return "void" if self.promises[title].bound.holds == "void" else "order only"
 
     def _written(self, column: str) -> list[str]:
         return ["" if np.isnan(one) else reward_amount(one) for one in self.table[column]]

@@ -158,7 +158,8 @@ class Setting:
         contexts are "private", ``best_arm``, and so on; see ``Setting``.
 
         Arms that have no law of their own count as "any" rewards, or "changing" where regret is
-        against the best arm of every round.
+        against the best arm of every round; contexts count as "public", but for those of a log,
+        which policies may go without.
         """
         if not isinstance(environment, Environment):
             raise ArgumentError(
@@ -232,7 +233,7 @@ def _seen(world: Environment) -> dict[str, Any]:
         told = "identity" if link is None and world.parameter is not None else link and link.name
         return {"contexts": "public", "dimension": world.dimension, "link": told}
     if isinstance(world, LoggedTrial):
-        return {"contexts": "public", "dimension": world.dimension} if world.dimension else {}
+        return {}
     gaps = getattr(getattr(world, "state", None), "gaps", None)
     if gaps is None:
         return {"rewards": "changing" if getattr(world, "is_dynamic", False) else "any"}

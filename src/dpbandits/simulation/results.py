@@ -143,7 +143,7 @@ class Result:
             labelled = with_budget_labels(table, self.settings)
             return labelled.assign(environment=labelled["environment"].map(self.titles))
 
-        drawn = None if bounds is None else titled(bounds)
+        drawn = None if bounds is None or bounds.empty else titled(bounds)
         styles = policy_styles(self.settings)
         return regret_curves(titled(self.summary()), styles, bounds=drawn, **options)
 

@@ -1,0 +1,150 @@
+"""The command ``dpbandits plan``: what it asks for, prints and refuses."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from dpbandits import PureDP, plan
+from dpbandits.cli import app
+from dpbandits.environments import Bernoulli
+from dpbandits.planning import Setting
+
+PRIVATE = ["--contexts", "private", "--dimension", "3"]
+MEASURED = ["--means", "0.3,0.7", "--budget", "pure=1", "--trust", "local", "--horizon", "1000"]
+STUDY = """
+title = "Two arms"
+horizon = 400
+budgets.pure = [2.0]
+
+[[environments]]
+kind = "Bernoulli"
+means = [0.9, 0.1]
+
+[[policies]]
+kind = "LDPUCB"
+"""
+
+
+def run(*options):
+    return CliRunner().invoke(app, ["plan", *options])
+
+
+@pytest.mark.parametrize(
+    ("options", "default"),
+    [
+        (["--budget", "zcdp=1"], "MergedIMED(n_arms=4, "),
+        (["--budget", "pure=1", "--trust", "shuffle"], "MergedIMEDSDP(n_arms=4, "),
+        (["--budget", "rdp=4,1", "--trust", "local"], "LDPIMED(n_arms=4, "),
+        (["--budget", "pure=1", "--any-rewards"], "HTINF(n_arms=4, "),
+        (["--budget", "zcdp=1", "--rounds-per-change", "500"], "DiscountedIMED(n_arms=4, rounds_per_change=500"),
+        (["--budget", "zcdp=1", "--best-arm"], "MergedTopTwo(n_arms=4, failure_probability=0.05, "),
+        (["--contexts", "public", "--dimension", "3"], "RSLinearIMED(n_arms=4, dimension=3, "),
+        ([*PRIVATE, "--budget", "zcdp=1"], "LinearIMEDJDP(n_arms=4, dimension=3, batch=100, "),
+        (
+            [*PRIVATE, "--budget", "approx=1,1e-5", "--trust", "shuffle"],
+            "LinearIMEDSDP(n_arms=4, dimension=3, ",
+        ),
+    ],
+)  # fmt: skip
+def test_without_means_the_command_names_the_default_and_who_else_fits(options, default):
+    said = run("--arms", "4", "--horizon", "1000", *options)
+    assert said.exit_code == 0, said.output
+    assert said.stdout.replace("horizon=1000, ", "").startswith(default)
+    name = default.partition("(")[0]
+    assert re.search(rf"^{name}.* \*", said.stdout, re.MULTILINE)
+    assert "Nothing was measured" in said.stdout
+    assert said.stdout.endswith(f"What it promises: dpbandits explain {name}\n")
+
+
+def test_features_come_from_a_file(tmp_path):
+    (tmp_path / "arms.csv").write_text("1,0\n0,1\n0.6,0.6\n")
+    options = ["--features", str(tmp_path / "arms.csv"), "--horizon", "1000", "--budget", "zcdp=1"]
+    said = run(*options)
+    assert said.exit_code == 0
+    assert said.stdout.startswith("MergedLinearIMED(arms=")
+    assert run(*options, "--arms", "4").exit_code == 2
+    (tmp_path / "arms.csv").write_text("1,x\n")
+    assert "--features must be a CSV file" in run(*options).output
+
+
+def test_what_is_measured_is_what_python_measures():
+    said = run(*MEASURED, "--runs", "5", "--seed", "2", "--target-regret", "60", "--left-out")
+    setting = Setting.of(Bernoulli([0.3, 0.7]), trust_model="local")
+    made = plan(setting, 1000, PureDP(1.0), runs=5, seed=2)
+    assert said.exit_code == 0, said.output
+    for row in made.rows()[1]:
+        assert re.search(r" +".join(map(re.escape, filter(None, row))), said.stdout)
+    for sentence in [*made.findings, str(made.budget_for(60.0))]:
+        assert sentence in said.stdout
+    assert "  MergedIMED: whoever runs it sees raw rewards\n" in said.stdout
+
+
+def test_gaps_stand_for_coins():
+    by_gaps = run(*["--gaps" if one == "--means" else one for one in MEASURED], "--runs", "2")
+    assert by_gaps.exit_code == 2  # the least gap is 0
+    good = [*MEASURED[2:], "--runs", "2", "--gaps", "0.4,0", "--rounds", "100"]
+    assert "Measured: regret, in 2 runs of 100 rounds." in run(*good).stdout
+
+
+def test_a_study_gives_its_first_environment_its_budget_and_its_horizon(tmp_path):
+    (tmp_path / "study.toml").write_text(STUDY)
+    said = run(str(tmp_path / "study.toml"), "--trust", "local", "--runs", "2")
+    assert said.exit_code == 0, said.output
+    assert "finite arms, local trust: 2-DP, 400 rounds" in said.stdout
+    other = run(
+        str(tmp_path / "study.toml"), "--trust", "local", "--runs", "2", "--budget", "pure=1"
+    )
+    assert "1-DP, 400 rounds" in other.stdout
+    assert run(str(tmp_path / "study.toml"), "--arms", "3").exit_code == 2
+
+
+def test_experts_are_ranked_and_it_is_said_when_no_bound_says_anything():
+    options = ["--arms", "10", "--experts", "50", "--budget", "pure=0.01"]
+    long = run(*options, "--horizon", "10000000", "--standing-advice")
+    assert long.exit_code == 0
+    assert long.stdout.startswith("FrozenEXP4(n_arms=10, n_experts=50, horizon=10000000")
+    short = run(*options, "--horizon", "100")
+    assert short.exit_code == 0
+    assert "No bound is below the horizon" in short.stdout
+    assert "FrozenEXP4" not in short.stdout
+    wrong = run(*options[:-1], "rdp=4,1", "--horizon", "100")
+    assert wrong.exit_code == 2
+    assert "budget must be" in wrong.output
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--arms", "3"], "--horizon must be given"),
+        (["--horizon", "10"], "must say one number of arms, got none"),
+        (["--arms", "3", "--means", "0.1,0.2", "--horizon", "10"], "got 2 and 3"),
+        (["--means", "a,b", "--horizon", "10"], "must be numbers"),
+        (["--arms", "3", "--horizon", "10", "--contexts", "public"], "dimension must be"),
+        (["--arms", "3", "--horizon", "10", "--dimension", "3"], "dimension must be"),
+        (["--arms", "3", "--horizon", "10", "--standing-advice"], "n_experts must be given"),
+        (["--arms", "3", "--horizon", "10", "--experts", "2", "--any-rewards"], "n_experts must"),
+        (
+            [
+                "--arms",
+                "3",
+                "--horizon",
+                "9",
+                "--any-rewards",
+                "--trust",
+                "local",
+                "--budget",
+                "pure=1",
+            ],
+            "has no policy",
+        ),
+        (["--arms", "3", "--horizon", "10", "--target-regret", "5"], "budget_for needs a plan"),
+        ([*MEASURED, "--runs", "2", "--target-regret", "0.001"], "loses without privacy"),
+    ],
+)
+def test_what_is_wrong_is_said(options, words):
+    said = run(*options)
+    assert said.exit_code == 2
+    assert words in " ".join(said.output.split())

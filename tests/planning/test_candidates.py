@@ -1,0 +1,125 @@
+"""Who fits: for each setting and trust the classes that are for it, by hand, and why others not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpbandits import RDP, ZCDP, ApproxDP, PureDP
+from dpbandits.algorithms import AdaCUCB
+from dpbandits.planning import Setting
+from dpbandits.planning.candidates import candidates, misfit, unsuited
+from dpbandits.policies import DEFAULTS, registered
+
+MERGED = {"MergedIMED", "MergedKLUCB", "MergedThompson"}
+PUBLIC = {"contexts": "public", "dimension": 2}
+PRIVATE = {"contexts": "private", "dimension": 2}
+FIXED = {"contexts": "fixed", "features": np.eye(4)}
+ARMS = MERGED | {"AdaCUCB", "DPTS", "DiscountedIMED"}
+PURE = MERGED | {"DPTS", "DiscountedIMED", "AdaPUCB", "AdaPKLUCB", "DPSE", "LazyDPTS"}
+LEARNERS = {f"ExpertConversion(learner='{one}')" for one in ("htinf", "exp3", "ftpl")}
+JOINT = {f"{one}(batch=100)" for one in ("LinearIMEDJDP", "LinUCBJDP", "LinearThompsonJDP")}
+LOCAL = {f"{one}(batch=100)" for one in ("LinearIMEDLDP", "LinUCBLDP", "LDPGLOC", "LDPSGD")}
+SHUFFLED = {f"{one}(batch=500)" for one in ("LinearIMEDSDP", "LinUCBSDP", "LinearThompsonSDP")}
+
+FITTING = [
+    ({}, ZCDP(1.0), ARMS),
+    ({}, PureDP(1.0), PURE | {"DPIMED", "DPKLUCB"}),
+    ({}, RDP(4.0, 1.0), ARMS),
+    ({"trust_model": "shuffle"}, PureDP(1.0), {"MergedIMEDSDP", "AdaPUCBSDP", "AdaPKLUCBSDP"} | {"DPSESDP"}),
+    ({"trust_model": "shuffle"}, ZCDP(1.0), set()),
+    ({"trust_model": "local"}, PureDP(1.0), {"LDPIMED", "LDPUCB"}),
+    ({"rewards": "any"}, PureDP(1.0), {"EXP3", "FTPL", "HTINF"}),
+    ({"rewards": "any", "trust_model": "local"}, PureDP(1.0), set()),
+    ({"rewards": "changing"}, ZCDP(1.0), {"DiscountedIMED", "EXP3", "FTPL", "HTINF"}),
+    (FIXED, ZCDP(1.0), ARMS | {"MergedLinearIMED", "AdaCGOPE", "DPDPE", "OutputGOPE", "AdaRGOPEVar"}),
+    ({"n_experts": 3}, PureDP(1.0), LEARNERS | {"LocalEXP4"}),
+    ({"n_experts": 3, "standing_advice": True}, PureDP(1.0), LEARNERS | {"LocalEXP4", "FrozenEXP4"}),
+    ({"n_experts": 3, "trust_model": "local"}, PureDP(1.0), {"LocalEXP4"}),
+    ({"n_experts": 3}, RDP(4.0, 1.0), set()),
+    ({"best_arm": True}, PureDP(1.0), {"AdaPTT", "DPSEBAI", "MergedTopTwo", "SequentialHalving"}),
+    ({"best_arm": True}, ZCDP(1.0), {"MergedTopTwo", "SequentialHalving"}),
+]  # fmt: skip
+WITH_CONTEXTS = [
+    (PUBLIC, {"RSLinearIMED", "LinearIMED", "PrivateLinUCB", "AdaCOFUL", "GLMUCB"}, JOINT),
+    (PRIVATE, JOINT | {"AdaCOFULJDP"}, {"LinearIMED"}),
+    ({**PRIVATE, "trust_model": "local"}, LOCAL, JOINT | SHUFFLED),
+    ({**PRIVATE, "trust_model": "shuffle"}, SHUFFLED, JOINT | LOCAL),
+]
+
+
+def titles(budget, **given):
+    return {one.title for one in candidates(Setting(4, **given), budget)[0]}
+
+
+@pytest.mark.parametrize(("given", "budget", "expected"), FITTING, ids=str)
+def test_who_fits(given, budget, expected):
+    assert titles(budget, **given) == expected
+
+
+@pytest.mark.parametrize(("given", "among", "not_among"), WITH_CONTEXTS, ids=str)
+def test_who_fits_with_contexts(given, among, not_among):
+    found = titles(ApproxDP(1.0, 1e-5), **given)
+    assert among <= found
+    assert not found & not_among
+    assert "LinUCB" not in found  # which has no privacy
+
+
+@pytest.mark.parametrize("one", DEFAULTS, ids=lambda one: one.call)
+def test_the_default_of_a_setting_fits_it(one):
+    rewards = "changing" if one.drifting else "law" if one.random else "any"
+    given = {"public": PUBLIC, "private": PRIVATE, "fixed": FIXED}.get(one.contexts, {})
+    setting = Setting(
+        4, **given, trust_model=one.trust_model, rewards=rewards, best_arm=one.searching
+    )
+    assert setting.default == one
+    cls, budget = one.policy_class, ApproxDP(1.0, 1e-5)
+    budget = budget if ApproxDP in cls.card.channels else PureDP(1.0)
+    fitting, left_out = candidates(setting, budget)
+    mine = [found for found in fitting if found.cls is cls]
+    assert len(mine) == 1
+    assert not {found.cls.__name__ for found in fitting} & left_out.keys()
+    assert {found.cls.__name__ for found in fitting} | left_out.keys() == registered().keys()
+    policy = mine[0].build(setting, budget, 1000)
+    told = {name: policy.arguments[name] for name in one.arguments}
+    assert told == one.arguments
+
+
+@pytest.mark.parametrize(
+    ("given", "budget", "name", "reason"),
+    [
+        ({}, ZCDP(1.0), "AdaPUCB", "takes PureDP"),
+        ({}, ZCDP(1.0), "UCB1", "has no privacy"),
+        ({}, ZCDP(1.0), "LinearIMED", "takes contexts, and the setting shows no contexts"),
+        ({}, ZCDP(1.0), "MergedTopTwo", "searches for the best arm"),
+        ({}, ZCDP(1.0), "HTINF", "is for rewards without a law, and pays for it"),
+        ({}, ZCDP(1.0), "AdaCGOPE", "needs the features of its arms"),
+        ({}, ZCDP(1.0), "LDPUCB", "protects from whoever runs it, too, at the price of more noise"),
+        ({"trust_model": "local"}, PureDP(1.0), "MergedIMEDSDP", "needs a shuffler"),
+        ({"trust_model": "shuffle"}, PureDP(1.0), "LDPUCB", "needs no shuffler, and pays for it"),
+        ({"trust_model": "shuffle"}, PureDP(1.0), "DPSE", "whoever runs it sees raw rewards"),
+        ({"best_arm": True}, ZCDP(1.0), "MergedIMED", "plays for reward"),
+        ({"rewards": "any"}, ZCDP(1.0), "DPTS", "leans on one law for each arm"),
+        ({"rewards": "any"}, ZCDP(1.0), "BatchConversion", "its learners are there by themselves"),
+        ({"rewards": "changing"}, ZCDP(1.0), "DPTS", "leans on one law for each arm that never"),
+        (PUBLIC, ZCDP(1.0), "LinUCBJDP", "hides contexts, too, at the price of more noise"),
+        (PRIVATE, ZCDP(1.0), "LinearIMED", "hides rewards, not contexts"),
+        (PUBLIC, ApproxDP(1.0, 1e-5), "LinUCBDGS", "keeps no promise: "),
+        ({"n_experts": 2}, PureDP(1.0), "FrozenEXP4", "its bound holds for advice that stands"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)  # fmt: skip
+def test_who_does_not_fit_is_told_why(given, budget, name, reason):
+    assert candidates(Setting(4, **given), budget)[1][name].startswith(reason)
+
+
+def test_without_a_budget_those_without_privacy_fit_too():
+    found = titles(None)
+    assert {"UCB1", "KLUCB", "ThompsonSampling"} | ARMS <= found
+    assert "LDPUCB" not in found
+
+
+def test_fitting_and_suiting_are_told_apart():
+    setting = Setting(3, rewards="any")
+    assert misfit(AdaCUCB, setting, ZCDP(1.0)) is None
+    assert unsuited(AdaCUCB, setting) is not None
