@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..report.claims import VERDICT_CONFIDENCE
 from ..report.estimates import CONFIDENCE, Estimate, estimate
 from ..report.intervals import Statistic, curve, price, ratio
 from ..simulation import PolicySetting, Result
+from ..simulation.settings import keyed
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,15 @@ class Measured:
             if _paired([own, loss], _lead, each).low > 0.0
         }
         return min(better, key=lambda title: better[title]) if better else None
+
+    def only(self, titles: Iterable[str]) -> Result:
+        """The simulation of these private policies, and of the best one without privacy."""
+        chosen = [self.policies[title] for title in titles]
+        shown = dict.fromkeys([*chosen, self.public[self.best_public]])
+        settings = keyed(map(PolicySetting.of, shown))
+        frame = pd.concat([self._of(policy, "frame") for policy in shown])
+        runs = pd.concat([self._of(policy, "runs") for policy in shown])
+        return replace(self.result, frame=frame, runs=runs, settings=settings)
 
     def _curve(self, policy: Policy) -> pd.Series:
         return self._of(policy, "frame").groupby("round")["regret"].mean()

@@ -142,22 +142,26 @@ class Plan:
             )
         return self.fitting[title]
 
-    def plot(self, **options: Any) -> Any:
-        """Mean regret with and without privacy, and what is proved of it, as a matplotlib figure.
+    def plot(self, *titles: str, **options: Any) -> Any:
+        """Mean regret of some policies at the budget, and what is proved of it, beside the best one
+        without privacy, as a matplotlib figure.
 
         Args:
+            *titles: which policies, as the table writes them; by default the first four.
             **options: as of ``Result.plot``.
 
         Raises:
-            ArgumentError: no regret was simulated.
+            ArgumentError: no regret was simulated, or a policy is not in the table.
         """
         world = self.setting.simulated
         if self.measured is None or world is None or self.setting.best_arm:
             raise ArgumentError("a plan without simulated regret has nothing to plot")
-        rounds = self.measured.result.frame["round"].unique()
-        bounds = bound_curves(self.measured.policies.values(), world, rounds)
+        chosen = [self._candidate(title).title for title in titles] or self.table["policy"][:4]
+        shown = self.measured.only(chosen)
+        policies = [self.measured.policies[title] for title in chosen]
+        bounds = bound_curves(policies, world, shown.frame["round"].unique())
         proved = bounds[bounds["bound"].map(lambda name: BOUNDS[name].is_binding)]
-        return self.measured.result.plot(bounds=proved, **options)
+        return shown.plot(bounds=proved, **options)
 
     @property
     def heading(self) -> str:
@@ -235,7 +239,7 @@ class Plan:
             yield (
                 f"In the worst case privacy decides what must be lost up to round {meet:,}."
                 if meet > self.horizon
-                else f"In the worst case privacy can be free from round {meet:,} on."
+                else f"In the worst case bounds leave room for free privacy from round {meet:,} on."
             )
         if self.setting.n_experts and not (self.table["promise"] < self.horizon).any():
             yield "No bound is below the horizon: none says more than the range of rewards does."
