@@ -31,9 +31,8 @@ def refuse_large(sizes: Sizes, most: int = MOST) -> None:
     # The logarithm first: the number itself may have millions of digits.
     if (t - 1) * math.log(x * k * k * r) + math.log(x * k) > math.log(most) + 1e-9:
         raise ArgumentError(
-            f"{k} arms, {r} rewards, {x} contexts and {t} rounds make a law of"
-            f" {x * k:,} x {x * k * k * r:,}^{t - 1:,} probabilities, of which at most {most:,} are"
-            " feasible: take a shorter horizon",
+            f"horizon must be shorter: the law of {sizes} has {x * k:,} x"
+            f" {x * k * k * r:,}^{t - 1:,} probabilities, of which at most {most:,} are feasible",
             "horizon",
         )
 
@@ -50,6 +49,22 @@ def law_of(tables: Sequence[np.ndarray], sizes: Sizes) -> np.ndarray:
         told = np.arange(x)[:, np.newaxis, np.newaxis] * (k * r) + np.arange(k * r)
         told = np.broadcast_to(told, (x, k, k * r))  # the decision is not part of a history
         history = (history[:, np.newaxis] * (x * k * r) + told.reshape(-1)).reshape(-1)
+    return law.reshape(-1)
+
+
+def through(law: np.ndarray, sizes: Sizes, channel: np.ndarray) -> np.ndarray:
+    """The law if rewards are told through a channel, a row of reports for each reward.
+
+    What is not seen, the reports, is summed over, round by round: a report is made of the reward
+    alone, and of nothing that another round knows.
+    """
+    k, r, x, t = sizes
+    if channel.dtype != law.dtype:
+        channel, law = channel.astype(float), law.astype(float)
+    law = law.reshape(*(x, k, k, r) * (t - 1), x * k)
+    for done in range(t - 1):
+        axis = 4 * done + 3
+        law = np.moveaxis(np.tensordot(channel, law, axes=(1, axis)), 0, axis)
     return law.reshape(-1)
 
 

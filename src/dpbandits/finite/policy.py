@@ -23,8 +23,10 @@ import numpy as np
 from ..errors import ArgumentError
 from ..validation import integer, number
 from . import divergences
-from .law import MOST, checked, law_of, refuse_large
+from .law import MOST, checked, law_of, refuse_large, through
 from .views import MOST_EXACT, MOST_LEAVES, Game, Joint, Sizes, View, games
+
+_MOST_ASKED = 10**5  # histories after which a policy of the package is asked: a minute
 
 
 class FinitePolicy:
@@ -108,10 +110,97 @@ class FinitePolicy:
             tables.append(table)
         return cls(tables, rewards=rewards, contexts=contexts)
 
+    @classmethod
+    def from_reports(
+        cls,
+        make: Callable[..., Any],
+        horizon: int,
+        *,
+        rewards: Sequence[float] = (0.0, 1.0),
+        grid: float = 1.0,
+        reach: int = 20,
+    ) -> Self:
+        """A policy of this package under local trust, its randomisers included: what runs is asked
+        for its arm after every history of reports, and reports have the law of secure noise.
+
+        Args:
+            make: makes the policy, given the options that are set here: ``reports``, ``noise``,
+                ``grid`` and ``choices_public``.  Nothing that it chooses may be random.
+            horizon: number of rounds.
+            rewards: the values that a reward may take.
+            grid: of the noise.
+            reach: reports that lie more grid units outside of the reward range are cut to that.
+
+        Example:
+            >>> from functools import partial
+            >>> from dpbandits import LDPUCB, PureDP
+            >>> policy = FinitePolicy.from_reports(partial(LDPUCB, 2, budget=PureDP(1.0)), 3)
+            >>> policy.epsilon(0.0) <= 1.0
+            True
+        """
+
+        def policy() -> Any:
+            return make(reports=True, noise="secure", grid=grid, choices_public=True)
+
+        first = policy()
+        reports, channel = first.randomiser().law(rewards, reach)
+
+        def choose(arms: tuple[int, ...], told: tuple[float, ...]) -> Sequence[float]:
+            asked = policy()
+            for arm, report in zip(arms, told, strict=True):
+                asked.pull()
+                asked.update(report, arm=arm)
+            decision = asked.pull()
+            if decision.propensity != 1.0:
+                raise ArgumentError(
+                    f"make must make a policy that chooses without chance, got {asked!r}", "make"
+                )
+            return [float(arm == decision.arm) for arm in range(asked.n_arms)]
+
+        k, rounds = first.n_arms, integer("horizon", horizon, 1)
+        refuse_large(Sizes(k, reports.size, 1, rounds))
+        if (asked := sum((k * reports.size) ** t for t in range(rounds))) > _MOST_ASKED:
+            raise ArgumentError(
+                f"horizon must be shorter, or reach less: {k} arms, {reports.size} reports and"
+                f" {rounds} rounds have {asked:,} histories, of which at most {_MOST_ASKED:,} are"
+                " feasible",
+                "horizon",
+            )
+        told_of = cls.from_function(k, rounds, choose, rewards=reports.tolist())
+        return told_of.behind(channel)
+
+    def behind(self, channel: Any) -> Self:
+        """The same policy behind a channel: what it takes for rewards are reports.
+
+        Args:
+            channel: shape (rewards, reports): with which probability each reward is reported as
+                each of the values that this policy takes.  A reward is reported once.
+
+        Example:
+            Randomised response, so that even the worst adversary sees no more than epsilon = ln 3:
+
+            >>> told = [[[1, 0], [0, 1]], [[1, 0], [0, 1]]]
+            >>> copies = FinitePolicy([["1/2", "1/2"], told])
+            >>> coin = [["3/4", "1/4"], ["1/4", "3/4"]]
+            >>> copies.epsilon(0.0), round(copies.behind(coin).epsilon(0.0), 6)
+            (inf, 1.098612)
+        """
+        (table,) = checked([channel])
+        if table.shape[1] != self._sizes.rewards:
+            raise ArgumentError(
+                f"channel must have {self._sizes.rewards} columns, one for each value that the"
+                f" policy takes, got {table.shape[1]}",
+                "channel",
+            )
+        exact = self._law.dtype == table.dtype == object
+        refuse_large(self._sizes._replace(rewards=len(table)), MOST_EXACT if exact else MOST)
+        behind = self.__class__.__new__(self.__class__)
+        behind._law = through(self._law, self._sizes, table)
+        behind._sizes = self._sizes._replace(rewards=len(table))
+        return behind
+
     def __repr__(self) -> str:
-        k, r, x, t = self._sizes
-        shown = f"{x} contexts, " if x > 1 else ""
-        return f"FinitePolicy({k} arms, {r} rewards, {shown}{t} rounds)"
+        return f"FinitePolicy({self._sizes})"
 
     def delta(
         self, epsilon: float | Sequence[float], view: View = "interactive", *, joint: Joint = False

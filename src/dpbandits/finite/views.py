@@ -77,6 +77,10 @@ class Sizes(NamedTuple):
     contexts: int
     rounds: int
 
+    def __str__(self) -> str:
+        shown = f", {self.contexts} contexts" if self.contexts > 1 else ""
+        return f"{self.arms} arms, {self.rewards} rewards{shown}, {self.rounds} rounds"
+
 
 class Game(NamedTuple):
     """The probabilities of all sequences of decisions in pairs of neighbouring worlds.
@@ -185,9 +189,9 @@ def _refuse_large(sizes: Sizes, view: View, joint: Joint, rules: _Rules, most: i
     leaves = k**t * (_columns(sizes, rules) ** (t - 1) if rules.queried else 1)
     if worlds * leaves > most:
         raise ArgumentError(
-            f"{'joint ' if joint else ''}view {view!r} of {k} arms, {sizes.rewards} rewards,"
-            f" {x} contexts and {t} rounds takes {worlds * leaves:,} probabilities, of which at"
-            f" most {most:,} are feasible: take a shorter horizon, or a weaker view",
+            f"{'joint ' if joint else ''}view {view!r} of {sizes} takes {worlds * leaves:,}"
+            f" probabilities, of which at most {most:,} are feasible: take a shorter horizon, or a"
+            " weaker view",
             "view",
         )
 
