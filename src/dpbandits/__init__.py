@@ -89,6 +89,7 @@ from .errors import (
     SubmissionError,
     UpdateError,
 )
+from .finite import FinitePolicy
 from .policies import (
     Chooser,
     Decision,
@@ -161,6 +162,7 @@ __all__ = [
     "DiscountedIMED",
     "Estimates",
     "ExpertConversion",
+    "FinitePolicy",
     "FixedLinUCB",
     "FrozenEXP4",
     "GLMThompson",

@@ -14,7 +14,7 @@ import typer
 from scipy.stats import ks_2samp
 
 import dpbandits
-from dpbandits import environments, glm, privacy, shuffle
+from dpbandits import environments, finite, glm, privacy, shuffle
 from dpbandits.algorithms.adversarial import any_learner
 from dpbandits.cli import app
 from dpbandits.policies import registered
@@ -63,7 +63,9 @@ def test_the_study_files_run(page, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "module", [dpbandits, environments, glm, privacy, shuffle], ids=lambda module: module.__name__
+    "module",
+    [dpbandits, environments, finite, glm, privacy, shuffle],
+    ids=lambda module: module.__name__,
 )
 def test_every_public_name_is_on_some_page(module):
     pages = "\n".join(page.read_text() for page in PAGES)

@@ -79,9 +79,7 @@ def table(world: World, joint=False) -> Iterator[tuple[Law, Law]]:
 def _fixed(world: World, records, reward, joint) -> Iterator[tuple[Law, Law]]:
     @cache
     def law(d, hidden):
-        return play(
-            world, [one[0] for one in d], lambda t, seen, o: (o, reward(d[t], o)), hidden
-        )
+        return play(world, [one[0] for one in d], lambda t, seen, o: (o, reward(d[t], o)), hidden)
 
     rule = (lambda one, other: True) if joint else same_context
     for j, *sides in neighbours(records, world.rounds, rule):
@@ -134,9 +132,7 @@ def adaptive(world: World) -> Iterator[tuple[Law, Law]]:
             continue
         for contexts in product(range(world.contexts), repeat=world.rounds):
             both = [
-                play(
-                    world, contexts, lambda t, seen, o, side=side, b=b: _told(b, (*seen, o), side)
-                )
+                play(world, contexts, lambda t, seen, o, side=side, b=b: _told(b, (*seen, o), side))
                 for side in (0, 1)
             ]
             yield tuple(both)
@@ -174,9 +170,7 @@ def adversaries(world: World, options, hidden=None) -> Iterator[dict]:
     seen = [
         path
         for t in range(world.rounds - 1)
-        for path in product(
-            *([None] if s == hidden else range(world.arms) for s in range(t + 1))
-        )
+        for path in product(*([None] if s == hidden else range(world.arms) for s in range(t + 1)))
         if t != hidden
     ]
     for done in product(options, repeat=len(seen)):
@@ -198,9 +192,7 @@ def _queried(b, seen, row):
 
 
 def _rows(world):
-    return list(
-        product(range(world.contexts), product(range(world.rewards), repeat=world.arms))
-    )
+    return list(product(range(world.contexts), product(range(world.rewards), repeat=world.arms)))
 
 
 # Divergences ------------------------------------------------------------------------------------
@@ -208,9 +200,7 @@ def _rows(world):
 
 def distinct(pairs: Iterable[tuple[Law, Law]]) -> list[tuple[Law, Law]]:
     """The same without repetitions."""
-    return [
-        (dict(p), dict(q)) for p, q in {(tuple(p.items()), tuple(q.items())) for p, q in pairs}
-    ]
+    return [(dict(p), dict(q)) for p, q in {(tuple(p.items()), tuple(q.items())) for p, q in pairs}]
 
 
 def hockey_stick(p: Law, q: Law, s) -> Any:

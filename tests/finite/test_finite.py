@@ -73,7 +73,7 @@ def cases():
             )
 
 
-@pytest.mark.parametrize(("view", "joint", "pairs", "sizes"), cases())
+@pytest.mark.parametrize(("view", "joint", "pairs", "sizes"), list(cases()))
 def test_everything_is_as_brute_force_finds_it(view, joint, pairs, sizes):
     world, policy = drawn(*sizes, seed=sum(sizes))
     every = brute.distinct(pairs(world))
@@ -92,8 +92,15 @@ def test_everything_is_as_brute_force_finds_it(view, joint, pairs, sizes):
         assert above <= delta < below
 
 
-@pytest.mark.parametrize("sizes", [(2, 2, 1, 3), (2, 2, 2, 2)])
-@pytest.mark.parametrize("view", ["view", "table", "interactive"])
+@pytest.mark.parametrize(
+    ("view", "sizes"),
+    [
+        ("view", (2, 2, 1, 3)),
+        ("table", (2, 2, 1, 3)),
+        pytest.param("interactive", (2, 2, 1, 3), marks=pytest.mark.long),
+        ("interactive", (2, 2, 2, 2)),
+    ],
+)
 def test_fractions_are_computed_with_exactly(view, sizes):
     world, policy = drawn(*sizes, seed=5, exact=True)
     every = brute.distinct(VIEWS[view, False](world))
@@ -214,6 +221,21 @@ def test_propositions_1_and_2(seed, epsilon):
     assert policy.delta(pure[3], "adaptive") <= 1e-14
 
 
+@given(seed=st.integers(0, 2**32 - 1), epsilon=st.floats(0.0, 4.0))
+@settings(max_examples=10, deadline=None)
+def test_joint_views_from_the_weakest_to_the_strongest(seed, epsilon):
+    _, policy = drawn(2, 2, 2, 2, seed) if seed % 2 else drawn(2, 2, 1, 4, seed)
+    for joint, weaker in (("others", "others"), ("later", "later"), ("others", "later")):
+        for chain in (
+            ("view", "table", "interactive", "adaptive"),
+            ("view", "anticipating", "interactive"),
+        ):
+            deltas = [policy.delta(epsilon, view, joint=joint) for view in chain]
+            assert (np.diff(deltas) >= -1e-14).all()
+            for view, delta in zip(chain, deltas, strict=True):
+                assert policy.delta(epsilon, view, joint=weaker) <= delta + 1e-14
+
+
 @given(seed=st.integers(0, 2**32 - 1), order=st.floats(1.0, 20.0))
 @settings(max_examples=10, deadline=None)
 def test_renyi_divergences_have_no_use_for_decisions(seed, order):
@@ -254,7 +276,9 @@ def test_group_privacy_of_theorem_1(seed):
             brute.renyi(
                 *(
                     dict(enumerate(world.choose(told[:t], 0)))
-                    for told in (tuple((0, *r) for r in zip(arms, x, strict=True)) for x in (one, other))
+                    for told in (
+                        tuple((0, *r) for r in zip(arms, x, strict=True)) for x in (one, other)
+                    )
                 ),
                 order=1.0,
             )
@@ -489,6 +513,7 @@ def test_nothing_private_is_kept_by_one_round_or_one_reward():
         assert policy.delta(0.0, view) == policy.epsilon(0.0, view) == policy.rho(view) == 0.0
 
 
+@pytest.mark.long
 def test_two_arms_and_four_rounds_take_seconds():
     _, policy = drawn(2, 2, 1, 4, seed=1, exact=True)
     started = time.process_time()

@@ -54,9 +54,7 @@ def epsilon(games: Sequence[Game], delta: float) -> float:
     for game in games:
         while True:
             excess = game.before - s * game.after
-            height, fall = _worst_line(
-                np.maximum(excess, 0), np.where(excess > 0, game.after, 0)
-            )
+            height, fall = _worst_line(np.maximum(excess, 0), np.where(excess > 0, game.after, 0))
             if height <= limit:
                 break
             if fall == 0:
@@ -76,7 +74,7 @@ def renyi(games: Sequence[Game], order: float) -> float:
 
 
 def _renyi(game: Game, order: float) -> float:
-    p, q = (np.asarray(side, np.float64) for side in game)
+    p, q = (np.asarray(side, np.float64) for side in game)  # of which logarithms are taken
     with np.errstate(divide="ignore", invalid="ignore"):
         log_p = np.log(p)
         loss = np.where(p > 0.0, log_p - np.log(q), 0.0)
@@ -97,6 +95,7 @@ def rho(games: Sequence[Game]) -> float:
         return 0.5 * largest**2  # what pure privacy implies, and no float tells from less
     if largest == math.inf:
         return math.inf
+    games = [Game(*(np.asarray(side, np.float64) for side in game)) for game in games]
     moments = {1.0: 0.0}  # K at the orders that were looked at
     seen, last = renyi(games, 1.0), 1.0
     while largest / last > seen:

@@ -13,6 +13,7 @@ one world and may in the other is not taken for something rare.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import product
@@ -43,7 +44,7 @@ class FinitePolicy:
 
     When to choose: a policy for few rounds is to be understood to the last digit, a definition of
     privacy is to be tried out, or a claim to be refuted.  Everything grows exponentially with the
-    horizon: with two arms and binary rewards 6 rounds are feasible.
+    horizon: with two arms and binary rewards 5 rounds are feasible, or 6 where no arms are queried.
 
     Raises:
         ArgumentError: a table does not fit, a row is no distribution, or there is too much of it.
@@ -109,6 +110,29 @@ class FinitePolicy:
                 table.append(choose(tuple(told[1::3]), tuple(told[2::3]), *seen))
             tables.append(table)
         return cls(tables, rewards=rewards, contexts=contexts)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The policy that a JSON object describes, whose entries are the arguments by name.
+
+        Example:
+            >>> FinitePolicy.from_json('{"probabilities": [[["1/3", "2/3"]]], "rewards": [0, 1]}')
+            FinitePolicy(2 arms, 2 rewards, 1 rounds)
+        """
+        try:
+            given = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ArgumentError(f"text must be JSON: {error}", "text") from None
+        known = {"probabilities", "rewards", "contexts"}
+        if not isinstance(given, dict) or "probabilities" not in given or given.keys() - known:
+            raise ArgumentError(
+                "text must be a JSON object with probabilities, and perhaps rewards and contexts",
+                "text",
+            )
+        for name, value in given.items():
+            if not isinstance(value, list):
+                raise ArgumentError(f"{name} must be a list, got {value!r}"[:300], name)
+        return cls(**given)
 
     @classmethod
     def from_reports(
@@ -201,6 +225,11 @@ class FinitePolicy:
 
     def __repr__(self) -> str:
         return f"FinitePolicy({self._sizes})"
+
+    @property
+    def contexts(self) -> int:
+        """How many contexts there are; 1 where nothing is shown."""
+        return self._sizes.contexts
 
     def delta(
         self, epsilon: float | Sequence[float], view: View = "interactive", *, joint: Joint = False

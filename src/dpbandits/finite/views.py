@@ -39,6 +39,15 @@ function of their probabilities (p, q) in the two worlds.  What the adversary ch
 ..., o_t concerns the sequences that begin so, and no others.  So the largest sum over all
 adversaries is computed from the end: sum over o_T, maximum over the choice before it, sum over
 o_(T-1), and so on; that is the order of the axes of a ``Game``.  Adversaries are never listed.
+
+**What that says of the views.**  A weaker view is a special case of a stronger one, so that
+divergences grow from "view" to "adaptive".  In pure DP the largest quotient belongs to one sequence
+of decisions; along it an adaptive adversary tells one arm and one reward in each round, which some
+table has: "interactive" and "adaptive" agree, as "view" and "table" do (Proposition 1(a)).  For
+policies that are tables they agree in every Rényi divergence, too: by induction from the end the
+largest sum of p^a q^(1 - a) from some history on is p^a q^(1 - a) times a number that depends on
+what the policy was told, not on what it decided.  So the adversary may plan ahead.  In (epsilon,
+delta) it may not: ``examples.interactive_not_adaptive``.
 """
 
 from __future__ import annotations
@@ -171,7 +180,9 @@ def games(
 def _rules(view: View, joint: Joint) -> _Rules:
     choice("view", view, JOINT_VIEWS)
     if joint not in (False, True, "others", "later"):
-        raise ArgumentError(f"joint must be True, False, 'others' or 'later', got {joint!r}", "joint")
+        raise ArgumentError(
+            f"joint must be True, False, 'others' or 'later', got {joint!r}", "joint"
+        )
     if (view, bool(joint)) not in _RULES:
         raise ArgumentError(f"view {view!r} is a joint one: joint must be True", "joint")
     return _RULES[view, bool(joint)]
@@ -200,9 +211,7 @@ def _played(law: np.ndarray, sizes: Sizes, rules: _Rules, joint: Joint) -> Itera
     columns, last = _columns(sizes, rules), sizes.rounds - 1
     before, own, after = (_rows(kind, sizes, columns) for kind in rules[:3])
     pairs = [
-        (one, other)
-        for one, other in permutations(own, 2)
-        if joint or one.context == other.context
+        (one, other) for one, other in permutations(own, 2) if joint or one.context == other.context
     ]
     if not pairs:  # there is nothing to keep
         return
