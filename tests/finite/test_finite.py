@@ -390,6 +390,24 @@ def test_an_open_channel_changes_nothing():
         assert same.delta(0.3, view) == policy.delta(0.3, view)
 
 
+def test_hidden_reports_make_earlier_decisions_tell():
+    """The second decision is a coin that came with the first report; the fourth one is the third
+    reward, hidden by that coin: a fair one for whoever does not know the second.
+    """
+
+    def choose(arms, reports):
+        coin = reports[0] % 2 if reports else 0
+        bit = coin ^ reports[2] // 2 if len(arms) == 3 else coin * (len(arms) == 1)
+        return [1 - bit, bit]
+
+    policy = FinitePolicy.from_function(2, 4, choose, rewards=range(4))
+    # A reward is the high bit of a report, a fair coin the low one.
+    tossed = policy.behind([["1/2", "1/2", 0, 0], [0, 0, "1/2", "1/2"]])
+    for view in ("view", "table", "interactive"):
+        assert tossed.delta(0.0, view, joint="others") == 1.0
+        assert tossed.delta(0.0, view, joint="later") == 0.0
+
+
 # Policies that are shipped ----------------------------------------------------------------------
 
 

@@ -141,3 +141,10 @@ def test_the_law_of_reports_is_as_private_as_they_are():
 def test_reports_that_cannot_be_listed(randomise, words):
     with pytest.raises(ArgumentError, match=words):
         randomise.law([0.0], reach=2)
+
+
+def test_reports_that_no_float_tells_from_none():
+    randomise = LDPUCB(2, budget=ZCDP(8.0), reports=True, noise="secure", grid=1.0).randomiser()
+    assert randomise.law([0.0, 1.0], reach=5)[1].min() > 0.0
+    with pytest.raises(ArgumentError, match="reach must be less"):
+        randomise.law([0.0, 1.0], reach=20)

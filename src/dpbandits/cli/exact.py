@@ -85,7 +85,7 @@ def _rows(policy: FinitePolicy, epsilon: float, delta: float) -> list[dict[str, 
     from ..finite.views import JOINT_VIEWS, VIEWS
 
     asked = [(view, False) for view in VIEWS]
-    if policy.contexts > 1:
+    if policy.sizes.contexts > 1:
         asked += [(view, True) for view in JOINT_VIEWS]
     rows = []
     for view, joint in asked:

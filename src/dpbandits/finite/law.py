@@ -61,6 +61,12 @@ def through(law: np.ndarray, sizes: Sizes, channel: np.ndarray) -> np.ndarray:
     k, r, x, t = sizes
     if channel.dtype != law.dtype:
         channel, law = channel.astype(float), law.astype(float)
+    least = law[law > 0].min() * channel[channel > 0].min() ** (t - 1)
+    if law.dtype != object and least < _TINY:
+        raise ArgumentError(
+            f"channel has numbers that are too small in {t} rounds, unless all are fractions",
+            "channel",
+        )
     law = law.reshape(*(x, k, k, r) * (t - 1), x * k)
     for done in range(t - 1):
         axis = 4 * done + 3

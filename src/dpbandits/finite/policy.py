@@ -46,6 +46,9 @@ class FinitePolicy:
     privacy is to be tried out, or a claim to be refuted.  Everything grows exponentially with the
     horizon: with two arms and binary rewards 5 rounds are feasible, or 6 where no arms are queried.
 
+    Attributes:
+        sizes: how many arms, rewards, contexts and rounds there are.
+
     Raises:
         ArgumentError: a table does not fit, a row is no distribution, or there is too much of it.
 
@@ -78,7 +81,7 @@ class FinitePolicy:
                     f" {k} columns, got {table.shape[0]:,} and {table.shape[1]}",
                     "probabilities",
                 )
-        self._sizes, self._law = sizes, law_of(tables, sizes)
+        self.sizes, self._law = sizes, law_of(tables, sizes)
 
     @classmethod
     def from_function(
@@ -149,7 +152,8 @@ class FinitePolicy:
 
         Args:
             make: makes the policy, given the options that are set here: ``reports``, ``noise``,
-                ``grid`` and ``choices_public``.  Nothing that it chooses may be random.
+                ``grid``, and ``choices_public``, because the interactive adversary tells it of
+                other arms.  Nothing that it chooses may be random.
             horizon: number of rounds.
             rewards: the values that a reward may take.
             grid: of the noise.
@@ -210,26 +214,21 @@ class FinitePolicy:
             (inf, 1.098612)
         """
         (table,) = checked([channel])
-        if table.shape[1] != self._sizes.rewards:
+        if table.shape[1] != self.sizes.rewards:
             raise ArgumentError(
-                f"channel must have {self._sizes.rewards} columns, one for each value that the"
+                f"channel must have {self.sizes.rewards} columns, one for each value that the"
                 f" policy takes, got {table.shape[1]}",
                 "channel",
             )
         exact = self._law.dtype == table.dtype == object
-        refuse_large(self._sizes._replace(rewards=len(table)), MOST_EXACT if exact else MOST)
+        refuse_large(self.sizes._replace(rewards=len(table)), MOST_EXACT if exact else MOST)
         behind = self.__class__.__new__(self.__class__)
-        behind._law = through(self._law, self._sizes, table)
-        behind._sizes = self._sizes._replace(rewards=len(table))
+        behind._law = through(self._law, self.sizes, table)
+        behind.sizes = self.sizes._replace(rewards=len(table))
         return behind
 
     def __repr__(self) -> str:
-        return f"FinitePolicy({self._sizes})"
-
-    @property
-    def contexts(self) -> int:
-        """How many contexts there are; 1 where nothing is shown."""
-        return self._sizes.contexts
+        return f"FinitePolicy({self.sizes})"
 
     def delta(
         self, epsilon: float | Sequence[float], view: View = "interactive", *, joint: Joint = False
@@ -274,7 +273,7 @@ class FinitePolicy:
 
     def _games(self, view: View, joint: Joint) -> list[Game]:
         most = MOST_EXACT if self._law.dtype == object else MOST_LEAVES
-        return list(games(self._law, self._sizes, view, joint, most))
+        return list(games(self._law, self.sizes, view, joint, most))
 
 
 def _each(name: str, value: Any, low: float, measure: Callable[[Any], float]) -> Any:

@@ -164,9 +164,8 @@ def games(
         view: who looks on; see the table above.
         joint: whether contexts are private and the person's own decision is not seen: True or
             "others" for an adversary who sees all others, "later" for one who sees those after it,
-            as in the definitions of the papers.  Where the adversary chooses arms that is the same:
-            her best choices up to then are the same whatever is decided, so that the decisions up
-            to then, which have the same law in both worlds, tell nothing.
+            as in the definitions of the papers, and chooses arms up to then without having seen
+            anything.
         most: of how many probabilities all games may consist.
 
     Raises:
@@ -225,7 +224,7 @@ def _played(law: np.ndarray, sizes: Sizes, rules: _Rules, joint: Joint) -> Itera
             rounds = [*zip(others, drawn, strict=True)]
             rounds.insert(j, (list(records), pair))
             codes = _codes(sizes, rounds, shown, rules.queried)
-            sides.append(_seen(law[codes], j, joint, rules.queried))
+            sides.append(_seen(law[codes], j, joint))
         yield Game(*sides)
 
 
@@ -263,9 +262,9 @@ def _beside(values: np.ndarray, ndim: int) -> np.ndarray:
     return values.reshape(len(values), *[1] * (ndim - values.ndim), *values.shape[1:])
 
 
-def _seen(law: np.ndarray, j: int, joint: Joint, queried: bool) -> np.ndarray:
+def _seen(law: np.ndarray, j: int, joint: Joint) -> np.ndarray:
     """The law of the decisions that are seen if the record of round j, from 0, is private."""
     if not joint:
         return law
-    first = 0 if joint == "later" and not queried else j
-    return law.sum(axis=tuple(1 + 2 * t for t in range(first, j + 1)), keepdims=True)
+    hidden = range(j + 1) if joint == "later" else (j,)
+    return law.sum(axis=tuple(1 + 2 * t for t in hidden), keepdims=True)

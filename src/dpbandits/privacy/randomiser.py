@@ -109,8 +109,10 @@ class Randomiser:
         weights, drawn = noise.law(self.channel, self._scale, far), np.arange(-far, far + 1)
         made = [round(self._entering(reward) / grid) + drawn for reward in rewards]
         cut = [np.clip(units, *ends) - ends[0] for units in made]
-        table = [np.bincount(units, weights, reports.size) for units in cut]
-        return reports * grid, np.array(table)
+        table = np.array([np.bincount(units, weights, reports.size) for units in cut])
+        if (table == 0.0).any():  # which would look as if it never happened
+            raise ArgumentError(f"reach must be less for this noise, got {reach}", "reach")
+        return reports * grid, table
 
     @property
     def _scale(self) -> float:
