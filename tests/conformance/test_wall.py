@@ -142,6 +142,7 @@ _UP = [
     "kernel",
     "calls",
     "privacy",
+    "finite",
     "glm",
     "shuffle",
     "stores",

@@ -23,6 +23,7 @@ from ..errors import BudgetWarning
 from ..policies import DEFAULTS, Policy, registered
 from .choose import choose
 from .estimate import estimate
+from .exact import exact
 from .first_run import announce_compilation, compiling_ahead
 from .inputs import Noise, budget_of, clear_errors, policy_class
 from .look import inspect
@@ -205,6 +206,7 @@ app.command()(inspect)
 app.command()(estimate)
 app.command()(choose)
 app.command()(theory)
+app.command()(exact)
 app.command()(warm)
 
 
