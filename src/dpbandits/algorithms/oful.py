@@ -32,6 +32,7 @@ from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import choice, integer, real
 from .bases.contextual import within_bound
+from .bases.errata import ADAC_OFUL
 from .bases.linear import LinearOptions, LinearPolicy, accumulate, estimate, sensitivity
 from .bases.sums import summarise
 from .maths.dense import factorise, invert
@@ -365,6 +366,7 @@ class AdaCOFUL(_RarelySwitching):
             " counters: dpbandits.privacy.continual"
         ),
         channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        errata=(ADAC_OFUL,),
     )
 
     def __init__(

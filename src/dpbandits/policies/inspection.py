@@ -22,6 +22,7 @@ from ..privacy.ledger import Ledger, LedgerArrays
 from ..stores import Announcement, Life, Store, decode, store_at
 from ..stores.snapshots import arguments
 from .estimates import Estimates
+from .privacy_card import PrivacyCard, spent
 from .registry import of_this_version, registered
 
 _ATTEMPTS = 20
@@ -40,6 +41,7 @@ class Inspection:
         since: how many releases were announced since; each is charged, made or not.
         superseded: whether this save was loaded, or a later one made: what was spent since then
             stands elsewhere.  False also where the store cannot tell.
+        card: its privacy card.
     """
 
     policy: str
@@ -49,6 +51,7 @@ class Inspection:
     rounds: int
     since: int
     superseded: bool
+    card: PrivacyCard
 
     @property
     def spent(self) -> Budget | None:
@@ -74,9 +77,7 @@ class Inspection:
 
     @property
     def _spent(self) -> str:
-        if self.guarantee.holds is None:
-            return "not counted, because no budget holds"
-        return f"{self.spent or 'nothing'} of {self.guarantee.holds}"
+        return spent(self.guarantee, self.ledger)
 
     def __repr__(self) -> str:
         return f"<Inspection of {self.policy}: spent {self._spent}>"
@@ -132,6 +133,7 @@ def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
     for line, users in announced:
         session.state.charge(line)
         session.rounds.users.restore(users)
+    session.rounds.recorded, session.gate.store = recorded, store
     return Inspection(
         # as results name it, where a table of arms is a digest, and without its seed
         policy=policy._call({**policy.arguments, "budget": policy.budget}),
@@ -141,6 +143,7 @@ def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
         rounds=recorded,
         since=len(announced),
         superseded=store.superseded(life),
+        card=policy.card_page(),
     )
 
 

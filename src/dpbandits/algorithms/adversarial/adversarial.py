@@ -12,6 +12,7 @@ from typing import Unpack
 
 from ...policies import Card, Options, register
 from ...privacy.budgets import ZCDP, ApproxDP, PureDP
+from ..bases.errata import ADVERSARIAL
 from .conversion import CHANNELS, BatchedPolicy, conversion
 from .learners import (
     EXP3_IX_LEARNER,
@@ -60,6 +61,7 @@ class EXP3(BatchedPolicy):
         ),
         channels=CHANNELS,
         randomised=True,
+        errata=(ADVERSARIAL,),
     )
     _learner = EXP3_LEARNER
     kernels = conversion(_learner)
@@ -120,6 +122,7 @@ class HTINF(BatchedPolicy):
         ),
         channels=CHANNELS,
         randomised=True,
+        errata=(ADVERSARIAL,),
     )
     _learner = HTINF_LEARNER
     kernels = conversion(_learner)
@@ -178,6 +181,7 @@ class FTPL(BatchedPolicy):
         ),
         channels=CHANNELS,
         randomised=True,
+        errata=(ADVERSARIAL,),
     )
     _learner = FTPL_LEARNER
     kernels = conversion(_learner)

@@ -33,6 +33,7 @@ from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
 from ...validation import choice, real
 from ..bases.contextual import within_bound
+from ..bases.errata import LINPRIV
 from ..bases.linear import (
     MODEL,
     LinearOptions,
@@ -392,6 +393,7 @@ class PrivateLinUCB(_Optimistic):
         ),
         channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
         learns_at_once=True,
+        errata=(LINPRIV,),
     )
     kernels = OPTIMISTIC
 
