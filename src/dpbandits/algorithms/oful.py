@@ -290,6 +290,8 @@ class RSOFUL(_RarelySwitching):
         budget: None; the private relative is ``AdaCOFUL``.
         **options: see ``LinearOptions``.
 
+    When to choose: as ``LinUCB``, where solving for the estimate in every round takes too long.
+
     Example:
         >>> RSOFUL(2, 3).pull(np.eye(3)[:2]).arm
         0

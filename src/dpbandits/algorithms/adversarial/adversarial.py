@@ -212,6 +212,9 @@ class EXP3IX(BatchedPolicy):
             ``EXP3``.
         **options: see ``Options``.
 
+    When to choose: no privacy, and rewards that follow no law; to measure the price of it in
+    ``EXP3``.
+
     Example:
         >>> EXP3IX(3, seed=1).guarantee.holds is None
         True
@@ -245,6 +248,9 @@ class TsallisINF(BatchedPolicy):
         n_arms: number of arms.
         budget: None; the private relative is ``HTINF``, which skips losses that are too large.
         **options: see ``Options``.
+
+    When to choose: no privacy, and rewards that may or may not follow a law; to measure the price
+    of it in ``HTINF``.
 
     Example:
         >>> TsallisINF(3, seed=1).guarantee.holds is None

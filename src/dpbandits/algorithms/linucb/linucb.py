@@ -319,6 +319,9 @@ class LinUCB(_Optimistic):
             take one vector of features, shape (d,), for all of them.
         **options: see ``LinearOptions``.
 
+    When to choose: linear rewards in contexts, no privacy; to measure the price of it in
+    ``PrivateLinUCB``.
+
     Example:
         >>> policy = LinUCB(2, 3)
         >>> policy.pull(np.eye(3)[:2]).arm
