@@ -12,7 +12,7 @@ from typing import Unpack
 
 from ...policies import Card, Options, register
 from ...privacy.budgets import ZCDP, ApproxDP, PureDP
-from ..bases.errata import ADVERSARIAL
+from ..bases.errata import ADVERSARIAL, ADVERSARIAL_THEOREMS
 from .conversion import CHANNELS, BatchedPolicy, conversion
 from .learners import (
     EXP3_IX_LEARNER,
@@ -181,7 +181,7 @@ class FTPL(BatchedPolicy):
         ),
         channels=CHANNELS,
         randomised=True,
-        errata=(ADVERSARIAL,),
+        errata=(ADVERSARIAL, ADVERSARIAL_THEOREMS),
     )
     _learner = FTPL_LEARNER
     kernels = conversion(_learner)

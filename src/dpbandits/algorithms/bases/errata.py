@@ -96,6 +96,10 @@ EXPERTS = Erratum(
         "Theorem 6 has a smaller range than it says.",
     ),
 )
+ADVERSARIAL_THEOREMS = Erratum(
+    "Theorems on adversarial bandits",
+    ("Corollary 3 does not follow.", "Theorem 8 drops a factor 9"),
+)
 SHUFFLED_MESSAGES = Erratum(
     "Shuffle-private linear bandits: Gaussian messages",
     (
@@ -111,6 +115,13 @@ SHUFFLED_BITS = Erratum(
         " before zeros, and those of the noise behind, so that her message shows the number.",
         "Here her device puts its bits in random order",
         "at (10, 0.1) P_Amp does not keep what is claimed, as far as anything is proved.",
+    ),
+)
+SHUFFLED_THEOREMS = Erratum(
+    "Theorems on private contexts",
+    (
+        "Corollary 3.3 is void for Gaussian messages.",
+        "Proposition F.3 leaves out d√T, which Lemma A.4 and Proposition 4.3 have.",
     ),
 )
 JOINT = Erratum(

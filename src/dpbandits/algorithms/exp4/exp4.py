@@ -34,7 +34,7 @@ from ...policies import Card, Options, Statistic, register
 from ...privacy.budgets import ZCDP, ApproxDP, PureDP
 from ...privacy.channels import Gaussian, Laplace, LaplaceVector
 from ...validation import choice, real
-from ..bases.errata import EXPERTS
+from ..bases.errata import ADVERSARIAL_THEOREMS, EXPERTS
 from ..bases.local import LocalPolicy
 from .policies import LEAST_MIXING, BatchPolicy, MixturePolicy
 from .tuning import (
@@ -135,7 +135,7 @@ class BatchedEXP4(BatchPolicy):
         source="Faster Rates for Private Adversarial Bandits, Theorems 6 and 8",
         channels={ZCDP: LaplaceVector, ApproxDP: LaplaceVector},
         randomised=True,
-        errata=(EXPERTS,),
+        errata=(EXPERTS, ADVERSARIAL_THEOREMS),
     )
     kernels = PER_EXPERT_AT_WORST
 
