@@ -8,6 +8,7 @@ import logging
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nbformat
 from mkdocs.config.defaults import MkDocsConfig
@@ -16,6 +17,8 @@ from mkdocs.structure.pages import Page
 from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
 from rooms import rooms
+
+from dpbandits.cli.promises import write_cards
 
 ROOT = Path(__file__).parents[1]
 LOG = logging.getLogger("mkdocs.hooks")  # whose warnings are errors in a strict build
@@ -31,9 +34,10 @@ OUTSIDE = {
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are made."""
-    made = {f"{page}.md": outside(name) for name, page in OUTSIDE.items()}
+    made: dict[str, str | bytes] = {f"{page}.md": outside(name) for name, page in OUTSIDE.items()}
     reference = reference_pages()
-    for path, content in {**made, **notebook_pages(config), **reference}.items():
+    made |= {**notebook_pages(config), **card_pages(), **reference}
+    for path, content in made.items():
         files.append(File.generated(config, path, content=content))
     for section in config.nav or []:
         if "Reference" in section:
@@ -95,6 +99,16 @@ def run_notebook(path: Path) -> list[tuple[str, str | bytes]]:
     here = path.relative_to(ROOT / "docs").parent
     files = {f"{path.stem}.md": f"{title}\n{text}\n\n{link}\n", **resources["outputs"]}
     return [(str(here / name), content) for name, content in files.items()]
+
+
+# Privacy cards -----------------------------------------------------------------------------------
+
+
+def card_pages() -> dict[str, str]:
+    """The card of every policy, and a list of them."""
+    with TemporaryDirectory() as folder:
+        write_cards(Path(folder))
+        return {f"cards/{page.name}": page.read_text() for page in Path(folder).glob("*.md")}
 
 
 # Reference ---------------------------------------------------------------------------------------

@@ -90,6 +90,7 @@ from .errors import (
     SubmissionError,
     UpdateError,
 )
+from .finite import FinitePolicy
 from .policies import (
     Chooser,
     Decision,
@@ -162,6 +163,7 @@ __all__ = [
     "DiscountedIMED",
     "Estimates",
     "ExpertConversion",
+    "FinitePolicy",
     "FixedLinUCB",
     "FrozenEXP4",
     "GLMThompson",

@@ -26,6 +26,40 @@ def tag(name: str, *content: str, **attributes: str) -> Html:
     return Html(f"<{name}{_written(attributes)}>{''.join(text(part) for part in content)}</{name}>")
 
 
+_STYLE = """
+body { max-width: 50rem; margin: 2rem auto; padding: 0 1rem; color: #1f2933; background: #fff;
+  font: 15px/1.5 -apple-system, "Segoe UI", Roboto, Arial, "Liberation Sans", sans-serif;
+  overflow-wrap: anywhere; }
+h1 { font-size: 1.7rem; margin: 0; }
+h2 { font-size: 1.1rem; margin: 1.4rem 0 .4rem; border-bottom: 2px solid #0b4f7d; }
+code { font-size: .9em; color: #52606d; }
+ul { margin: .3rem 0; padding-left: 1.2rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { padding: .2rem .8rem .2rem 0; text-align: left; vertical-align: top;
+  border-bottom: 1px solid #d9dee4; }
+.facts td:first-child { width: 11rem; font-weight: 600; }
+@page { margin: 14mm; }
+@media print {
+  body { max-width: none; margin: 0; padding: 0; font-size: 8pt; line-height: 1.25; columns: 2;
+    column-gap: 6mm; }
+  h1, h1 + p { column-span: all; }
+  h2 { margin-top: .5rem; break-after: avoid; }
+  th, td { padding: .1rem .4rem .1rem 0; }
+  .facts td:first-child { width: 6.5rem; }
+  tr, li { break-inside: avoid; }
+}
+"""
+
+
+def page(title: str, *content: str) -> Html:
+    """A page of its own, which needs no other file and prints."""
+    head = [Html('<meta charset="utf-8">'), tag("title", title), tag("style", Html(_STYLE))]
+    head.append(Html('<meta name="viewport" content="width=device-width, initial-scale=1">'))
+    return Html(
+        f"<!DOCTYPE html>{tag('html', tag('head', *head), tag('body', *content), lang='en')}"
+    )
+
+
 def glance(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> Html:
     """An object at one glance, as a notebook shows it: a title, a table in the notebook's own
     looks, of many rows the first, and a sentence below.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import os
@@ -266,10 +267,32 @@ def test_explain_speaks_of_secure_noise_where_there_is_some(
         told = call("explain", "DPSE", *arguments)
         assert told.exit_code == 0
         assert "SIMULATION" not in told.stdout
-    monkeypatch.setattr("dpbandits.cli.commands.find_spec", lambda _: None)
+    monkeypatch.setattr("dpbandits.cli.promises.find_spec", lambda _: None)
     told = call("explain", "DPSE")
     assert "OpenDP is not installed: pip install 'dpbandits[secure]'" in told.stdout
     assert "SIMULATION" in told.stdout
+
+
+def test_what_only_devices_can_secure_is_explained_with_simulated_noise() -> None:
+    told = call("explain", "WishartLinUCBJDP")
+    assert told.exit_code == 0
+    assert "SIMULATION" in told.stdout
+    assert call("explain", "WishartLinUCBJDP", "--noise", "secure").exit_code == 2
+
+
+def test_card_shows_and_writes_what_explain_says(tmp_path: Path) -> None:
+    page = tmp_path / "card.html"
+    told = call("card", "AdaCUCB", "--budget", "zcdp=0.1", "--html", page)
+    assert told.exit_code == 0
+    assert "0.1-zCDP of 0.1-zCDP" in told.stdout
+    assert "not audited" in told.stdout
+    promise = call("explain", "AdaCUCB", "--budget", "zcdp=0.1").stdout.partition("0.1-zCDP: ")[2]
+    for text in (told.stdout, html.unescape(page.read_text())):
+        assert promise.partition(".1")[0] in text
+    policy = dpbandits.AdaCUCB(2, budget=dpbandits.ZCDP(0.3), seed=1)
+    assert "nothing of 0.3-zCDP" in call("card", policy.save(tmp_path / "a.dpb")).stdout
+    for arguments in ([], ["AdaCUCB", "--all", tmp_path]):
+        assert "either a policy or --all" in call("card", *arguments).stderr
 
 
 def test_loose_budgets_are_warned_of(study: Path) -> None:

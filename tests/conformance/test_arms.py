@@ -8,26 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from suite import (
-    CASES,
-    FIRST_OF_CLASS,
-    OF_KINDS,
-    PRIVATE,
-    Case,
-    contexts_of,
-    frozen,
-    over,
-    pull,
-    releases,
-    shown,
-    spans,
-)
-from test_survival import with_fixed_releases
+from suite import CASES, FIRST_OF_CLASS, OF_KINDS, PRIVATE, Case, over
 
 from dpbandits import ArgumentError
 from dpbandits.algorithms.bases import ContextualPolicy
-from dpbandits.policies import Decision, Policy
 from dpbandits.policies.protocol import never
+from dpbandits.testing.checks import closed_arms_are_never_chosen, pull_among, with_fixed_releases
+from dpbandits.testing.walk import contexts_of, frozen, pull, releases, shown, spans
 
 ASSUMED = "which arms are open"
 
@@ -44,43 +31,23 @@ SEARCHES = [case for case in CHOOSING if case.cls.kernels.stop is not never]
 REFUSING = [case for case in CASES if case.budget is None and not chooses_among(case)]
 
 
-def pull_among(policy: Policy, rng: np.random.Generator) -> tuple[Decision, list[int]]:
-    """A pull of one person, and the arms that were open to her: often some, and of some
-    candidates.
-    """
-    count, contexts = policy.n_arms, contexts_of(policy)
-    candidates = int(rng.integers(1, count + 1)) if contexts is not None else count
-    there = [arm for arm in range(candidates) if arm not in policy.retired]
-    asked = [arm for arm in range(count) if rng.random() < 0.6]
-    available = asked if set(asked) & set(there) else None
-    if not there:
-        candidates, there = count, [arm for arm in range(count) if arm not in policy.retired]
-    number = policy.session.rounds.pulls
-    given = None if contexts is None else shown(policy, contexts[number])[:candidates]
-    decision = policy.pull(given, available=available)
-    return decision, there if available is None else [arm for arm in there if arm in asked]
-
-
 @over(CHOOSING, short=OF_KINDS)
 def test_only_open_arms_are_chosen(case: Case):
-    policy, rng, retired = case.make(seed=1), np.random.default_rng(1), case not in SEARCHES
+    policy, retired = case.make(seed=1), case not in SEARCHES
     before = str(policy.guarantee)
     assert (ASSUMED in before) == (case.cls.card.hides_contexts and case in PRIVATE)
-    played = set()
-    for number in range(150):
+
+    def change(number: int) -> None:
         if number in (30, 60) and retired:
             policy.retire(number // 30 - 1)
         if number == 100 and retired:
             policy.add(1)
-        decision, open_ones = pull_among(policy, rng)
-        assert decision.arm in open_ones
-        assert decision.propensity is None or 0.0 < decision.propensity <= 1.0
-        assert (
-            len(open_ones) > 1 or not case.cls.card.randomised or decision.propensity in (1, None)
-        )
-        policy.update(float(rng.random() < 0.5), decision)
-        played.add(decision.arm)
-    assert played == {0, 1, 2}
+
+    seen = closed_arms_are_never_chosen(policy, each=change)
+    for decision, open_ones in seen:
+        alone = len(open_ones) == 1 and case.cls.card.randomised
+        assert not alone or decision.propensity in (1, None)
+    assert {decision.arm for decision, _ in seen} == {0, 1, 2}
     assert policy.retired == ((0,) if retired else ())
     assert (ASSUMED in str(policy.guarantee)) == (case in PRIVATE)
     # where a mask is private, so is whether there was one

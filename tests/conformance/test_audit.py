@@ -18,17 +18,7 @@ import numpy as np
 import pytest
 from audits import Bound, epsilon_bound, lower_bound, mu_bound, zcdp_bound
 from scipy.stats import norm
-from streams import Run, loop_in
-from suite import (
-    ADVISED,
-    PRIVATE,
-    PRIVATE_BY_FAMILY,
-    ROUNDS,
-    Case,
-    contexts_of,
-    gaussian_mu_of,
-    over,
-)
+from suite import ADVISED, PRIVATE, PRIVATE_BY_FAMILY, Case, gaussian_mu_of, over
 
 import dpbandits
 from dpbandits import ZCDP, ApproxDP, PureDP
@@ -41,6 +31,8 @@ from dpbandits.privacy import LaplaceVector
 from dpbandits.privacy.channels import add_noise
 from dpbandits.privacy.ledger import HEAD
 from dpbandits.simulation.tally import LEDGER_FULL
+from dpbandits.testing.streams import Run, loop_in
+from dpbandits.testing.walk import ROUNDS, contexts_of
 
 ALPHA = 1e-4
 RUNS = 5000  # per world; half of them choose the threshold

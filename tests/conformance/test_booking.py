@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from suite import EPISODIC, ROUNDS, Case, Release, Walk, over
+from suite import EPISODIC, Case, over
 
 from dpbandits.kernel import kernel
 from dpbandits.policies import Kernels
+from dpbandits.testing.walk import ROUNDS, Release, Walk
 
 RELEASES = 8
 BY_NAME = {case.name: case for case in EPISODIC}

@@ -6,7 +6,7 @@ import inspect
 
 import numpy as np
 import pytest
-from suite import FIRST_OF_CLASS, OF_KINDS, Case, Walk, frozen, over
+from suite import FIRST_OF_CLASS, OF_KINDS, Case, over
 
 from dpbandits import (
     DPIMED,
@@ -23,6 +23,7 @@ from dpbandits import (
     PureDP,
     SequentialHalving,
 )
+from dpbandits.testing.walk import Walk, frozen
 
 
 @over(FIRST_OF_CLASS, short=OF_KINDS)

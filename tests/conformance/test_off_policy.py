@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from suite import FIRST_OF_CLASS, Case, contexts_of, over, shown
+from suite import FIRST_OF_CLASS, Case, over
 
 from dpbandits import fit_logs
 from dpbandits.algorithms.bases import ContextualPolicy
+from dpbandits.testing.walk import contexts_of, shown
 
 TAKING = [case for case in FIRST_OF_CLASS if case.cls.learns_off_policy]
 

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from suite import BY_FAMILY, CASES, OF_KINDS, Case, frozen, over, play, releases, snapshot
+from suite import BY_FAMILY, CASES, OF_KINDS, Case, over
 
 from dpbandits.kernel import plain
 from dpbandits.policies import Decision, Policy, gate
 from dpbandits.policies.steps import cross_by, steps_of
 from dpbandits.privacy.ledger import HEAD, SPAN
 from dpbandits.stores import Announcement, Store
+from dpbandits.testing.walk import frozen, play, releases, snapshot
 
 REWARDS = np.random.default_rng(6).random((512, 3))
 # Where contexts are private, reports come without a pull: see test_local_contexts.

@@ -7,13 +7,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp
-from streams import ROUNDS, SEED, by_hand, looped, table
-from suite import BY_FAMILY, OF_KINDS, Case, over
+from suite import BY_FAMILY, FIRST_OF_CLASS, OF_KINDS, Case, over
 
 import dpbandits
 from dpbandits.environments import Bernoulli
 from dpbandits.policies.protocol import one_round
 from dpbandits.simulation import simulate
+from dpbandits.testing.checks import loop_and_hand_play_alike, propensities_are_frequencies
+from dpbandits.testing.streams import ROUNDS, SEED, table
 
 ALPHA = 1e-4
 HOLDING = [case for case in BY_FAMILY if case.cls.kernels.hold_rounds is not one_round]
@@ -24,14 +25,12 @@ LAWS = list({case.name: case for case in reversed(HOLDING)}.values())
 @over(BY_FAMILY, short=OF_KINDS)
 def test_loop_and_hand_play_the_same_arms_compiled_and_interpreted(case: Case):
     # Enough rounds for several releases of every kind.
-    world = table(case.make(), 400 if case.cls.card.learns_at_once else ROUNDS)
-    played = [
-        play(case.make(), world, compiled=compiled)
-        for play in (looped, by_hand)
-        for compiled in (True, False)
-    ]
-    assert len(set(played[0])) > 1
-    assert all(arms == played[0] for arms in played)
+    assert len(set(loop_and_hand_play_alike(case.make))) > 1
+
+
+@over(FIRST_OF_CLASS)
+def test_propensities_are_frequencies(case: Case):
+    propensities_are_frequencies(case.make)
 
 
 @over(HOLDING, short=OF_KINDS)

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from streams import Table
-from suite import ADVISED, BOUNDS, BY_FAMILY, CLAIMED, OF_KINDS, Case, contexts_of, over
+from suite import ADVISED, BOUNDS, BY_FAMILY, CLAIMED, OF_KINDS, Case, over
 
 from dpbandits.environments import AdviceTable, Bernoulli, ContextTable, RewardTable
 from dpbandits.policies import Policy, registered
 from dpbandits.simulation import simulate
+from dpbandits.testing.streams import Table
+from dpbandits.testing.walk import contexts_of
 
 LEARNING = [case for case in BY_FAMILY if case in CLAIMED or case.budget is None]
 REWARDS = LO, HI = (-1.0, 3.0)  # the range [0, 1] is compared with references in test_open_channel

@@ -10,28 +10,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from suite import (
-    FIRST_OF_CLASS,
-    OF_KINDS,
-    PRIVATE,
-    PRIVATE_BY_FAMILY,
-    ROUNDS,
-    Case,
-    Walk,
-    contexts_of,
-    frozen,
-    over,
-    pull,
-    releases,
-    snapshot,
-    spans,
-)
+from suite import FIRST_OF_CLASS, OF_KINDS, PRIVATE, PRIVATE_BY_FAMILY, Case, over
 
 from dpbandits import RDP, ArgumentError
 from dpbandits.policies import Policy
 from dpbandits.privacy.channels import Hemisphere, unit_cost
 from dpbandits.privacy.continual import Independent
 from dpbandits.privacy.ledger import SPAN, WHOLE
+from dpbandits.testing.walk import (
+    ROUNDS,
+    Walk,
+    contexts_of,
+    frozen,
+    pull,
+    releases,
+    snapshot,
+    spans,
+)
 
 MOST = 3  # rounds of a user
 

@@ -5,7 +5,6 @@ declared.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -20,83 +19,24 @@ from suite import (
     MAPPED,
     REALISED,
     ROUNDING,
-    ROUNDS,
     WORST,
     Case,
-    Walk,
-    contexts_of,
     over,
 )
 
 import dpbandits
-from dpbandits.algorithms.bases import ContextualPolicy
-from dpbandits.policies import Kernels
 from dpbandits.privacy import Certified
+from dpbandits.testing.checks import (
+    GRID,
+    RELEASES,
+    a_record_moves_one_release,
+    features_stay_within_the_bound,
+    movements,
+    statistic_of,
+)
+from dpbandits.testing.walk import ROUNDS, Walk, contexts_of
 
-RELEASES = 5
-GRID = 64  # rewards are multiples of width / 64 with dyadic ends: sums are exact, and "does not move" means equal
 CLOSE = 1e-12  # relative: sums of x * reward are not exact
-
-
-class Movement(NamedTuple):
-    distance: float
-    covered: bool  # whether the ledger says that the release covers the changed record
-    bound: float
-
-
-def movements(
-    policy,
-    *,
-    seed: int,
-    noise: float,
-    where: float,
-    values: list[int],
-    new: int | None,
-    longer: float = 1.0,
-    kernels: Kernels | None = None,
-) -> list[Movement]:
-    """How the record at the fraction ``where`` of a random history moves every release when it
-    becomes ``new``.
-
-    Rewards are drawn from ``values``, in grid steps above the lower end; ``new`` = None turns the
-    record to the other end.  Contexts, where there are any, are ``longer`` than the policy's bound
-    by this factor.
-    """
-    corners = contexts_of(policy, corners=True)
-    contexts = (
-        corners
-        if not isinstance(policy, ContextualPolicy)
-        else longer * policy.context_bound * corners
-    )
-    lo, hi = policy.reward_range
-    step = (hi - lo) / GRID
-    table = np.random.default_rng([seed, 1]).choice(values, ROUNDS)
-    sums = np.concatenate([[0], np.cumsum(table)])
-
-    def total(first: int, n: int) -> float:
-        return n * lo + step * float(sums[first + n] - sums[first])
-
-    rehearsal = Walk(policy, noise=noise, seed=seed, contexts=contexts, kernels=kernels)
-    rehearsal.until(RELEASES, lambda first, arm, n: [total(first, n)])
-    row = int(where * rehearsal.rounds)
-    shift = step * float((GRID - table[row] if new is None else new) - table[row])
-    walk = Walk(policy, worlds=2, noise=noise, seed=seed, contexts=contexts, kernels=kernels)
-    seen = walk.until(
-        RELEASES,
-        lambda first, arm, n: [
-            total(first, n),
-            total(first, n) + (shift if first <= row < first + n else 0.0),
-        ],
-    )
-    return [
-        Movement(
-            float(np.linalg.norm(r.statistics[1] - r.statistics[0], policy.channel.norm)),
-            walk.covers(r, row),
-            r.bound,
-        )
-        for r in seen
-    ]
-
 
 histories = {
     "seed": st.integers(0, 2**32 - 1),
@@ -116,11 +56,7 @@ def test_a_record_moves_its_own_release_by_at_most_the_bound(
     policy = case.make(reward_range=(lo, lo + width))
     values = list(range(GRID + 1))
     moved = movements(policy, seed=seed, noise=noise, where=where, values=values, new=new)
-    assert sum(m.covered for m in moved) <= 1
-    slack = CLOSE if case in INFORMED else case.rounding
-    assert all(
-        m.distance <= m.bound * (1 + slack) if m.covered else m.distance == 0.0 for m in moved
-    )
+    a_record_moves_one_release(moved, CLOSE if case in INFORMED else case.rounding)
 
 
 # Where features are private, a record is more than a reward.
@@ -162,17 +98,6 @@ def test_contexts_of_any_length_attain_the_bound_and_no_more(
     )
 
 
-def statistic_of(policy, features: np.ndarray, reward: float, arm: int = 0) -> np.ndarray:
-    """What one person's record is in the statistic, after scaling and clipping."""
-    state, lo_hi = policy.new_state(), policy.reward_range
-    seen = policy._preprocessed(np.tile(features, (policy.n_arms, 1)))
-    kernels, statistic = policy.driven, np.full(policy.statistic.size, np.nan)
-    value = policy._noise.to_grid(float(np.clip(reward, *lo_hi)))
-    kernels.accumulate(policy.params, state.raw, arm, seen[arm], value, 1)
-    kernels.summarise(policy.params, state.raw, state.public, state.memo, statistic)
-    return statistic
-
-
 def turned(cosine: float, length: float) -> tuple[np.ndarray, np.ndarray]:
     sine = np.sqrt(max(0.0, 1.0 - cosine * cosine))
     return np.array([length, 0.0]), length * np.array([cosine, sine])
@@ -195,17 +120,8 @@ def test_a_record_with_its_features_moves_the_sums_by_at_most_the_bound(
     policy = case.make(reward_range=reward_range, context_bound=bound)
     most = policy.statistic.max_sensitivity
     rng = np.random.default_rng(seed)
-    lo, hi = reward_range
     far = max(reward_range, key=abs)
-    for _ in range(20):
-        lengths = bound * rng.choice([longer, *rng.uniform(size=2)], (2, 1))
-        directions = rng.standard_normal((2, policy.dimension))
-        one, other = lengths * directions / np.linalg.norm(directions, axis=1, keepdims=True)
-        rewards = rng.choice([lo, hi, rng.uniform(lo, hi)], 2)
-        arms = rng.integers(0, policy.n_arms, 2)
-        pair = zip((one, other), rewards, arms, strict=True)
-        distance = np.subtract(*(statistic_of(policy, x, r, int(a)) for x, r, a in pair))
-        assert np.linalg.norm(distance) <= most * (1 + CLOSE)
+    features_stay_within_the_bound(policy, rng, longer)
     if case.name in LOOKED_AT:
         return
     cosine = max(-1.0, -(far * far) / (2.0 * bound * bound))

@@ -11,27 +11,14 @@ import dp_accounting
 import numpy as np
 import pytest
 from dp_accounting import pld, rdp
-from suite import (
-    CASES,
-    FIRST_OF_CLASS,
-    PRIVATE,
-    ROUNDS,
-    Case,
-    draws,
-    gaussian_mu_of,
-    over,
-    play,
-    pull,
-    releases,
-    snapshot,
-    spans,
-)
+from suite import CASES, FIRST_OF_CLASS, PRIVATE, Case, gaussian_mu_of, over
 
 from dpbandits import BudgetExhausted, PureDP
 from dpbandits.kernel import plain
 from dpbandits.privacy import Certified, LaplaceVector, accounting
-from dpbandits.privacy.continual import HonakerTree
 from dpbandits.privacy.ledger import HEAD, SPAN, Ledger
+from dpbandits.testing.checks import budget_is_spent_once, draws_belong_to_releases
+from dpbandits.testing.walk import ROUNDS, draws, play, pull, releases, snapshot, spans
 
 REWARDS = np.random.default_rng(8).random(ROUNDS)
 
@@ -42,12 +29,9 @@ def reward(decision) -> float:
 
 @over(PRIVATE)
 def test_the_first_release_spends_the_budget_and_later_ones_nothing_more(case: Case):
+    budget_is_spent_once(case.make)
     policy = case.make(seed=3)
-    assert policy.ledger.spent() is None
-    for k in (1, 2):
-        play(policy, reward, until=k)
-        assert policy.ledger.total() == pytest.approx(policy.meter.limit, rel=1e-9)
-        assert policy.meter.allows(policy.ledger.total())
+    play(policy, reward, until=2)
     assert dataclasses.astuple(policy.ledger.spent()) == pytest.approx(
         dataclasses.astuple(case.budget)
     )
@@ -55,23 +39,7 @@ def test_the_first_release_spends_the_budget_and_later_ones_nothing_more(case: C
 
 @over(PRIVATE)
 def test_every_draw_belongs_to_a_released_coordinate(case: Case):
-    policy = case.make(seed=4)
-    length = policy.statistic.size
-    random = policy.session.state.noise_rng.bit_generator
-    while releases(policy) < (4 if policy.statistic.counter else 2):
-        calls = [lambda: pull(policy), lambda: policy.update(float(REWARDS[policy.rounds]))]
-        for call in calls:
-            state, before = random.state, releases(policy)
-            call()
-            assert (random.state == state) == (releases(policy) == before), (
-                "noise is drawn with a release, and only then"
-            )
-    made, counter = releases(policy), policy.statistic.counter
-    # The refined tree has a noise of its own for every node: those of a full one, less what is not
-    # full.
-    assert draws(policy) == length * (
-        2 * made - made.bit_count() if isinstance(counter, HonakerTree) else made
-    )
+    draws_belong_to_releases(case.make)
 
 
 @over([case for case in CASES if case.budget is None])

@@ -1,12 +1,13 @@
 """Survival: late, out-of-order, repeated and missing rewards; a release happens at its round,
 whatever was answered.
 
-That a policy continues where it was saved is in ``tests/policies/test_persistence.py``.
+How saves and crashes meet stores, forks and kills is in ``tests/stores``.
 """
 
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,28 @@ from suite import (
     EPISODIC,
     FIRST_OF_CLASS,
     INFORMED,
+    OF_KINDS,
     PRIVATE,
     REALISED,
-    ROUNDS,
     WORST,
     Case,
+    over,
+)
+
+from dpbandits import UpdateError
+from dpbandits.policies import Decision, Policy
+from dpbandits.policies.protocol import nothing_to_note
+from dpbandits.privacy.ledger import SPAN, WHOLE
+from dpbandits.testing.checks import (
+    pulls_are_learned_from_in_order,
+    saved_policies_go_on,
+    schedule_owes_nothing_to_answers,
+    what_a_crash_loses_is_charged,
+)
+from dpbandits.testing.walk import (
+    ROUNDS,
     contexts_of,
     frozen,
-    over,
     play,
     pull,
     releases,
@@ -31,37 +46,14 @@ from suite import (
     spans,
 )
 
-from dpbandits import UpdateError
-from dpbandits.policies import Decision, Policy
-from dpbandits.policies.protocol import nothing_to_note
-from dpbandits.policies.steps import cross_by
-from dpbandits.privacy.ledger import SPAN, WHOLE
-
 DRAWS = np.random.default_rng(9).random(ROUNDS)
 
 
-def with_fixed_releases(policy: Policy) -> Policy:
-    """The policy with numbers in place of its releases that no reward enters: what else differs
-    then is timing.
-    """
-    rng, gate = np.random.default_rng(10), policy.session.gate
-
-    def fixed(running: Any, _: int, scale: float, statistic: Any, release: Any, __: Any) -> None:
-        release[:] = rng.normal(scale=5.0, size=release.size)
-
-    def silent(*_: Any) -> None: ...
-
-    cross, end = cross_by(gate.kernels, fixed, silent, silent), gate.steps.end
-
-    def release(
-        params: Any, raw: Any, public: Any, memo: Any, wall: Any, rounds: int, _: Any
-    ) -> bool:
-        first, part, bound = end(params, raw, public, memo, wall, wall.statistic, rounds)
-        cross(params, public, memo, wall, wall.statistic, first, rounds - 1, part, bound, _)
-        return True
-
-    gate.steps = gate.steps._replace(release=release, cross=cross)
-    return policy
+@over(FIRST_OF_CLASS, short=OF_KINDS)
+def test_a_saved_policy_goes_on_and_what_a_crash_loses_is_charged(case: Case, tmp_path: Path):
+    saved_policies_go_on(case.make, tmp_path)
+    if case.budget is not None:
+        what_a_crash_loses_is_charged(case.make, tmp_path)
 
 
 # Whose next episode begins while the last one waits for answers.
@@ -80,23 +72,7 @@ def play_episode(policy: Policy) -> list[Decision]:
 @over(EPISODIC)
 @pytest.mark.parametrize("patience", [0, 3])
 def test_the_round_of_a_release_depends_on_no_reward_and_no_answer(case: Case, patience: int):
-    def history(answer: bool, seed: int) -> tuple[list, list]:
-        policy = with_fixed_releases(case.make(patience=patience, seed=1))
-        rng, open_ones, pulled = np.random.default_rng(seed), [], []
-        while releases(policy) < 6 and len(pulled) < 3_000:
-            decision = pull(policy)
-            pulled.append((decision.arm, decision.recorded, releases(policy)))
-            open_ones.append(decision)
-            if answer:
-                policy.update(rng.random(), open_ones.pop())
-            elif rng.random() < 0.3:  # some answers, late and in any order; the others never come
-                policy.update(1.0, open_ones.pop(rng.integers(len(open_ones))))
-        assert releases(policy) >= 1
-        return spans(policy), pulled
-
-    first = history(True, 1)
-    assert first == history(True, 2)
-    assert first == history(False, 3)
+    schedule_owes_nothing_to_answers(case.make, patience)
 
 
 @over(EPISODIC)
@@ -110,28 +86,9 @@ def test_patience_is_counted_in_pulls_after_the_episode(case: Case):
     assert policy.rounds == (last + 5 if case in FLYING else last + 2)
 
 
-@over([case for case in AT_ONCE if case.cls.card.trust_model == "central"])
+@over(AT_ONCE)
 def test_in_the_order_of_pulls_releases_depend_on_no_reward_and_no_answer(case: Case):
-    """The t-th pull is learned from at the pull after three more, whether it was answered or
-    not.
-    """
-
-    def history(answers: float, seed: int) -> list:
-        policy = case.make(patience=3, seed=1)
-        rng, waiting, seen = np.random.default_rng(seed), [], []
-        for number in range(12):
-            waiting.append(pull(policy))
-            seen.append((waiting[-1].recorded, releases(policy), policy.rounds))
-            assert policy.rounds == max(number - 3, 0)
-            while waiting and rng.random() < answers:
-                late = waiting.pop(rng.integers(len(waiting)))
-                in_time = late.number >= number - 3
-                assert policy.update(rng.random(), late) is in_time
-        return [*seen, spans(policy)]
-
-    first = history(0.5, 1)
-    assert first == history(0.7, 2)
-    assert first == history(0.0, 3)
+    pulls_are_learned_from_in_order(case.make)
     policy = case.make(patience=3, seed=1)
     assert "time at which an answer arrives" not in str(policy.guarantee)
     decisions = [pull(policy) for _ in range(4)]

@@ -17,7 +17,7 @@ import typer
 from scipy.stats import ks_2samp
 
 import dpbandits
-from dpbandits import environments, glm, planning, privacy, shuffle, theory
+from dpbandits import environments, finite, glm, planning, privacy, shuffle, theory
 from dpbandits.algorithms.adversarial import any_learner
 from dpbandits.cli import app
 from dpbandits.policies import registered
@@ -70,7 +70,7 @@ def test_the_study_files_run(page, tmp_path):
 
 @pytest.mark.parametrize(
     "module",
-    [dpbandits, environments, glm, planning, privacy, shuffle, theory],
+    [dpbandits, environments, finite, glm, planning, privacy, shuffle, theory],
     ids=lambda module: module.__name__,
 )
 def test_every_public_name_is_on_some_page(module):

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from dpbandits import LDPUCB, ZCDP, ArgumentError, LocalEXP4, PureDP
-from dpbandits.privacy import Laplace
+from dpbandits.privacy import Hemisphere, Laplace
 from dpbandits.privacy.randomiser import Randomiser
 
 
@@ -99,3 +99,52 @@ def test_reports_are_taken_as_they_are_after_saving_too(noise, tmp_path, monkeyp
         assert policy.update(report)
     assert policy.session.state.public.mean[0] == 1.5
     assert (policy.ledger.releases, policy.ledger.spent()) == (2, PureDP(1.0))
+
+
+@pytest.mark.parametrize("budget", [PureDP(0.7), ZCDP(0.2)], ids=["Laplace", "Gaussian"])
+def test_the_law_of_secure_reports(budget):
+    """20,000 draws: a scale that is 5 % off is noticed, by a chi-squared test at 1e-4."""
+
+    def surprise(drawn, claimed):
+        randomise = LDPUCB(2, budget=claimed, reports=True, noise="secure", grid=0.5).randomiser()
+        reports, chances = randomise.law([0.3], reach=6)
+        # What is cut is counted at the ends; 0.3 is rounded to the grid.
+        counts = np.bincount(np.searchsorted(reports, np.clip(drawn, *reports[[0, -1]])))
+        return stats.chisquare(counts, chances[0] * len(drawn)).pvalue
+
+    made = LDPUCB(2, budget=budget, reports=True, noise="secure", grid=0.5).randomiser()
+    drawn = [made(0.3) for _ in range(20_000)]
+    assert surprise(drawn, budget) > 1e-6
+    off = PureDP(0.735) if isinstance(budget, PureDP) else ZCDP(0.22)
+    assert surprise(drawn, off) < 1e-4
+
+
+def test_the_law_of_reports_is_as_private_as_they_are():
+    randomise = Randomiser(Laplace(0.5), (0.0, 1.0), grid=0.25)
+    reports, chances = randomise.law([0.0, 0.25, 1.0], reach=3)
+    assert reports.tolist() == [0.25 * i for i in range(-3, 8)]
+    assert chances.sum(axis=1) == pytest.approx(1.0, abs=1e-14)
+    losses = np.log(chances[2] / chances[0])
+    assert 2.0 - 1e-5 < losses.max() <= 2.0  # epsilon, to the last report
+    assert 2.0 - 1e-5 < -losses.min() <= 2.0
+    assert np.log(chances[1] / chances[0]).max() == pytest.approx(0.5, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("randomise", "words"),
+    [
+        (Randomiser(Laplace(1.0), (0.0, 1.0), noise="simulation"), "noise must be 'secure'"),
+        (Randomiser(Laplace(1.0), (0.0, 1.0)), "grid must be coarser"),
+        (Randomiser(Hemisphere(1.0), (0.0, 1.0), grid=1.0), "channel must be Gaussian or Laplace"),
+    ],
+)
+def test_reports_that_cannot_be_listed(randomise, words):
+    with pytest.raises(ArgumentError, match=words):
+        randomise.law([0.0], reach=2)
+
+
+def test_reports_that_no_float_tells_from_none():
+    randomise = LDPUCB(2, budget=ZCDP(8.0), reports=True, noise="secure", grid=1.0).randomiser()
+    assert randomise.law([0.0, 1.0], reach=5)[1].min() > 0.0
+    with pytest.raises(ArgumentError, match="reach must be less"):
+        randomise.law([0.0, 1.0], reach=20)

@@ -52,6 +52,7 @@ from ..privacy.budgets import PureDP
 from ..privacy.channels import Laplace
 from ..validation import real
 from .bases.episodes import MEMO
+from .bases.errata import ADAP_TT
 from .bases.identification import price_of_batches
 from .bases.sums import accumulate_by_arm, sensitivity, summarise_arm
 
@@ -255,6 +256,7 @@ class AdaPTT(Policy):
         ),
         proof="dpbandits.algorithms.adap_tt; parallel composition as in Azize et al. (2023)",
         channels={PureDP: Laplace},
+        errata=(ADAP_TT,),
     )
     kernels = Kernels(
         init=init,

@@ -28,6 +28,7 @@ from ..privacy.budgets import RDP, ZCDP, ApproxDP, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..validation import flag, real
 from .bases.episodes import CLOCK, MEMO, absorb_rounds, close, record_pull_of, release_due
+from .bases.errata import ADAC_UCB, ADAP_UCB
 from .bases.shuffled import ShuffledPolicy, shuffled_card
 from .bases.sums import accumulate, sensitivity, summarise
 from .maths.divergences import kl_upper_bound
@@ -274,6 +275,7 @@ class AdaCUCB(_Doubling):
         title="UCB on noisy episode sums (zCDP)",
         source="Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12",
         channels={ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        errata=(ADAC_UCB,),
     )
     kernels = _kernels(choose_gaussian)
 
@@ -342,6 +344,7 @@ class AdaPUCB(_AdaP):
             " Appendix D"
         ),
         channels={PureDP: Laplace},
+        errata=(ADAP_UCB,),
     )
     kernels = _kernels(choose_laplace)
 
@@ -374,6 +377,7 @@ class AdaPKLUCB(_AdaP):
             " Appendix D"
         ),
         channels={PureDP: Laplace},
+        errata=(ADAP_UCB,),
     )
     kernels = _kernels(choose_kl)
 

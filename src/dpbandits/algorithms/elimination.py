@@ -33,6 +33,7 @@ from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, 
 from ..privacy.budgets import PureDP
 from ..privacy.channels import Laplace
 from ..validation import integer, real
+from .bases.errata import DP_SE
 from .bases.quotas import CLOCK, FOREVER, choose, hold_rounds, record_pull, release_due
 from .bases.shuffled import ShuffledPolicy, shuffled_card
 from .bases.sums import accumulate_by_arm, sensitivity, summarise
@@ -193,6 +194,7 @@ class DPSE(_Elimination):
             " Appendix D"
         ),
         channels={PureDP: Laplace},
+        errata=(DP_SE,),
     )
     kernels = Kernels(
         init=init,

@@ -258,6 +258,8 @@ class UCB1(_Stepwise):
         budget: None; private relatives are ``AdaCUCB`` and ``LDPUCB``.
         **options: see ``Options``.
 
+    When to choose: as the simplest reference without privacy; ``KLUCB`` has less regret.
+
     Example:
         >>> UCB1(3).guarantee.holds is None
         True
@@ -292,6 +294,9 @@ class KLUCB(_Stepwise):
         c: weight of ln ln t; 0 as recommended in practice, the regret theorem uses 3.
         budget: None; the private relative is ``AdaPKLUCB``.
         **options: see ``Options``.
+
+    When to choose: no privacy, and rewards that are mostly 0 or 1; to measure the price of it in
+    ``AdaPKLUCB``.
 
     Example:
         >>> KLUCB(3).pull().arm
@@ -328,6 +333,9 @@ class ThompsonSampling(_Stepwise):
         n_arms: number of arms.
         budget: None; the private relative is ``LazyDPTS``.
         **options: see ``Options``.
+
+    When to choose: no privacy, and batches of late answers, which it spreads over arms; to measure
+    the price of it in ``LazyDPTS``.
 
     Example:
         >>> ThompsonSampling(3, seed=1).pull().propensity is None

@@ -7,25 +7,24 @@ from __future__ import annotations
 import json
 import re
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .. import __version__
-from ..errors import BudgetWarning
 from ..policies import DEFAULTS, Policy, registered
 from .estimate import estimate
+from .exact import exact
 from .first_run import announce_compilation, compiling_ahead
-from .inputs import Noise, budget_of, clear_errors, policy_class
+from .inputs import clear_errors
 from .look import inspect
 from .plan import plan
+from .promises import card, explain
 from .tables import new_console, print_claims, print_results, print_tables
 from .theory import theory
 from .warm import warm
@@ -141,70 +140,13 @@ def list_policies(
         console.print(f"  {one.setting}, {one.trust_model} trust: {one.call}", highlight=False)
 
 
-@app.command()
-def explain(
-    policy: Annotated[
-        str, typer.Argument(help="A policy of `dpbandits list`.", show_default=False)
-    ],
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            help=(
-                "Such as zcdp=0.1, pure=1, approx=1,1e-5 or rdp=4,1; by default one of each that"
-                " fits."
-            )
-        ),
-    ] = None,
-    noise: Annotated[
-        Noise | None,
-        typer.Option(help="By default secure where OpenDP is installed.", show_default=False),
-    ] = None,
-) -> None:
-    """Say what a policy promises, in words, for a budget: of privacy, and with a linear model of
-    regret.
-    """
-    from ..studies.cautions import cautions
-
-    with clear_errors():
-        cls = policy_class(policy)
-        budgets: list[Any] = [budget_of(budget)] if budget else cls.example_budgets() or [None]
-        chosen = noise or (
-            Noise.secure
-            if find_spec("opendp") and not cls.card.refuted_because
-            else Noise.simulation
-        )
-        announce_compilation()
-        policies = [cls(**cls.example, budget=one, noise=chosen.value) for one in budgets]
-        if found := cautions(budgets):
-            warnings.warn(" ".join(found), BudgetWarning, stacklevel=1)
-    console = new_console()
-    console.print(f"[bold]{policy}[/bold]: {cls.card.title}", highlight=False)
-    console.print(f"Source: {cls.card.source}", highlight=False, markup=False, soft_wrap=True)
-    if noise is None and chosen is Noise.simulation and not cls.card.refuted_because:
-        console.print(
-            "With simulated noise, because OpenDP is not installed: pip install"
-            " 'dpbandits\\[secure]'",
-            soft_wrap=True,
-        )
-    for one in policies:
-        asked = (
-            "no budget"
-            if one.budget is None
-            else f"asked for {one.budget}"
-            if cls.card.refuted_because
-            else one.budget
-        )
-        console.print(f"\n{asked}: {one.guarantee}", highlight=False, markup=False, soft_wrap=True)
-        if proved := getattr(one, "regret_guarantee", None):
-            console.print(f"Regret: {proved}.", highlight=False, markup=False, soft_wrap=True)
-        for bound in _bounds_of(one):
-            console.print(f"Bound: {bound}", highlight=False, markup=False, soft_wrap=True)
-
-
+app.command()(explain)
+app.command()(card)
 app.command()(inspect)
 app.command()(estimate)
 app.command()(plan)
 app.command()(theory)
+app.command()(exact)
 app.command()(warm)
 
 
@@ -393,16 +335,6 @@ def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
             f"{one.setting}, {one.trust_model} trust" for one in DEFAULTS if one.policy == name
         ],
     }
-
-
-def _bounds_of(policy: Policy) -> list[str]:
-    """The bounds that a policy has for stationary arms, whatever their gaps."""
-    from ..theory import label_of, promises
-
-    width = policy.reward_range[1] - policy.reward_range[0]
-    gaps = [width * arm / policy.n_arms for arm in range(policy.n_arms)]
-    found = promises(policy, gaps, [10**6])
-    return [f"{label_of(one.bound)}: {one.bound.name}" for one in found if one.says_something]
 
 
 def _authors(source: str) -> str:

@@ -7,16 +7,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
-from ..algorithms.bases import AdvicePolicy, ContextualPolicy
 from ..errors import ArgumentError
-from ..policies import Policy
 from .first_run import can_write, compile_cell
 from .inputs import clear_errors, policy_class
-
-_MOST_ROUNDS = 20_000  # until a release
+from .playing import play
 
 
 def warm(
@@ -78,25 +74,5 @@ def _policy(name: str) -> str:
     for budget, noise in settings:
         if noise == "simulation" or not cls.card.refuted_because:
             for patience in (0, 2):
-                _play(cls(**cls.example, budget=budget, noise=noise, patience=patience))
+                play(cls(**cls.example, budget=budget, noise=noise, patience=patience))
     return f"{len(settings)} kinds played until a release, with answers in time and late"
-
-
-def _play(policy: Policy) -> None:
-    """Answer every pull, with ``patience`` a pull late."""
-    contexts, waiting = _contexts(policy), []
-    for _ in range(_MOST_ROUNDS):
-        waiting.append(policy.pull(contexts))
-        if len(waiting) > bool(policy.patience):
-            policy.update(policy.reward_range[0], waiting.pop(0))
-        if policy.ledger.releases:
-            return
-
-
-def _contexts(policy: Policy) -> Any:
-    """What ``pull`` takes."""
-    if isinstance(policy, AdvicePolicy):
-        return np.full((policy.n_experts, policy.n_arms), 1.0 / policy.n_arms)
-    if isinstance(policy, ContextualPolicy):
-        return np.zeros((policy.n_arms, policy.dimension))
-    return None

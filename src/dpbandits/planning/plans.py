@@ -175,9 +175,9 @@ class Plan:
         return [*self._advice(), *self._measurement(), *self._theory()]
 
     def _advice(self) -> Iterator[str]:
-        asked = "the default" if self.setting.default else "the one with the best promise"
+        asked = self._why_usual()
         if self.best == self.usual:
-            yield f"Take {self.best}: {asked if len(self.table) > 1 else 'no other fits'}."
+            yield f"Take {self.best}: {asked}."
             return
         assert self.measured is not None
         own, better = (
@@ -188,6 +188,16 @@ class Plan:
             f"Take {self.best}, which lost {better} here, or {self.usual}, {asked}, which lost"
             f" {own}. The difference is beyond doubt, but {self.runs} runs do not show what goes"
             " wrong in one of a thousand."
+        )
+
+    def _why_usual(self) -> str:
+        row = self.table.set_index("policy").loc[self.usual]
+        if row["default"]:
+            return "the default"
+        if len(self.table) == 1:
+            return "the only one that fits"
+        return (
+            "the one with the best promise" if row["promise"] < np.inf else "one of those that fit"
         )
 
     def _measurement(self) -> Iterator[str]:

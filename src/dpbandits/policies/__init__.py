@@ -9,7 +9,8 @@ from .inspection import Inspection, inspect
 from .logs import Fitted, fit_logs
 from .options import Options
 from .policy import Policy, load
-from .protocol import Card, Kernels, Statistic
+from .privacy_card import PrivacyCard
+from .protocol import Card, Erratum, Kernels, Statistic
 from .registry import register, registered
 from .rounds import Decision
 
@@ -22,12 +23,14 @@ __all__ = [
     "DecisionLog",
     "Default",
     "Diagnostics",
+    "Erratum",
     "Estimates",
     "Fitted",
     "Inspection",
     "Kernels",
     "Options",
     "Policy",
+    "PrivacyCard",
     "Release",
     "Statistic",
     "default_for",

@@ -11,7 +11,7 @@ from ..privacy.channels import Channel
 from ..privacy.continual import Counter
 from ..privacy.ledger import Meter
 from ..privacy.noise import NoiseSource
-from .options import DEFAULTS, NAMES
+from .options import DEFAULTS, NAMES, Settings
 from .protocol import Card, Statistic
 from .terms import Terms
 
@@ -23,12 +23,14 @@ class Configured:
     name: str | None
     max_rounds: int | None
     budget: Budget | None
+    default_reward: float
     channel: Channel
     statistic: Statistic
 
     _built = False
     _config: dict[str, Any]
     _noise: NoiseSource
+    _settings: Settings
     _terms: Terms
 
     @property

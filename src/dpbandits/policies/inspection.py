@@ -22,6 +22,7 @@ from ..privacy.ledger import Ledger
 from ..stores import Announcement, Life, Store, decode, store_at
 from ..stores.snapshots import arguments
 from .estimates import Estimates
+from .privacy_card import PrivacyCard, spent
 from .registry import of_this_version, registered
 from .saving import charge, show
 
@@ -41,6 +42,7 @@ class Inspection:
         since: how many releases were announced since; each is charged, made or not.
         superseded: whether this save was loaded, or a later one made: what was spent since then
             stands elsewhere.  False also where the store cannot tell.
+        card: its privacy card.
     """
 
     policy: str
@@ -50,6 +52,7 @@ class Inspection:
     rounds: int
     since: int
     superseded: bool
+    card: PrivacyCard
 
     @property
     def spent(self) -> Budget | None:
@@ -75,9 +78,7 @@ class Inspection:
 
     @property
     def _spent(self) -> str:
-        if self.guarantee.holds is None:
-            return "not counted, because no budget holds"
-        return f"{self.spent or 'nothing'} of {self.guarantee.holds}"
+        return spent(self.guarantee, self.ledger)
 
     def __repr__(self) -> str:
         return f"<Inspection of {self.policy}: spent {self._spent}>"
@@ -121,6 +122,7 @@ def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
         show(policy.session, header, arrays)
         estimates = policy.estimates
     charge(policy.session, announced)
+    policy.session.gate.store = store  # which the card names
     return Inspection(
         policy=policy.heading,
         guarantee=policy.guarantee,
@@ -129,6 +131,7 @@ def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
         rounds=policy.rounds,
         since=len(announced),
         superseded=store.superseded(life),
+        card=policy.card_page(),
     )
 
 

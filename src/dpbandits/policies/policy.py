@@ -35,6 +35,7 @@ from .exchange import ASSUMED as ASSUMED_OF_WORKERS
 from .exchange import Release, checked_release
 from .gate import Gate
 from .options import WIDEST, WILDEST, checked
+from .privacy_card import PrivacyCard, Standing
 from .protocol import NO_ARM, Kernels, Statistic, blind, never, no_estimate, own_alone
 from .registry import of_this_version, registered
 from .rounds import Decision, checked_user
@@ -428,6 +429,30 @@ class Policy(Configured, ABC):
     def guarantee_in_simulations(self) -> Guarantee:
         """The same of a simulation, whose noise protects nobody whatever the policy's own does."""
         return self._terms.guarantee(self._assumed(), simulated=True)
+
+    def card_page(self, audit: Any = None) -> PrivacyCard:
+        """The privacy card: on one page what is promised, assumed, enforced and not protected, what
+        has been spent, and which errata the publication has.
+
+        Args:
+            audit: what attacks on such a policy found, as an object with a ``sentence``.
+
+        >>> from dpbandits import MergedIMED, ZCDP
+        >>> MergedIMED(2, budget=ZCDP(1.0), seed=1).card_page().claimed
+        ZCDP(rho=1.0)
+        """
+        with self._lock:
+            store = self.session.gate.store
+            now = Standing(
+                guarantee=self.guarantee,
+                ledger=self.ledger,
+                rounds=self.rounds,
+                kept_in="" if store is None else str(store),
+                takes_contexts=type(self).seen is not Policy.seen,
+                takes_reports=self.takes_reports,
+                skips_closed=self._takes_masks,
+            )
+            return PrivacyCard.of(self, now, audit)
 
     def save(self, where: str | os.PathLike[str] | Store) -> Any:
         """Write the whole state, pending decisions included, to a file or store that

@@ -62,6 +62,7 @@ schedule are told the round alone: see ``blind``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -275,6 +276,29 @@ class Wall(NamedTuple):
     earlier: np.ndarray
 
 
+@dataclass(frozen=True)
+class Erratum:
+    """What is wrong in a publication.
+
+    Attributes:
+        section: of ``docs/errata.md``, which tells the whole story.
+        points: its sentences that whoever answers for privacy should know, as they stand there.
+    """
+
+    section: str
+    points: tuple[str, ...]
+
+    @property
+    def where(self) -> str:
+        """Its place in the documentation.
+
+        >>> Erratum("DP-KLUCB and DP-IMED", ()).where
+        'docs/errata.md#dp-klucb-and-dp-imed'
+        """
+        slug = re.sub(r"[^\w\s-]", "", self.section).lower().replace(" ", "-")
+        return f"docs/errata.md#{slug}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Card:
     """What a reader of a list of policies wants to know about one.
@@ -292,6 +316,8 @@ class Card:
         randomised: whether ``prepare``, ``choose`` or ``preprocess_contexts`` draws random numbers.
         refuted_because: why the published claim is not one, for algorithms that are here to be
             reproduced; empty for all others.
+        errata: what is wrong in the publication; an algorithm may deal with it, or play it as it
+            is.
     """
 
     title: str
@@ -304,6 +330,7 @@ class Card:
     learns_at_once: bool = False
     randomised: bool = False
     refuted_because: str = ""
+    errata: tuple[Erratum, ...] = ()
 
     @property
     def hides_contexts(self) -> bool:

@@ -111,22 +111,30 @@ class Guarantee:
         return "estimator" if self.view == "non-interactive" else "policy"
 
     @property
-    def _trust(self) -> str:
+    def observers(self) -> str:
+        """From whom."""
+        return _OBSERVERS[self.view].format(unit=self.unit)
+
+    @property
+    def trust(self) -> str:
+        """Who sees what, and has to be trusted with it."""
         return _TRUST[self.trust_model].format(protects=self.protects, algorithm=self._algorithm)
 
-    def in_words(self, budget: str) -> str:
-        """As sentences, with these words for the budget that holds."""
+    def promise(self, budget: str) -> str:
+        """The first sentence, with these words for the budget that holds."""
         if self.holds is None:
-            promise = (
+            return (
                 f"This {self._algorithm} gives no privacy guarantee for the {self.protects} that it"
                 " learns from."
             )
-        else:
-            promise = (
-                f"The {self.protects} of one {self.unit} are protected with {budget}"
-                f" ({self.view} privacy) from {_OBSERVERS[self.view].format(unit=self.unit)}."
-            )
-        sentences = [promise, self._trust + "."]
+        return (
+            f"The {self.protects} of one {self.unit} are protected with {budget}"
+            f" ({self.view} privacy) from {self.observers}."
+        )
+
+    def in_words(self, budget: str) -> str:
+        """As sentences, with these words for the budget that holds."""
+        sentences = [self.promise(budget), self.trust + "."]
         if self.assumptions:
             sentences.append("This assumes that " + "; ".join(self.assumptions) + ".")
         sentences += [caveat if caveat.endswith(".") else caveat + "." for caveat in self.caveats]
@@ -139,14 +147,14 @@ class Guarantee:
         rows = [
             ["holds", holds if self.holds == self.asked else f"{holds}; asked for: {self.asked}"],
             ["protects", f"the {self.protects} of one {self.unit}"],
-            ["from", _OBSERVERS[self.view].format(unit=self.unit)],
-            ["trust", self._trust],
+            ["from", self.observers],
+            ["trust", self.trust],
             *(["assumes", assumption] for assumption in self.assumptions),
             *(["mind", caveat] for caveat in self.caveats),
         ]
         if self.holds is not None:
             return glance("Guarantee", [], [*rows, ["proof", self.source]])
-        return glance("No guarantee", [], [["trust", self._trust], *rows[4:]])
+        return glance("No guarantee", [], [["trust", self.trust], *rows[4:]])
 
     def to_dict(self) -> dict[str, Any]:
         """The same, for files and tables."""

@@ -307,7 +307,12 @@ class Ledger:
         return "without bound" if math.isinf(self.total()) else str(self.spent() or "nothing")
 
     def _repr_html_(self) -> Html:
-        last = self.frame.tail(_SHOWN)
+        note = f"The last {_SHOWN} of {len(self):,} lines." if len(self) > _SHOWN else ""
+        title = f"Ledger: {self.releases:,} releases, spent {self._spent}"
+        return glance(title, *self.table(), note)
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Heads, and rows for the last lines, in words."""
         rows = [
             [
                 f"{line.first:,} to {line.last:,}",
@@ -317,12 +322,9 @@ class Ledger:
                 "–" if math.isnan(line.noise_scale) else f"{line.noise_scale:.4g}",
                 f"{line.cost:.4g}",
             ]
-            for line in last.itertuples()
+            for line in self.frame.tail(_SHOWN).itertuples()
         ]
-        heads = ["rounds", "part", "releases", "noise", "scale", "cost"]
-        note = f"The last {_SHOWN} of {len(self):,} lines." if len(self) > _SHOWN else ""
-        title = f"Ledger: {self.releases:,} releases, spent {self._spent}"
-        return glance(title, heads, rows, note)
+        return ["rounds", "part", "releases", "noise", "scale", "cost"], rows
 
     @property
     def releases(self) -> int:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 
 from ..errors import ArgumentError
-from ..validation import interval, number, real
+from ..validation import integer, interval, number, real
 from .channels import Channel
 from .secure import DeviceNoise, refuse_wide_noise
 from .sources import noise_source
+
+_MOST_REPORTS = 10**6  # that are listed
 
 
 class Randomiser:
@@ -67,13 +70,61 @@ class Randomiser:
         Raises:
             ArgumentError: the reward is no number.
         """
+        report, statistic = np.empty(1), np.array([self._entering(reward)])
+        self._noise.add_noise(self.channel, self._scale, statistic, report, self._rng)
+        return float(report[0])
+
+    def law(self, rewards: Sequence[float], reach: int) -> tuple[np.ndarray, np.ndarray]:
+        """The reports that there may be, and with which probability they are made of each reward.
+
+        Args:
+            rewards: of which reports are made.
+            reach: by how many grid units a report may lie outside of the reward range; what lies
+                farther is cut to that, which costs no privacy.
+
+        Returns:
+            Reports, shape (n,), and probabilities, shape (rewards, n).
+
+        Raises:
+            ArgumentError: noise is simulated, or a reward is no number.
+
+        Example:
+            >>> from dpbandits.privacy import Laplace
+            >>> reports, table = Randomiser(Laplace(1.0), (0.0, 1.0), grid=1.0).law([0.0, 1.0], 1)
+            >>> reports.tolist(), table[0].round(4).tolist()
+            ([-1.0, 0.0, 1.0, 2.0], [0.2689, 0.4621, 0.17, 0.0989])
+        """
+        if not isinstance(self._noise, DeviceNoise):
+            raise ArgumentError("noise must be 'secure' for reports that can be listed", "noise")
+        noise, (lo, hi) = self._noise, self.reward_range
+        grid, reach = noise.grid, integer("reach", reach, 1, _MOST_REPORTS)
+        if not (hi - lo + 40.0 * self._scale) / grid <= _MOST_REPORTS:
+            raise ArgumentError(
+                f"grid must be coarser for reports that can be listed, got {grid!r}", "grid"
+            )
+        ends = round(noise.to_grid(lo) / grid) - reach, round(noise.to_grid(hi) / grid) + reach
+        reports = np.arange(ends[0], ends[1] + 1)
+        # So far that what is left out has a share of exp(-40) even of what is cut.
+        far = reports.size + math.ceil(40.0 * self._scale / grid)
+        weights, drawn = noise.law(self.channel, self._scale, far), np.arange(-far, far + 1)
+        made = [round(self._entering(reward) / grid) + drawn for reward in rewards]
+        cut = [np.clip(units, *ends) - ends[0] for units in made]
+        table = np.array([np.bincount(units, weights, reports.size) for units in cut])
+        if (table == 0.0).any():  # which would look as if it never happened
+            raise ArgumentError(f"reach must be less for this noise, got {reach}", "reach")
+        return reports * grid, table
+
+    @property
+    def _scale(self) -> float:
+        lo, hi = self.reward_range
+        return self.channel.scale(hi - lo)
+
+    def _entering(self, reward: float | None) -> float:
+        """A reward as noise is added to it."""
         value = math.nan if reward is None else number("reward", reward)
         lo, hi = self.reward_range
         value = self.default_reward if math.isnan(value) else min(max(value, lo), hi)
-        report, scale = np.empty(1), self.channel.scale(hi - lo)
-        statistic = np.array([self._noise.to_grid(value)])
-        self._noise.add_noise(self.channel, scale, statistic, report, self._rng)
-        return float(report[0])
+        return self._noise.to_grid(value)
 
 
 class VectorRandomiser:

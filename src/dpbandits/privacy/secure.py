@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ArgumentError, BudgetExhausted, DPBanditsError, MissingExtra
-from .channels import GAUSSIAN, HEMISPHERE, OPEN, Channel, hemisphere_radius
+from .channels import GAUSSIAN, HEMISPHERE, LAPLACE, OPEN, Channel, hemisphere_radius
 from .continual import BinaryTree, Counter, HybridTree, Independent, SqrtToeplitz
 from .exact import Source, discrete_gaussian, discrete_laplace, hemisphere
 from .noise import EXACT, NoiseSource
@@ -226,6 +226,22 @@ class DeviceNoise(GridNoise):
         up.
         """
         return _squared(scale / self.grid * _UP)
+
+    def law(self, channel: Channel, scale: float, reach: int) -> np.ndarray:
+        """The probabilities of the noise -reach, ..., reach in grid units, as it is drawn; what
+        lies farther is left out.
+
+        Raises:
+            ArgumentError: the channel has neither Gaussian nor Laplace noise.
+        """
+        units, noise = scale / self.grid * _UP, np.arange(-reach, reach + 1.0)
+        if channel.family == GAUSSIAN:
+            weights = np.exp(-(noise**2) / (2.0 * float(_squared(units))))
+        elif channel.family == LAPLACE:
+            weights = np.exp(-np.abs(noise) / float(_rounded_up(Fraction(units))))
+        else:
+            raise ArgumentError(f"channel must be Gaussian or Laplace, got {channel!r}", "channel")
+        return weights / weights.sum()
 
     def _draw(self, family: int, scale: float) -> int:
         if scale == 0.0:

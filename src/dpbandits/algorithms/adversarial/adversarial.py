@@ -12,6 +12,7 @@ from typing import Unpack
 
 from ...policies import Card, Options, register
 from ...privacy.budgets import ZCDP, ApproxDP, PureDP
+from ..bases.errata import ADVERSARIAL, ADVERSARIAL_THEOREMS
 from .conversion import CHANNELS, BatchedPolicy, conversion
 from .learners import (
     EXP3_IX_LEARNER,
@@ -60,6 +61,7 @@ class EXP3(BatchedPolicy):
         ),
         channels=CHANNELS,
         randomised=True,
+        errata=(ADVERSARIAL,),
     )
     _learner = EXP3_LEARNER
     kernels = conversion(_learner)
@@ -120,6 +122,7 @@ class HTINF(BatchedPolicy):
         ),
         channels=CHANNELS,
         randomised=True,
+        errata=(ADVERSARIAL,),
     )
     _learner = HTINF_LEARNER
     kernels = conversion(_learner)
@@ -178,6 +181,7 @@ class FTPL(BatchedPolicy):
         ),
         channels=CHANNELS,
         randomised=True,
+        errata=(ADVERSARIAL, ADVERSARIAL_THEOREMS),
     )
     _learner = FTPL_LEARNER
     kernels = conversion(_learner)
@@ -207,6 +211,9 @@ class EXP3IX(BatchedPolicy):
         budget: None; implicit exploration is not made for negative losses.  The private relative is
             ``EXP3``.
         **options: see ``Options``.
+
+    When to choose: no privacy, and rewards that follow no law; to measure the price of it in
+    ``EXP3``.
 
     Example:
         >>> EXP3IX(3, seed=1).guarantee.holds is None
@@ -241,6 +248,9 @@ class TsallisINF(BatchedPolicy):
         n_arms: number of arms.
         budget: None; the private relative is ``HTINF``, which skips losses that are too large.
         **options: see ``Options``.
+
+    When to choose: no privacy, and rewards that may or may not follow a law; to measure the price
+    of it in ``HTINF``.
 
     Example:
         >>> TsallisINF(3, seed=1).guarantee.holds is None

@@ -10,6 +10,7 @@ from ...errors import ArgumentError
 from ...policies import Card, Options, register
 from ...privacy.budgets import ZCDP, ApproxDP, PureDP
 from ...validation import choice
+from ..bases.errata import ADVERSARIAL
 from .conversion import CHANNELS, BatchedPolicy, Learner, conversion
 from .learners import EXP3_LEARNER, FTPL_LEARNER, HTINF_LEARNER
 
@@ -79,6 +80,7 @@ class BatchConversion(BatchedPolicy):
         source="Faster Rates for Private Adversarial Bandits, Theorem 1",
         channels=CHANNELS,
         randomised=True,
+        errata=(ADVERSARIAL,),
     )
     _learner = HTINF_LEARNER
     kernels = conversion(_learner)

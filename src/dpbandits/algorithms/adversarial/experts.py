@@ -24,6 +24,7 @@ from ...policies import Card, Kernels, Options, register
 from ...policies.protocol import one_round
 from ...privacy.budgets import ZCDP, ApproxDP, PureDP
 from ..bases.advice import AdvicePolicy
+from ..bases.errata import EXPERTS
 from ..maths.simplex import draw
 from .any_learner import learner_of
 from .conversion import (
@@ -120,6 +121,7 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
         ),
         channels=CHANNELS,
         randomised=True,
+        errata=(EXPERTS,),
     )
     _learner = HTINF_LEARNER
     kernels = over_experts(_learner)

@@ -32,6 +32,7 @@ from ...privacy.channels import Calibration, Laplace, Open
 from ...privacy.continual import BinaryTree, Counter, HybridTree, Independent
 from ...validation import choice, flag, integer, real
 from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.errata import DGS
 from ..bases.linear import LinearOptions, LinearPolicy, accumulate, estimate
 from .exact_loss import ExactLoss, feature_array, loss_of_tree, without_noise
 from .kernels import (
@@ -135,6 +136,7 @@ class LinUCBDGS(LinearPolicy):
         learns_at_once=True,
         randomised=True,
         refuted_because=VOID,
+        errata=(DGS,),
     )
     kernels = Kernels(
         init=init,

@@ -34,6 +34,7 @@ from ...policies import Card, Options, Statistic, register
 from ...privacy.budgets import ZCDP, ApproxDP, PureDP
 from ...privacy.channels import Gaussian, Laplace, LaplaceVector
 from ...validation import choice, real
+from ..bases.errata import ADVERSARIAL_THEOREMS, EXPERTS
 from ..bases.local import LocalPolicy
 from .policies import LEAST_MIXING, BatchPolicy, MixturePolicy
 from .tuning import (
@@ -91,6 +92,7 @@ class EXP4(BatchPolicy):
         ),
         channels={ZCDP: Gaussian, ApproxDP: Gaussian},
         randomised=True,
+        errata=(EXPERTS,),
     )
     kernels = PER_EXPERT
 
@@ -133,6 +135,7 @@ class BatchedEXP4(BatchPolicy):
         source="Faster Rates for Private Adversarial Bandits, Theorems 6 and 8",
         channels={ZCDP: LaplaceVector, ApproxDP: LaplaceVector},
         randomised=True,
+        errata=(EXPERTS, ADVERSARIAL_THEOREMS),
     )
     kernels = PER_EXPERT_AT_WORST
 
@@ -296,6 +299,7 @@ class LocalEXP4(MixturePolicy, LocalPolicy):
         channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian},
         trust_model="local",
         randomised=True,
+        errata=(EXPERTS,),
     )
     kernels = PER_ROUND
 

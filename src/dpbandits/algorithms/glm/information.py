@@ -19,6 +19,7 @@ from ...privacy.budgets import RDP, ZCDP, ApproxDP
 from ...privacy.channels import Gaussian
 from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.errata import ANTICIPATING
 from ..bases.linear import MODEL, RADIUS, LinearOptions
 from ..maths.confidence import gaussian_norm
 from ..private_contexts.local import LocalPolicy
@@ -153,6 +154,7 @@ class WeightedGLMJDP(WeightedPolicy, LinkedPolicy):
         channels={ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
         protects="contexts and rewards",
         view="anticipating joint",
+        errata=(ANTICIPATING,),
     )
     _kernels_of = staticmethod(weighted.of_epochs)
     kernels = weighted.of_epochs(link_of("logistic"))

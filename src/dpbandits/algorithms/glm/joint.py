@@ -26,6 +26,7 @@ from ...privacy.channels import Gaussian
 from ...privacy.vector_channels import CHANNEL_GAUSSIAN
 from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.errata import ANTICIPATING
 from ..bases.linear import MODEL, RADIUS, LinearOptions, ModelOptions
 from ..private_contexts.joint import JointPolicy
 from .linked import LinkedPolicy
@@ -158,6 +159,7 @@ class GLMUCBJDP(JointGLMPolicy):
         channels=CHANNELS,
         protects="contexts and rewards",
         view="anticipating joint",
+        errata=(ANTICIPATING,),
     )
     _kernels_of = staticmethod(optimistic)
     kernels = optimistic(link_of("logistic"))
@@ -227,6 +229,7 @@ class GLMThompsonJDP(JointGLMPolicy):
         protects="contexts and rewards",
         view="anticipating joint",
         randomised=True,
+        errata=(ANTICIPATING,),
     )
     _kernels_of = staticmethod(sampled)
     kernels = sampled(link_of("logistic"))

@@ -24,6 +24,7 @@ from ...privacy.channels import Gaussian, Hemisphere, PublishedGaussian
 from ...validation import flag, integer, real
 from ..bases.contextual import LONGEST, SHORTEST
 from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.errata import GLM_REPORTS
 from ..bases.linear import MODEL, RADIUS
 from ..private_contexts import state
 from ..private_contexts.device import Device
@@ -158,6 +159,7 @@ class LDPSGD(LinkPolicy, ReportPolicy):
         protects="contexts and rewards",
         view="joint",
         learns_at_once=True,
+        errata=(GLM_REPORTS,),
     )
     kernels = descending(link_of("logistic"))
     _device = ScoringDevice
@@ -326,6 +328,7 @@ class LDPGLOC(LinkPolicy, LocalPolicy):
         protects="contexts and rewards",
         view="joint",
         learns_at_once=True,
+        errata=(GLM_REPORTS,),
     )
     kernels = online.learning(link_of("logistic"))
     _device = RegressingDevice

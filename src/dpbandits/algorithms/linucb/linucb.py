@@ -33,6 +33,7 @@ from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
 from ...validation import choice, real
 from ..bases.contextual import within_bound
+from ..bases.errata import LINPRIV
 from ..bases.linear import (
     MODEL,
     LinearOptions,
@@ -318,6 +319,9 @@ class LinUCB(_Optimistic):
             take one vector of features, shape (d,), for all of them.
         **options: see ``LinearOptions``.
 
+    When to choose: linear rewards in contexts, no privacy; to measure the price of it in
+    ``PrivateLinUCB``.
+
     Example:
         >>> policy = LinUCB(2, 3)
         >>> policy.pull(np.eye(3)[:2]).arm
@@ -392,6 +396,7 @@ class PrivateLinUCB(_Optimistic):
         ),
         channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
         learns_at_once=True,
+        errata=(LINPRIV,),
     )
     kernels = OPTIMISTIC
 

@@ -31,6 +31,7 @@ from ...privacy.budgets import PureDP
 from ...privacy.channels import Laplace
 from ...validation import real
 from ..bases.episodes import CLOCK, MEMO, close
+from ..bases.errata import DP_IMED
 from ..maths.divergences import bernoulli_kl, kl_upper_bound
 from .law import MERGED, merge
 from .merged import (
@@ -161,6 +162,7 @@ class DPIMED(_Published):
         source=_SOURCE,
         proof=PROOF,
         channels={PureDP: Laplace},
+        errata=(DP_IMED,),
     )
     kernels = kernels_of(choose_imed, close, publish)
 
@@ -187,5 +189,6 @@ class DPKLUCB(_Published):
         source=_SOURCE,
         proof=PROOF,
         channels={PureDP: Laplace},
+        errata=(DP_IMED,),
     )
     kernels = kernels_of(choose_kl, close, publish)

@@ -38,6 +38,7 @@ from ...policies import ArmEstimates, Card, Kernels, Options, Statistic, registe
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
 from ...validation import choice, features, real
+from ..bases.errata import ADAC_GOPE
 from ..bases.fixed_features import FixedFeaturesPolicy
 from ..bases.quotas import choose, hold_rounds, record_pull, release_due
 from ..bases.sums import accumulate_by_arm
@@ -308,6 +309,7 @@ class AdaCGOPE(_Phased):
             " the sensitivity of the realised design"
         ),
         channels=_GAUSSIAN,
+        errata=(ADAC_GOPE,),
     )
 
     def __init__(
@@ -362,6 +364,7 @@ class AdaRGOPEVar(_Phased):
             " and H"
         ),
         channels=_GAUSSIAN,
+        errata=(ADAC_GOPE,),
     )
     _shape = SUMS
     _rule = PUBLISHED
@@ -400,6 +403,7 @@ class OutputGOPE(_Phased):
             " phase lengths are ours"
         ),
         channels=_GAUSSIAN,
+        errata=(ADAC_GOPE,),
     )
     _shape = OUTPUT
 

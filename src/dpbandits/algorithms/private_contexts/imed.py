@@ -14,6 +14,7 @@ from ...privacy.budgets import RDP, ZCDP, ApproxDP
 from ...privacy.channels import Certified, Gaussian
 from ...validation import integer
 from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
 from . import joint, local, shuffled
 from .model import DIVERGENT, on_arrival
 from .policy import IMEDPolicy, PrivateIMEDOptions
@@ -203,6 +204,7 @@ class LinearIMEDSDP(IMEDPolicy, shuffled.ShuffledPolicy):
         trust_model="shuffle",
         protects="contexts and rewards",
         view="shuffle",
+        errata=(SHUFFLED_MESSAGES, SHUFFLED_BITS),
     )
 
     def __init__(

@@ -26,6 +26,7 @@ from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
 from ...privacy.channels import Gaussian, PublishedGaussian
 from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.errata import ADAC_OFUL, JOINT
 from .model import OPTIMISTIC
 from .policy import (
     PrivateContextPolicy,
@@ -114,6 +115,7 @@ class LinUCBJDP(JointPolicy):
         channels={**CHANNELS, ApproxDP: PublishedGaussian(_published)},
         protects="contexts and rewards",
         view="joint",
+        errata=(JOINT,),
     )
     _covers = True
     kernels = OPTIMISTIC
@@ -220,6 +222,7 @@ class AdaCOFULJDP(JointPolicy):
         channels=CHANNELS,
         protects="contexts and rewards",
         view="joint",
+        errata=(ADAC_OFUL,),
     )
     _covers = True
     kernels = OPTIMISTIC

@@ -17,6 +17,7 @@ from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
 from ...privacy.channels import Gaussian, PublishedGaussian
 from ...validation import flag, integer
 from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.errata import REPORTS
 from .model import OPTIMISTIC, joint_sensitivity, of_reports, on_arrival
 from .policy import (
     PrivateContextPolicy,
@@ -112,6 +113,7 @@ class LinUCBLDP(LocalPolicy):
         protects="contexts and rewards",
         view="joint",
         learns_at_once=True,
+        errata=(REPORTS,),
     )
     _covers = True
     kernels = on_arrival(OPTIMISTIC)

@@ -48,6 +48,7 @@ from ...shuffle.published import LEVELS, published_batch
 from ...shuffle.randomness import seed_of
 from ...validation import choice, flag, integer
 from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES, SHUFFLED_THEOREMS
 from ..maths.confidence import gaussian_norm, symmetric_norm
 from .device import ShuffledDevice
 from .model import OPTIMISTIC, of_reports
@@ -408,6 +409,7 @@ class LinUCBSDP(ShuffledPolicy):
         trust_model="shuffle",
         protects="contexts and rewards",
         view="shuffle",
+        errata=(SHUFFLED_MESSAGES, SHUFFLED_BITS, SHUFFLED_THEOREMS),
     )
     kernels = OPTIMISTIC
 

@@ -14,6 +14,7 @@ from ...privacy.budgets import RDP, ZCDP, ApproxDP
 from ...privacy.channels import Certified, Gaussian
 from ...validation import integer
 from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
 from . import joint, local, shuffled
 from .model import SAMPLED, on_arrival
 from .policy import PrivateModelOptions, ThompsonPolicy
@@ -203,6 +204,7 @@ class LinearThompsonSDP(ThompsonPolicy, shuffled.ShuffledPolicy):
         protects="contexts and rewards",
         view="shuffle",
         randomised=True,
+        errata=(SHUFFLED_MESSAGES, SHUFFLED_BITS),
     )
 
     def __init__(

@@ -32,6 +32,7 @@ from ...privacy.continual import Counter, Independent, WishartTree
 from ...privacy.wishart import WishartNoise
 from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.errata import JOINT
 from ..maths.confidence import wishart_image_norm, wishart_norm
 from .model import OPTIMISTIC
 from .policy import (
@@ -86,6 +87,7 @@ class WishartLinUCBJDP(PrivateContextPolicy):
         channels={ApproxDP: Certified},
         protects="contexts and rewards",
         view="joint",
+        errata=(JOINT,),
     )
     kernels = OPTIMISTIC
 

@@ -32,6 +32,7 @@ from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
 from ...validation import choice, integer, real
 from ..bases.contextual import within_bound
+from ..bases.errata import ADAC_OFUL
 from ..bases.linear import LinearOptions, LinearPolicy, accumulate, estimate, sensitivity
 from ..bases.sums import summarise
 from ..maths.dense import factorise, invert
@@ -299,6 +300,8 @@ class RSOFUL(RarelySwitching):
         budget: None; the private relative is ``AdaCOFUL``.
         **options: see ``LinearOptions``.
 
+    When to choose: as ``LinUCB``, where solving for the estimate in every round takes too long.
+
     Example:
         >>> RSOFUL(2, 3).pull(np.eye(3)[:2]).arm
         0
@@ -375,6 +378,7 @@ class AdaCOFUL(RarelySwitching):
             " counters: dpbandits.privacy.continual"
         ),
         channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        errata=(ADAC_OFUL,),
     )
 
     def __init__(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
-from suite import contexts_of
+from typing import Any
 
-from dpbandits.algorithms.bases import AdvicePolicy
-from dpbandits.environments import AdviceTable, ContextTable, RewardTable
-from dpbandits.kernel import Kernel, interpreted
-from dpbandits.policies import Policy
-from dpbandits.policies.steps import Steps, release_of
-from dpbandits.simulation.arms_loop import arms_loop
-from dpbandits.simulation.context_loop import context_loop
-from dpbandits.simulation.seeding import identity, stream
-from dpbandits.simulation.tally import CURSOR, DONE, LEDGER_FULL, new_tally
+import numpy as np
+
+from ..algorithms.bases import AdvicePolicy
+from ..environments import AdviceTable, ContextTable, RewardTable
+from ..kernel import Kernel, interpreted
+from ..policies import Policy
+from ..policies.steps import Steps, release_of
+from ..simulation.arms_loop import arms_loop
+from ..simulation.context_loop import context_loop
+from ..simulation.seeding import identity, stream
+from ..simulation.tally import CURSOR, DONE, LEDGER_FULL, new_tally
+from .walk import contexts_of, require
 
 ROUNDS = 3000
 SEED = 11
@@ -24,9 +26,8 @@ def table(policy: Policy, rounds: int = ROUNDS) -> Table:
     """Rewards 0 or 1 of a kind that the policy meets; sums of them are exact in any order."""
     rng, contexts = np.random.default_rng(1), contexts_of(policy)
     if contexts is None or isinstance(policy, AdvicePolicy):
-        rewards = (rng.random((rounds, policy.n_arms)) < [0.7, 0.5, 0.3][: policy.n_arms]).astype(
-            float
-        )
+        means = np.linspace(0.7, 0.3, policy.n_arms)
+        rewards = (rng.random((rounds, policy.n_arms)) < means).astype(float)
         return (
             RewardTable(rewards)
             if contexts is None
@@ -52,15 +53,19 @@ class Run:
         trace: bool = False,
     ) -> None:
         self.policy, self.world, self.rngs = policy, world, rngs
+        self.last = int(world.horizon or 0)
         self.state = policy.new_state()
         self.tally = new_tally(
-            np.array([world.horizon]), policy.n_arms, trace=world.horizon if trace else 0
+            np.array([world.horizon]), policy.n_arms, trace=self.last if trace else 0
         )
         self.loop = loop or loop_in(policy, type(world))
 
     def until(self, pause: int, horizon: int | None = None) -> int:
         """Go on to a round, or stop at the horizon; how the loop ended."""
-        bounds, horizon = (False, *self.policy.reward_range), horizon or self.world.horizon
+        bounds, horizon = (
+            (False, *self.policy.reward_range),
+            horizon or self.last,
+        )
         state = self.state
         sides = (self.policy.params, state.raw, state.public, state.memo, state.wall)
         world = self.world.state
@@ -68,7 +73,7 @@ class Run:
             longest = 1 if self.policy.takes_each_reward else 1 << 62
             ends = (bounds, horizon, pause, longest)
             return self.loop(*sides, world, self.tally, *ends, *self.rngs)
-        contexts = np.zeros((self.policy.n_arms, self.policy.dimension))
+        contexts = np.zeros((self.policy.n_arms, self.policy.dimension))  # type: ignore[attr-defined]
         shown = (np.zeros(0), self.tally, contexts, np.zeros_like(contexts), True)
         return self.loop(*sides, world, *shown, bounds, horizon, pause, *self.rngs)
 
@@ -79,9 +84,10 @@ class Run:
 
 def loop_in(policy: Policy, kind: type[Table], release: Kernel | None = None) -> Kernel:
     """The loop of a policy, with another release than its own where one is given."""
-    bound = arms_loop if kind is RewardTable else context_loop
+    bound: Any = arms_loop if kind is RewardTable else context_loop
     own = release_of(policy.driven, policy.mechanism, inside=policy.card.learns_at_once)
-    return bound(policy.driven, release or own, kind.kernels)
+    loop: Kernel = bound(policy.driven, release or own, kind.kernels)
+    return loop
 
 
 def looped(policy: Policy, world: Table, *, compiled: bool = True) -> list[int]:
@@ -90,11 +96,12 @@ def looped(policy: Policy, world: Table, *, compiled: bool = True) -> list[int]:
     run = Run(
         policy, world, streams_of(policy), loop if compiled else interpreted(loop), trace=True
     )
-    while (status := run.until(world.horizon)) != DONE:
-        assert status == LEDGER_FULL
+    while (status := run.until(run.last)) != DONE:
+        require(status == LEDGER_FULL, "sensitivity: it is no positive number")
         run.state.make_room()
     arms = run.tally.trace
-    assert np.bincount(arms, minlength=policy.n_arms).tolist() == run.tally.counts.tolist()
+    counts = np.bincount(arms, minlength=policy.n_arms).tolist()
+    require(counts == run.tally.counts.tolist(), "the loop has counted other arms than it played")
     return arms.tolist()
 
 

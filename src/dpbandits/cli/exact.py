@@ -1,0 +1,113 @@
+"""The command ``dpbandits exact``: what a small policy keeps private, to the last digit."""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import ROUND_CEILING, Context
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import ArgumentError
+from ..validation import choice
+from .inputs import clear_errors
+from .tables import new_console
+
+if TYPE_CHECKING:
+    from ..finite import FinitePolicy
+
+_ROUNDING = 1e-12  # what is less, relative to large numbers, may be rounding alone
+
+
+def exact(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="POLICY.json", help="Tables of probabilities.", show_default=False),
+    ] = None,
+    example: Annotated[
+        str | None,
+        typer.Option(
+            help="view-not-table, table-not-interactive or interactive-not-adaptive.",
+            show_default=False,
+        ),
+    ] = None,
+    epsilon: Annotated[float, typer.Option(help="For which to find delta.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="For which to find epsilon.")] = 0.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say exactly how private a small policy is, from every view.
+
+    The file has the arguments of `FinitePolicy`: {"probabilities": [[[0.5, 0.5]], ...], "rewards":
+    [0, 1]}.  Numbers are rounded up.
+    """
+    with clear_errors():
+        policy = _read(file, example)
+        rows = _rows(policy, epsilon, delta)
+    if as_json:
+        # JSON has no infinity.
+        written = [{k: "inf" if v == math.inf else v for k, v in row.items()} for row in rows]
+        typer.echo(json.dumps(written, indent=2))
+        return
+    from rich.table import Table
+
+    heads = [f"delta at epsilon {epsilon:g}", f"epsilon at delta {delta:g}", "rho"]
+    table = Table(title=repr(policy), title_justify="left", box=None, pad_edge=False)
+    table.add_column("view")
+    for head in heads:
+        table.add_column(head, justify="right")
+    for row in rows:
+        table.add_row(row["view"], *(_shown(row[name]) for name in ("delta", "epsilon", "rho")))
+    console = new_console()
+    console.print(table, highlight=False)
+    for complaint in dict.fromkeys(row["refused"] for row in rows if row["refused"]):
+        console.print(f"– {complaint}", highlight=False, markup=False)
+
+
+def _read(file: Path | None, example: str | None) -> FinitePolicy:
+    from ..finite import EXAMPLES, FinitePolicy
+
+    if (file is None) == (example is None):
+        raise ArgumentError("give a file of tables, or --example and a name")
+    if example is not None:
+        return EXAMPLES[choice("--example", example, EXAMPLES)]()
+    try:
+        return FinitePolicy.from_json(Path(str(file)).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ArgumentError(f"{file} must be a readable file: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ArgumentError(f"{file} must be JSON in UTF-8") from None
+
+
+def _rows(policy: FinitePolicy, epsilon: float, delta: float) -> list[dict[str, Any]]:
+    """Numbers of every view; None for those of a view that is too large, and why."""
+    from ..finite.views import JOINT_VIEWS, VIEWS
+
+    asked = [(view, False) for view in VIEWS]
+    if policy.sizes.contexts > 1:
+        asked += [(view, True) for view in JOINT_VIEWS]
+    rows = []
+    for view, joint in asked:
+        row: dict[str, Any] = {"view": f"joint {view}" if joint else view, "refused": None}
+        row |= dict.fromkeys(("delta", "epsilon", "rho"))
+        try:
+            row["delta"] = policy.delta(epsilon, view, joint=joint)
+            row["epsilon"] = policy.epsilon(delta, view, joint=joint)
+            row["rho"] = policy.rho(view, joint=joint)
+        except ArgumentError as error:
+            if error.argument != "view":
+                raise
+            row["refused"] = str(error)
+        rows.append(row)
+    return rows
+
+
+def _shown(value: float | None) -> str:
+    """Six digits, of which the last is rounded up: a smaller number would not be enough."""
+    if value is None:
+        return "–"
+    if not math.isfinite(value):
+        return "∞"
+    up = Context(prec=6, rounding=ROUND_CEILING).create_decimal(value * (1.0 - _ROUNDING))
+    return "0" if value < _ROUNDING else f"{float(up):.6g}"

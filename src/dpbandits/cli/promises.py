@@ -1,0 +1,210 @@
+"""The commands ``dpbandits explain`` and ``dpbandits card``: what a policy promises."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import ArgumentError, BudgetWarning
+from ..policies import Policy, registered
+from .first_run import announce_compilation
+from .inputs import Noise, budget_of, clear_errors, policy_class
+from .playing import play
+from .tables import new_console
+
+if TYPE_CHECKING:
+    from ..policies import PrivacyCard
+
+_ROUNDS = 50  # that a card's example plays at least
+
+Name = Annotated[str, typer.Argument(help="A policy of `dpbandits list`.", show_default=False)]
+BudgetText = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        help=(
+            "Such as zcdp=0.1, pure=1, approx=1,1e-5 or rdp=4,1; by default one of each that fits."
+        ),
+    ),
+]
+NoiseKind = Annotated[
+    Noise | None,
+    typer.Option(
+        "--noise", help="By default secure where OpenDP is installed.", show_default=False
+    ),
+]
+
+
+def explain(policy: Name, budget: BudgetText = None, noise: NoiseKind = None) -> None:
+    """Say what a policy promises, in words, for a budget: of privacy, and with a linear model of
+    regret.
+    """
+    with clear_errors():
+        cls = policy_class(policy)
+        policies = _instances(cls, budget, noise)
+    console = new_console()
+    console.print(f"[bold]{policy}[/bold]: {cls.card.title}", highlight=False)
+    console.print(f"Source: {cls.card.source}", highlight=False, markup=False, soft_wrap=True)
+    if noise is None and _noise(cls) is Noise.simulation and not cls.card.refuted_because:
+        console.print(
+            "With simulated noise, because OpenDP is not installed: pip install"
+            " 'dpbandits\\[secure]'",
+            soft_wrap=True,
+        )
+    for one in policies:
+        asked = (
+            "no budget"
+            if one.budget is None
+            else f"asked for {one.budget}"
+            if cls.card.refuted_because
+            else one.budget
+        )
+        console.print(f"\n{asked}: {one.guarantee}", highlight=False, markup=False, soft_wrap=True)
+        if proved := getattr(one, "regret_guarantee", None):
+            console.print(f"Regret: {proved}.", highlight=False, markup=False, soft_wrap=True)
+        for bound in _bounds_of(one):
+            console.print(f"Bound: {bound}", highlight=False, markup=False, soft_wrap=True)
+
+
+def card(
+    policy: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[POLICY | FILE]",
+            help="A policy of `dpbandits list`, or what `Policy.save` wrote.",
+            show_default=False,
+        ),
+    ] = None,
+    budget: BudgetText = None,
+    noise: NoiseKind = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page that prints, too.")
+    ] = None,
+    every: Annotated[
+        Path | None,
+        typer.Option(
+            "--all",
+            metavar="DIR",
+            help="Write the cards of all policies to this folder, as Markdown and as HTML.",
+        ),
+    ] = None,
+) -> None:
+    """Show the privacy card of a policy: what is promised, enforced, not protected, and spent.
+
+    Of a saved policy as it stands, of others that of a small instance which has played a short
+    example.
+    """
+    from ..policies import inspect
+
+    with clear_errors():
+        if (policy is None) == (every is None):
+            raise ArgumentError("either a policy or --all must be given")
+        if every is not None:
+            names = write_cards(every)
+            typer.echo(f"{len(names)} cards: {every}")
+            return
+        assert policy is not None
+        if Path(policy).is_file():
+            cards = [inspect(policy).card]
+        else:
+            cards = [_played(one) for one in _instances(policy_class(policy), budget, noise)]
+    for one in cards:
+        _print(one)
+    if html is not None:
+        html.write_text(cards[0].html(), encoding="utf-8")
+        typer.echo(f"Card: {html}")
+
+
+def write_cards(folder: Path) -> Sequence[str]:
+    """The card of every policy, with the first budget that it takes, and a list of them.
+
+    Links to errata are to the page beside the folder.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ["# Privacy cards\n"]
+    for name, cls in registered().items():
+        found = _played(_instances(cls, None, None, first=True)[0])
+        (folder / f"{name}.md").write_text(found.markdown(), encoding="utf-8")
+        (folder / f"{name}.html").write_text(found.html(), encoding="utf-8")
+        lines.append(f"* [{name}]({name}.md): {found.title}")
+    (folder / "index.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return list(registered())
+
+
+def _bounds_of(policy: Policy) -> list[str]:
+    """The bounds that a policy has for stationary arms, whatever their gaps."""
+    from ..theory import label_of, promises
+
+    width = policy.reward_range[1] - policy.reward_range[0]
+    gaps = [width * arm / policy.n_arms for arm in range(policy.n_arms)]
+    found = promises(policy, gaps, [10**6])
+    return [f"{label_of(one.bound)}: {one.bound.name}" for one in found if one.says_something]
+
+
+def _instances(
+    cls: type[Policy], budget: str | None, noise: Noise | None, *, first: bool = False
+) -> list[Policy]:
+    """Small instances, with this budget or one of each notion."""
+    from ..studies.cautions import cautions
+
+    budgets: list[Any] = [budget_of(budget)] if budget else cls.example_budgets() or [None]
+    if first:
+        del budgets[1:]
+    announce_compilation()
+    made = [_instance(cls, one, noise) for one in budgets]
+    if found := cautions(budgets):
+        warnings.warn(" ".join(found), BudgetWarning, stacklevel=1)
+    return made
+
+
+def _instance(cls: type[Policy], budget: Any, noise: Noise | None) -> Policy:
+    def made(kind: Noise) -> Policy:
+        return cls(**cls.example, budget=budget, noise=kind.value)
+
+    try:
+        return made(noise or _noise(cls))
+    except ArgumentError as error:
+        if noise or error.argument != "noise":
+            raise
+        return made(Noise.simulation)  # secure noise is drawn on people's devices alone
+
+
+def _noise(cls: type[Policy]) -> Noise:
+    """The best noise there is."""
+    secure = find_spec("opendp") and not cls.card.refuted_because
+    return Noise.secure if secure else Noise.simulation
+
+
+def _played(policy: Policy) -> PrivacyCard:
+    play(policy, _ROUNDS)
+    return policy.card_page()
+
+
+def _print(card: PrivacyCard) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = new_console()
+    console.print(f"[bold]Privacy card[/bold] {escape(card.title)}", highlight=False)
+    console.print(card.policy, markup=False, highlight=False, soft_wrap=True)
+    for one in card.sections:
+        console.print(f"\n[bold]{one.title}[/bold]", highlight=False)
+        for point in one.points:
+            console.print(f"* {point}", markup=False, highlight=False, soft_wrap=True)
+        if one.rows:
+            table = Table(
+                *map(escape, one.heads or ["", ""]),
+                box=None,
+                pad_edge=False,
+                show_header=bool(one.heads),
+                header_style="italic",
+            )
+            for row in one.rows:
+                table.add_row(*map(escape, row))
+            console.print(table, highlight=False)
+    console.print()

@@ -1,0 +1,293 @@
+"""Finite policies, and exactly how private they are.
+
+What an adversary sees are decisions, and nothing is approximated: the law of a small policy is
+listed (``law``), all neighbouring worlds and all adversaries of a view are gone through
+(``views``), and the largest divergence is taken (``divergences``).
+
+**Errors.**  If all probabilities are fractions, everything is computed in fractions but for
+exponentials and logarithms.  Floats are rounded a few times on the way to the probability of a
+sequence, and again in sums: ``delta`` is right to some 1e-14, the others to some 1e-12 of their
+size where probabilities are no smaller than 1e-3.  Zeros are exact in both: what never happens in
+one world and may in the other is not taken for something rare.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any, Self
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..validation import integer, number
+from . import divergences
+from .law import MOST, checked, law_of, refuse_large, through
+from .views import MOST_EXACT, MOST_LEAVES, Game, Joint, Sizes, View, games
+
+_MOST_ASKED = 10**5  # histories after which a policy of the package is asked: a minute
+
+
+class FinitePolicy:
+    """A policy as tables of probabilities: of every arm after every history.
+
+    Args:
+        probabilities: for each round t, from 1, a table with a column for each arm and a row for
+            each history (a_1, r_1, ..., a_(t-1), r_(t-1)), whose digits number the rows, the first
+            one counting most.  With contexts a history is (x_1, a_1, r_1, ..., x_t).  Any nesting
+            with rows in this order will do.  Floats, or for exact results integers, ``Fraction``
+            and text like "2/3" throughout.
+        rewards: the values that a reward may take.
+        contexts: the values that a context may take, if there are contexts.
+
+    When to choose: a policy for few rounds is to be understood to the last digit, a definition of
+    privacy is to be tried out, or a claim to be refuted.  Everything grows exponentially with the
+    horizon: with two arms and binary rewards 5 rounds are feasible, or 6 where no arms are queried.
+
+    Attributes:
+        sizes: how many arms, rewards, contexts and rounds there are.
+
+    Raises:
+        ArgumentError: a table does not fit, a row is no distribution, or there is too much of it.
+
+    Example:
+        Arm 1 follows a reward of 1 with probability 3/4, and a reward of 0 with 1/4:
+
+        >>> after = [["3/4", "1/4"], ["1/4", "3/4"]]  # by reward
+        >>> policy = FinitePolicy([["1/2", "1/2"], [after, after]])  # by arm
+        >>> round(policy.epsilon(0.0), 6), round(policy.delta(0.5), 6)
+        (1.098612, 0.33782)
+    """
+
+    def __init__(
+        self,
+        probabilities: Sequence[Any],
+        *,
+        rewards: Sequence[Any] = (0, 1),
+        contexts: Sequence[Any] = (),
+    ) -> None:
+        tables = checked(probabilities)
+        k, exact = tables[0].shape[1], tables[0].dtype == object
+        sizes = Sizes(k, _length("rewards", rewards), max(len(contexts), 1), len(tables))
+        refuse_large(sizes, MOST_EXACT if exact else MOST)
+        records = sizes.contexts * k * sizes.rewards
+        for t, table in enumerate(tables):
+            expected = (records**t * sizes.contexts, k)
+            if table.shape != expected:
+                raise ArgumentError(
+                    f"probabilities[{t}] must have {expected[0]:,} rows, one for each history, and"
+                    f" {k} columns, got {table.shape[0]:,} and {table.shape[1]}",
+                    "probabilities",
+                )
+        self.sizes, self._law = sizes, law_of(tables, sizes)
+
+    @classmethod
+    def from_function(
+        cls,
+        n_arms: int,
+        horizon: int,
+        choose: Callable[..., Sequence[Any]],
+        *,
+        rewards: Sequence[Any] = (0, 1),
+        contexts: Sequence[Any] = (),
+    ) -> Self:
+        """The policy whose arms have the probabilities ``choose(arms, rewards)`` after what
+        happened; with contexts ``choose(arms, rewards, contexts)``, the last of which is shown now.
+
+        Example:
+            >>> def follow(arms, rewards):
+            ...     return [0.5, 0.5] if not rewards or rewards[-1] else [0.25, 0.75]
+            >>> FinitePolicy.from_function(2, 3, follow)
+            FinitePolicy(2 arms, 2 rewards, 3 rounds)
+        """
+        shown = tuple(contexts) or (None,)
+        k, rounds = integer("n_arms", n_arms, 1), integer("horizon", horizon, 1)
+        refuse_large(Sizes(k, _length("rewards", rewards), len(shown), rounds))
+        tables = []
+        for done in range(rounds):
+            table = []
+            for *told, x in product(*(shown, range(k), rewards) * done, shown):
+                seen = [(*told[0::3], x)] if contexts else []
+                table.append(choose(tuple(told[1::3]), tuple(told[2::3]), *seen))
+            tables.append(table)
+        return cls(tables, rewards=rewards, contexts=contexts)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The policy that a JSON object describes, whose entries are the arguments by name.
+
+        Example:
+            >>> FinitePolicy.from_json('{"probabilities": [[["1/3", "2/3"]]], "rewards": [0, 1]}')
+            FinitePolicy(2 arms, 2 rewards, 1 rounds)
+        """
+        try:
+            given = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ArgumentError(f"text must be JSON: {error}", "text") from None
+        known = {"probabilities", "rewards", "contexts"}
+        if not isinstance(given, dict) or "probabilities" not in given or given.keys() - known:
+            raise ArgumentError(
+                "text must be a JSON object with probabilities, and perhaps rewards and contexts",
+                "text",
+            )
+        for name, value in given.items():
+            if not isinstance(value, list):
+                raise ArgumentError(f"{name} must be a list, got {value!r}"[:300], name)
+        return cls(**given)
+
+    @classmethod
+    def from_reports(
+        cls,
+        make: Callable[..., Any],
+        horizon: int,
+        *,
+        rewards: Sequence[float] = (0.0, 1.0),
+        grid: float = 1.0,
+        reach: int = 20,
+    ) -> Self:
+        """A policy of this package under local trust, its randomisers included: what runs is asked
+        for its arm after every history of reports, and reports have the law of secure noise.
+
+        Args:
+            make: makes the policy, given the options that are set here: ``reports``, ``noise``,
+                ``grid``, and ``choices_public``, because the interactive adversary tells it of
+                other arms.  Nothing that it chooses may be random.
+            horizon: number of rounds.
+            rewards: the values that a reward may take.
+            grid: of the noise.
+            reach: reports that lie more grid units outside of the reward range are cut to that.
+
+        Example:
+            >>> from functools import partial
+            >>> from dpbandits import LDPUCB, PureDP
+            >>> policy = FinitePolicy.from_reports(partial(LDPUCB, 2, budget=PureDP(1.0)), 3)
+            >>> policy.epsilon(0.0) <= 1.0
+            True
+        """
+
+        def policy() -> Any:
+            return make(reports=True, noise="secure", grid=grid, choices_public=True)
+
+        first = policy()
+        reports, channel = first.randomiser().law(rewards, reach)
+
+        def choose(arms: tuple[int, ...], told: tuple[float, ...]) -> Sequence[float]:
+            asked = policy()
+            for arm, report in zip(arms, told, strict=True):
+                asked.pull()
+                asked.update(report, arm=arm)
+            decision = asked.pull()
+            if decision.propensity != 1.0:
+                raise ArgumentError(
+                    f"make must make a policy that chooses without chance, got {asked!r}", "make"
+                )
+            return [float(arm == decision.arm) for arm in range(asked.n_arms)]
+
+        k, rounds = first.n_arms, integer("horizon", horizon, 1)
+        refuse_large(Sizes(k, reports.size, 1, rounds))
+        if (asked := sum((k * reports.size) ** t for t in range(rounds))) > _MOST_ASKED:
+            raise ArgumentError(
+                f"horizon must be shorter, or reach less: {k} arms, {reports.size} reports and"
+                f" {rounds} rounds have {asked:,} histories, of which at most {_MOST_ASKED:,} are"
+                " feasible",
+                "horizon",
+            )
+        told_of = cls.from_function(k, rounds, choose, rewards=reports.tolist())
+        return told_of.behind(channel)
+
+    def behind(self, channel: Any) -> Self:
+        """The same policy behind a channel: what it takes for rewards are reports.
+
+        Args:
+            channel: shape (rewards, reports): with which probability each reward is reported as
+                each of the values that this policy takes.  A reward is reported once.
+
+        Example:
+            Randomised response, so that even the worst adversary sees no more than epsilon = ln 3:
+
+            >>> told = [[[1, 0], [0, 1]], [[1, 0], [0, 1]]]
+            >>> copies = FinitePolicy([["1/2", "1/2"], told])
+            >>> coin = [["3/4", "1/4"], ["1/4", "3/4"]]
+            >>> copies.epsilon(0.0), round(copies.behind(coin).epsilon(0.0), 6)
+            (inf, 1.098612)
+        """
+        (table,) = checked([channel])
+        if table.shape[1] != self.sizes.rewards:
+            raise ArgumentError(
+                f"channel must have {self.sizes.rewards} columns, one for each value that the"
+                f" policy takes, got {table.shape[1]}",
+                "channel",
+            )
+        exact = self._law.dtype == table.dtype == object
+        refuse_large(self.sizes._replace(rewards=len(table)), MOST_EXACT if exact else MOST)
+        behind = self.__class__.__new__(self.__class__)
+        behind._law = through(self._law, self.sizes, table)
+        behind.sizes = self.sizes._replace(rewards=len(table))
+        return behind
+
+    def __repr__(self) -> str:
+        return f"FinitePolicy({self.sizes})"
+
+    def delta(
+        self, epsilon: float | Sequence[float], view: View = "interactive", *, joint: Joint = False
+    ) -> Any:
+        """The least delta for an epsilon of at least 0, infinity among them; for a sequence of
+        epsilons an array.
+
+        Args:
+            epsilon: one or several.
+            view: "view", "table", "interactive" or "adaptive", from the weakest to the strongest;
+                "anticipating", with ``joint`` only.  The definitions are in ``finite.views``.
+            joint: whether contexts are private, and the person's own decision is not seen: True or
+                "others" for an adversary who sees all others, "later" for one who sees later ones.
+
+        Raises:
+            ArgumentError: an argument is outside its range, or there is too much to go through.
+        """
+        played = self._games(view, joint)
+        return _each("epsilon", epsilon, 0.0, lambda one: divergences.delta(played, one))
+
+    def epsilon(
+        self, delta: float | Sequence[float], view: View = "interactive", *, joint: Joint = False
+    ) -> Any:
+        """The least epsilon for a delta in [0, 1], infinite where none is enough; otherwise as
+        ``delta``.
+        """
+        played = self._games(view, joint)
+        return _each("delta", delta, 0.0, lambda one: divergences.epsilon(played, one))
+
+    def renyi(
+        self, order: float | Sequence[float], view: View = "interactive", *, joint: Joint = False
+    ) -> Any:
+        """The largest Rényi divergence of an order of at least 1: at 1 that of Kullback and
+        Leibler, at infinity ``epsilon(0)``; otherwise as ``delta``.
+        """
+        played = self._games(view, joint)
+        return _each("order", order, 1.0, lambda one: divergences.renyi(played, one))
+
+    def rho(self, view: View = "interactive", *, joint: Joint = False) -> float:
+        """The least rho with which the policy is rho-zCDP, or up to a millionth more."""
+        return divergences.rho(self._games(view, joint))
+
+    def _games(self, view: View, joint: Joint) -> list[Game]:
+        most = MOST_EXACT if self._law.dtype == object else MOST_LEAVES
+        return list(games(self._law, self.sizes, view, joint, most))
+
+
+def _each(name: str, value: Any, low: float, measure: Callable[[Any], float]) -> Any:
+    """What is measured at a number of at least ``low``, or an array for several."""
+    if np.ndim(value):
+        return np.array([_each(name, one, low, measure) for one in value])
+    if not isinstance(value, Fraction):
+        value = number(name, value)
+    if not value >= low:
+        raise ArgumentError(f"{name} must be at least {low:g}, got {value!r}", name)
+    return measure(value)
+
+
+def _length(name: str, values: Sequence[Any]) -> int:
+    if len(values) == 0:
+        raise ArgumentError(f"{name} must have at least one value, got {values!r}", name)
+    return len(values)

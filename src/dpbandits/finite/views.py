@@ -1,0 +1,270 @@
+"""Views: what an adversary may choose and sees, written as a game over the law of a policy.
+
+A person's record is her reward, and her context where that is private too; two worlds are
+neighbours if they differ in the record of one round.  A *row* says what a round has in store: a
+context, and in each of its columns an arm that the policy is told of and the reward that it is told
+with it.
+
+===============  ======================================  ===========================================
+view             what the rows of a world are            which column a round takes
+===============  ======================================  ===========================================
+"view"           one reward, whatever the arm            that of the decision
+"table"          one reward for every arm                that of the decision
+"interactive"    one reward for every arm                any, chosen by the adversary
+"adaptive"       every reward of every arm               any, chosen by the adversary
+"anticipating"   an arm and a reward up to the person's  that of the decision
+                 round; then one reward, as in "view"
+===============  ======================================  ===========================================
+
+The first three are Definitions 3 and 4 of Azize & Basu (2024), Concentrated Differential Privacy
+for Bandits.  "adaptive" is the stronger adversary of their Remark 2, who makes up rewards on the
+way.  With ``joint`` contexts are private, too, and the decision of the person's own round is not
+seen: Definitions 7 and 8 there; "anticipating" is the definition of Chen, Li, Rakhlin &
+Simchi-Levi (2025), which knows no other form.  Without it contexts are public and alike in both
+worlds.
+
+Under a joint view the arm that was really played is part of a person's record: a function of her
+private context, perhaps with a will of her own.  Where the adversary chooses arms, her record is
+therefore any (context, arm, reward) against any other.  This covers whatever she makes of her
+recommendation: by joint convexity a mixture of records is told from another one no better than the
+worst pair of them.
+
+**Deterministic adversaries suffice.**  An adversary who tosses coins sees them.  Given the coins it
+is deterministic, and what it sees of both worlds is a mixture, over coins that have the same law in
+both, of what deterministic ones see.  A hockey-stick divergence, and the moment exp((a - 1) D_a),
+of two such mixtures is the mean of those of its parts, hence at most the largest.
+
+**Backward induction.**  Each of these is a sum over sequences of decisions o_1, ..., o_T of a
+function of their probabilities (p, q) in the two worlds.  What the adversary chooses after o_1,
+..., o_t concerns the sequences that begin so, and no others.  So the largest sum over all
+adversaries is computed from the end: sum over o_T, maximum over the choice before it, sum over
+o_(T-1), and so on; that is the order of the axes of a ``Game``.  Adversaries are never listed.
+
+**What that says of the views.**  A weaker view is a special case of a stronger one, so that
+divergences grow from "view" to "adaptive".  In pure DP the largest quotient belongs to one sequence
+of decisions; along it an adaptive adversary tells one arm and one reward in each round, which some
+table has: "interactive" and "adaptive" agree, as "view" and "table" do (Proposition 1(a)).  For
+policies that are tables they agree in every Rényi divergence, too: by induction from the end the
+largest sum of p^a q^(1 - a) from some history on is p^a q^(1 - a) times a number that depends on
+what the policy was told, not on what it decided.  So the adversary may plan ahead.  In (epsilon,
+delta) it may not: ``examples.interactive_not_adaptive``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import permutations, product
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..validation import choice
+
+View = Literal["view", "table", "interactive", "adaptive", "anticipating"]
+Joint = bool | Literal["others", "later"]
+VIEWS: tuple[View, ...] = ("view", "table", "interactive", "adaptive")
+JOINT_VIEWS: tuple[View, ...] = ("view", "table", "anticipating", "interactive", "adaptive")
+
+MOST_LEAVES = 2**24
+MOST_EXACT = 2**18  # fractions take some hundred times as long
+
+
+class _Row(NamedTuple):
+    """What a round has in store."""
+
+    context: int
+    arms: Sequence[int]  # of the columns
+    rewards: Sequence[int]  # of the columns
+
+
+class Sizes(NamedTuple):
+    """How many of everything a finite policy knows."""
+
+    arms: int
+    rewards: int
+    contexts: int
+    rounds: int
+
+    def __str__(self) -> str:
+        shown = f", {self.contexts} contexts" if self.contexts > 1 else ""
+        return f"{self.arms} arms, {self.rewards} rewards{shown}, {self.rounds} rounds"
+
+
+class Game(NamedTuple):
+    """The probabilities of all sequences of decisions in pairs of neighbouring worlds.
+
+    The axes are: pairs of worlds, decision, choice of the adversary, decision, ..., decision; those
+    of choices have length 1 where the adversary has none, and those of decisions that it does not
+    see, too.
+    """
+
+    before: np.ndarray
+    after: np.ndarray
+
+
+_Kind = Literal["list", "table", "record", "any", "any arm"]
+
+
+class _Rules(NamedTuple):
+    """What the rows of a world are, by where they stand: before the person, her own, after her."""
+
+    before: _Kind
+    own: _Kind
+    after: _Kind
+    queried: bool = False  # whether the adversary chooses columns
+
+
+_RULES = {
+    ("view", False): _Rules("list", "list", "list"),
+    ("table", False): _Rules("table", "table", "table"),
+    ("interactive", False): _Rules("table", "table", "table", queried=True),
+    ("adaptive", False): _Rules("any", "any arm", "any", queried=True),
+    ("view", True): _Rules("list", "list", "list"),
+    ("table", True): _Rules("table", "table", "table"),
+    ("anticipating", True): _Rules("record", "record", "list"),
+    ("interactive", True): _Rules("table", "record", "table", queried=True),
+    ("adaptive", True): _Rules("any", "record", "any", queried=True),
+}
+
+
+def _count(kind: _Kind, sizes: Sizes) -> int:
+    """How many rows there are of a kind."""
+    k, r = sizes.arms, sizes.rewards
+    stored = {"list": r, "table": r**k, "record": k * r, "any": 1, "any arm": r}
+    return sizes.contexts * stored[kind]
+
+
+def _rows(kind: _Kind, sizes: Sizes, columns: int) -> list[_Row]:
+    """They themselves, ordered by their contexts."""
+    rewards = range(sizes.rewards)
+    arms = [column * sizes.arms // columns for column in range(columns)]
+    stored: Iterable[Sequence[Sequence[int]]]
+    match kind:
+        case "list" | "any arm":
+            stored = [(arms, [r] * columns) for r in rewards]
+        case "table":
+            stored = [(arms, row) for row in product(rewards, repeat=sizes.arms)]
+        case "record":
+            stored = [([a] * columns, [r] * columns) for a in range(sizes.arms) for r in rewards]
+        case "any":
+            stored = [(arms, [column % sizes.rewards for column in range(columns)])]
+    return [_Row(x, *row) for x in range(sizes.contexts) for row in stored]
+
+
+def games(
+    law: np.ndarray, sizes: Sizes, view: View, joint: Joint, most: int = MOST_LEAVES
+) -> Iterator[Game]:
+    """The game of each round in which a record may differ.
+
+    Args:
+        law: the probability of decisions o_1, ..., o_T if the policy is told contexts x, arms q and
+            rewards r, at the place that the digits x_1 o_1 q_1 r_1 x_2 ... x_T o_T number.
+        sizes: how many there are of each.
+        view: who looks on; see the table above.
+        joint: whether contexts are private and the person's own decision is not seen: True or
+            "others" for an adversary who sees all others, "later" for one who sees those after it,
+            as in the definitions of the papers, and chooses arms up to then without having seen
+            anything.
+        most: of how many probabilities all games may consist.
+
+    Raises:
+        ArgumentError: there is no such view, or its games are too large; nothing was allocated.
+    """
+    rules = _rules(view, joint)
+    _refuse_large(sizes, view, joint, rules, most)
+    return _played(law, sizes, rules, joint)
+
+
+def _rules(view: View, joint: Joint) -> _Rules:
+    choice("view", view, JOINT_VIEWS)
+    if joint not in (False, True, "others", "later"):
+        raise ArgumentError(
+            f"joint must be True, False, 'others' or 'later', got {joint!r}", "joint"
+        )
+    if (view, bool(joint)) not in _RULES:
+        raise ArgumentError(f"view {view!r} is a joint one: joint must be True", "joint")
+    return _RULES[view, bool(joint)]
+
+
+def _columns(sizes: Sizes, rules: _Rules) -> int:
+    return sizes.arms * sizes.rewards if rules.before == "any" else sizes.arms
+
+
+def _refuse_large(sizes: Sizes, view: View, joint: Joint, rules: _Rules, most: int) -> None:
+    k, _, x, t = sizes
+    before, own, after = (_count(kind, sizes) for kind in rules[:3])
+    pairs = own * (own - 1 if joint else own // x - 1)
+    worlds = x * sum(before**j * pairs * after ** (t - 2 - j) for j in range(t - 1))
+    leaves = k**t * (_columns(sizes, rules) ** (t - 1) if rules.queried else 1)
+    if worlds * leaves > most:
+        raise ArgumentError(
+            f"{'joint ' if joint else ''}view {view!r} of {sizes} takes {worlds * leaves:,}"
+            f" probabilities, of which at most {most:,} are feasible: take a shorter horizon, or a"
+            " weaker view",
+            "view",
+        )
+
+
+def _played(law: np.ndarray, sizes: Sizes, rules: _Rules, joint: Joint) -> Iterator[Game]:
+    columns, last = _columns(sizes, rules), sizes.rounds - 1
+    before, own, after = (_rows(kind, sizes, columns) for kind in rules[:3])
+    pairs = [
+        (one, other) for one, other in permutations(own, 2) if joint or one.context == other.context
+    ]
+    if not pairs:  # there is nothing to keep
+        return
+    for j in range(last):
+        others = [before] * j + [after] * (last - 1 - j)
+        # The number of each round's row, of the pair, and of the last round's context.
+        lengths = (*map(len, others), len(pairs), sizes.contexts)
+        *drawn, pair, shown = np.indices(lengths).reshape(len(lengths), -1)
+        sides = []
+        for records in zip(*pairs, strict=True):
+            rounds = [*zip(others, drawn, strict=True)]
+            rounds.insert(j, (list(records), pair))
+            codes = _codes(sizes, rounds, shown, rules.queried)
+            sides.append(_seen(law[codes], j, joint))
+        yield Game(*sides)
+
+
+def _codes(
+    sizes: Sizes, rounds: list[tuple[list[_Row], np.ndarray]], shown: np.ndarray, queried: bool
+) -> np.ndarray:
+    """Where in the law everything that may happen in some worlds stands, with the axes of a game.
+
+    Args:
+        sizes: of the policy.
+        rounds: for each but the last: its possible rows, and which of them a world has.
+        shown: the context of the last round in each world.
+        queried: whether the adversary chooses columns.
+    """
+    codes = np.zeros(shown.size, np.int64)
+    for rows, number in rounds:
+        contexts, arms, rewards = (np.array(part)[number] for part in zip(*rows, strict=True))
+        codes = _decided(sizes, codes, contexts)
+        told = arms * sizes.rewards + rewards  # by world and column
+        if queried:
+            codes, told = codes[..., np.newaxis], told[:, np.newaxis]
+        codes = codes * (sizes.arms * sizes.rewards) + _beside(told, codes.ndim)
+        codes = codes if queried else codes[..., np.newaxis]
+    return _decided(sizes, codes, shown)
+
+
+def _decided(sizes: Sizes, codes: np.ndarray, contexts: np.ndarray) -> np.ndarray:
+    """The codes after a context was shown and a decision made."""
+    shown = codes * sizes.contexts + _beside(contexts, codes.ndim)
+    return shown[..., np.newaxis] * sizes.arms + np.arange(sizes.arms)
+
+
+def _beside(values: np.ndarray, ndim: int) -> np.ndarray:
+    """Values by world, and perhaps by what stands last, as an array of ``ndim`` axes."""
+    return values.reshape(len(values), *[1] * (ndim - values.ndim), *values.shape[1:])
+
+
+def _seen(law: np.ndarray, j: int, joint: Joint) -> np.ndarray:
+    """The law of the decisions that are seen if the record of round j, from 0, is private."""
+    if not joint:
+        return law
+    hidden = range(j + 1) if joint == "later" else (j,)
+    return law.sum(axis=tuple(1 + 2 * t for t in hidden), keepdims=True)

@@ -1,0 +1,368 @@
+"""The privacy card: one page on a policy for whoever has to answer for privacy.
+
+Nothing is described a second time: promises are the sentences of its guarantee, numbers those of
+its channel, its statistic and its ledger, and errata those of its ``Card``.  All of it is made of
+public quantities, so that where the guarantee holds a card may be shown to anyone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..html import Html, glance, items, page, tag
+from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.channels import CERTIFIED, GAUSSIAN, HEMISPHERE, OPEN
+from ..privacy.guarantees import Guarantee
+from ..privacy.ledger import Ledger
+from .configured import Configured
+
+DELTA = 1e-6  # at which notions without a delta are translated
+NOT_AUDITED = "not audited"
+_DELTAS = [10 ** (-k / 20) for k in range(1, 241)]
+
+
+class Section(NamedTuple):
+    """A part of a card: points, or a table, of which either may be empty."""
+
+    title: str
+    points: Sequence[str] = ()
+    heads: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+
+
+class Standing(NamedTuple):
+    """Of a policy, what its configuration does not say."""
+
+    guarantee: Guarantee
+    ledger: Ledger
+    rounds: int  # recorded
+    kept_in: str  # where it is saved; empty for a policy that lives in memory
+    takes_contexts: bool
+    takes_reports: bool
+    skips_closed: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivacyCard:
+    """What ``Policy.card_page`` makes: a page as text, HTML or Markdown.
+
+    Attributes:
+        policy: its class, arguments and budget, as one writes them.
+        title: what it is, in a line.
+        claimed: the budget that was asked for.
+        holds: the one that really holds; None where nothing does.
+        derived: what the worst-placed person has lost by now, from the ledger; None for nothing.
+        measured: what an attack found, in a sentence.
+        sections: all that the page says.
+    """
+
+    policy: str
+    title: str
+    claimed: Budget | None
+    holds: Budget | None
+    derived: Budget | None
+    measured: str
+    sections: tuple[Section, ...]
+
+    @classmethod
+    def of(cls, policy: Configured, now: Standing, audit: Any = None) -> PrivacyCard:
+        """The card of a policy as it stands; ``audit`` has a ``sentence``."""
+        measured = NOT_AUDITED if audit is None else str(audit.sentence)
+        promise, ledger = now.guarantee, now.ledger
+        heads = ["claimed", "derived from its ledger", "measured by attack"]
+        row = [_claimed(promise), f"{spent(promise, ledger)}, in {_releases(ledger)}", measured]
+        sections = (
+            Section("Three numbers", (), heads, [row]),
+            Section("What is promised", rows=list(_promised(policy, promise))),
+            Section("What is assumed", points=promise.assumptions),
+            Section("What is enforced, and how", rows=list(_enforced(policy, now))),
+            Section("What is not protected", points=list(_unprotected(policy, now))),
+            Section("Constants", rows=list(_constants(policy, now))),
+            Section("Ledger", *_ledger(ledger)),
+            Section("Source", rows=_sources(policy)),
+            Section("Known errata of the publication", points=list(_errata(policy))),
+        )
+        return cls(
+            policy=policy._call({**policy.arguments, "budget": policy._config["budget"]}),
+            title=policy.card.title,
+            claimed=promise.asked,
+            holds=promise.holds,
+            derived=ledger.spent(),
+            measured=measured,
+            sections=tuple(one for one in sections if one.points or one.rows),
+        )
+
+    def __repr__(self) -> str:
+        return f"<PrivacyCard of {self.policy}: claimed {self.claimed}, measured: {self.measured}>"
+
+    def _repr_html_(self) -> Html:
+        parts = [
+            Html(glance(one.title, one.heads, one.rows) + (items(one.points) if one.points else ""))
+            for one in self.sections
+        ]
+        return tag("div", tag("b", f"Privacy card: {self.policy}"), *parts)
+
+    def html(self) -> str:
+        """A page of its own, which needs nothing else, and prints."""
+        body = [tag("h1", "Privacy card"), tag("p", f"{self.title}: ", tag("code", self.policy))]
+        for one in self.sections:
+            found = [tag("h2", one.title), *([items(one.points)] if one.points else [])]
+            if one.rows:
+                head = [_row("th", one.heads)] if one.heads else []
+                cells = [_row("td", row) for row in one.rows]
+                found.append(tag("table", *head, *cells, class_="" if one.heads else "facts"))
+            body.append(tag("section", *found))
+        return page(f"Privacy card of {self.policy}", *body)
+
+    def markdown(self, errata: str = "../errata.md") -> str:
+        """The same for a site of pages; ``errata`` is where its page of errata is."""
+        name = self.policy.partition("(")[0]
+        lines = [f"# {name}", f"Privacy card of {self.title}, as `{self.policy}`."]
+        for one in self.sections:
+            lines.append(f"## {one.title}")
+            if one.points:
+                lines.append("\n".join(f"* {_plain(point)}" for point in one.points))
+            if one.rows:
+                heads = one.heads or ["", ""]
+                grid = [heads, ["---"] * len(heads), *one.rows]
+                lines.append("\n".join(f"| {' | '.join(map(_plain, row))} |" for row in grid))
+        found = "\n\n".join(lines) + "\n"
+        return re.sub(r"docs/errata\.md#([\w-]+)", rf"[errata]({errata}#\1)", found)
+
+
+def spent(promise: Guarantee, ledger: Ledger) -> str:
+    """What a ledger adds up to, in words."""
+    if promise.holds is None:
+        return "not counted, because no budget holds"
+    return f"{ledger.spent() or 'nothing'} of {promise.holds}"
+
+
+def as_approx(policy: Configured, delta: float = DELTA) -> ApproxDP | PureDP | None:
+    """What holds as (epsilon, delta)-DP, with the exact curve of Gaussian noise; pure DP as it is,
+    and (epsilon, delta)-DP at its own delta.
+
+    >>> from dpbandits import AdaCUCB, ZCDP
+    >>> round(as_approx(AdaCUCB(2, budget=ZCDP(0.02))).epsilon, 4)
+    0.8341
+    """
+    holds = policy.effective_budget
+    if isinstance(holds, ZCDP):
+        exact = policy.channel.family == GAUSSIAN and not policy._noise.secure
+        return holds.to_approx(delta, gaussian=exact)
+    if isinstance(holds, RDP):
+        return holds.to_approx(delta)
+    assert holds is None or isinstance(holds, PureDP | ApproxDP)
+    return holds
+
+
+def best_guess(policy: Configured) -> float:
+    """With which probability somebody guesses right at most who has seen everything, and held two
+    values of one unit's data for equally likely before.
+
+    Under (epsilon, delta)-DP it is (e^epsilon + delta) / (e^epsilon + 1) at most (Kairouz, Oh &
+    Viswanath 2015); of notions that give many such pairs the least.
+
+    >>> from dpbandits import AdaPUCB, PureDP
+    >>> round(best_guess(AdaPUCB(2, budget=PureDP(1.0))), 4)
+    0.7311
+    """
+
+    def bound(found: Any) -> float:
+        delta = getattr(found, "delta", 0.0)
+        return delta + (1.0 - delta) / (1.0 + math.exp(-found.epsilon))
+
+    pairs = [as_approx(policy, delta) for delta in _DELTAS]
+    return min((bound(found) for found in pairs if found is not None), default=1.0)
+
+
+# What the sections say ------------------------------------------------------------------------
+
+
+def _claimed(promise: Guarantee) -> str:
+    if promise.asked is None:
+        return "nothing: there is no budget"
+    if promise.holds is None:
+        return f"{promise.asked} was asked for; nothing holds"
+    really = "" if promise.holds == promise.asked else f", of which {promise.holds} holds"
+    nobody = "; simulated noise, which protects nobody" if promise.simulated else ""
+    return f"{promise.asked}{really}{nobody}"
+
+
+def _promised(policy: Configured, promise: Guarantee) -> Iterator[list[str]]:
+    yield ["in a sentence", promise.promise(str(promise.holds))]
+    yield ["who is trusted", promise.trust]
+    if promise.holds is None:
+        return
+    yield ["neighbours", f"differ in the {promise.protects} of one {promise.unit}"]
+    yield ["from whom", promise.observers]
+    yield ["privacy notion", f"{promise.holds}, {promise.view} view, {promise.trust_model} trust"]
+    found = as_approx(policy)
+    if isinstance(found, ApproxDP) and found != promise.holds:
+        epsilon = math.ceil(1e4 * found.epsilon) / 1e4
+        yield ["as (epsilon, delta)", f"({epsilon:g}, {found.delta:g})-DP"]
+    most = math.ceil(1e4 * best_guess(policy)) / 100
+    yield [
+        "in other words",
+        f"Who held two values of the {promise.protects} of one {promise.unit} for equally likely,"
+        " and has now seen everything that the notion allows, is right about which of them is true"
+        f" with a probability of at most {most:g} %.",
+    ]
+
+
+def _enforced(policy: Configured, now: Standing) -> Iterator[list[str]]:
+    settings, private = policy._settings, policy._config["budget"] is not None
+    lo, hi = settings.reward_range
+    clipped = f"clipped to [{lo:g}, {hi:g}] on the private side, before anything is added up"
+    yield ["rewards", clipped if settings.clip else "not clipped, so that nothing holds"]
+    if settings.clip and "context_bound" in policy._config:
+        yield ["features", f"scaled to a length of at most {policy._config['context_bound']:g}"]
+    yield ["decisions", "what decides has no argument through which a raw reward could come"]
+    yield ["when releases are made", _schedule(policy)]
+    if not private:
+        return
+    if now.guarantee.holds is not None:
+        yield [
+            "the budget",
+            "a release that would cost any person more than it is refused, and the policy goes on"
+            " with what is public",
+        ]
+    yield ["noise", _noise(policy, now)]
+    yield [
+        "crashes",
+        f"each release is announced in {now.kept_in} before its noise is drawn, and charged whether"
+        " it was made or not"
+        if now.kept_in
+        else "once the policy is saved, each release is announced in its store before its noise is"
+        " drawn, and charged whether it was made or not; now it lives in memory, and dies with it",
+    ]
+    yield [
+        "second releases",
+        "policies are neither copied nor pickled, a save is loaded once, and a forked process"
+        " releases nothing",
+    ]
+    if settings.max_rounds is not None:
+        most = f"{settings.max_rounds:,} recorded rounds"
+        yield ["people who come back", f"a user has at most {most}, no two in one release"]
+    yield [
+        "closed arms",
+        "skipped: which arms are open is public, and has to owe nothing to rewards"
+        if now.skips_closed
+        else "none: the policy refuses to choose among some of its arms",
+    ]
+
+
+def _schedule(policy: Configured) -> str:
+    settings, default = policy._settings, f"{policy.default_reward:g}"
+    if settings.patience is None:
+        return "when all answers of an episode have come, which shows when they came"
+    if policy.card.learns_at_once and not settings.patience:
+        return f"with every answer, in order of arrival; one that is given up counts as {default}"
+    wait = f"{settings.patience:,} pulls after" if settings.patience else "at the first pull after"
+    return (
+        f"{wait} the last round of an episode, whoever has answered; an answer that is missing,"
+        f" late or no number counts as {default}"
+    )
+
+
+def _noise(policy: Configured, now: Standing) -> str:
+    if now.takes_reports:
+        return "drawn on people's devices, before anything is sent"
+    once = "drawn once for each release, and stored with it"
+    if not policy._noise.secure:
+        return f"SIMULATED, from a seeded generator, and protects nobody; {once}"
+    return f"secure: drawn in integers, on a grid of {policy.grid:.4g}, without a seed; {once}"
+
+
+def _unprotected(policy: Configured, now: Standing) -> Iterator[str]:
+    promise, settings = now.guarantee, policy._settings
+    yield from (caveat.rstrip(".") for caveat in promise.caveats)
+    if promise.holds is None:
+        yield "Nothing is protected"
+        return
+    if not policy._noise.secure:  # of which a caveat says so
+        yield "How long a call takes: it is not constant"
+    yield "That somebody came, and in which round"
+    if settings.max_rounds is None:
+        yield (
+            "A person who comes back: k rounds in k releases with noise of their own cost k times"
+            " the budget in pure DP and zCDP, and k rounds in one release more; max_rounds bounds"
+            " that"
+        )
+    if policy.card.hides_contexts:
+        yield f"The decisions of that one {promise.unit}, from whoever sees them"
+    elif now.takes_contexts:
+        yield "Contexts and advice, which are public, and choices as far as they follow from them"
+    if promise.trust_model == "central":
+        yield f"Anything from the party that runs the policy, which sees the {promise.protects}"
+    if settings.patience is None or (policy.card.learns_at_once and not settings.patience):
+        yield "When an answer comes, or that none does: releases come with answers"
+    elif not now.takes_reports:
+        yield (
+            "What the operator alone sees: the log and policy.diagnostics, which count late and"
+            " clipped answers"
+        )
+
+
+def _constants(policy: Configured, now: Standing) -> Iterator[list[str]]:
+    channel, statistic, settings = policy.channel, policy.statistic, policy._settings
+    lo, hi = settings.reward_range
+    yield ["reward range", f"[{lo:g}, {hi:g}]"]
+    true = policy.effective_budget is not None
+    meaning = "the most that one record ever moves a release" if true else "as declared"
+    most = f"{statistic.max_sensitivity:.6g}, in the L{channel.norm} norm"
+    yield ["sensitivity", f"{most}: {meaning}"]
+    yield ["numbers in a release", f"{statistic.size:,}"]
+    yield ["law of the noise", channel.name]
+    if channel.family != OPEN:
+        yield ["noise multiplier", f"{channel.multiplier:.6g}"]
+    if channel.family not in (OPEN, CERTIFIED, HEMISPHERE):
+        kind = "standard deviation" if channel.family == GAUSSIAN else "scale"
+        part = "a number in a release" if statistic.counter is None else "a variable of the counter"
+        yield ["noise scale", f"{policy.noise_scale:.6g}, the {kind} of the noise on {part}"]
+    yield ["releases so far", f"{now.ledger.releases:,}, made with {now.ledger.draws:,} draws"]
+    yield ["rounds recorded", f"{now.rounds:,}"]
+    horizon = policy._config.get("horizon") or policy.planned_rounds
+    yield ["horizon", "none is needed" if horizon is None else f"at most {horizon:,} rounds"]
+    if settings.max_rounds is not None:
+        yield ["rounds of a user", f"at most {settings.max_rounds:,}"]
+
+
+def _ledger(ledger: Ledger) -> tuple[list[str], Sequence[str], Sequence[Sequence[str]]]:
+    heads, rows = ledger.table()
+    if not rows:
+        return ["Nothing has been released yet."], (), ()
+    last = "" if len(rows) == len(ledger) else f"The last {len(rows)} of {len(ledger):,} lines. "
+    return [f"{_releases(ledger)}. {last}Costs are in the budget's own currency."], heads, rows
+
+
+def _sources(policy: Configured) -> list[list[str]]:
+    card = policy.card
+    proof = [["proof", card.proof or "in the source"]] if policy.effective_budget else []
+    return [["algorithm", card.source], *proof]
+
+
+def _errata(policy: Configured) -> Iterator[str]:
+    for erratum in policy.card.errata:
+        yield " ".join(f"{point.rstrip('.')}." for point in erratum.points) + f" ({erratum.where})"
+    if not policy.card.errata:
+        yield "None that is known."
+
+
+def _releases(ledger: Ledger) -> str:
+    return f"{ledger.releases:,} release{'s' * (ledger.releases != 1)}"
+
+
+# Pieces of pages ------------------------------------------------------------------------------
+
+
+def _row(name: str, cells: Sequence[str]) -> Html:
+    return tag("tr", *(tag(name, cell) for cell in cells))
+
+
+def _plain(words: str) -> str:
+    """Text as Markdown that means nothing but itself."""
+    return re.sub(r"([\\`*_|<>\[\]])", r"\\\1", words)

@@ -1,0 +1,145 @@
+"""Checks for policies of one's own: what the suite of this package asks of every policy, apart from
+a textbook to compare it with.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..policies import Policy, registered
+from ..policies.watch import LOGGER
+from . import checks
+from .checks import Make
+from .walk import require
+
+Check = Callable[[Make], Any]
+
+
+def check_policy(
+    policy: Policy | type[Policy],
+    *,
+    told: Callable[[str], None] = lambda check: None,
+    **arguments: Any,
+) -> list[str]:
+    """Play a policy in every way that can go wrong, and refuse it at the first rule that it breaks.
+
+    A class is checked with a budget of every notion that it takes, and without; an object as it was
+    configured.  Both should be small, and release within a few thousand rounds.
+
+    What this cannot know is whether the algorithm is the one that was meant, and how much an attack
+    on its releases can measure: write a walk by hand, and audit it.
+
+    Args:
+        policy: registered with ``@register``; what that was given makes the instance.
+        told: is called with the name of each check that was passed.
+        **arguments: of the constructor, in the place of those.
+
+    Returns:
+        The names of all checks.
+
+    Raises:
+        AssertionError: the policy breaks a rule, which the message names, with the kernel.
+
+    >>> from dpbandits import UCB1
+    >>> "saved policies go on" in check_policy(UCB1)
+    True
+    """
+    cls = policy if isinstance(policy, type) else type(policy)
+    require(registered().get(cls.__name__) is cls, f"{cls.__name__} is not registered: @register")
+    done: list[str] = []
+    LOGGER.disabled = True  # answers are dropped on purpose
+    try:
+        for make, check in _planned(policy, cls, arguments):
+            name = getattr(check, "func", check).__name__.strip("_").replace("_", " ")
+            _named(check, make, name)
+            if name not in done:
+                done.append(name)
+                told(name)
+    finally:
+        LOGGER.disabled = False
+    return done
+
+
+def _named(check: Check, make: Make, name: str) -> None:
+    try:
+        check(make)
+    except AssertionError as error:
+        error.add_note(f"Check: {name}, of {make()!r}")
+        raise
+
+
+def _planned(
+    policy: Policy | type[Policy], cls: type[Policy], arguments: dict[str, Any]
+) -> Iterator[tuple[Make, Check]]:
+    """Each check, with what it is to play."""
+
+    made = list(_instances(policy, cls, arguments))
+    yield made[0], _kernels_take_their_arguments
+    yield made[0], _docstring_says_what_is_taken
+    with tempfile.TemporaryDirectory() as folder:
+        for make in made:
+            yield from ((make, check) for check in _applicable(make(), Path(folder)))
+
+
+def _kernels_take_their_arguments(make: Make) -> None:
+    checks.kernels_take_their_arguments(make().kernels)
+
+
+def _docstring_says_what_is_taken(make: Make) -> None:
+    checks.docstring_says_what_is_taken(type(make()))
+
+
+def _instances(
+    policy: Policy | type[Policy], cls: type[Policy], arguments: dict[str, Any]
+) -> Iterator[Make]:
+    if isinstance(policy, Policy):
+        own = {**policy._config, "noise": "simulation", "seed": None, **arguments}
+        yield partial(cls, **own)
+        return
+    for budget in (*cls.example_budgets(), None):
+        yield partial(cls, **{**cls.example, "budget": budget, **arguments})
+
+
+def _applicable(policy: Policy, folder: Path) -> Iterator[Check]:
+    """The checks for a policy of its kind."""
+    card, private = policy.card, policy.budget is not None
+    yield checks.bad_arguments_are_refused
+    yield checks.sides_share_no_memory
+    yield checks.deciding_changes_nothing
+    yield checks.nobody_reads_old_scratch
+    yield checks.randomness_comes_from_rng
+    if not card.refuted_because:
+        yield checks.records_stay_within_the_bound
+        if card.hides_contexts:
+            yield _features_stay_within_the_bound
+            yield checks.private_features_leave_no_trace
+        if private:
+            yield checks.budget_is_spent_once
+            yield checks.draws_belong_to_releases
+    yield checks.loop_and_hand_play_alike
+    if card.learns_at_once:
+        if card.trust_model == "central":
+            yield checks.pulls_are_learned_from_in_order
+    else:
+        yield checks.schedule_owes_nothing_to_answers
+        yield partial(checks.schedule_owes_nothing_to_answers, patience=3)
+    yield checks.propensities_are_frequencies
+    if policy._takes_masks:
+        yield _closed_arms_are_never_chosen
+    yield partial(checks.saved_policies_go_on, folder=folder)
+    if private:
+        yield partial(checks.what_a_crash_loses_is_charged, folder=folder)
+
+
+def _features_stay_within_the_bound(make: Make) -> None:
+    checks.features_stay_within_the_bound(make(), np.random.default_rng(1))  # type: ignore[arg-type]
+
+
+def _closed_arms_are_never_chosen(make: Make) -> None:
+    checks.closed_arms_are_never_chosen(make(seed=1))

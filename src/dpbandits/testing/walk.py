@@ -1,0 +1,282 @@
+"""A policy driven kernel by kernel, or by hand: how checks see what it does."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..algorithms.bases import AdvicePolicy, ContextualPolicy
+from ..kernel import interpreted
+from ..policies import Decision, Kernels, Policy
+from ..privacy.ledger import HEAD, WHOLE
+from ..stores import User
+
+ROUNDS = 30_000  # as far as a history goes
+
+
+def require(true: bool, rule: str) -> None:
+    """Raise an AssertionError that says which rule is broken, under ``python -O``, too."""
+    if not true:
+        raise AssertionError(rule)
+
+
+@cache
+def _features(n_arms: int, dimension: int, corners: bool) -> np.ndarray:
+    rng = np.random.default_rng([2, n_arms, dimension])
+    if corners:
+        return rng.choice([-1.0, 1.0], (ROUNDS, n_arms, dimension)) / np.sqrt(dimension)
+    x = rng.standard_normal((ROUNDS, n_arms, dimension))
+    # Shorter than one: at length one the first determinants are powers of two, and whether they
+    # have doubled is a matter of rounding.
+    return x / np.linalg.norm(x, axis=2, keepdims=True) * rng.uniform(0.5, 0.9, (ROUNDS, n_arms, 1))
+
+
+@cache
+def _advice(n_arms: int, n_experts: int, corners: bool) -> np.ndarray:
+    rng = np.random.default_rng([3, n_arms, n_experts])
+    if corners:
+        return np.moveaxis(
+            np.eye(n_arms)[rng.integers(0, n_arms, (ROUNDS, n_experts))], 1, 2
+        ).copy()
+    return np.moveaxis(rng.dirichlet(np.ones(n_arms), (ROUNDS, n_experts)), 1, 2).copy()
+
+
+def contexts_of(policy: Policy, *, corners: bool = False) -> np.ndarray | None:
+    """Public contexts for ``ROUNDS`` rounds, the same in every call: shape (ROUNDS, K, d), or None
+    for policies that take none.
+
+    ``corners`` are of length one and the longest vectors in the L1 norm, too: a reward moves x *
+    reward the farthest there.  Advice stands here as kernels see it, shape (ROUNDS, K, N); at its
+    corners every expert is certain.
+    """
+    if isinstance(policy, AdvicePolicy):
+        return _advice(policy.n_arms, policy.n_experts, corners)
+    return (
+        _features(policy.n_arms, policy.dimension, corners)
+        if isinstance(policy, ContextualPolicy)
+        else None
+    )
+
+
+def shown(policy: Policy, contexts: np.ndarray) -> np.ndarray:
+    """What a user passes to ``pull`` for these."""
+    return contexts.T if isinstance(policy, AdvicePolicy) else contexts
+
+
+def pull(policy: Policy, user: User | None = None) -> Decision:
+    """``pull`` with the contexts of the round, where the policy takes any."""
+    contexts = contexts_of(policy)
+    number = policy.session.rounds.pulls % ROUNDS
+    return policy.pull(None if contexts is None else shown(policy, contexts[number]), user=user)
+
+
+class Release(NamedTuple):
+    """What crossed the wall, in every world of a ``Walk``."""
+
+    first: int
+    last: int
+    part: int
+    bound: float
+    statistics: list[np.ndarray]
+
+
+@cache
+def in_python(kernels: Kernels) -> Kernels:
+    """The same kernels, interpreted."""
+    fields = [field.name for field in dataclasses.fields(kernels) if field.type == "Kernel"]
+    plain: Any = {name: interpreted(getattr(kernels, name)) for name in fields}
+    return dataclasses.replace(kernels, **plain)
+
+
+class Walk:
+    """An algorithm driven kernel by kernel: one public side, and a private side for each of several
+    worlds.
+
+    All kernels but ``init``, ``prepare``, ``record_pull``, ``close`` and ``publish`` are held to
+    leave the public side as it is.  Releases are the statistics of the first world, or where the
+    policy has a counter their sum so far, plus noise, or arbitrary numbers where ``noise`` is
+    large.  ``spoil`` puts NaN into working memory before every call.  Nothing is compiled: that
+    compiled code does the same is for ``streams``.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        worlds: int = 1,
+        noise: float = 1.0,
+        seed: int = 0,
+        contexts: np.ndarray | None = None,
+        spoil: bool = False,
+        kernels: Kernels | None = None,
+    ) -> None:
+        self.policy, self.params = policy, policy.params
+        self.kernels = in_python(kernels or policy.driven)
+        starts = [policy.new_state() for _ in range(worlds)]
+        self.raws = [start.raw for start in starts]
+        self.public, self.memo, self.wall = starts[0].public, starts[0].memo, starts[0].wall
+        self.rng = np.random.default_rng(seed)
+        self.noise, self.rounds, self.arms = noise, 0, np.zeros(0, np.int64)
+        self.contexts = contexts_of(policy) if contexts is None else contexts
+        self.spoil = spoil
+        self.sum = np.zeros_like(self.wall.statistic)
+
+    def step(self, rewards: Callable[[int, int, int], list[float]]) -> Release | None:
+        """Play one choice to its end; ``rewards(first, arm, n)`` gives the sum of n rewards in each
+        world.
+        """
+        choice_rng = self.rng if self.policy.card.randomised else None
+        seen = self._seen(choice_rng)
+        self._call("prepare", self.params, self.public, seen, choice_rng)
+        arm = self._read("choose", self.params, self.public, seen, choice_rng)[0]
+        n = self._read("hold_rounds", self.params, self.public, arm)
+        require(n >= 1, "hold_rounds: a choice stands for one round at least")
+        require(n == 1 or self.contexts is None, "hold_rounds: new contexts, new choices")
+        n = min(n, ROUNDS - self.rounds)
+        x = 0 if self.contexts is None else seen[arm]
+        self._call("record_pull", self.params, self.public, arm, x, n)
+        self._read("weigh", self.params, self.public, arm, x)
+        together = 1 if self.policy.takes_each_reward else n
+        for first in range(self.rounds, self.rounds + n, together):
+            for raw, total in zip(self.raws, rewards(first, arm, together), strict=True):
+                self._read("accumulate", self.params, raw, arm, x, total, together)
+        self.rounds += n
+        self.arms = np.append(self.arms, np.full(n, arm))
+        return self._release() if self._read("release_due", self.params, self.public) else None
+
+    def until(
+        self, releases: int, rewards: Callable[[int, int, int], list[float]]
+    ) -> list[Release]:
+        """Play until there have been so many releases, or ``ROUNDS`` rounds; one at least."""
+        seen: list[Release] = []
+        while len(seen) < releases and self.rounds < ROUNDS:
+            release = self.step(rewards)
+            seen += [] if release is None else [release]
+        require(bool(seen), f"release_due: no release in {ROUNDS:,} rounds")
+        return seen
+
+    def covers(self, release: Release, row: int) -> bool:
+        return release.first <= row <= release.last and release.part in (WHOLE, self.arms[row])
+
+    def _release(self) -> Release:
+        bound = self._read("sensitivity", self.params, self.public, self.policy.channel.norm)
+        part = int(self._read("partition", self.params, self.public))
+        self._call("close", self.params, self.public, self.memo)
+        statistics = []
+        for raw in self.raws:
+            statistic = np.full_like(self.wall.statistic, np.nan)
+            self._read("summarise", self.params, raw, self.public, self.memo, statistic)
+            statistics.append(statistic)
+        first, self.wall.first_unreleased[part] = (
+            int(self.wall.first_unreleased[part]),
+            self.rounds,
+        )
+        adds_up = self.policy.statistic.counter is not None
+        self.sum = self.sum + statistics[0] if adds_up else statistics[0]
+        noisy = self.sum + self.noise * bound * self.rng.standard_normal(self.sum.size)
+        self._call("publish", self.params, self.public, self.memo, noisy)
+        for i in range(getattr(self.policy, "dimension", 0)):
+            self._read("estimate", self.params, self.public, i)
+        self._read("stop", self.params, self.public)
+        self._read("recommend", self.params, self.public)
+        return Release(first, self.rounds - 1, part, bound, statistics)
+
+    def _seen(self, rng: np.random.Generator | None) -> Any:
+        if self.contexts is None:
+            return 0
+        contexts = self.contexts[self.rounds]
+        seen = np.full_like(contexts, np.nan)
+        self._read("preprocess_contexts", self.params, contexts.copy(), seen, rng)
+        return seen
+
+    def _read(self, name: str, *arguments: Any) -> Any:
+        before = frozen(self.public)
+        answer = self._call(name, *arguments)
+        require(frozen(self.public) == before, f"{name} changes the public side, which it may read")
+        return answer
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        if self.spoil:
+            for scratch in scratch_of(self.public):
+                scratch[...] = np.nan
+        return getattr(self.kernels, name)(*arguments)
+
+
+def scratch_of(side: Any) -> list[np.ndarray]:
+    """The working memory in nested tuples of arrays."""
+    held = zip(getattr(side, "_fields", ()), side, strict=True) if isinstance(side, tuple) else ()
+    return [
+        array for name, one in held for array in ([one] if name == "scratch" else scratch_of(one))
+    ]
+
+
+def frozen(state: Any) -> tuple[bytes, ...]:
+    """The bytes of arrays and numbers in nested tuples, without ``scratch``: working
+    memory that nobody reads between two calls.
+    """
+    names = getattr(state, "_fields", [""] * len(state))
+    found: list[bytes] = []
+    for name, held in zip(names, state, strict=True):
+        if isinstance(held, tuple):
+            found += frozen(held)
+        elif name != "scratch":
+            found.append(np.asarray(held).tobytes())
+    return tuple(found)
+
+
+def snapshot(policy: Policy) -> dict[str, Any]:
+    """Everything that a refused call has to leave alone."""
+    session = policy.session
+    state, wall = session.state, session.state.wall
+    return {
+        "raw": frozen(state.raw),
+        "public": frozen(state.public),
+        "wall": frozen(wall),
+        "rounds": _comparable(session.rounds),
+        "streams": {name: str(rng.bit_generator.state) for name, rng in state.streams.items()},
+        "last": session.last and session.last.number,
+    }
+
+
+def _comparable(rounds: Any) -> dict[str, Any]:
+    """Where a policy stands, with bytes in place of arrays."""
+    numbers, arrays = rounds.saved()
+    return {
+        **copy.deepcopy(numbers),
+        **{name: array.tobytes() for name, array in arrays.items()},
+        "current_choice": repr(numbers["current_choice"]),
+    }
+
+
+def releases(policy: Policy) -> int:
+    """How many there have been."""
+    return policy.ledger.releases
+
+
+def draws(policy: Policy) -> int:
+    """How many noise variables were drawn."""
+    return policy.ledger.draws
+
+
+def spans(policy: Policy) -> list[list[int]]:
+    """What the lines of the ledger cover."""
+    ledger = policy.session.state.wall.ledger
+    lines: list[list[int]] = ledger.span[: ledger.head[HEAD.lines]].tolist()
+    return lines
+
+
+def play(policy: Policy, reward: Callable[[Decision], float], *, until: int) -> list[Decision]:
+    """Pull and update by hand until there have been so many releases."""
+    seen = []
+    while releases(policy) < until:
+        decision = pull(policy)
+        seen.append(decision)
+        if releases(policy) < until:
+            policy.update(reward(decision), decision)
+        require(len(seen) < ROUNDS, f"release_due: no release in {ROUNDS:,} rounds")
+    return seen

@@ -1,0 +1,198 @@
+"""Privacy cards: the numbers are those of budget and ledger, nothing raw is on them, and errata are
+those of the page.
+"""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from scipy.stats import norm
+from test_notebook import NASTY, Balanced
+
+import dpbandits as dpb
+from dpbandits.cli.playing import play
+from dpbandits.cli.promises import write_cards
+from dpbandits.policies import registered
+from dpbandits.policies.privacy_card import as_approx, best_guess, spent
+
+ERRATA = Path(__file__).parents[2] / "docs" / "errata.md"
+
+
+def rows(card):
+    """Facts by name, and the cells of tables with heads."""
+    return {row[0]: row[1] for one in card.sections if not one.heads for row in one.rows}
+
+
+def section(card, title):
+    return next((one for one in card.sections if one.title.startswith(title)), None)
+
+
+def checked(cls, budget):
+    policy = cls(**cls.example, budget=budget, seed=1)
+    play(policy, 30)
+    card, refuted = policy.card_page(), bool(cls.card.refuted_because)
+    (claimed, derived, measured) = section(card, "Three").rows[0]
+    assert card.claimed == policy.guarantee.asked == budget
+    assert (card.holds is None) == (budget is None or refuted)
+    assert card.derived == policy.ledger.spent()
+    assert spent(policy.guarantee, policy.ledger) in derived
+    assert f"{policy.ledger.releases:,} release" in derived
+    assert measured == "not audited"
+    assert (str(budget) in claimed) == (budget is not None)
+    promise = policy.guarantee
+    words = card.markdown().replace("\\", "")
+    for sentence in (promise.promise(str(promise.holds)), promise.trust, *promise.assumptions):
+        assert sentence in words  # as `explain` says it
+        assert sentence in str(promise)
+    assert all(caveat.rstrip(".") in words for caveat in promise.caveats)
+    facts = rows(card)
+    assert facts["sensitivity"].startswith(f"{policy.statistic.max_sensitivity:.6g},")
+    if "noise scale" in facts:
+        assert facts["noise scale"].startswith(f"{policy.noise_scale:.6g},")
+    if card.holds is not None:
+        assert card.holds == card.claimed == card.derived  # each example releases something
+        assert "rewards" in facts["neighbours"]
+    elif budget is not None:
+        assert "nothing holds" in claimed
+    else:
+        assert section(card, "What is not").points == ["Nothing is protected"]
+    Balanced(card._repr_html_())
+    page = card.html()
+    assert page.count("<section>") == len(card.sections)
+    assert not re.search(r"(src|href)=|https?:|@import", page)  # it needs nothing else
+    (known,) = [one for one in card.sections if one.title.startswith("Known")]
+    assert [
+        erratum.where in point
+        for erratum, point in zip(cls.card.errata, known.points, strict=bool(cls.card.errata))
+    ] == [True] * len(cls.card.errata)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name, marks=[] if name in ("AdaCUCB", "LinUCBDGS", "UCB1") else pytest.mark.long
+        )
+        for name in registered()
+    ],
+)
+def test_every_card_has_the_numbers_of_budget_and_ledger(name):
+    cls = registered()[name]
+    for budget in cls.example_budgets() or [None]:
+        checked(cls, budget)
+
+
+def test_nothing_raw_is_on_a_card():
+    def told(reward):
+        policy = dpb.MergedIMED(2, budget=dpb.ZCDP(1e-9), first=40, seed=1)
+        for _ in range(79):  # one release, and a sum that waits
+            policy.update(reward, policy.pull())
+        card = policy.card_page()
+        return card.markdown(), card.html(), card._repr_html_(), repr(card)
+
+    assert told(0.123) == told(0.9876)
+    assert "1 release" in told(0.5)[0]
+
+
+def test_what_was_not_asked_for_is_told():
+    asked = dpb.ApproxDP(10.0, 0.1)
+    card = dpb.AdaCUCB(2, budget=asked, calibration="paper", seed=1).card_page()
+    assert card.holds.delta > asked.delta == card.claimed.delta
+    assert f"of which {card.holds} holds" in section(card, "Three").rows[0][0]
+    loose = dpb.AdaCUCB(2, budget=asked, clip=False, seed=1).card_page()
+    assert loose.holds is None
+    assert rows(loose)["rewards"].startswith("not clipped")
+    waits = dpb.AdaCUCB(2, budget=asked, patience=None, max_rounds=3, seed=1).card_page()
+    assert "which shows when" in rows(waits)["when releases are made"]
+    assert "3 recorded rounds" in rows(waits)["people who come back"]
+    assert not any("comes back" in point for point in section(waits, "What is not").points)
+    reports = dpb.LDPUCB(2, budget=dpb.PureDP(1.0), reports=True, noise="secure").card_page()
+    assert "devices" in rows(reports)["noise"]
+    assert any("Silence" in point for point in section(reports, "What is not").points)
+
+
+def test_before_any_release_nothing_is_spent():
+    card = dpb.MergedIMED(2, budget=dpb.PureDP(1.0), seed=1).card_page()
+    assert card.derived is None
+    assert section(card, "Three").rows[0][1] == "nothing of 1-DP, in 0 releases"
+    assert section(card, "Ledger").points == ["Nothing has been released yet."]
+
+
+def test_an_audit_stands_beside_the_claim():
+    policy = dpb.MergedIMED(2, budget=dpb.PureDP(1.0), seed=1, name=NASTY)
+    card = policy.card_page(SimpleNamespace(sentence=f"at least 0.4-DP {NASTY} | [a](b)"))
+    assert section(card, "Three").rows[0][2].startswith("at least 0.4-DP")
+    assert NASTY not in card.html()
+    assert "\\| \\[a\\](b)" in card.markdown()
+
+
+def test_guesses_are_bounded_as_the_exact_curves_say():
+    mu = 0.5
+    gaussian = dpb.AdaCUCB(2, budget=dpb.ZCDP(mu**2 / 2), seed=1)
+    assert norm.cdf(mu / 2) <= best_guess(gaussian) <= norm.cdf(mu / 2) + 0.002
+    tiny = dpb.AdaPUCB(2, budget=dpb.PureDP(1e-9), seed=1)
+    assert 0.5 <= best_guess(tiny) <= 0.5 + 1e-9
+    rdp = dpb.AdaCUCB(2, budget=dpb.RDP(4.0, 1.0), seed=1)
+    assert norm.cdf(0.5 * (2 * 1.0 / 4.0) ** 0.5) < best_guess(rdp) < 1.0
+    assert as_approx(rdp) == dpb.RDP(4.0, 1.0).to_approx(1e-6)
+    assert best_guess(dpb.AdaCUCB(2, budget=None)) == 1.0
+
+
+def test_a_saved_policy_has_a_card(tmp_path):
+    policy = dpb.MergedIMED(2, budget=dpb.ZCDP(0.5), seed=1)
+    play(policy, 20)
+    path = policy.save(tmp_path / "trial.dpb")
+    play(policy, 20)
+    saved, living = dpb.inspect(path).card, policy.card_page()
+    for title in ("Three", "What is enforced", "Ledger"):
+        assert section(saved, title) == section(living, title)
+    assert rows(saved)["rounds recorded"] == "20"
+    assert "trial.dpb" in rows(saved)["crashes"]
+
+
+# Errata ---------------------------------------------------------------------------------------
+
+
+def plain(words):
+    return " ".join(re.sub(r"[*`]", "", words).split())
+
+
+def errata_page():
+    parts = re.split(r"^## (.*)$", ERRATA.read_text(), flags=re.MULTILINE)
+    return {title: plain(text) for title, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def test_cards_and_the_page_of_errata_say_the_same():
+    page, told = errata_page(), set()
+    for cls in registered().values():
+        for erratum in cls.card.errata:
+            told.add(erratum.section)
+            missing = [point for point in erratum.points if point not in page[erratum.section]]
+            assert missing == [], (cls.__name__, erratum.section)
+    # What is on no card has to be put there; lower bounds concern no policy.
+    assert told == set(page) - {"Lower bounds under zCDP"}
+
+
+def test_what_is_refuted_has_an_erratum():
+    for cls in registered().values():
+        assert cls.card.errata or not cls.card.refuted_because
+
+
+# Files ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+def test_all_cards_are_written(tmp_path):
+    names = write_cards(tmp_path / "cards")
+    assert names == list(registered())
+    index = (tmp_path / "cards" / "index.md").read_text()
+    for name in names:
+        text = (tmp_path / "cards" / f"{name}.md").read_text()
+        assert text.startswith(f"# {name}\n")
+        assert f"({name}.md)" in index
+        widths = {
+            len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line[:1] == "|"
+        }
+        assert widths <= {3, 4, 7}
+        assert (tmp_path / "cards" / f"{name}.html").read_text().endswith("</html>")
