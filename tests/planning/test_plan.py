@@ -72,7 +72,7 @@ def test_promises_are_those_of_theory():
             if one.bound.kind == "upper"
         ]
         assert rows.loc[name, "promise"] == upper[0].values[0]
-        assert rows.loc[name, "source"].startswith(upper[0].bound.source)
+        assert rows.loc[name, "source"].startswith(f"expected regret: {upper[0].bound.source}")
     without_gaps = plan(Setting(2), 10_000, PureDP(1.0))
     assert without_gaps.table["promise"].isna().all()
 

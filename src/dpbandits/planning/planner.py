@@ -172,14 +172,20 @@ def _rivals(policies: Mapping[str, Policy], setting: Setting) -> list[str]:
 
 
 def _least(found: list[Promise], searching: bool) -> Promise | None:
-    """The least upper bound that is proved, constants and all, or else one that is not."""
+    """The least upper bound that is proved, constants and all, or else one that is not; of those
+    that hold with a probability only where there is none in expectation.
+    """
     bounds = [
         one
         for one in found
         if one.bound.kind == "upper"
         and (one.bound.of.startswith("rounds") if searching else one.bound.of.endswith("regret"))
     ]
-    return min(bounds, key=lambda one: (not one.bound.is_binding, one.values[0]), default=None)
+
+    def rank(one: Promise) -> tuple[bool, bool, float]:
+        return not one.bound.is_binding, one.bound.of == "regret", one.values[0]
+
+    return min(bounds, key=rank, default=None)
 
 
 def _floor(found: list[Promise]) -> Promise | None:
@@ -213,7 +219,7 @@ def _table(
             "policy": title,
             "default": default is not None and type(policy) is default.policy_class,
             "promise": float(one.values[0]) if one is not None and proved else math.nan,
-            "source": "" if one is None else label_of(one.bound),
+            "source": "" if one is None else f"{one.bound.of}: {label_of(one.bound)}",
         }
         cost = _UNKNOWN if measured is None else measured.cost_of(title)
         private = measured is not None and budget is not None
