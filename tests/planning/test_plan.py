@@ -38,6 +38,18 @@ def made():
     return plan(LOCAL, 2000, PureDP(1.0), runs=10, seed=3)
 
 
+def only(monkeypatch, *names):
+    """Let plans know of nobody else, so that little has to be compiled."""
+    known = candidates_module.registered()
+    few = {name: known[name] for name in names}
+    monkeypatch.setattr(candidates_module, "registered", lambda: few)
+
+
+@pytest.fixture
+def few(monkeypatch):
+    only(monkeypatch, "AdaCUCB", "MergedIMED", "UCB1")
+
+
 # Numbers --------------------------------------------------------------------------------------
 
 
@@ -77,7 +89,8 @@ def test_promises_are_those_of_theory():
     assert without_gaps.table["promise"].isna().all()
 
 
-def test_a_bound_that_promises_nothing_is_named_and_not_counted():
+def test_a_bound_that_promises_nothing_is_named_and_not_counted(monkeypatch):
+    only(monkeypatch, "AdaCGOPE", "AdaCOFUL")
     arms = LinearArms.on_sphere(4, 2, seed=1, rewards="bounded")
     found = plan(arms, 10_000, ZCDP(1.0), rounds=0)
     binding = {name: one.bound.is_binding for name, one in found.promises.items()}
@@ -197,14 +210,6 @@ def test_free_from_is_the_first_round_after_the_last_that_costs(made, private, p
     assert found.free_from == start
     said = "Privacy is not free within" if start is None else f"free from round {start} on"
     assert any(said in one for one in found.findings)
-
-
-@pytest.fixture
-def few(monkeypatch):
-    """Nobody but these, so that little has to be compiled."""
-    names = ("AdaCUCB", "MergedIMED", "UCB1")
-    known = {name: one for name, one in candidates_module.registered().items() if name in names}
-    monkeypatch.setattr(candidates_module, "registered", lambda: known)
 
 
 def test_with_large_gaps_and_a_loose_budget_it_is_free_and_with_a_strict_one_it_is_not(few):
@@ -373,6 +378,7 @@ def test_without_a_budget_there_is_no_price(few):
         made.budget_for(100.0)
 
 
+@pytest.mark.long
 def test_rewards_outside_of_the_range_need_one():
     with pytest.warns(match="reward_range"):
         plan(replace(LOCAL, environment=Gaussian([0.0, 5.0])), 50, PureDP(1.0), runs=2)
