@@ -62,6 +62,7 @@ def same(case: Case, kernels: Kernels | None = None) -> bool:
     )
 
 
+# Policies that learn at once book a round when its answer comes, and take none back.
 @over(EPISODIC, short=BY_NAME)
 def test_a_round_that_is_taken_back_has_never_been(case: Case):
     assert same(case)

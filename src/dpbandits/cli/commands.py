@@ -18,6 +18,7 @@ import typer
 
 from .. import __version__
 from ..policies import DEFAULTS, Policy, registered
+from .check_policy import check_policy
 from .estimate import estimate
 from .exact import exact
 from .first_run import announce_compilation, compiling_ahead
@@ -142,6 +143,7 @@ def list_policies(
 
 app.command()(explain)
 app.command()(card)
+app.command("check-policy")(check_policy)
 app.command()(inspect)
 app.command()(estimate)
 app.command()(plan)

@@ -68,7 +68,8 @@ def check_policy(
 
 def _named(check: Check, make: Make, name: str) -> None:
     try:
-        check(make)
+        with checks.culprits_named(make):
+            check(make)
     except AssertionError as error:
         error.add_note(f"Check: {name}, of {make()!r}")
         raise
@@ -112,8 +113,8 @@ def _applicable(policy: Policy, folder: Path) -> Iterator[Check]:
     yield checks.bad_arguments_are_refused
     yield checks.sides_share_no_memory
     yield checks.deciding_changes_nothing
-    yield checks.nobody_reads_old_scratch
     yield checks.randomness_comes_from_rng
+    yield checks.nobody_reads_old_scratch
     if not card.refuted_because:
         yield checks.records_stay_within_the_bound
         if card.hides_contexts:
@@ -124,8 +125,7 @@ def _applicable(policy: Policy, folder: Path) -> Iterator[Check]:
             yield checks.draws_belong_to_releases
     yield checks.loop_and_hand_play_alike
     if card.learns_at_once:
-        if card.trust_model == "central":
-            yield checks.pulls_are_learned_from_in_order
+        yield checks.pulls_are_learned_from_in_order
     else:
         yield checks.schedule_owes_nothing_to_answers
         yield partial(checks.schedule_owes_nothing_to_answers, patience=3)

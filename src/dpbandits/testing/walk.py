@@ -152,11 +152,16 @@ class Walk:
     def until(
         self, releases: int, rewards: Callable[[int, int, int], list[float]]
     ) -> list[Release]:
-        """Play until there have been so many releases, or ``ROUNDS`` rounds; one at least."""
+        """Play until there have been so many releases, one at least, or for ``ROUNDS`` rounds, or
+        until it is clear that there will be no more: a search ends.
+        """
         seen: list[Release] = []
-        while len(seen) < releases and self.rounds < ROUNDS:
+        until = ROUNDS
+        while len(seen) < releases and self.rounds < until:
             release = self.step(rewards)
-            seen += [] if release is None else [release]
+            if release is not None:
+                seen.append(release)
+                until = min(ROUNDS, 100 + 8 * release.last)  # episodes may double, and more
         require(bool(seen), f"release_due: no release in {ROUNDS:,} rounds")
         return seen
 

@@ -1,0 +1,58 @@
+"""The command ``dpbandits check-policy``: what the suite asks of a policy, for one's own."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from ..errors import ArgumentError
+from ..policies import Policy, registered
+from .first_run import announce_compilation
+from .inputs import clear_errors
+
+_BROKEN = 1
+
+
+def check_policy(
+    policy: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODULE:CLASS",
+            help="A module of this folder or the Python path, and a class that it registers.",
+            show_default=False,
+        ),
+    ],
+) -> None:
+    """Play a policy of your own in every way that can go wrong; name the rule that it breaks."""
+    from ..testing import check_policy as check
+
+    with clear_errors():
+        cls = _found(policy)
+        announce_compilation()
+        try:
+            passed = check(cls, told=lambda name: typer.echo(f"passed: {name}"))
+        except AssertionError as error:
+            for line in (str(error), *getattr(error, "__notes__", ())):
+                typer.echo(line, err=True)
+            raise typer.Exit(_BROKEN) from None
+    typer.echo(f"{cls.__name__} has passed {len(passed)} checks.")
+
+
+def _found(policy: str) -> type[Policy]:
+    module, _, name = policy.partition(":")
+    if not (module and name):
+        raise ArgumentError(f"the policy must be written MODULE:CLASS, got {policy!r}")
+    sys.path.insert(0, "")  # this folder
+    try:
+        found = getattr(import_module(module), name, None)
+    except ImportError as error:
+        raise ArgumentError(f"{module} cannot be imported: {error}") from error
+    finally:
+        sys.path.remove("")
+    if registered().get(name) is not found or found is None:
+        raise ArgumentError(f"{module} registers no policy {name!r}")
+    cls: type[Policy] = found
+    return cls

@@ -1,0 +1,256 @@
+"""``check_policy``: the example of the page passes, and each planted fault is refused with the kernel
+and the rule.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dpbandits as dpb
+from dpbandits.algorithms.bases.sums import summarise
+from dpbandits.cli import app
+from dpbandits.kernel import kernel
+from dpbandits.policies import register, registry
+from dpbandits.privacy import ZCDP, Gaussian
+from dpbandits.testing import check_policy, checks
+
+PAGE = Path(__file__).parents[2] / "docs" / "your-own-policy.md"
+WHEN = "\n\n    Args:\n        n_arms, batch, budget: as there.\n\n    When to choose: never.\n    "
+
+
+@pytest.fixture(scope="module")
+def page():
+    """What the first block of the page defines."""
+    known = dict(registry._REGISTRY)
+    block = re.search(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)[1]
+    scope = {"__name__": "page"}
+    exec(block, scope)
+    yield SimpleNamespace(**scope)
+    registry._REGISTRY.clear()
+    registry._REGISTRY.update(known)
+
+
+@pytest.fixture
+def planted(page):
+    """The policy of the page with other kernels, or other attributes."""
+
+    def made(name="Planted", *, budget=ZCDP, own=None, **kernels):
+        base = page.ExploreThenCommit
+        attributes = {"__doc__": f"Planted.{WHEN}", "__module__": __name__, **(own or {})}
+        if kernels:
+            attributes["kernels"] = replace(base.kernels, **kernels)
+        attributes.setdefault("card", replace(base.card, channels={ZCDP: Gaussian}))
+        return register(n_arms=3, batch=20)(type(name, (base,), attributes))
+
+    return made
+
+
+def refused(policy, message):
+    with pytest.raises(AssertionError, match=message) as caught:
+        check_policy(policy)
+    assert "Check: " in caught.value.__notes__[0]
+
+
+@pytest.mark.long
+def test_the_example_of_the_page_passes(page):
+    passed = check_policy(page.ExploreThenCommit)
+    assert len(passed) >= 14
+    assert {"saved policies go on", "records stay within the bound"} <= set(passed)
+
+
+def test_an_object_is_checked_as_it_was_configured(page):
+    policy = page.ExploreThenCommit(2, batch=5, budget=dpb.ZCDP(1.0), seed=1)
+    told: list[str] = []
+    assert check_policy(policy, told=told.append) == told
+    assert len(told) >= 14
+    assert policy.rounds == 0
+
+
+@kernel
+def half(params, public, norm):
+    return 0.5 * params.width
+
+
+def test_a_sensitivity_that_is_too_small(planted):
+    refused(planted(sensitivity=half), r"^sensitivity: a record moves a release by .* was declared")
+
+
+@kernel
+def keeps(params, raw, public, memo, statistic):
+    statistic[0] = raw.total[0]
+
+
+def test_a_record_that_is_not_forgotten(planted):
+    refused(planted(summarise=keeps), r"^summarise: a record moves a release that does not cover")
+
+
+@kernel
+def twice(params, raw, arm, x, reward, n):
+    raw.total[0] += 2.0 * reward
+
+
+def test_a_record_that_counts_twice(planted):
+    refused(planted(accumulate=twice), r"^sensitivity: a record moves a release by")
+
+
+@kernel
+def tells(params, raw, public, memo, statistic):
+    public.mean[0] = raw.total[0]
+    summarise(params, raw, public, memo, statistic)
+
+
+def test_an_exact_sum_on_the_public_side(planted):
+    refused(planted(summarise=tells), r"^summarise changes the public side")
+
+
+class Peeking(NamedTuple):
+    mean: np.ndarray
+    clock: np.ndarray
+    peek: np.ndarray  # the private side's own array
+
+
+class Peeked(NamedTuple):
+    total: np.ndarray
+
+
+def shares(params):
+    total, k = np.zeros(1), params.n_arms
+    return Peeked(total), Peeking(np.full(k, -np.inf), np.zeros(2, np.int64), total)
+
+
+@kernel
+def when_enough_succeed(params, public):
+    return (public.peek[0] >= 3.0 or public.clock[0] >= params.batch) and (
+        public.clock[1] < params.n_arms
+    )
+
+
+def test_a_release_whose_time_depends_on_rewards(planted):
+    policy = planted(init=shares, release_due=when_enough_succeed)
+    refused(policy, r"^init: raw\.total and public\.peek share memory")
+    with pytest.raises(AssertionError, match=r"^release_due: a release, or a choice, depends"):
+        checks.schedule_owes_nothing_to_answers(
+            lambda **options: policy(3, batch=20, budget=dpb.ZCDP(0.5), **options)
+        )
+
+
+def test_a_policy_that_leaves_noise_to_others_who_add_none(planted):
+    refused(planted(own={"takes_reports": True}), r"^a release was made without noise")
+
+
+class Quiet(Gaussian):
+    """Half the noise that the budget asks for."""
+
+    @classmethod
+    def calibrated(cls, budget, *, calibration="exact", discrete=False):
+        true = Gaussian.calibrated(budget, calibration=calibration, discrete=discrete)
+        return Gaussian(true.multiplier / 2)
+
+
+def test_half_the_noise(planted, page):
+    card = replace(page.ExploreThenCommit.card, channels={ZCDP: Quiet})
+    refused(planted(own={"card": card}), r"would exceed|^partition: after 1 releases a record has")
+
+
+@kernel
+def allocates(params, public, contexts, rng):
+    index = public.mean + 0.0
+    return index.argmax(), 1.0
+
+
+def test_a_kernel_that_allocates(planted):
+    refused(planted(choose=allocates), r"^choose does not compile; kernels allocate nothing")
+
+
+@kernel
+def of_its_own(params, public, contexts, rng):
+    return int(np.random.random() * params.n_arms), 1.0 / params.n_arms  # noqa: NPY002
+
+
+def test_random_numbers_of_its_own(planted):
+    refused(planted(choose=of_its_own), r"^a kernel draws random numbers of its own")
+
+
+@kernel
+def biased(params, public, contexts, rng):
+    return int(rng.random() ** 2 * params.n_arms), 1.0 / params.n_arms
+
+
+def test_wrong_propensities(planted, page):
+    card = replace(page.ExploreThenCommit.card, channels={ZCDP: Gaussian}, randomised=True)
+    refused(planted(choose=biased, own={"card": card}), r"^choose: arm \d was drawn \d+ times")
+
+
+def test_a_save_that_loses_an_argument(planted, page):
+    def forgetful(self, n_arms, *, budget, batch=100, **options):
+        self._batch = page.integer("batch", batch, 1)
+        super(page.ExploreThenCommit, self).__init__({"n_arms": n_arms}, budget=budget, **options)
+
+    refused(planted(own={"__init__": forgetful}), r"^(config|save): ")
+
+
+@kernel
+def with_raw(params, raw, public):
+    return False
+
+
+def test_a_kernel_with_an_argument_of_its_own(planted):
+    refused(
+        planted(release_due=with_raw),
+        r"^release_due takes \(params raw public\), where the protocol has \(params public\)",
+    )
+
+
+@kernel
+def never(params, public):
+    return False
+
+
+def test_an_algorithm_that_never_releases(planted):
+    refused(planted(release_due=never), r"^release_due: no release in ")
+
+
+def test_an_argument_that_is_not_checked(planted, page):
+    def careless(self, n_arms, *, budget, batch=100, **options):
+        self._batch = batch
+        page.Policy.__init__(self, {"n_arms": n_arms, "batch": batch}, budget=budget, **options)
+
+    refused(planted(own={"__init__": careless}), r"^batch=nan is not refused")
+
+
+def test_words_and_names(planted, page):
+    refused(planted(own={"__doc__": "Nothing."}), r"^the docstring of Planted has no 'Args:'")
+    lone = type("Lone", (page.ExploreThenCommit,), {})
+    with pytest.raises(AssertionError, match=r"^Lone is not registered"):
+        check_policy(lone)
+
+
+@pytest.mark.long  # which compiles a module anew
+def test_the_command(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    block = re.search(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)[1]
+    (tmp_path / "own_policies.py").write_text(block)
+    monkeypatch.delitem(sys.modules, "own_policies", raising=False)
+    call = CliRunner().invoke
+    told = call(app, ["check-policy", "own_policies:ExploreThenCommit"])
+    assert told.exit_code == 0, told.output
+    assert "passed: loop and hand play alike" in told.stdout
+    assert re.search(r"ExploreThenCommit has passed \d+ checks\.", told.stdout)
+    for wrong in ("own_policies", "own_policies:Other", "no_such_module:Policy"):
+        assert call(app, ["check-policy", wrong]).exit_code == 2
+    broken = block.replace("sensitivity=sensitivity", "sensitivity=halved").replace(
+        "@register(", "@kernel\ndef halved(params, public, norm):\n    return 0.5\n\n\n@register("
+    )
+    (tmp_path / "broken_policies.py").write_text(broken)
+    told = call(app, ["check-policy", "broken_policies:ExploreThenCommit"])
+    assert told.exit_code == 1
+    assert told.stderr.startswith("sensitivity: a record moves a release by")
