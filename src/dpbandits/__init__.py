@@ -106,6 +106,7 @@ from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
 
 if TYPE_CHECKING:
     from . import environments
+    from .auditing import Adversary, Audit, audit, best_possible
     from .simulation import ReplayResult, Result, replay, simulate
 
 __version__ = "0.1.0"
@@ -145,8 +146,10 @@ __all__ = [
     "AdaPUCB",
     "AdaPUCBSDP",
     "AdaRGOPEVar",
+    "Adversary",
     "ApproxDP",
     "ArgumentError",
+    "Audit",
     "BatchConversion",
     "BatchedEXP4",
     "BudgetExhausted",
@@ -207,6 +210,8 @@ __all__ = [
     "WeightedGLMJDP",
     "WeightedGLMLDP",
     "WishartLinUCBJDP",
+    "audit",
+    "best_possible",
     "environments",
     "fit_logs",
     "inspect",
@@ -218,6 +223,7 @@ __all__ = [
 # These bring pandas, pyarrow and scipy.stats with them, which would more than double the time that
 # the import takes.
 _SIMULATION = ("ReplayResult", "Result", "replay", "simulate")
+_AUDITING = ("Adversary", "Audit", "audit", "best_possible")
 
 
 def __getattr__(name: str) -> Any:
@@ -225,6 +231,8 @@ def __getattr__(name: str) -> Any:
         return import_module(".environments", __name__)
     if name in _SIMULATION:
         return getattr(import_module(".simulation", __name__), name)
+    if name in _AUDITING:
+        return getattr(import_module(".auditing", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

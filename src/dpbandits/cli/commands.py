@@ -21,6 +21,7 @@ import typer
 from .. import __version__
 from ..errors import BudgetWarning
 from ..policies import DEFAULTS, Policy, registered
+from .audit import audit
 from .choose import choose
 from .estimate import estimate
 from .first_run import announce_compilation, compiling_ahead
@@ -201,6 +202,7 @@ def explain(
 app.command()(inspect)
 app.command()(estimate)
 app.command()(choose)
+app.command()(audit)
 app.command()(warm)
 
 

@@ -532,11 +532,18 @@ class Policy(Configured, ABC):
         """An empty policy of the same kind, for a simulation, that draws from these generators and
         gets rewards as they are.
         """
-        config: dict[str, Any] = {**self._config, "noise": "simulation", "seed": None}
-        config |= {name: False for name in ("reports", "messages") if name in config}
-        policy: Policy = type(self)(**config)
+        policy = self.renewed("simulation")
         policy._session.state.choice_rng = choices
         policy._session.state.noise_rng = noise
+        return policy
+
+    def renewed(self, noise: str) -> Policy:
+        """An empty policy of the same kind, with secure or simulated noise, that gets rewards as
+        they are.
+        """
+        config: dict[str, Any] = {**self._config, "noise": noise, "seed": None}
+        config |= {name: False for name in ("reports", "messages") if name in config}
+        policy: Policy = type(self)(**config)
         policy._watch = Watch.silent()
         return policy
 

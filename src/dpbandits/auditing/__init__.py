@@ -1,0 +1,8 @@
+"""Audits: attacks that measure, from below, how much privacy a policy loses."""
+
+from .adversary import ANYBODY, Adversary, canaries
+from .attacking import audit
+from .bounds import best_possible
+from .result import Audit
+
+__all__ = ["ANYBODY", "Adversary", "Audit", "audit", "best_possible", "canaries"]
