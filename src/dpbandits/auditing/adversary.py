@@ -36,7 +36,8 @@ class Adversary:
 
     ``arms`` are those that were played in the rounds before ``t``, of which an adversary may make
     what it likes; where arms are private, -1 in the place of the canary's.  ``who`` is 0 or 1 for
-    the canary in that world, and -1 for everybody else.  Kernels are made with ``dpbandits.kernel``.
+    the canary in that world, and -1 for everybody else.  Kernels are made with
+    ``dpbandits.kernel.kernel``.
 
     Attributes:
         title: what it does, in a few words.

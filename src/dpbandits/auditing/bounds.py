@@ -8,10 +8,10 @@ level 1 - alpha:
   world has probability at most e^epsilon / (1 + e^epsilon) after that.  So of r guesses the right
   ones are at most binomial, with that probability: one Clopper-Pearson bound on it, and abstaining
   is free.
-* **epsilon at delta.**  P(S | 1) <= e^epsilon P(S | 0) + delta for every event S, so that epsilon is
-  at least ln((P(S | 1) - delta) / P(S | 0)), with Clopper-Pearson bounds at alpha / 2 for both.
-* **mu.**  A test of mu-GDP with false alarms q misses at least Phi(Phi^-1(1 - q) - mu) of what it is
-  to find, so that mu is at least Phi^-1(1 - q) - Phi^-1(missed).  It refutes claims of Gaussian
+* **epsilon at delta.**  P(S | 1) <= e^epsilon P(S | 0) + delta for every event S, so that epsilon
+  is at least ln((P(S | 1) - delta) / P(S | 0)), with Clopper-Pearson bounds at alpha / 2 for both.
+* **mu.**  A test of mu-GDP with false alarms q misses at least Phi(Phi^-1(1 - q) - mu) of what it
+  is to find, so that mu is at least Phi^-1(1 - q) - Phi^-1(missed).  It refutes claims of Gaussian
   noise (Nasr et al. 2023), and says nothing of epsilon and delta of any other.
 * **Renyi divergences.**  Of an event of two outcomes they are at most those of what was released.
 """
@@ -36,14 +36,14 @@ _TAIL = 9.0  # standard deviations of a Gaussian loss that are looked at
 
 
 class Counts(NamedTuple):
-    """How often which world was named in which: arrays, or numbers."""
+    """How often which world was named in which, of so many runs of each; by several rules."""
 
     one_in_one: np.ndarray
     one_in_zero: np.ndarray
     zero_in_one: np.ndarray
     zero_in_zero: np.ndarray
-    runs_in_one: float
-    runs_in_zero: float
+    ones: float
+    zeros: float
 
 
 def _at_least(count: np.ndarray, n: np.ndarray | float, alpha: float) -> np.ndarray:
@@ -66,8 +66,8 @@ def pure_epsilon(counts: Counts, alpha: float) -> np.ndarray:
 def _rates(counts: Counts, alpha: float) -> tuple[np.ndarray, np.ndarray]:
     """How often world 1 is named in world 1, at least, and in world 0, at most."""
     return (
-        _at_least(counts.one_in_one, counts.runs_in_one, alpha / 2),
-        _at_most(counts.one_in_zero, counts.runs_in_zero, alpha / 2),
+        _at_least(counts.one_in_one, counts.ones, alpha / 2),
+        _at_most(counts.one_in_zero, counts.zeros, alpha / 2),
     )
 
 
@@ -189,8 +189,9 @@ def best_rule(seen: Weights, measure: Measure, alpha: float) -> tuple[Rule, floa
         low = high - 1
     if not low.size:
         return Rule(-np.inf, np.inf), 0.0
-    ones, zeros = (part[-1] - part[high] for part in below), (part[low + 1] for part in below)
-    counts = Counts(*ones, *zeros, below[0][-1], below[1][-1])
+    in_one, in_zero = below
+    above, under = [part[-1] - part[high] for part in below], [part[low + 1] for part in below]
+    counts = Counts(above[0], above[1], under[0], under[1], in_one[-1], in_zero[-1])
     proved = measure.lower(counts, alpha)
     best = int(np.argmax(proved))
     lowest = seen.score[low[best]] if low[best] >= 0 else -np.inf
@@ -202,16 +203,17 @@ def proved(
 ) -> float:
     """The lower bound that a rule proves of runs it was not chosen on."""
     one, zero = scores >= rule.high, scores <= rule.low
-    said = [np.array(float(np.sum(a & (world == b)))) for a in (one, zero) for b in (1, 0)]
-    n = float(np.sum(world == 1))
-    return float(measure.lower(Counts(*said, n, world.size - n), alpha))
+    said = np.array([np.sum(named & (world == b)) for named in (one, zero) for b in (1, 0)], float)
+    ones = float(np.sum(world == 1))
+    counts = Counts(said[0], said[1], said[2], said[3], ones, world.size - ones)
+    return float(measure.lower(counts, alpha))
 
 
 def lower_bound(
     scores: np.ndarray, world: np.ndarray, measure: Measure, alpha: float, fitted: int
 ) -> float:
-    """A lower bound at level 1 - alpha: the first ``fitted`` runs choose the rule and its direction,
-    the others are counted.
+    """A lower bound at level 1 - alpha: the first ``fitted`` runs choose the rule and its
+    direction, the others are counted.
     """
     counted = (world.size - fitted) / max(fitted, 1)
     options = []

@@ -11,15 +11,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernel import Generator, Kernel, Matrix, Vector, entry, kernel, outlined, unbound
-from ..policies.protocol import NO_ARM, Contexts, Kernels, Row, Wall
+from ..kernel import (
+    Generator,
+    Kernel,
+    Matrix,
+    Vector,
+    bind,
+    entry,
+    inlined,
+    kernel,
+    outlined,
+    unbound,
+)
+from ..policies.protocol import NO_ARM, Contexts, Kernels, Wall
 from ..policies.steps import ending_and_crossing
 from ..privacy.continual import is_spent
 from .adversary import ANYBODY, Adversary
 
 prepare = choose = hold_rounds = preprocess_contexts = record_pull = weigh = unbound
 accumulate = release_due = summarise = stop = recommend = unbound
-end = cross = release = show = answer = look = row_of = unbound
+end = cross = release = show = answer = look = play = unbound
 
 DONE, RELEASE_DUE, BAD_SENSITIVITY = range(3)
 
@@ -163,14 +174,74 @@ def _look(
     preprocess_contexts(params, shown, seen, rng)
 
 
-@kernel
-def _no_row(contexts: Contexts, arm: int) -> Row:
-    return 0
+@outlined  # else the entry would be optimised with all of it once more
+def _rounds(
+    params: Any,
+    raw: Any,
+    twin: Any,
+    public: Any,
+    memo: Vector,
+    wall: Wall,
+    taken: Taken,
+    game: Game,
+    adversary: Any,
+    shown: Contexts,
+    offered: Contexts,
+    rows: Matrix,
+    others: Matrix,
+    world: int,
+    choice_rng: Generator,
+    privacy_rng: Generator,
+) -> int:
+    """Play until the horizon, or until Python has to make a release.
 
-
-@entry  # of kernels, only these may hand out a part of an array
-def _row(contexts: Matrix, arm: int) -> Row:
-    return contexts[arm]
+    What an algorithm chooses by is ``offered``: the features as it takes them, which then are
+    ``rows``, or 0.  ``others`` are those of the canary in the other world.
+    """
+    cursor, arms = taken.cursor, taken.arms
+    horizon, low, high, grid = game.horizon, game.low, game.high, game.grid
+    t = cursor[SLOTS.round]
+    while t < horizon:
+        hers = cursor[SLOTS.left] > 0 and cursor[SLOTS.waiting] == 0 and t >= game.position
+        who = world if hers else ANYBODY
+        if cursor[SLOTS.hold] == 0:
+            look(params, adversary, t, arms, who, shown, rows, choice_rng)
+            prepare(params, public, offered, choice_rng)
+            cursor[SLOTS.arm] = choose(params, public, offered, choice_rng)[0]
+            cursor[SLOTS.hold] = hold_rounds(params, public, cursor[SLOTS.arm])
+        arm = cursor[SLOTS.arm]
+        cursor[SLOTS.hold] -= 1
+        reward = min(max(answer(adversary, t, arms, arm, who), low), high)
+        other = reward
+        if hers:
+            other = min(max(answer(adversary, t, arms, arm, 1 - world), low), high)
+            look(params, adversary, t, arms, 1 - world, shown, others, choice_rng)
+            cursor[SLOTS.left] -= 1
+            cursor[SLOTS.waiting] = 1
+        if grid > 0.0:
+            reward, other = grid * np.rint(reward / grid), grid * np.rint(other / grid)
+        arms[t] = NO_ARM if hers and game.hides_arms else arm
+        record_pull(params, public, arm, rows[arm], 1)
+        weigh(params, public, arm, rows[arm])
+        accumulate(params, raw, arm, rows[arm], reward, 1)
+        if hers:
+            weigh(params, public, arm, others[arm])
+            accumulate(params, twin, arm, others[arm], other, 1)
+        else:
+            accumulate(params, twin, arm, rows[arm], reward, 1)
+        t += 1
+        if release_due(params, public):
+            cursor[SLOTS.round] = t
+            if game.stops_at_releases:
+                return RELEASE_DUE
+            if not release(params, raw, twin, public, memo, wall, taken, t, world, privacy_rng):
+                return BAD_SENSITIVITY
+            if stop(params, public):
+                for s in range(t, horizon):
+                    arms[s] = recommend(params, public)
+                t = horizon
+    cursor[SLOTS.round] = t
+    return DONE
 
 
 @entry
@@ -185,61 +256,16 @@ def _play(
     game: Game,
     adversary: Any,
     shown: Contexts,
-    seen: Contexts,
-    meant: Contexts,
+    offered: Contexts,
+    rows: Matrix,
+    others: Matrix,
     world: int,
     choice_rng: Generator,
     privacy_rng: Generator,
 ) -> int:
-    """Play until the horizon, or until Python has to make a release.
-
-    ``seen`` is what the algorithm takes the features for, ``meant`` the same of the canary in the
-    other world.
-    """
-    cursor, arms = taken.cursor, taken.arms
-    horizon, low, high, grid = game.horizon, game.low, game.high, game.grid
-    t = cursor[SLOTS.round]
-    while t < horizon:
-        hers = cursor[SLOTS.left] > 0 and cursor[SLOTS.waiting] == 0 and t >= game.position
-        who = world if hers else ANYBODY
-        if cursor[SLOTS.hold] == 0:
-            look(params, adversary, t, arms, who, shown, seen, choice_rng)
-            prepare(params, public, seen, choice_rng)
-            cursor[SLOTS.arm] = choose(params, public, seen, choice_rng)[0]
-            cursor[SLOTS.hold] = hold_rounds(params, public, cursor[SLOTS.arm])
-        arm = cursor[SLOTS.arm]
-        cursor[SLOTS.hold] -= 1
-        reward = min(max(answer(adversary, t, arms, arm, who), low), high)
-        other = reward
-        if hers:
-            other = min(max(answer(adversary, t, arms, arm, 1 - world), low), high)
-            look(params, adversary, t, arms, 1 - world, shown, meant, choice_rng)
-            cursor[SLOTS.left] -= 1
-            cursor[SLOTS.waiting] = 1
-        if grid > 0.0:
-            reward, other = grid * np.rint(reward / grid), grid * np.rint(other / grid)
-        arms[t] = NO_ARM if hers and game.hides_arms else arm
-        x = row_of(seen, arm)
-        record_pull(params, public, arm, x, 1)
-        weigh(params, public, arm, x)
-        accumulate(params, raw, arm, x, reward, 1)
-        if hers:
-            x = row_of(meant, arm)
-            weigh(params, public, arm, x)
-        accumulate(params, twin, arm, x, other, 1)
-        t += 1
-        if release_due(params, public):
-            cursor[SLOTS.round] = t
-            if game.stops_at_releases:
-                return RELEASE_DUE
-            if not release(params, raw, twin, public, memo, wall, taken, t, world, privacy_rng):
-                return BAD_SENSITIVITY
-            if stop(params, public):
-                for s in range(t, horizon):
-                    arms[s] = recommend(params, public)
-                t = horizon
-    cursor[SLOTS.round] = t
-    return DONE
+    """``play`` for callers that hand over Python generators."""
+    sides, met = (params, raw, twin, public, memo, wall, taken), (game, adversary, shown, offered)
+    return play(*sides, *met, rows, others, world, choice_rng, privacy_rng)
 
 
 _STEPS = (
@@ -264,13 +290,13 @@ def loop_of(kernels: Kernels, mechanism: Kernel, adversary: Adversary, *, inform
     if key not in _bound:
         end, cross = ending_and_crossing(kernels, mechanism)
         release = kernels.fill(_release_both, "summarise", end=end, cross=cross)
-        sight = {"look": _look_nowhere, "row_of": _no_row}
+        look = _look_nowhere
         if informed:
-            looking = kernels.fill(_look, "preprocess_contexts", show=adversary.show)
-            sight = {"look": looking, "row_of": _row}
-        _bound[key] = kernels.fill(
-            _play, *_STEPS, release=release, answer=adversary.answer, **sight
-        )
+            look = kernels.fill(_look, "preprocess_contexts", show=adversary.show)
+        steps = {name: inlined(getattr(kernels, name)) for name in _STEPS}
+        steps["choose"] = outlined(kernels.choose)  # linear algebra is three times as slow inlined
+        met = {"look": look, "answer": adversary.answer}
+        _bound[key] = bind(_play, play=bind(_rounds, **steps, **met, release=release))
     return _bound[key]
 
 

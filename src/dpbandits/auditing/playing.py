@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
+from ..algorithms.bases import SideInformationPolicy
 from ..errors import DPBanditsError
 from ..kernel import Kernel
 from ..policies import Policy
@@ -74,11 +75,8 @@ class Play:
     def _loop(self) -> Kernel:
         policy = self.policy
         mechanism = self.plant.mechanism or policy.mechanism
-        return loop_of(policy.driven, mechanism, self.adversary, informed=self._informed)
-
-    @property
-    def _informed(self) -> bool:
-        return hasattr(self.policy, "dimension") and hasattr(self.policy, "alters")
+        informed = isinstance(policy, SideInformationPolicy)
+        return loop_of(policy.driven, mechanism, self.adversary, informed=informed)
 
     def batches(self, runs: int) -> list[tuple[int, int]]:
         """(number, runs) of batches that fit into memory."""
@@ -104,17 +102,21 @@ class Play:
         zero, one = np.where(ones, other, own), np.where(ones, own, other)
         if self.plant.nobody:
             world = world_rng.integers(0, 2, runs)
-        rest = (part[:, :made] for part in (room.release, room.bound, room.after))
-        return Batch(world, zero, one, *rest, room.arms)
+        release, bound, after = (part[:, :made] for part in (room.release, room.bound, room.after))
+        return Batch(world, zero, one, release, bound, after, room.arms)
 
     def _room(self, runs: int) -> Taken:
         most, size = self.horizon, self.policy.statistic.size
-        rows = ((runs, most, size), (runs, most, size), (runs, most, size), (runs, most))
-        whole = ((runs, most), (runs, self.horizon), (runs, len(Slots())))
+        releases, whole = (runs, most, size), (runs, most)
         return Taken(
-            *(np.zeros(shape) for shape in rows),
-            *(np.zeros(shape, np.int64) for shape in whole),
-            np.zeros((runs, size)),
+            statistic=np.zeros(releases),
+            other=np.zeros(releases),
+            release=np.zeros(releases),
+            bound=np.zeros(whole),
+            after=np.zeros(whole, np.int64),
+            arms=np.zeros(whole, np.int64),
+            cursor=np.zeros((runs, len(Slots())), np.int64),
+            again=np.zeros((runs, size)),
         )
 
     def _run(self, taken: Taken, world: int, choices: Any, noise: Any) -> None:
@@ -125,12 +127,10 @@ class Play:
             ledger=ledger, multiplier=state.wall.multiplier * self.plant.noise
         )
         twin = policy.driven.init(policy.params)[0]
-        shown = [0, 0, 0]
-        if self._informed:
-            shown = [np.zeros((policy.n_arms, policy.dimension)) for _ in range(3)]
+        shown, offered, rows, others = self._blank()
         sides = (policy.params, state.raw, twin, state.public, state.memo, state.wall, taken)
-        others = (self._game, self.adversary.state, *shown, world, choices, noise)
-        while (status := self._loop(*sides, *others)) != DONE:
+        met = (self._game, self.adversary.state, shown, offered, rows, others)
+        while (status := self._loop(*sides, *met, world, choices, noise)) != DONE:
             if status == BAD_SENSITIVITY:
                 raise DPBanditsError(
                     f"{policy!r} declared a sensitivity that is no bound; this is a bug of the"
@@ -138,6 +138,16 @@ class Play:
                 )
             if not self._release_securely(state, twin, taken, world):
                 break
+
+    def _blank(self) -> tuple[Any, Any, np.ndarray, np.ndarray]:
+        """Room for what is shown and how it is taken; rows of 0 where nothing is."""
+        policy = self.policy
+        if not isinstance(policy, SideInformationPolicy):
+            nothing = np.zeros(policy.n_arms, np.int64)
+            return 0, 0, nothing, nothing
+        shape = (policy.n_arms, policy.dimension)
+        rows = np.zeros(shape)
+        return np.zeros(shape), rows, rows, np.zeros(shape)
 
     def _release_securely(self, state: Any, twin: Any, taken: Taken, world: int) -> bool:
         """Make a release that is due, in Python; False when a search is over."""

@@ -108,7 +108,7 @@ class Audit:
             lines.insert(1, f"Planted: {self.planted}.")
         if self.possible == self.possible:
             lines.append(f"The best attack on these releases may expect {number(self.possible)}.")
-        rows = [f"  {score:<26}{bound:>8}  {runs}" for score, bound, runs in self._rows()]
+        rows = [f"  {score:<32}{bound:>8}  {runs}" for score, bound, runs in self._rows()]
         return "\n".join([*lines, *rows, *self._controlled(), self.caveat])
 
     def _controlled(self) -> list[str]:
@@ -118,14 +118,13 @@ class Audit:
         return [f"  planted: {row.planted}: {number(row.bound)}, {row.outcome}" for row in rows]
 
     def _rows(self) -> list[tuple[str, str, str]]:
-        return [
-            (
-                row.score,
-                number(row.bound),
-                f"{row.runs:,} runs{'' if row.counted else ', not counted'}",
-            )
-            for row in self.scores.itertuples()
-        ]
+        names = [name if counts else f"{name} (not counted)" for name, _, counts in self._bars()]
+        runs = [f"{count:,} runs" for count in self.scores["runs"]]
+        return list(zip(names, map(number, self.scores["bound"]), runs, strict=True))
+
+    def _bars(self) -> list[tuple[str, float, bool]]:
+        columns = (self.scores[name].tolist() for name in ("score", "bound", "counted"))
+        return list(zip(*columns, strict=True))
 
     def _repr_html_(self) -> Html:
         heads = ["score", f"{self.claim.measure.symbol} at least", "from"]
@@ -138,9 +137,8 @@ class Audit:
         """
         from ..plotting.audits import audit_bars  # brings matplotlib, which takes a while
 
-        rows = self.scores[["score", "bound", "counted"]].itertuples(index=False, name=None)
         return audit_bars(
-            list(rows),
+            self._bars(),
             self.claim.measure.symbol,
             claimed=self.claimed,
             possible=self.possible,

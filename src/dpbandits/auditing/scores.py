@@ -11,22 +11,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from ..policies import Policy
 from ..privacy.channels import CERTIFIED, GAUSSIAN, HEMISPHERE, LAPLACE, VECTOR
-from ..privacy.continual import IndependentIntegers
+from ..privacy.continual import Counter, IndependentIntegers
 from .bounds import Weights, gaussian_losses, laplace_losses
 from .playing import Batch
 
 _DIGITS = 9
-_LONGEST = 8192  # running sums that are taken apart
 _LEARNED = 64  # numbers of releases, and rounds, that linear scores see
 _TIMES = 8  # releases whose rounds they see
-_BITS = 60  # places of a binary number
 
 
 class Seen(NamedTuple):
@@ -86,12 +85,12 @@ class Scores:
         order = np.argsort(score, kind="stable")
         return Weights(score[order], (weights * ones)[order], (weights * zeros)[order])
 
-    def moved(self, batch: Batch) -> float:
-        """How far the canary moves releases in the batch, in scales of their noise, in the norm in
-        which losses add up.
+    def moved(self, batch: Batch) -> np.ndarray:
+        """How far the canary moves the releases of every run, in scales of their noise, in the norm
+        in which losses add up.
         """
         order = self.policy.channel.composition_norm
-        return float(np.median(np.linalg.norm(self._shifts(batch), ord=order, axis=1)))
+        return np.linalg.norm(self._shifts(batch), ord=order, axis=1)
 
     def _shifts(self, batch: Batch) -> np.ndarray:
         """How far the canary moves each noise variable, in scales; a row for each run."""
@@ -138,34 +137,19 @@ class Scores:
         counter = self.policy.statistic.counter
         if counter is None:
             return values
-        return np.einsum("tr,brn->btn", self._whitener(values.shape[1]), values, optimize=True)
+        whitener = _whitener(counter, values.shape[1], self.policy.channel.norm)
+        return np.einsum("tr,brn->btn", whitener, values, optimize=True)
 
     def _sums(self, statistics: np.ndarray) -> np.ndarray:
         """What is released of statistics, but for noise."""
         adds_up = self.policy.statistic.counter is not None
         return np.cumsum(statistics, axis=1) if adds_up else statistics
 
-    def _whitener(self, made: int) -> np.ndarray:
-        if made not in self._whiteners:
-            counter = self.policy.statistic.counter
-            assert counter is not None
-            decoder = counter.decoder(made, self.policy.channel.norm)
-            root = decoder if self._is_square else np.linalg.cholesky(decoder @ decoder.T)
-            self._whiteners[made] = np.linalg.inv(root)
-        return self._whiteners[made]
-
-    @cached_property
-    def _whiteners(self) -> dict[int, np.ndarray]:
-        return {}
-
-    @cached_property
+    @property
     def _is_square(self) -> bool:
         counter = self.policy.statistic.counter
-        if counter is None:
-            return True
-        few = min(8, counter.horizon or 8)
-        rows, columns = counter.decoder(few, self.policy.channel.norm).shape
-        return rows == columns
+        few = 1 if counter is None else min(8, counter.horizon or 8)
+        return counter is None or _is_square(counter.decoder(few, self.policy.channel.norm))
 
     # What is learned from -------------------------------------------------------------------
 
@@ -184,6 +168,20 @@ class Scores:
         each = (first[:, :, None] == np.arange(k)).reshape(len(arms), -1)
         counts = (arms[:, :, None] == np.arange(k)).sum(axis=1)
         return np.column_stack([each, counts]).astype(np.float32)
+
+
+@lru_cache(4)
+def _whitener(counter: Counter, made: int, norm: int) -> np.ndarray:
+    """What takes so many releases apart: the inverse of what made them of noise variables, where
+    there are as many, or else of a matrix with the same covariance.
+    """
+    decoder = counter.decoder(made, norm)
+    root = decoder if _is_square(decoder) else np.linalg.cholesky(decoder @ decoder.T)
+    return solve_triangular(root, np.eye(made), lower=True)
+
+
+def _is_square(matrix: np.ndarray) -> bool:
+    return matrix.shape[0] == matrix.shape[1]
 
 
 def _padded(values: np.ndarray, columns: int) -> np.ndarray:

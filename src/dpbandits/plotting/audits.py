@@ -42,7 +42,10 @@ def audit_bars(
     ax.axvline(claimed, color=INK, label=f"claimed: {number(claimed)}")
     if possible == possible:
         ax.axvline(
-            possible, color=SOFT, linestyle=DASHES, label=f"best possible: {number(possible)}"
+            possible,
+            color=SOFT,
+            linestyle=DASHES,
+            label=f"to be expected of the best attack: {number(possible)}",
         )
     named = [name if counts else f"{name} (not counted)" for name, _, counts in scores]
     ax.set_yticks([-place for place in range(len(scores))], named)
