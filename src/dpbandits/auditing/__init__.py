@@ -3,6 +3,7 @@
 from .adversary import ANYBODY, Adversary, canaries
 from .attacking import audit
 from .bounds import best_possible
+from .planting import Plant
 from .result import Audit
 
-__all__ = ["ANYBODY", "Adversary", "Audit", "audit", "best_possible", "canaries"]
+__all__ = ["ANYBODY", "Adversary", "Audit", "Plant", "audit", "best_possible", "canaries"]

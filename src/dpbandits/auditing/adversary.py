@@ -70,6 +70,7 @@ class Shown(NamedTuple):
 
     contexts: np.ndarray
     reward: np.ndarray
+    early: int  # rounds in which others show what she does in world 0
 
 
 @kernel
@@ -87,9 +88,10 @@ def _echo(state: Any, t: int, arms: Vector, arm: int, who: int) -> float:
 
 @kernel
 def _show(state: Any, t: int, arms: Vector, who: int, contexts: Matrix) -> None:
+    kind = 0 if who == ANYBODY and t < state.early else who
     for a in range(contexts.shape[0]):
         for i in range(contexts.shape[1]):
-            contexts[a, i] = state.contexts[who, a, i]
+            contexts[a, i] = state.contexts[kind, a, i]
 
 
 def canaries(policy: Policy, *, echo: bool = False, position: int = 0) -> Iterator[Adversary]:
@@ -111,8 +113,11 @@ def canaries(policy: Policy, *, echo: bool = False, position: int = 0) -> Iterat
     for title, contexts, reward in (
         _advised(policy, shape) if isinstance(policy, AdvicePolicy) else _in_context(policy, shape)
     ):
-        rest = (lo + hi) / 2 if isinstance(policy, AdvicePolicy) else zero
-        state = Shown(contexts, np.array([*reward, rest]))
+        advised = isinstance(policy, AdvicePolicy)
+        rest, early = (
+            ((lo + hi) / 2, position + policy.statistic.max_records) if advised else (zero, 0)
+        )
+        state = Shown(contexts, np.array([*reward, rest]), early)
         yield Adversary(f"{title}; {after}", answer, _show, state, position)
 
 
@@ -120,7 +125,9 @@ _Kind = tuple[str, np.ndarray, tuple[float, float]]
 
 
 def _advised(policy: AdvicePolicy, shape: tuple[int, ...]) -> Iterator[_Kind]:
-    """All experts are certain of arm 0 for her, and each of another arm for others."""
+    """All experts are certain of arm 0 for her and whoever is in a release with her: noise may be
+    for the one of them who moves it farthest.  For later people each is certain of another arm.
+    """
     lo, hi = policy.reward_range
     advice = np.zeros(shape)
     advice[:2, 0] = 1.0
@@ -129,15 +136,15 @@ def _advised(policy: AdvicePolicy, shape: tuple[int, ...]) -> Iterator[_Kind]:
 
 
 def _in_context(policy: Any, shape: tuple[int, ...]) -> Iterator[_Kind]:
-    """Her features are as long as they may be, the same for all arms; those of others are short,
-    along hers or against them.
+    """Her features are the same for all arms; those of others lie along hers, or against them, or
+    where hers turn to.  All are as long as they may be.
     """
     lo, hi = policy.reward_range
     length, d = policy.context_bound, shape[2]
     corner = np.full(d, length / math.sqrt(d))  # the longest in the L1 norm, too
     contexts = np.zeros(shape)
     contexts[:2] = corner
-    contexts[2] = -0.1 * corner
+    contexts[2] = -corner
     contexts[2, 0] *= -1.0
     yield f"her reward is {lo:g} or {hi:g}", contexts.copy(), (lo, hi)
     if not policy.card.hides_contexts:
@@ -149,5 +156,5 @@ def _in_context(policy: Any, shape: tuple[int, ...]) -> Iterator[_Kind]:
         if d > 1:
             turned = turned + math.sqrt(1.0 - cosine * cosine) * length * np.eye(d)[1]
         contexts[0], contexts[1] = axis, turned
-        contexts[2], contexts[2, 0] = 0.1 * turned, 0.1 * axis
+        contexts[2], contexts[2, 0] = turned, axis
         yield f"her features turn by arccos {cosine:.3g}", contexts.copy(), (far, far)

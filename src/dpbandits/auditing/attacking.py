@@ -51,7 +51,7 @@ def audit(
     horizon: int | None = None,
     noise: Noise = "simulation",
     alpha: float = 1e-4,
-    plant: str | None = None,
+    plant: str | Plant | None = None,
     controls: bool = False,
     seed: int = 0,
     n_jobs: int = -1,
@@ -75,6 +75,7 @@ def audit(
         plant: a bug to plant, to see whether it would be noticed: "half" the noise, noise "redrawn"
             at every reading, the sensitivity of "add-remove", records that are "repeated" in later
             releases, releases that are "timed" by answers; or "null", two worlds that are the same.
+            A ``Plant`` is one of your own.
         controls: whether to audit the policy with every plant, too, in a quarter of the runs.
         seed: of everything but secure noise.
         n_jobs: threads; -1 for one per core.
@@ -104,7 +105,7 @@ def audit(
     flag("controls", controls)
     started = time.perf_counter()
     plan = _plan(attacked, adversary, horizon, seed)
-    bug = Plant() if plant is None else planted(plant, attacked)
+    bug = planted(plant or Plant(), attacked)
     play, total = replace(plan.play, plant=bug), 2 * runs
     seen: list[Seen] = []
     with shown(progress) as report:

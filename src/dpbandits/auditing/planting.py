@@ -83,12 +83,14 @@ PLANTS: dict[str, Callable[[Policy], Plant]] = {
 }
 
 
-def planted(name: str, policy: Policy) -> Plant:
+def planted(name: str | Plant, policy: Policy) -> Plant:
     """The plant of that name.
 
     Raises:
         ArgumentError: there is none, or it would be no bug of this policy.
     """
+    if isinstance(name, Plant):
+        return name
     if name not in PLANTS:
         raise ArgumentError(f"plant must be one of {', '.join(PLANTS)}, got {name!r}", "plant")
     plant = PLANTS[name](policy)
