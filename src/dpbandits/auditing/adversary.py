@@ -98,63 +98,59 @@ def canaries(policy: Policy, *, echo: bool = False, position: int = 0) -> Iterat
     """Adversaries that fit what a policy sees and protects, one for each way in which a person can
     differ most.
     """
-    lo, hi = policy.reward_range
     answer = _echo if echo else _answer
-    after = (
-        "later people answer as if to repeat the last arm" if echo else "for others the arms tie"
-    )
-    if not isinstance(policy, SideInformationPolicy):
-        rewards = Rewards(np.array([lo, hi, (lo + hi) / 2]))
+    after = "others like what the last one was given" if echo else "for others the arms tie"
+    if isinstance(policy, AdvicePolicy):
+        kinds, early = _advised(policy), position + getattr(policy, "batch", 1)
+    elif isinstance(policy, SideInformationPolicy):
+        kinds, early = _in_context(policy), 0
+    else:
+        lo, hi = policy.reward_range
+        state = Rewards(np.array([lo, hi, (lo + hi) / 2]))
         title = f"her reward is {lo:g} or {hi:g}; {after}"
-        yield Adversary(title, answer, state=rewards, position=position)
+        yield Adversary(title, answer, state=state, position=position)
         return
-    zero = min(max(0.0, lo), hi)
-    shape = (3, policy.n_arms, policy.dimension)
-    for title, contexts, reward in (
-        _advised(policy, shape) if isinstance(policy, AdvicePolicy) else _in_context(policy, shape)
-    ):
-        advised = isinstance(policy, AdvicePolicy)
-        rest, early = (
-            ((lo + hi) / 2, position + policy.statistic.max_records) if advised else (zero, 0)
-        )
-        state = Shown(contexts, np.array([*reward, rest]), early)
-        yield Adversary(f"{title}; {after}", answer, _show, state, position)
+    for title, contexts, rewards in kinds:
+        shown = Shown(contexts, np.array(rewards), early)
+        yield Adversary(f"{title}; {after}", answer, _show, shown, position)
 
 
-_Kind = tuple[str, np.ndarray, tuple[float, float]]
+_Kind = tuple[str, np.ndarray, tuple[float, float, float]]
 
 
-def _advised(policy: AdvicePolicy, shape: tuple[int, ...]) -> Iterator[_Kind]:
+def _advised(policy: AdvicePolicy) -> Iterator[_Kind]:
     """All experts are certain of arm 0 for her and whoever is in a release with her: noise may be
     for the one of them who moves it farthest.  For later people each is certain of another arm.
     """
     lo, hi = policy.reward_range
-    advice = np.zeros(shape)
+    arms, experts = policy.n_arms, policy.n_experts
+    advice = np.zeros((3, arms, experts))
     advice[:2, 0] = 1.0
-    advice[2, np.arange(shape[2]) % shape[1], np.arange(shape[2])] = 1.0
-    yield f"her reward is {lo:g} or {hi:g}", advice, (lo, hi)
+    advice[2, np.arange(experts) % arms, np.arange(experts)] = 1.0
+    yield f"her reward is {lo:g} or {hi:g}", advice, (lo, hi, (lo + hi) / 2)
 
 
-def _in_context(policy: Any, shape: tuple[int, ...]) -> Iterator[_Kind]:
+def _in_context(policy: Any) -> Iterator[_Kind]:
     """Her features are the same for all arms; those of others lie along hers, or against them, or
     where hers turn to.  All are as long as they may be.
     """
     lo, hi = policy.reward_range
-    length, d = policy.context_bound, shape[2]
+    rest = min(max(0.0, lo), hi)
+    length, d = policy.context_bound, policy.dimension
     corner = np.full(d, length / math.sqrt(d))  # the longest in the L1 norm, too
-    contexts = np.zeros(shape)
+    contexts = np.zeros((3, policy.n_arms, d))
     contexts[:2] = corner
     contexts[2] = -corner
     contexts[2, 0] *= -1.0
-    yield f"her reward is {lo:g} or {hi:g}", contexts.copy(), (lo, hi)
+    yield f"her reward is {lo:g} or {hi:g}", contexts.copy(), (lo, hi, rest)
     if not policy.card.hides_contexts:
         return
     far = max(lo, hi, key=abs)
     axis = np.eye(d)[0] * length
-    for cosine in {-1.0, max(-1.0, -far * far / (2 * length * length))}:
+    for cosine in sorted({-1.0, max(-1.0, -far * far / (2 * length * length))}):
         turned = cosine * axis
         if d > 1:
             turned = turned + math.sqrt(1.0 - cosine * cosine) * length * np.eye(d)[1]
         contexts[0], contexts[1] = axis, turned
         contexts[2], contexts[2, 0] = turned, axis
-        yield f"her features turn by arccos {cosine:.3g}", contexts.copy(), (far, far)
+        yield f"her features turn by arccos {cosine:.3g}", contexts.copy(), (far, far, rest)
