@@ -148,6 +148,7 @@ _UP = [
     "policies",
     "algorithms",
     "simulation",
+    "auditing",
     "theory",
     "report",
     "studies",

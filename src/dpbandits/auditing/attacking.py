@@ -40,6 +40,7 @@ _HORIZONS = (255, 1023, 4095, 16_383, 65_535)  # trees have most noise at the la
 _LONGEST = 10**6
 _FEW = 1023  # rounds, after which it is enough to see anything of her
 _PILOTS = 100  # runs that choose the canary and the horizon, and are not counted
+_OF_FLOATS = ("raw ratio", "finest bits")  # which simulated noise does not hide
 _MOST_OF_ALPHA = 0.9  # spent on the likelihood ratio; the other scores share the rest
 
 
@@ -259,14 +260,12 @@ def _possible(plan: _Plan, claim: Claim, runs: int, alpha: float) -> float:
 def _measured(seen: Seen, plan: _Plan, claim: Claim, alpha: float, *, secure: bool) -> pd.DataFrame:
     """One row for each score."""
     world, n = seen.world, len(seen.world)
-    scores: list[tuple[str, np.ndarray, int]] = []  # and how many runs chose their rule
-    for name in ("releases", "decisions", "times"):
-        features = getattr(seen, name)
-        direction = discriminant(features[: n // 2], world[: n // 2])
-        scores.append((name, features @ direction, n // 2))
-    scores += [("bits of the ratio", seen.bits[:, 0], n // 5)]
-    scores += [("finest bit", seen.bits[:, 1], n // 5)]
-    counted = {name: secure or "bit" not in name for name, _, _ in scores}
+    half, scores = n // 2, [("raw ratio", seen.raw, n // 5)]  # and how many runs chose their rule
+    for name in ("releases", "decisions", "times", "finest bits"):
+        features = getattr(seen, name.split()[-1])
+        direction = discriminant(features[:half], world[:half])
+        scores.append((name, features @ direction, half))
+    counted = {name: secure or name not in _OF_FLOATS for name, _, _ in scores}
     each = (1.0 - _MOST_OF_ALPHA) * alpha / sum(counted.values())
     rows = [_ratio_row(seen, plan, claim, _MOST_OF_ALPHA * alpha)]
     for name, score, fitted in scores:

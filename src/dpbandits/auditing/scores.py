@@ -3,9 +3,11 @@
 * **likelihood ratio** of all noised releases, exact: both statistics that may have made a release
   are known, so that only the law of the noise is needed.  Running sums are taken apart first, into
   as many numbers as there are noise variables.  It is rounded to 1e-9, as in exact arithmetic.
-* **bits**: the same from floats as they are, and on which grid the floats are.  What shows here and
-  not above is betrayed by the last bits: an implementation leaks, and not an algorithm.
-* **releases**, **decisions**, **times**: linear scores, learned from runs that are not counted.
+* **raw ratio**: the same of floats as they are, and **finest bits**: on which grid they lie.  What
+  shows here and not above is betrayed by the last bits: an implementation leaks, and not an
+  algorithm.
+* **releases**, **decisions**, **times**, and the finest bits: linear scores, learned from runs that
+  are not counted.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ class Seen(NamedTuple):
 
     world: np.ndarray
     ratio: np.ndarray
-    bits: np.ndarray  # two columns: the ratio, and the finest bit of the releases
+    raw: np.ndarray  # the same before it was rounded
+    bits: np.ndarray
     releases: np.ndarray
     decisions: np.ndarray
     times: np.ndarray
@@ -51,12 +54,13 @@ class Scores:
 
     def of(self, batch: Batch) -> Seen:
         """What the runs of a batch show."""
-        ratio, fine = self._ratio(batch), _finest_bit(batch.release)
+        ratio = self._ratio(batch)
         return Seen(
             batch.world,
             ratio.round(_DIGITS),
-            np.column_stack([ratio, fine]),
-            self._releases(batch),
+            ratio,
+            self._first(_finest_bits(batch.release), batch.bound),
+            self._first(batch.release, batch.bound),
             self._decisions(batch.arms),
             _padded(batch.after, _TIMES),
         )
@@ -153,13 +157,12 @@ class Scores:
 
     # What is learned from -------------------------------------------------------------------
 
-    def _releases(self, batch: Batch) -> np.ndarray:
-        """The first releases, and the mean of all."""
-        release, size = batch.release, self.policy.statistic.size
-        made = np.maximum((batch.bound > 0).sum(axis=1), 1)
-        first = release[:, : max(1, _LEARNED // size)].reshape(len(release), -1)
-        few = _padded(first, size * max(1, _LEARNED // size))
-        return np.column_stack([few, release.sum(axis=1) / made[:, None]])
+    def _first(self, release: np.ndarray, bound: np.ndarray) -> np.ndarray:
+        """Numbers of the first releases, and the mean of all."""
+        size = self.policy.statistic.size
+        few, made = max(1, _LEARNED // size), np.maximum((bound > 0).sum(axis=1), 1)
+        first = _padded(release[:, :few].reshape(len(release), -1), few * size)
+        return np.column_stack([first, release.sum(axis=1) / made[:, None]])
 
     def _decisions(self, arms: np.ndarray) -> np.ndarray:
         """Which arm was played in each of the first rounds, and how often each in all."""
@@ -191,12 +194,11 @@ def _padded(values: np.ndarray, columns: int) -> np.ndarray:
     return found
 
 
-def _finest_bit(values: np.ndarray) -> np.ndarray:
-    """The mean place of the last one among the binary digits of floats."""
-    part, exponent = np.frexp(np.abs(values.reshape(len(values), -1)))
+def _finest_bits(values: np.ndarray) -> np.ndarray:
+    """The place of the last one among the binary digits of every float."""
+    part, exponent = np.frexp(np.abs(values))
     whole = (part * 2.0**53).astype(np.int64)
-    last = np.log2(np.maximum(whole & -whole, 1)).astype(int) + exponent
-    return np.where(whole > 0, last, 0).mean(axis=1)
+    return np.where(whole > 0, np.log2(np.maximum(whole & -whole, 1)) + exponent, 0.0)
 
 
 def discriminant(features: np.ndarray, world: np.ndarray) -> np.ndarray:
