@@ -100,11 +100,13 @@ def planted(name: str | Plant, policy: Policy) -> Plant:
             " moves a sum as far there as to replace one",
             "plant",
         )
-    of_its_own = policy.channel.family in (CERTIFIED, HEMISPHERE)
-    if of_its_own and (plant.mechanism or plant.noise < 1.0):
+    family = policy.channel.family
+    if (plant.mechanism and family in (CERTIFIED, HEMISPHERE)) or (
+        plant.noise < 1.0 and family == CERTIFIED
+    ):
         raise ArgumentError(
-            f"plant must not be {name!r} with {policy.channel.name} noise, which has no scale at"
-            " the wall that could be wrong",
+            f"plant must not be {name!r} with {policy.channel.name} noise, which is not added at"
+            " the wall by its scale",
             "plant",
         )
     return plant
