@@ -1,4 +1,4 @@
-"""Audits of one policy: 20,000 runs of 1,000 rounds per world, on all cores; seconds of the clock."""
+"""Audits of one policy each: 20,000 runs of 1,000 rounds per world, on all cores, by the clock."""
 
 from __future__ import annotations
 

@@ -46,6 +46,7 @@ def test_bugs_are_refuted_and_nothing_is_found_where_there_is_nothing():
     assert "planted: half the noise" in str(found)
 
 
+@pytest.mark.long
 def test_the_wrong_notion_of_neighbours_is_refuted_where_they_differ():
     policy = AdaPUCB(2, budget=PureDP(1.0), reward_range=(-1, 1))
     assert audit(policy, plant="add-remove", runs=1000, n_jobs=1).refuted
@@ -94,7 +95,7 @@ def with_bug(**changed) -> dpb.Policy:
     "policy",
     [
         lambda: with_bug(sensitivity=half_the_sensitivity),
-        lambda: with_bug(summarise=remembers),
+        pytest.param(lambda: with_bug(summarise=remembers), marks=pytest.mark.long),
     ],
 )
 def test_bugs_of_an_algorithm_are_refuted(policy):
@@ -103,6 +104,7 @@ def test_bugs_of_an_algorithm_are_refuted(policy):
     assert found.exposed > found.claimed
 
 
+@pytest.mark.long
 def test_no_noise_is_refuted_by_everything_that_sees_releases():
     found = audit(
         AdaCUCB(2, budget=ZCDP(0.5)),
@@ -114,6 +116,7 @@ def test_no_noise_is_refuted_by_everything_that_sees_releases():
     assert (rows[["likelihood ratio", "releases"]] > 3.0).all()
 
 
+@pytest.mark.long
 def test_bits_of_simulated_noise_leak_and_are_not_counted():
     # In world 0 all sums are 0, and floats of noise alone are finer than those of noise and a number.
     policy = dpb.PrivateLinUCB(2, 2, horizon=63, counter="tree", budget=PureDP(0.2))
@@ -148,6 +151,7 @@ def answer_against_the_last(state, t, arms, arm, who):
     return 0.0 if t > 0 and arm == arms[t - 1] else 1.0
 
 
+@pytest.mark.long
 def test_an_adversary_may_answer_by_what_was_played():
     mine = Adversary("contrary", answer_against_the_last, position=5)
     policy = AdaPUCB(3, budget=PureDP(1.0))
@@ -181,6 +185,7 @@ def test_decisions_of_the_canary_are_hidden_where_arms_are_private():
     assert (np.delete(seen.arms, 3, axis=1) >= 0).all()
 
 
+@pytest.mark.long
 def test_all_rounds_of_a_user_are_the_canarys():
     from dpbandits.auditing.playing import Play
 
