@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from . import adversarial, glm, linear, serving, shuffling, simulation, startup
+from . import adversarial, auditing, glm, linear, serving, shuffling, simulation, startup
 from .timing import Row
 
 GROUPS = {
@@ -25,6 +25,7 @@ GROUPS = {
     "adversarial": adversarial,
     "shuffling": shuffling,
     "glm": glm,
+    "auditing": auditing,
 }
 
 _YARDSTICK = "sum(range(10**6))"

@@ -108,6 +108,7 @@ from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
 
 if TYPE_CHECKING:
     from . import environments, theory
+    from .auditing import Adversary, Audit, audit, best_possible
     from .simulation import ReplayResult, Result, replay, simulate
 
 __version__ = "0.1.0"
@@ -147,8 +148,10 @@ __all__ = [
     "AdaPUCB",
     "AdaPUCBSDP",
     "AdaRGOPEVar",
+    "Adversary",
     "ApproxDP",
     "ArgumentError",
+    "Audit",
     "BatchConversion",
     "BatchedEXP4",
     "BudgetExhausted",
@@ -213,6 +216,8 @@ __all__ = [
     "WeightedGLMJDP",
     "WeightedGLMLDP",
     "WishartLinUCBJDP",
+    "audit",
+    "best_possible",
     "environments",
     "fit_logs",
     "inspect",
@@ -227,6 +232,7 @@ __all__ = [
 # the import takes.
 _SIMULATION = ("ReplayResult", "Result", "replay", "simulate")
 _PLANNING = ("Plan", "Setting", "plan")
+_AUDITING = ("Adversary", "Audit", "audit", "best_possible")
 
 
 def __getattr__(name: str) -> Any:
@@ -236,6 +242,8 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(".simulation", __name__), name)
     if name in _PLANNING:
         return getattr(import_module(".planning", __name__), name)
+    if name in _AUDITING:
+        return getattr(import_module(".auditing", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -87,6 +87,13 @@ def test_adversarial_policies_run_with_and_without_advice():
 
 
 @pytest.mark.long
+def test_audits_are_timed_and_say_what_they_proved():
+    rows = measured("auditing")
+    assert len(rows) >= 5
+    assert all("possible" in row.remark for row in rows.values())
+
+
+@pytest.mark.long
 def test_private_regression_is_compared_with_peers():
     rows = measured("glm")
     assert_compared(rows.values(), glm.PEERS)
@@ -116,6 +123,7 @@ def test_every_group_is_among_these():
         "adversarial",
         "shuffling",
         "glm",
+        "auditing",
     }
 
 

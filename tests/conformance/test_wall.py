@@ -116,6 +116,7 @@ _UP = [
     "policies",
     "algorithms",
     "simulation",
+    "auditing",
     "theory",
     "testing",
     "report",

@@ -18,6 +18,7 @@ import typer
 
 from .. import __version__
 from ..policies import DEFAULTS, Policy, registered
+from .audit import audit
 from .check_policy import check_policy
 from .estimate import estimate
 from .exact import exact
@@ -149,6 +150,7 @@ app.command()(estimate)
 app.command()(plan)
 app.command()(theory)
 app.command()(exact)
+app.command()(audit)
 app.command()(warm)
 
 

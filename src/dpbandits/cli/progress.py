@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from types import TracebackType
 
 from rich.console import Console
@@ -17,10 +18,10 @@ class StudyProgress:
 
     Args:
         console: where to show it.
-        stages: what will be simulated -> how many runs, in order.
+        stages: what will be simulated -> how many runs, in order; None where that shows later.
     """
 
-    def __init__(self, console: Console, stages: dict[str, int]) -> None:
+    def __init__(self, console: Console, stages: Mapping[str, int | None]) -> None:
         self._console = console
         columns = (
             TextColumn("{task.description}"),
@@ -48,7 +49,7 @@ class StudyProgress:
         self._bars.stop()
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        self._bars.update(self._tasks[what], completed=done)
+        self._bars.update(self._tasks[what], completed=done, total=total)
         if self._bars.disable and (
             done == total or time.monotonic() - self._spoken >= _SECONDS_BETWEEN_LINES
         ):

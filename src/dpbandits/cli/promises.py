@@ -12,12 +12,14 @@ import typer
 
 from ..errors import ArgumentError, BudgetWarning
 from ..policies import Policy, registered
+from .audit import attack
 from .first_run import announce_compilation
 from .inputs import Noise, budget_of, clear_errors, policy_class
 from .playing import play
 from .tables import new_console
 
 if TYPE_CHECKING:
+    from ..auditing import Audit
     from ..policies import PrivacyCard
 
 _ROUNDS = 50  # that a card's example plays at least
@@ -85,6 +87,9 @@ def card(
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a page that prints, too.")
     ] = None,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Attack the policy first; see `dpbandits audit`.")
+    ] = False,
     every: Annotated[
         Path | None,
         typer.Option(
@@ -104,6 +109,8 @@ def card(
     with clear_errors():
         if (policy is None) == (every is None):
             raise ArgumentError("either a policy or --all must be given")
+        if audit and (policy is None or Path(policy).is_file()):
+            raise ArgumentError("--audit is for a policy of `dpbandits list`")
         if every is not None:
             names = write_cards(every)
             typer.echo(f"{len(names)} cards: {every}")
@@ -112,7 +119,8 @@ def card(
         if Path(policy).is_file():
             cards = [inspect(policy).card]
         else:
-            cards = [_played(one) for one in _instances(policy_class(policy), budget, noise)]
+            made = _instances(policy_class(policy), budget, noise)
+            cards = [_played(one, attack(one) if audit else None) for one in made]
     for one in cards:
         _print(one)
     if html is not None:
@@ -180,9 +188,9 @@ def _noise(cls: type[Policy]) -> Noise:
     return Noise.secure if secure else Noise.simulation
 
 
-def _played(policy: Policy) -> PrivacyCard:
+def _played(policy: Policy, audit: Audit | None = None) -> PrivacyCard:
     play(policy, _ROUNDS)
-    return policy.card_page()
+    return policy.card_page(audit)
 
 
 def _print(card: PrivacyCard) -> None:

@@ -435,7 +435,8 @@ class Policy(Configured, ABC):
         has been spent, and which errata the publication has.
 
         Args:
-            audit: what attacks on such a policy found, as an object with a ``sentence``.
+            audit: what ``dpbandits.audit`` found of such a policy, or another object with a
+                ``sentence``.
 
         >>> from dpbandits import MergedIMED, ZCDP
         >>> MergedIMED(2, budget=ZCDP(1.0), seed=1).card_page().claimed
@@ -556,11 +557,18 @@ class Policy(Configured, ABC):
         """An empty policy of the same kind, for a simulation, that draws from these generators and
         gets rewards as they are.
         """
-        config: dict[str, Any] = {**self._config, "noise": "simulation", "seed": None}
-        config |= {name: False for name in ("reports", "messages") if name in config}
-        policy: Policy = type(self)(**config)
+        policy = self.renewed("simulation")
         policy.session.state.choice_rng = choices
         policy.session.state.noise_rng = noise
+        return policy
+
+    def renewed(self, noise: str) -> Policy:
+        """An empty policy of the same kind, with secure or simulated noise, that gets rewards as
+        they are.
+        """
+        config: dict[str, Any] = {**self._config, "noise": noise, "seed": None}
+        config |= {name: False for name in ("reports", "messages") if name in config}
+        policy: Policy = type(self)(**config)
         policy._watch = Watch.silent()
         return policy
 

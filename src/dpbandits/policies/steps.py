@@ -312,6 +312,11 @@ def release_of(kernels: Kernels, channel: Kernel, *, inside: bool = False) -> Ke
     return _releases[key]
 
 
+def ending_and_crossing(kernels: Kernels, channel: Kernel) -> tuple[Kernel, Kernel]:
+    """The two halves of a release, for drivers that look at the statistic between them."""
+    return kernels.fill(_end, *_ENDS), _cross_of(kernels, channel)
+
+
 def _cross_of(kernels: Kernels, channel: Kernel) -> Kernel:
     return kernels.fill(_cross, "publish", **_SILENT, mechanism=channel)
 

@@ -5,7 +5,7 @@ threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
 from joblib import Parallel, delayed
@@ -72,19 +72,26 @@ def play_in_batches(
 
     ``progress`` is called with (runs done, runs in all) after every batch; True shows a bar.
     """
-    if not (isinstance(progress, bool) or callable(progress)):
-        raise ArgumentError(f"progress must be True, False or a function, got {progress!r}")
     batches = list(_batches(len(policies), runs))
     work = (delayed(_play_batch)(play, policies[i], batch) for i, batch in batches)
     finished: list[list[Played]] = [[] for _ in policies]
     results = Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(work)
     done, total = 0, len(policies) * runs
-    with _bar() if progress is True else nullcontext(progress or _silent) as report:
+    with shown(progress) as report:
         for (i, batch), played in zip(batches, results, strict=True):
             finished[i] += played
             done += len(batch)
             report(done, total)
     return finished
+
+
+def shown(
+    progress: ProgressCallback | bool,
+) -> AbstractContextManager[ProgressCallback]:
+    """What to call with (runs done, runs in all): a bar for True, nothing for False."""
+    if not (isinstance(progress, bool) or callable(progress)):
+        raise ArgumentError(f"progress must be True, False or a function, got {progress!r}")
+    return _bar() if progress is True else nullcontext(progress or _silent)
 
 
 def _silent(done: int, total: int) -> None: ...

@@ -143,7 +143,14 @@ def _toeplitz(
 ) -> None:
     draw_noise(family, width, noise, rng)
     _keep(t - 1, memory, noise)
-    for s in range(t - 1):
+    fours = (t - 1) // 4 * 4
+    for s in range(0, fours, 4):  # rows that do not wait for each other's additions
+        a, b = table[0, t - 1 - s], table[0, t - 2 - s]
+        c, d = table[0, t - 3 - s], table[0, t - 4 - s]
+        for i in range(noise.size):
+            first = a * memory[s, i] + b * memory[s + 1, i]
+            noise[i] += first + (c * memory[s + 2, i] + d * memory[s + 3, i])
+    for s in range(fours, t - 1):
         weight = table[0, t - 1 - s]
         for i in range(noise.size):
             noise[i] += weight * memory[s, i]

@@ -1,0 +1,294 @@
+"""``audit``: attack a policy many times, and say how much privacy it is proved to lose."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ..errors import ArgumentError
+from ..policies import Policy
+from ..privacy.channels import GAUSSIAN
+from ..simulation.parallel import ProgressCallback, job_count, shown
+from ..validation import choice, flag, integer, real
+from .adversary import Adversary, canaries
+from .bounds import (
+    EPSILON,
+    MU,
+    RHO,
+    Claim,
+    Measure,
+    Rule,
+    Weights,
+    best_rule,
+    claim_of,
+    lower_bound,
+    proved,
+)
+from .planting import PLANTS, Plant, planted
+from .playing import Batch, Play, played
+from .result import Audit
+from .scores import Scores, Seen, discriminant
+
+Noise = Literal["simulation", "secure"]
+
+RUNS: dict[str, int] = {"simulation": 20_000, "secure": 2_000}  # per world
+_HORIZONS = (255, 1023, 4095, 16_383, 65_535)  # trees have most noise at the last of their rounds
+_LONGEST = 10**6
+_FEW = 1023  # rounds, after which it is enough to see anything of her
+_PILOTS = 100  # runs that choose the canary and the horizon, and are not counted
+_OF_FLOATS = ("raw ratio", "finest bits")  # which simulated noise does not hide
+_MOST_OF_ALPHA = 0.9  # spent on the likelihood ratio; the other scores share the rest
+
+
+def audit(
+    policy: Policy,
+    *,
+    adversary: Adversary | None = None,
+    runs: int | None = None,
+    horizon: int | None = None,
+    noise: Noise = "simulation",
+    alpha: float = 1e-4,
+    plant: str | Plant | None = None,
+    controls: bool = False,
+    seed: int = 0,
+    n_jobs: int = -1,
+    progress: ProgressCallback | bool = False,
+) -> Audit:
+    """Play a policy in neighbouring worlds, try to tell them apart, and bound the loss from below.
+
+    One person, the canary, has another record in world 1 than in world 0.  Each run's world is a
+    fair coin.  Attackers see what the guarantee lets them see: all releases, when they were made,
+    and all decisions, but the canary's own where these are private.  What they prove holds with
+    probability 1 - alpha, for all scores together.
+
+    Args:
+        policy: a template; it is not changed.
+        adversary: who chooses what the policy meets; by default a canary that moves its releases
+            farthest, among people for whom the arms tie.
+        runs: per world, on average; by default 20,000, and 2,000 with secure noise.
+        horizon: rounds of a run; by default as many as her record needs to be released.
+        noise: "simulation", or "secure" for the noise that protects people, slower.
+        alpha: the probability with which a true claim may be refuted.
+        plant: a bug to plant, to see whether it would be noticed: "half" the noise, noise "redrawn"
+            at every reading, the sensitivity of "add-remove", records that are "repeated" in later
+            releases, releases that are "timed" by answers; or "null", two worlds that are the same.
+            A ``Plant`` is one of your own.
+        controls: whether to audit the policy with every plant, too, in a quarter of the runs.
+        seed: of everything but secure noise.
+        n_jobs: threads; -1 for one per core.
+        progress: True for a bar, or a function that is called with (runs done, runs in all).
+
+    Returns:
+        An ``Audit``: ``verdict``, ``measured``, ``claimed``, ``scores``, ``plot()``.
+
+    Raises:
+        ArgumentError: an argument is out of range; the policy claims nothing; or no release is in
+            reach that could tell of her.
+
+    Example:
+        >>> from dpbandits import AdaPUCB, PureDP
+        >>> found = audit(AdaPUCB(2, budget=PureDP(1.0)), runs=2000)
+        >>> found.verdict, 0.7 < found.measured < 1.0
+        ('not refuted', True)
+    """
+    if not isinstance(policy, Policy):
+        raise ArgumentError(f"policy must be a policy, got {policy!r}", "policy")
+    choice("noise", noise, tuple(RUNS))
+    alpha = real("alpha", alpha, 0.0, 0.5, strict=True)
+    runs = RUNS[noise] if runs is None else integer("runs", runs, 50)
+    seed, n_jobs = integer("seed", seed, 0), job_count(n_jobs)
+    flag("controls", controls)
+    attacked = policy.renewed(noise)
+    claim = _claim(attacked, noise)
+    started = time.perf_counter()
+    plan = _plan(attacked, adversary, horizon, seed)
+    bug = planted(plant or Plant(), attacked)
+    play, total = replace(plan.play, plant=bug), 2 * runs
+    seen: list[Seen] = []
+    with shown(progress) as report:
+        for part in played(play, total, plan.scores.of, n_jobs):
+            seen.append(part)
+            report(sum(len(one.world) for one in seen), total)
+    whole = Seen(*(np.concatenate(parts) for parts in zip(*seen, strict=True)))
+    found = _measured(whole, plan, claim, alpha, secure=play.secure)
+    counts = found[found["counted"]]
+    return Audit(
+        policy=policy,
+        claim=claim,
+        measured=float(counts["bound"].max()),
+        possible=_possible(plan, claim, runs, alpha),
+        exposed=_exposed(plan.moved, claim.measure),
+        scores=found,
+        adversary=play.adversary.title,
+        horizon=play.horizon,
+        runs=runs,
+        noise=noise,
+        alpha=alpha,
+        planted=bug.title,
+        controls=_controls(attacked, play, runs, alpha, n_jobs) if controls else None,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _claim(policy: Policy, noise: str) -> Claim:
+    """What is to be refuted.
+
+    Raises:
+        ArgumentError: nothing is claimed.
+    """
+    if policy.budget is None:
+        raise ArgumentError(
+            "policy must have a budget: without one nothing is claimed, and there is nothing to"
+            f" refute, got {policy!r}",
+            "policy",
+        )
+    promised = policy.guarantee.holds or policy.budget
+    if not policy.clip:
+        raise ArgumentError(
+            f"policy must clip, or its releases may be moved by any amount, got {policy!r}",
+            "policy",
+        )
+    gaussian = policy.channel.family == GAUSSIAN and noise == "simulation"
+    return claim_of(promised, gaussian=gaussian)
+
+
+def _controls(policy: Policy, play: Play, runs: int, alpha: float, n_jobs: int) -> pd.DataFrame:
+    """What the same attack finds of planted bugs, and where there is nothing to find."""
+    rows: list[tuple[str, float, str]] = []
+    given: dict[str, Any] = {
+        "adversary": play.adversary,
+        "horizon": play.horizon,
+        "runs": max(runs // 4, 50),
+        "noise": "secure" if play.secure else "simulation",
+        "alpha": alpha,
+        "seed": play.seed,
+        "n_jobs": n_jobs,
+    }
+    for name in PLANTS:
+        try:
+            found = audit(policy, plant=name, **given)
+        except ArgumentError as error:
+            rows.append((name, float("nan"), str(error)))
+            continue
+        expected = found.measured == 0.0 if name == "null" else found.refuted
+        rows.append((found.planted, found.measured, "as expected" if expected else "missed"))
+    return pd.DataFrame(rows, columns=["planted", "bound", "outcome"])
+
+
+# The pilot --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What pilot runs have chosen."""
+
+    play: Play
+    scores: Scores
+    moved: float  # how far the canary moves releases at most, in scales of noise
+    losses: Weights | None  # the law of the likelihood ratio; None where it is not known
+
+
+def _plan(policy: Policy, adversary: Adversary | None, horizon: int | None, seed: int) -> _Plan:
+    """The canary that moves releases farthest, and the least horizon by which they tell of her;
+    found with simulated noise.
+    """
+    simulated = policy.renewed("simulation")
+    offered = [adversary] if adversary is not None else list(canaries(policy))
+    best: tuple[float, Play, Batch] | None = None
+    for length in _lengths(policy, horizon):
+        plays = [Play(simulated, one, length, seed=seed) for one in offered]
+        found = [_piloted(play, Scores(simulated)) for play in plays]
+        longer = max(found, key=lambda one: one[0])
+        if best is not None and longer[0] <= 1.02 * best[0]:
+            break  # later releases tell nothing more
+        best = longer if longer[0] > 0.0 else None
+        if best is not None and length >= _FEW:
+            break
+    if best is None:
+        raise ArgumentError(
+            f"horizon must be longer: in {length:,} rounds no release of {policy!r} tells of the"
+            " people who come first",
+            "horizon",
+        )
+    _, play, pilot = best
+    law, moved = Scores(simulated).losses(pilot), Scores(simulated).moved(pilot)
+    return _Plan(replace(play, policy=policy), Scores(policy), float(moved.max()), law)
+
+
+def _lengths(policy: Policy, horizon: int | None) -> list[int]:
+    """The horizons that are tried."""
+    most = policy.planned_rounds
+    if horizon is None:
+        return sorted({min(length, most or length) for length in _HORIZONS})
+    if most is not None and horizon > most:
+        raise ArgumentError(
+            f"horizon must be at most {most}, for which {policy!r} was planned, got {horizon}",
+            "horizon",
+        )
+    return [integer("horizon", horizon, 1, _LONGEST)]
+
+
+def _piloted(play: Play, scores: Scores) -> tuple[float, Play, Batch]:
+    """How far the canary moves releases, on average."""
+    pilot = play.batch(0, _PILOTS, pilot=True)
+    return float(scores.moved(pilot).mean()), play, pilot
+
+
+def _exposed(moved: float, measure: Measure) -> float:
+    """The loss of all releases with the canary's record, in the currency of the claim."""
+    if measure is RHO:
+        return moved * moved / 2
+    return moved if measure in (EPSILON, MU) else float("nan")
+
+
+def _possible(plan: _Plan, claim: Claim, runs: int, alpha: float) -> float:
+    """What the best attack on these releases may expect to prove."""
+    if plan.losses is None:
+        return float("nan")
+    law = plan.losses
+    expected = Weights(law.score, runs * law.in_one, runs * law.in_zero)
+    return best_rule(expected, claim.measure, alpha)[1]
+
+
+# The bounds -------------------------------------------------------------------------------------
+
+
+def _measured(seen: Seen, plan: _Plan, claim: Claim, alpha: float, *, secure: bool) -> pd.DataFrame:
+    """One row for each score."""
+    world, n = seen.world, len(seen.world)
+    half, scores = n // 2, [("raw ratio", seen.raw, n // 5)]  # and how many runs chose their rule
+    for name in ("releases", "decisions", "times", "finest bits"):
+        features = getattr(seen, name.split()[-1])
+        direction = discriminant(features[:half], world[:half])
+        scores.append((name, features @ direction, half))
+    counted = {name: secure or name not in _OF_FLOATS for name, _, _ in scores}
+    each = (1.0 - _MOST_OF_ALPHA) * alpha / sum(counted.values())
+    rows = [_ratio_row(seen, plan, claim, _MOST_OF_ALPHA * alpha)]
+    for name, score, fitted in scores:
+        bound = lower_bound(score, world, claim.measure, each, fitted)
+        rows.append((name, bound, n - fitted, 1.0 - each, counted[name]))
+    return pd.DataFrame(rows, columns=["score", "bound", "runs", "level", "counted"])
+
+
+def _ratio_row(
+    seen: Seen, plan: _Plan, claim: Claim, alpha: float
+) -> tuple[str, float, int, float, bool]:
+    """Where its law is known, all runs are counted, by the rule that is best of that law."""
+    n, name = len(seen.world), "likelihood ratio" + ("" if plan.scores.is_exact else ", nearly")
+    if plan.losses is None:
+        bound = lower_bound(seen.ratio, seen.world, claim.measure, alpha, n // 5)
+        return name, bound, n - n // 5, 1.0 - alpha, True
+    law = plan.losses
+    expected = Weights(law.score, n / 2 * law.in_one, n / 2 * law.in_zero)
+    rule, _ = best_rule(expected, claim.measure, alpha)
+    bound = proved(seen.ratio, seen.world, _wider(rule), claim.measure, alpha)
+    return name, bound, n, 1.0 - alpha, True
+
+
+def _wider(rule: Rule) -> Rule:
+    """The same rule for scores that were rounded."""
+    return Rule(rule.low + 1e-8, rule.high - 1e-8)

@@ -1,0 +1,310 @@
+"""The compiled loop of an audit: one public side, and two private ones.
+
+What the policy makes of the world that is played stands in ``raw``; ``twin`` is given what the
+other world would have given, along the same decisions.  So every release is known with both
+statistics that might have made it, and its likelihood ratio is exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..kernel import (
+    Generator,
+    Kernel,
+    Matrix,
+    Vector,
+    bind,
+    entry,
+    inlined,
+    kernel,
+    outlined,
+    unbound,
+)
+from ..policies.protocol import NO_ARM, Contexts, Kernels, Wall
+from ..policies.steps import ending_and_crossing
+from ..privacy.continual import is_spent
+from .adversary import ANYBODY, Adversary
+
+prepare = choose = hold_rounds = preprocess_contexts = record_pull = weigh = unbound
+accumulate = release_due = summarise = stop = recommend = unbound
+end = cross = release = show = answer = look = play = unbound
+
+DONE, RELEASE_DUE, BAD_SENSITIVITY = range(3)
+
+
+class Slots(NamedTuple):
+    """Slots of ``Taken.cursor``."""
+
+    round: int = 0  # rounds played
+    arm: int = 1  # that stands
+    hold: int = 2  # rounds for which it does
+    left: int = 3  # rounds of the canary to come
+    waiting: int = 4  # whether one of them is in no release yet
+    releases: int = 5  # so far
+    repeats: int = 6  # planted: her record is in every later release, too
+    delays: int = 7  # planted: a release with her record comes a round later in world 1
+
+
+SLOTS = Slots()
+
+
+class Taken(NamedTuple):
+    """What an audit takes down of one run."""
+
+    statistic: np.ndarray  # (R, n): what was released, without noise
+    other: np.ndarray  # (R, n): what would have been, in the other world
+    release: np.ndarray  # (R, n)
+    bound: np.ndarray  # (R,): the sensitivity
+    after: np.ndarray  # (R,) int64: the round after which it was made
+    arms: np.ndarray  # (T,) int64
+    cursor: np.ndarray  # (8,) int64
+    again: np.ndarray  # (n,): planted, what her record adds to later statistics
+
+
+class Game(NamedTuple):
+    """What is the same in all runs."""
+
+    horizon: int
+    position: int  # the first round in which the canary may come
+    low: float  # the reward range
+    high: float
+    grid: float  # on which rewards are; 0 for any
+    hides_arms: bool  # of the canary
+    stops_at_releases: bool  # which are then made by Python
+
+
+@kernel
+def take_down(taken: Taken, statistic: Vector, bound: float, rounds: int, world: int) -> None:
+    """Note a release before its noise is drawn."""
+    cursor, k = taken.cursor, taken.cursor[SLOTS.releases]
+    with_her = False
+    for i in range(statistic.size):
+        with_her |= statistic[i] != taken.other[k, i]
+    late = 0
+    if with_her and cursor[SLOTS.waiting]:
+        cursor[SLOTS.waiting] = 0
+        late = world * cursor[SLOTS.delays]
+        for i in range(statistic.size):
+            taken.again[i] = statistic[i] - taken.other[k, i]
+    elif cursor[SLOTS.repeats]:
+        for i in range(statistic.size):
+            statistic[i] += taken.again[i]
+    for i in range(statistic.size):
+        taken.statistic[k, i] = statistic[i]
+    taken.bound[k] = bound
+    taken.after[k] = rounds + late
+
+
+@entry
+def _take_twin(
+    params: Any,
+    twin: Any,
+    public: Any,
+    memo: Vector,
+    taken: Taken,
+    statistic: Vector,
+    bound: float,
+    rounds: int,
+    world: int,
+) -> None:
+    """``take_down``, with the twin's statistic, for releases that Python makes."""
+    summarise(params, twin, public, memo, taken.other[taken.cursor[SLOTS.releases]])
+    take_down(taken, statistic, bound, rounds, world)
+
+
+@outlined
+def _release_both(
+    params: Any,
+    raw: Any,
+    twin: Any,
+    public: Any,
+    memo: Vector,
+    wall: Wall,
+    taken: Taken,
+    rounds: int,
+    world: int,
+    rng: Generator,
+) -> bool:
+    """Release the statistic of the world that is played, as ``policies.steps`` does, and take down
+    what it would have been in the other one.
+    """
+    if is_spent(wall.running):
+        return True
+    first, which, bound = end(params, raw, public, memo, wall, wall.statistic, rounds)
+    if bound < 0.0:
+        return False
+    summarise(params, twin, public, memo, taken.other[taken.cursor[SLOTS.releases]])
+    take_down(taken, wall.statistic, bound, rounds, world)
+    cross(params, public, memo, wall, wall.statistic, first, rounds - 1, which, bound, rng)
+    k = taken.cursor[SLOTS.releases]
+    for i in range(wall.release.size):
+        taken.release[k, i] = wall.release[i]
+    taken.cursor[SLOTS.releases] = k + 1
+    return True
+
+
+@kernel
+def _look_nowhere(
+    params: Any,
+    adversary: Any,
+    t: int,
+    arms: Vector,
+    who: int,
+    shown: Contexts,
+    seen: Contexts,
+    rng: Generator,
+) -> None: ...
+
+
+@kernel
+def _look(
+    params: Any,
+    adversary: Any,
+    t: int,
+    arms: Vector,
+    who: int,
+    shown: Matrix,
+    seen: Matrix,
+    rng: Generator,
+) -> None:
+    show(adversary, t, arms, who, shown)
+    preprocess_contexts(params, shown, seen, rng)
+
+
+@outlined  # else the entry would be optimised with all of it once more
+def _rounds(
+    params: Any,
+    raw: Any,
+    twin: Any,
+    public: Any,
+    memo: Vector,
+    wall: Wall,
+    taken: Taken,
+    game: Game,
+    adversary: Any,
+    shown: Contexts,
+    offered: Contexts,
+    rows: Matrix,
+    others: Matrix,
+    world: int,
+    choice_rng: Generator,
+    privacy_rng: Generator,
+) -> int:
+    """Play until the horizon, or until Python has to make a release.
+
+    What an algorithm chooses by is ``offered``: the features as it takes them, which then are
+    ``rows``, or 0.  ``others`` are those of the canary in the other world.
+    """
+    cursor, arms = taken.cursor, taken.arms
+    horizon, low, high, grid = game.horizon, game.low, game.high, game.grid
+    t = cursor[SLOTS.round]
+    while t < horizon:
+        hers = cursor[SLOTS.left] > 0 and cursor[SLOTS.waiting] == 0 and t >= game.position
+        who = world if hers else ANYBODY
+        if cursor[SLOTS.hold] == 0:
+            look(params, adversary, t, arms, who, shown, rows, choice_rng)
+            prepare(params, public, offered, choice_rng)
+            cursor[SLOTS.arm] = choose(params, public, offered, choice_rng)[0]
+            cursor[SLOTS.hold] = hold_rounds(params, public, cursor[SLOTS.arm])
+        arm = cursor[SLOTS.arm]
+        cursor[SLOTS.hold] -= 1
+        reward = min(max(answer(adversary, t, arms, arm, who), low), high)
+        other = reward
+        if hers:
+            other = min(max(answer(adversary, t, arms, arm, 1 - world), low), high)
+            look(params, adversary, t, arms, 1 - world, shown, others, choice_rng)
+            cursor[SLOTS.left] -= 1
+            cursor[SLOTS.waiting] = 1
+        if grid > 0.0:
+            reward, other = grid * np.rint(reward / grid), grid * np.rint(other / grid)
+        arms[t] = NO_ARM if hers and game.hides_arms else arm
+        record_pull(params, public, arm, rows[arm], 1)
+        weigh(params, public, arm, rows[arm])
+        accumulate(params, raw, arm, rows[arm], reward, 1)
+        if hers:
+            weigh(params, public, arm, others[arm])
+            accumulate(params, twin, arm, others[arm], other, 1)
+        else:
+            accumulate(params, twin, arm, rows[arm], reward, 1)
+        t += 1
+        if release_due(params, public):
+            cursor[SLOTS.round] = t
+            if game.stops_at_releases:
+                return RELEASE_DUE
+            if not release(params, raw, twin, public, memo, wall, taken, t, world, privacy_rng):
+                return BAD_SENSITIVITY
+            if stop(params, public):
+                for s in range(t, horizon):
+                    arms[s] = recommend(params, public)
+                t = horizon
+    cursor[SLOTS.round] = t
+    return DONE
+
+
+@entry
+def _play(
+    params: Any,
+    raw: Any,
+    twin: Any,
+    public: Any,
+    memo: Vector,
+    wall: Wall,
+    taken: Taken,
+    game: Game,
+    adversary: Any,
+    shown: Contexts,
+    offered: Contexts,
+    rows: Matrix,
+    others: Matrix,
+    world: int,
+    choice_rng: Generator,
+    privacy_rng: Generator,
+) -> int:
+    """``play`` for callers that hand over Python generators."""
+    sides, met = (params, raw, twin, public, memo, wall, taken), (game, adversary, shown, offered)
+    return play(*sides, *met, rows, others, world, choice_rng, privacy_rng)
+
+
+_STEPS = (
+    "prepare",
+    "choose",
+    "hold_rounds",
+    "record_pull",
+    "weigh",
+    "accumulate",
+    "release_due",
+    "stop",
+    "recommend",
+)
+_bound: dict[Any, Kernel] = {}
+
+
+def loop_of(kernels: Kernels, mechanism: Kernel, adversary: Adversary, *, informed: bool) -> Kernel:
+    """The loop of one algorithm whose releases go through ``mechanism``; ``informed`` where it sees
+    something before it chooses.
+    """
+    key = (kernels, mechanism, adversary.answer, adversary.show, informed)
+    if key not in _bound:
+        end, cross = ending_and_crossing(kernels, mechanism)
+        release = kernels.fill(_release_both, "summarise", end=end, cross=cross)
+        look = _look_nowhere
+        if informed:
+            look = kernels.fill(_look, "preprocess_contexts", show=adversary.show)
+        steps = {name: inlined(getattr(kernels, name)) for name in _STEPS}
+        steps["choose"] = outlined(kernels.choose)  # linear algebra is three times as slow inlined
+        met = {"look": look, "answer": adversary.answer}
+        _bound[key] = bind(_play, play=bind(_rounds, **steps, **met, release=release))
+    return _bound[key]
+
+
+_twins: dict[Kernels, Kernel] = {}
+
+
+def twin_of(kernels: Kernels) -> Kernel:
+    """What takes down a release that Python makes."""
+    if kernels not in _twins:
+        _twins[kernels] = kernels.fill(_take_twin, "summarise")
+    return _twins[kernels]

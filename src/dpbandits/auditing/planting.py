@@ -1,0 +1,112 @@
+"""Bugs that are planted, to see whether an audit would notice them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..errors import ArgumentError
+from ..kernel import Generator, Kernel, Vector, kernel
+from ..policies import Policy
+from ..privacy.channels import CERTIFIED, HEMISPHERE, add_noise, draw_noise
+from ..privacy.continual import SINGLE, RunningSum
+
+READINGS = 4
+
+
+@kernel
+def _redrawn(
+    running: RunningSum,
+    family: int,
+    scale: float,
+    statistic: Vector,
+    release: Vector,
+    rng: Generator,
+) -> None:
+    """Noise of the right scale, and anew at every reading: of a running sum at each release, of
+    anything else four times, of which the mean is what is learned.
+    """
+    if running.kind != SINGLE:
+        running.clock[0] += 1
+        for i in range(statistic.size):
+            running.total[i] += statistic[i]
+        add_noise(family, scale * running.column_norm, running.total, release, rng)
+        return
+    for _ in range(READINGS):
+        draw_noise(family, scale, release, rng)
+        for i in range(statistic.size):
+            statistic[i] += release[i] / READINGS  # it is zeroed after the release
+    for i in range(statistic.size):
+        release[i] = statistic[i]
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A bug; by default none.
+
+    Attributes:
+        title: what it is.
+        noise: the part of the noise that is left.
+        mechanism: releases in the place of the policy's own; None for that one.
+        repeats: whether the canary's record is in every later release, too.
+        delays: whether the release with it comes a round later in world 1.
+        nobody: whether both worlds are the same, so that there is nothing to find.
+    """
+
+    title: str = ""
+    noise: float = 1.0
+    mechanism: Kernel | None = None
+    repeats: bool = False
+    delays: bool = False
+    nobody: bool = False
+
+
+def _add_or_remove(policy: Policy) -> float:
+    """How far a record that comes or goes moves a statistic, as a share of how far one that is
+    replaced does.
+    """
+    lo, hi = policy.reward_range
+    if not policy.card.hides_contexts:
+        return max(abs(lo), abs(hi)) / (hi - lo)
+    return 2.0 / 3.0  # sqrt(2) instead of sqrt(4.5): features and rewards of length one
+
+
+PLANTS: dict[str, Callable[[Policy], Plant]] = {
+    "null": lambda _: Plant("both worlds are the same", nobody=True),
+    "half": lambda _: Plant("half the noise", noise=0.5),
+    "redrawn": lambda _: Plant("noise anew at every reading", mechanism=_redrawn),
+    "add-remove": lambda policy: Plant(
+        "the sensitivity of adding or removing a record", noise=_add_or_remove(policy)
+    ),
+    "repeated": lambda _: Plant("a budget for each batch, and records in all", repeats=True),
+    "timed": lambda _: Plant("releases come later after high answers", delays=True),
+}
+
+
+def planted(name: str | Plant, policy: Policy) -> Plant:
+    """The plant of that name.
+
+    Raises:
+        ArgumentError: there is none, or it would be no bug of this policy.
+    """
+    if isinstance(name, Plant):
+        return name
+    if name not in PLANTS:
+        raise ArgumentError(f"plant must be one of {', '.join(PLANTS)}, got {name!r}", "plant")
+    plant = PLANTS[name](policy)
+    if plant.noise == 1.0 and name == "add-remove":
+        raise ArgumentError(
+            f"plant must not be {name!r} with rewards in {policy.reward_range}: to add a record"
+            " moves a sum as far there as to replace one",
+            "plant",
+        )
+    family = policy.channel.family
+    if (plant.mechanism and family in (CERTIFIED, HEMISPHERE)) or (
+        plant.noise < 1.0 and family == CERTIFIED
+    ):
+        raise ArgumentError(
+            f"plant must not be {name!r} with {policy.channel.name} noise, which is not added at"
+            " the wall by its scale",
+            "plant",
+        )
+    return plant

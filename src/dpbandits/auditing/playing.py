@@ -1,0 +1,189 @@
+"""Many runs of one policy against one adversary, in batches over threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from ..algorithms.bases import SideInformationPolicy
+from ..errors import DPBanditsError
+from ..kernel import Kernel
+from ..policies import Policy
+from ..privacy.continual import is_spent
+from ..privacy.ledger import empty_arrays
+from .adversary import Adversary
+from .loop import BAD_SENSITIVITY, DONE, SLOTS, Game, Slots, Taken, loop_of, twin_of
+from .planting import Plant
+
+_NUMBERS = 1 << 21  # that a batch takes down at most
+_LONGEST_BATCH = 250
+
+
+class Batch(NamedTuple):
+    """What was taken down of a number of runs.
+
+    Attributes:
+        world: shape (B,): that of each run.
+        zero, one: shape (B, R, n): what had been released in either world without noise.
+        release: shape (B, R, n).
+        bound: shape (B, R): the sensitivity of each release; 0 where there was none.
+        after: shape (B, R): the round after which it was made.
+        arms: shape (B, T).
+    """
+
+    world: np.ndarray
+    zero: np.ndarray
+    one: np.ndarray
+    release: np.ndarray
+    bound: np.ndarray
+    after: np.ndarray
+    arms: np.ndarray
+
+
+@dataclass
+class Play:
+    """How the runs of an audit are played.
+
+    Attributes:
+        policy: as it is attacked; a fresh state is made of it for every run.
+        adversary: who chooses what it meets.
+        horizon: rounds of a run.
+        plant: a bug, or nothing.
+        seed: of everything but secure noise.
+    """
+
+    policy: Policy
+    adversary: Adversary
+    horizon: int
+    plant: Plant = field(default_factory=Plant)
+    seed: int = 0
+
+    @property
+    def secure(self) -> bool:
+        return self._gate.secure
+
+    @property
+    def _gate(self) -> Any:
+        return self.policy.session.gate
+
+    @cached_property
+    def _loop(self) -> Kernel:
+        policy = self.policy
+        mechanism = self.plant.mechanism or policy.mechanism
+        informed = isinstance(policy, SideInformationPolicy)
+        return loop_of(policy.driven, mechanism, self.adversary, informed=informed)
+
+    def batches(self, runs: int) -> list[tuple[int, int]]:
+        """(number, runs) of batches that fit into memory."""
+        numbers = self.horizon * self.policy.statistic.size
+        size = max(1, min(_LONGEST_BATCH, _NUMBERS // numbers))
+        return [(i, min(size, runs - i * size)) for i in range(-(-runs // size))]
+
+    def batch(self, number: int, runs: int, *, pilot: bool = False) -> Batch:
+        """Play so many runs; batches of other numbers, and pilots, draw other random numbers."""
+        words = (self.seed, int(pilot), number)
+        world_rng, choices, noise = (np.random.default_rng([*words, k]) for k in range(3))
+        world = world_rng.integers(0, 2, runs)
+        room = self._room(runs)
+        for i in range(runs):
+            taken = Taken(*(array[i] for array in room))
+            taken.cursor[SLOTS.left] = self.policy.max_rounds or 1
+            taken.cursor[SLOTS.repeats] = self.plant.repeats
+            taken.cursor[SLOTS.delays] = self.plant.delays
+            self._run(taken, int(world[i]), choices, noise)
+        made = int(room.cursor[:, SLOTS.releases].max(initial=0))
+        own, other = room.statistic[:, :made], room.other[:, :made]
+        ones = (world == 1)[:, None, None]
+        zero, one = np.where(ones, other, own), np.where(ones, own, other)
+        if self.plant.nobody:
+            world = world_rng.integers(0, 2, runs)
+        release, bound, after = (part[:, :made] for part in (room.release, room.bound, room.after))
+        return Batch(world, zero, one, release, bound, after, room.arms)
+
+    def _room(self, runs: int) -> Taken:
+        most, size = self.horizon, self.policy.statistic.size
+        releases, whole = (runs, most, size), (runs, most)
+        return Taken(
+            statistic=np.zeros(releases),
+            other=np.zeros(releases),
+            release=np.zeros(releases),
+            bound=np.zeros(whole),
+            after=np.zeros(whole, np.int64),
+            arms=np.zeros(whole, np.int64),
+            cursor=np.zeros((runs, len(Slots())), np.int64),
+            again=np.zeros((runs, size)),
+        )
+
+    def _run(self, taken: Taken, world: int, choices: Any, noise: Any) -> None:
+        policy, gate = self.policy, self._gate
+        state = gate.new_state(simulated=not self.secure)
+        ledger = empty_arrays(self.horizon + 1)
+        state.wall = state.wall._replace(
+            ledger=ledger, multiplier=state.wall.multiplier * self.plant.noise
+        )
+        twin = policy.driven.init(policy.params)[0]
+        shown, offered, rows, others = self._blank()
+        sides = (policy.params, state.raw, twin, state.public, state.memo, state.wall, taken)
+        met = (self._game, self.adversary.state, shown, offered, rows, others)
+        while (status := self._loop(*sides, *met, world, choices, noise)) != DONE:
+            if status == BAD_SENSITIVITY:
+                raise DPBanditsError(
+                    f"{policy!r} declared a sensitivity that is no bound; this is a bug of the"
+                    " algorithm"
+                )
+            if not self._release_securely(state, twin, taken, world):
+                break
+
+    def _blank(self) -> tuple[Any, Any, np.ndarray, np.ndarray]:
+        """Room for what is shown and how it is taken; rows of 0 where nothing is."""
+        policy = self.policy
+        if not isinstance(policy, SideInformationPolicy):
+            nothing = np.zeros(policy.n_arms, np.int64)
+            return 0, 0, nothing, nothing
+        shape = (policy.n_arms, policy.dimension)
+        rows = np.zeros(shape)
+        return np.zeros(shape), rows, rows, np.zeros(shape)
+
+    def _release_securely(self, state: Any, twin: Any, taken: Taken, world: int) -> bool:
+        """Make a release that is due, in Python; False when a search is over."""
+        policy, gate, cursor = self.policy, self._gate, taken.cursor
+        rounds = int(cursor[SLOTS.round])
+        if not is_spent(state.wall.running):
+            ended = gate.end(state, rounds)
+            given = (policy.params, twin, state.public, ended.memo, taken, ended.statistic)
+            twin_of(policy.driven)(*given, ended.sensitivity, rounds, world)
+            gate.cross(state, ended, [])
+            taken.release[cursor[SLOTS.releases]] = state.wall.release
+            cursor[SLOTS.releases] += 1
+        if not policy.driven.stop(policy.params, state.public):
+            return True
+        taken.arms[rounds:] = policy.driven.recommend(policy.params, state.public)
+        return False
+
+    @cached_property
+    def _game(self) -> Game:
+        low, high = self.policy.reward_range
+        return Game(
+            self.horizon,
+            self.adversary.position,
+            low,
+            high,
+            self._gate._grid if self.secure else 0.0,
+            self.policy.card.hides_contexts,
+            self.secure,
+        )
+
+
+def played(play: Play, runs: int, look: Callable[[Batch], Any], n_jobs: int) -> Iterator[Any]:
+    """What ``look`` makes of so many runs, batch by batch, in order."""
+
+    def one(number: int, size: int) -> Any:
+        return look(play.batch(number, size))
+
+    work = (delayed(one)(*batch) for batch in play.batches(runs))
+    yield from Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(work)

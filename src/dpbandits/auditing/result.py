@@ -1,0 +1,147 @@
+"""What an audit found: as data, a sentence, a table and a figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from ..html import Html, glance
+from ..plotting.numbers import number
+from ..policies import Policy
+from .bounds import Claim
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was measured of one policy, and how.
+
+    Attributes:
+        policy: that was attacked.
+        claim: the number that is promised, and how it is measured.
+        measured: the largest lower bound on the loss that any score proved.
+        possible: what the best attack on the same releases may expect to prove with so many runs;
+            nan where the law of the releases is not known.
+        exposed: the loss of the releases that hold the canary's record; nan where it is no number
+            of the claim's.
+        scores: columns score, bound, runs (counted), level (of the bound), counted (whether it
+            enters ``measured``).
+        adversary: what was played against.
+        horizon, runs, noise, alpha: as in ``audit``; runs per world.
+        planted: the bug that was planted; empty without.
+        controls: columns planted, bound, outcome: what the same attack finds of bugs; None where
+            it was not asked.
+        seconds: how long it took.
+    """
+
+    policy: Policy
+    claim: Claim
+    measured: float
+    possible: float
+    exposed: float
+    scores: pd.DataFrame
+    adversary: str
+    horizon: int
+    runs: int
+    noise: str
+    alpha: float
+    planted: str
+    controls: pd.DataFrame | None
+    seconds: float
+
+    @property
+    def claimed(self) -> float:
+        """The number that is promised."""
+        return self.claim.value
+
+    @property
+    def ratio(self) -> float:
+        """The measured share of what is claimed; above 1 the claim is refuted."""
+        return self.measured / self.claimed
+
+    @property
+    def refuted(self) -> bool:
+        """Whether more is lost than is claimed."""
+        return self.measured > self.claimed
+
+    @property
+    def verdict(self) -> str:
+        """ "refuted" or "not refuted"."""
+        return "refuted" if self.refuted else "not refuted"
+
+    @property
+    def sentence(self) -> str:
+        """What was found, in one sentence, for a page about the policy."""
+        symbol = self.claim.measure.symbol
+        return (
+            f"In {2 * self.runs:,} attacked runs of {self.horizon:,} rounds the loss was at least"
+            f" {symbol} = {number(self.measured)} of {number(self.claimed)} claimed"
+            f" (error probability {self.alpha:g}): {self.verdict}"
+        )
+
+    @property
+    def caveat(self) -> str:
+        """What was tried, and what it can and cannot show."""
+        noise = "simulated" if self.noise == "simulation" else "secure"
+        tried = (
+            f"Tried: one adversary ({self.adversary}), {noise} noise, and these"
+            f" {len(self.scores)} scores."
+        )
+        limits = (
+            "Other people, other scores, longer runs, time on the clock and code outside of the"
+            " policy were not tried. A bound below the claim is no proof of privacy: that is"
+            " the theorem's; it only says that these attacks did not find a bug."
+        )
+        if self.refuted:
+            limits = "The claim is false, for one of these worlds and scores, or a rare accident."
+        if self.noise == "simulation":
+            limits += (
+                " What the last bits of floats betray is not counted, because simulated noise"
+                " protects nobody."
+            )
+        return f"{tried} {limits}"
+
+    def __str__(self) -> str:
+        lines = [f"{self.policy!r}", f"{self.sentence}."]
+        if self.planted:
+            lines.insert(1, f"Planted: {self.planted}.")
+        if self.possible == self.possible:
+            lines.append(f"The best attack on these releases may expect {number(self.possible)}.")
+        rows = [f"  {score:<32}{bound:>8}  {runs}" for score, bound, runs in self._rows()]
+        return "\n".join([*lines, *rows, *self._controlled(), self.caveat])
+
+    def _controlled(self) -> list[str]:
+        if self.controls is None:
+            return []
+        rows = self.controls.itertuples(index=False)
+        return [f"  planted: {row.planted}: {number(row.bound)}, {row.outcome}" for row in rows]
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        names = [name if counts else f"{name} (not counted)" for name, _, counts in self._bars()]
+        runs = [f"{count:,} runs" for count in self.scores["runs"]]
+        return list(zip(names, map(number, self.scores["bound"]), runs, strict=True))
+
+    def _bars(self) -> list[tuple[str, float, bool]]:
+        columns = (self.scores[name].tolist() for name in ("score", "bound", "counted"))
+        return list(zip(*columns, strict=True))
+
+    def _repr_html_(self) -> Html:
+        heads = ["score", f"{self.claim.measure.symbol} at least", "from"]
+        title = f"Audit: {self.verdict}"
+        return glance(title, heads, self._rows(), f"{self.sentence}. {self.caveat}")
+
+    def plot(self, *, width: float = 6.4) -> Any:
+        """The bounds of all scores beside what is claimed and what is possible, as a matplotlib
+        figure that shows itself in a notebook.
+        """
+        from ..plotting.audits import audit_bars  # brings matplotlib, which takes a while
+
+        return audit_bars(
+            self._bars(),
+            self.claim.measure.symbol,
+            claimed=self.claimed,
+            possible=self.possible,
+            title=f"{self.policy.label}, {self.policy.budget}: {self.verdict}",
+            width=width,
+        )

@@ -1,0 +1,127 @@
+"""The command ``dpbandits audit``: attack policies, and say what they are proved to lose."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import ArgumentError
+from .first_run import announce_compilation
+from .inputs import Noise, budget_of, clear_errors, policy_class
+from .tables import new_console
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..auditing import Audit
+    from ..policies import Policy
+
+REFUTED = 1
+
+
+def audit(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="POLICY | STUDY.toml",
+            help="A policy of `dpbandits list`, or a study file, for all its policies.",
+            show_default=False,
+        ),
+    ],
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the policy: such as zcdp=0.5 or pure=1; by default the first that fits."
+        ),
+    ] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option(min=50, help="Per world; by default 20,000, with secure noise 2,000."),
+    ] = None,
+    horizon: Annotated[
+        int | None,
+        typer.Option(min=1, help="Rounds of a run; by default as many as it takes."),
+    ] = None,
+    noise: Annotated[Noise, typer.Option(help="What to attack.")] = Noise.simulation,
+    plant: Annotated[
+        str | None,
+        typer.Option(
+            help="A bug to plant: half, redrawn, add-remove, repeated, timed; or null, for none."
+        ),
+    ] = None,
+    controls: Annotated[
+        bool, typer.Option("--controls", help="Also with every bug planted, in fewer runs.")
+    ] = False,
+    alpha: Annotated[
+        float, typer.Option(help="The probability with which a true claim may be refuted.")
+    ] = 1e-4,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything but secure noise.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Threads; -1 for one per core.")] = -1,
+    figure: Annotated[
+        Path | None, typer.Option(help="File for a figure, of one policy: PNG, SVG or PDF.")
+    ] = None,
+) -> None:
+    """Attack a policy in neighbouring worlds, and bound from below what it loses.
+
+    Ends with status 1 where more is lost than is claimed.
+    """
+    with clear_errors():
+        policies = _policies(what, budget)
+        if figure is not None and len(policies) > 1:
+            raise ArgumentError("--figure is for one policy, not for a study")
+        given: dict[str, Any] = {
+            "runs": runs,
+            "horizon": horizon,
+            "noise": noise.value,
+            "plant": plant,
+            "controls": controls,
+            "alpha": alpha,
+            "seed": seed,
+            "n_jobs": jobs,
+        }
+        found = _audited(policies, given)
+        if figure is not None:
+            found[0].plot().savefig(figure, dpi=160)
+        if any(one.refuted for one in found):
+            raise typer.Exit(REFUTED)
+
+
+def attack(policy: Policy, **given: Any) -> Audit:
+    """An audit that shows how far it is."""
+    from ..auditing import audit
+    from .progress import StudyProgress
+
+    with StudyProgress(new_console(stderr=True), {policy.label: None}) as bars:
+        return audit(policy, progress=partial(bars, policy.label), **given)
+
+
+def _policies(what: str, budget: str | None) -> Sequence[Policy]:
+    announce_compilation()
+    if what.endswith(".toml"):
+        from ..studies import load_study
+
+        if budget is not None:
+            raise ArgumentError("--budget is for a policy, not for a study, which has its own")
+        return load_study(what).policies
+    cls = policy_class(what)
+    chosen: Any = budget_of(budget) if budget else next(iter(cls.example_budgets()), None)
+    return [cls(**cls.example, budget=chosen, noise="simulation")]
+
+
+def _audited(policies: Sequence[Policy], given: dict[str, Any]) -> list[Audit]:
+    """All that can be audited; of the others the reason is told, and of a single one raised."""
+    console, found = new_console(), []
+    for policy in policies:
+        try:
+            one = attack(policy, **given)
+        except ArgumentError as error:
+            if len(policies) == 1:
+                raise
+            console.print(f"{policy!r}\nNot audited: {error}\n", markup=False, highlight=False)
+            continue
+        console.print(f"{one}\n", markup=False, highlight=False, soft_wrap=True)
+        found.append(one)
+    return found

@@ -1,0 +1,57 @@
+"""The figure of an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from .drawing import DASHES, INK, SOFT, STYLE, empty_figure, folded
+from .numbers import number
+from .styles import mark
+
+
+@matplotlib.rc_context(STYLE)
+def audit_bars(
+    scores: Sequence[tuple[str, float, bool]],
+    symbol: str,
+    *,
+    claimed: float,
+    possible: float,
+    title: str,
+    width: float,
+) -> Figure:
+    """The bound of every score, with lines where the claim is, and the best possible bound.
+
+    Args:
+        scores: name, bound, whether it counts; from the top.
+        symbol: of the number.
+        claimed: what is promised.
+        possible: what the best attack may expect; nan for unknown.
+        title: of the figure.
+        width: in inches.
+    """
+    figure = empty_figure(width, 1.2 + 0.3 * len(scores))
+    ax = figure.add_subplot()
+    for place, (_, bound, counts) in enumerate(scores):
+        beyond = counts and bound > claimed
+        colour = mark(1).colour if beyond else mark(0).colour if counts else "#9aa5b1"
+        ax.barh(-place, bound, height=0.6, color=colour)
+        ax.annotate(number(bound), (bound, -place), (4, 0), textcoords="offset points", va="center")
+    ax.axvline(claimed, color=INK, label=f"claimed: {number(claimed)}")
+    if possible == possible:
+        ax.axvline(
+            possible,
+            color=SOFT,
+            linestyle=DASHES,
+            label=f"to be expected of the best attack: {number(possible)}",
+        )
+    named = [name if counts else f"{name} (not counted)" for name, _, counts in scores]
+    ax.set_yticks([-place for place in range(len(scores))], named)
+    ax.set_xlim(0.0, 1.15 * max(claimed, *(bound for _, bound, _ in scores)))
+    ax.set_xlabel(f"{symbol} is at least")
+    ax.grid(axis="y", visible=False)
+    figure.suptitle(folded(title, int(width / 0.085), 3), x=0.01, ha="left", fontsize=9)
+    figure.legend(loc="outside lower right", ncols=2)
+    return figure
