@@ -439,7 +439,7 @@ def rare_imed(world: Problem, noise: Noise, growth: float = 0.5) -> np.ndarray:
         released = noise.std**2 * (turned**2).sum(axis=1)
         lack = (x @ estimate).max() - x @ estimate
         explored = sampling**2 / (sampling + released) + released
-        arm = int(np.argmin(divergences(lack, explored, t)))
+        arm = int(np.argmin(divergences(lack, explored, t, alpha=1.2, margin=2.0)))
         arms.append(arm)
         v = v + np.outer(x[arm], x[arm])
         total = total + x[arm] * world.rewards[t, arm]

@@ -75,8 +75,10 @@ class RSLinearIMED(RarelySwitching):
         counter: "tree", "honaker", "toeplitz", "buffered" or "independent"; see
             ``dpbandits.privacy.continual``.  By default the one with the least noise.
         growth: C.
-        alpha: as in ``LinearIMED``.
-        margin: as in ``LinearIMED``.
+        alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the more
+            probably is the best one lost for good.
+        margin: how many times the variance of the best an arm has to have, to be tried although it
+            looks worse; 1 is plain IMED.
         share: of the noise's variance which explores.  Below 1 it is mostly less regret, and more
             runs are lost.
         **options: see ``ModelOptions``.
@@ -115,8 +117,8 @@ class RSLinearIMED(RarelySwitching):
         horizon: int,
         counter: str | None = None,
         growth: float = 0.5,
-        alpha: float = 1.0,
-        margin: float = 5.0,
+        alpha: float = 1.2,
+        margin: float = 2.0,
         share: float = 1.0,
         **options: Unpack[ModelOptions],
     ) -> None:
