@@ -536,7 +536,16 @@ def _as_published(policy: EXP3 | HTINF | FTPL, world: World) -> Iterator[Applied
 
 @promises_of(EXP4, BatchedEXP4, FrozenEXP4)
 def _mixture(policy: EXP4 | BatchedEXP4 | FrozenEXP4, world: World) -> Iterator[Applied]:
-    yield exp4_regret, policy.bound_arguments
+    if not isinstance(policy, FrozenEXP4) or _is_kept_to(world, policy.batch):
+        yield exp4_regret, policy.bound_arguments
+
+
+def _is_kept_to(world: World, batch: int) -> bool:
+    """Whether experts keep to their advice for a batch, as far as is known."""
+    if isinstance(world.environment, Advised):
+        state = world.environment.state
+        return len(state.advice) == 1 or int(state.period[0]) % batch == 0
+    return world.environment is None or batch == 1
 
 
 @promises_of(BatchedEXP4)
