@@ -8,20 +8,33 @@ from typer.testing import CliRunner
 
 from dpbandits import (
     EXP3,
+    FTPL,
     GOPE,
     ZCDP,
     AdaCGOPE,
     AdaCOFUL,
     AdaCUCB,
     AdaPUCB,
+    ApproxDP,
     FrozenEXP4,
+    LinUCBSDP,
     PureDP,
     simulate,
 )
 from dpbandits.cli import app
-from dpbandits.environments import Advised, Bernoulli, GaussianContexts, LinearArms, Piecewise
+from dpbandits.environments import (
+    Advised,
+    AnchoredContexts,
+    Bernoulli,
+    GaussianContexts,
+    GLMContexts,
+    HardLinear,
+    LinearArms,
+    Piecewise,
+)
 from dpbandits.errors import ArgumentError
 from dpbandits.theory import World, promises
+from dpbandits.theory.concentrated import adac_gope
 from dpbandits.theory.lower import hidden_signs
 
 COINS = Bernoulli([0.9, 0.4])
@@ -96,6 +109,14 @@ def test_theorem_5_is_for_normal_noise():
         assert above(policy, world) == expected
 
 
+def test_the_template_is_for_linear_rewards_and_features_as_they_are():
+    policy = LinUCBSDP(3, 2, budget=ApproxDP(40.0, 0.1), horizon=1000, bounds="published")
+    assert above(policy, AnchoredContexts.random(3, 2)) == ["perturbed_linucb"]
+    logistic = GLMContexts(3, [0.6, 0.8], link="logistic")
+    wide = GaussianContexts(3, [0.6, 0.8], rewards="bounded")
+    assert above(policy, logistic) == above(policy, wide) == []
+
+
 def test_lower_bounds_are_in_units_of_the_environment():
     values = [
         one.values.tolist()
@@ -132,6 +153,13 @@ def test_gaps_wider_than_the_range_are_promised_nothing():
     assert World.of([0.0, 1.0]).is_linear(LINE, 1.0)
 
 
+def test_one_arm_and_one_round_have_values():
+    policy = FTPL(1, budget=PureDP(1.0), horizon=1, calibration="paper")
+    values = {one.bound.name: one.values[0] for one in promises(policy, None, [1])}
+    assert values["ftpl_conversion"] == np.inf  # Corollary 3 has two arms
+    assert adac_gope(1, dimension=1, n_arms=1, rho=1.0, delta=0.1) > 0.0
+
+
 @pytest.mark.parametrize("horizons", [[0], [-5], [np.nan], 1000, ["ab"]])
 def test_horizons_are_numbers_of_rounds(horizons):
     with pytest.raises(ArgumentError, match="horizons"):
@@ -158,3 +186,8 @@ def test_the_command_computes_with_whole_numbers_and_shows_no_traceback(argument
     found = CliRunner().invoke(app, ["theory", *arguments])
     assert said in found.output
     assert found.exception is None or isinstance(found.exception, SystemExit)
+
+
+def test_signs_are_numbers():
+    with pytest.raises(ArgumentError, match="signs"):
+        HardLinear(2, 100, signs="ab")

@@ -127,7 +127,7 @@ def ftpl_conversion(
 
     def value(t: int) -> float:
         n = most * t
-        if n < 1.0:
+        if n < 1.0 or n_arms < 2:
             return math.inf
         few, kn = math.log(n_arms), n_arms * n
         x, tries = kn * (1.0 + 10.0 * math.log(kn) ** 2), math.ceil(math.sqrt(kn))

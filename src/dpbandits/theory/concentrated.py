@@ -131,7 +131,7 @@ def _adac_ucb(policy: AdaCUCB, world: World) -> Iterator[Applied]:
 def adac_gope(horizon: Values, dimension: int, n_arms: int, rho: float, delta: float) -> Values:
     """AdaC-GOPE: of order sqrt(d T L) + d sqrt(max(d, L) / rho) ln T, L = ln(K ln(T) / delta)."""
     t, d = np.asarray(horizon, float), dimension
-    log = np.log(n_arms * np.log(t) / delta)
+    log = np.log(n_arms * np.maximum(np.log(t), 1.0) / delta)  # one phase at least
     return np.sqrt(d * t * log) + d * np.sqrt(np.maximum(d, log) / rho) * np.log(t)
 
 
