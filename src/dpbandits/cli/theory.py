@@ -54,7 +54,12 @@ def theory(
             raise ArgumentError(
                 f"{name} takes {', '.join(bound.parameters)}, got {', '.join(given)}", "arguments"
             )
-        value = bound(**given)
+        try:
+            value = bound(**given)
+        except (ArithmeticError, TypeError, ValueError) as error:
+            if isinstance(error, ArgumentError):
+                raise
+            raise ArgumentError(f"{name} has no value there: {error}", "arguments") from None
         if as_json:
             typer.echo(json.dumps(_facts(bound) | {"value": np.asarray(value).tolist()}))
         else:
@@ -95,10 +100,16 @@ def _facts(bound: Bound) -> dict[str, Any]:
     return {**{name: getattr(bound, name) for name in names}, "parameters": bound.parameters}
 
 
+def _number(text: str) -> int | float:
+    """Whole numbers as such: sizes must be, and others may."""
+    number = float(text)
+    return int(number) if number.is_integer() and abs(number) < 2.0**53 else number
+
+
 def _argument(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     try:
-        numbers = [_WORDS[one] if one in _WORDS else float(one) for one in value.split(",")]
+        numbers = [_WORDS[one] if one in _WORDS else _number(one) for one in value.split(",")]
     except ValueError:
         equals = ""
     if not equals:

@@ -139,12 +139,13 @@ class ArmsEnvironment(Environment):
         state: what the kernels see.
         reference: a name and the shares of arms, shape (K,), of an allocation to compare with; None
             where there is none.
-        is_dynamic: whether regret is against the best arm of every round, and not against one arm.
+        regret_is_dynamic: whether regret is against the best arm of every round, and not against
+            one arm.
     """
 
     kernels: ClassVar[ArmsKernels]
     state: Any
-    is_dynamic: bool = False
+    regret_is_dynamic: bool = False
     reference: tuple[str, np.ndarray] | None = None
 
     @abstractmethod

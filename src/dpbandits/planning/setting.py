@@ -236,6 +236,6 @@ def _seen(world: Environment) -> dict[str, Any]:
         return {}
     gaps = getattr(getattr(world, "state", None), "gaps", None)
     if gaps is None:
-        return {"rewards": "changing" if getattr(world, "is_dynamic", False) else "any"}
+        return {"rewards": "changing" if getattr(world, "regret_is_dynamic", False) else "any"}
     shown = getattr(world, "features", None)
     return {"gaps": gaps} if shown is None else {"contexts": "fixed", "features": shown}

@@ -127,7 +127,7 @@ def ftpl_conversion(
 
     def value(t: int) -> float:
         n = most * t
-        if n < 1.0:
+        if n < 1.0 or n_arms < 2:
             return math.inf
         few, kn = math.log(n_arms), n_arms * n
         x, tries = kn * (1.0 + 10.0 * math.log(kn) ** 2), math.ceil(math.sqrt(kn))
@@ -539,17 +539,21 @@ def _as_published(policy: EXP3 | HTINF | FTPL, world: World) -> Iterator[Applied
 
 
 def _against_the_best_of_every_round(world: World) -> bool:
-    return getattr(world.environment, "is_dynamic", False)
+    return getattr(world.environment, "regret_is_dynamic", False)
 
 
 @promises_of(EXP4, BatchedEXP4, FrozenEXP4)
 def _mixture(policy: EXP4 | BatchedEXP4 | FrozenEXP4, world: World) -> Iterator[Applied]:
-    experts = world.environment
-    if isinstance(policy, FrozenEXP4) and isinstance(experts, Advised):
-        advice, period = experts.state.advice, int(experts.state.period[0])
-        if len(advice) > 1 and period % policy.batch:  # they do not keep to it
-            return
-    yield exp4_regret, policy.bound_arguments
+    if not isinstance(policy, FrozenEXP4) or _is_kept_to(world, policy.batch):
+        yield exp4_regret, policy.bound_arguments
+
+
+def _is_kept_to(world: World, batch: int) -> bool:
+    """Whether experts keep to their advice for a batch, as far as is known."""
+    if isinstance(world.environment, Advised):
+        state = world.environment.state
+        return len(state.advice) == 1 or int(state.period[0]) % batch == 0
+    return world.environment is None or batch == 1
 
 
 @promises_of(BatchedEXP4)

@@ -27,6 +27,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..algorithms import AdaCGOPE, AdaCOFUL, AdaCUCB
+from ..privacy import Laplace
 from .bounds import Values, bound, valid
 from .promises import Applied, World, promises_of
 
@@ -130,7 +131,7 @@ def _adac_ucb(policy: AdaCUCB, world: World) -> Iterator[Applied]:
 def adac_gope(horizon: Values, dimension: int, n_arms: int, rho: float, delta: float) -> Values:
     """AdaC-GOPE: of order sqrt(d T L) + d sqrt(max(d, L) / rho) ln T, L = ln(K ln(T) / delta)."""
     t, d = np.asarray(horizon, float), dimension
-    log = np.log(n_arms * np.log(t) / delta)
+    log = np.log(n_arms * np.maximum(np.log(t), 1.0) / delta)  # one phase at least
     return np.sqrt(d * t * log) + d * np.sqrt(np.maximum(d, log) / rho) * np.log(t)
 
 
@@ -200,8 +201,8 @@ def linear_zcdp_sharp(horizon: Values, dimension: int, rho: float) -> Values:
 
 @promises_of(AdaCGOPE)
 def _adac_gope(policy: AdaCGOPE, world: World) -> Iterator[Applied]:
-    if world.is_stationary:
-        params = policy.params
+    params = policy.params
+    if world.is_stationary and world.is_linear(params.arms, params.width):
         k, d = params.arms.shape
         given = {"dimension": d, "n_arms": k, "rho": rho_of(params.noise_scale / params.width)}
         yield adac_gope, {**given, "delta": params.failure_probability}
@@ -269,6 +270,8 @@ def private_contexts(horizon: Values, rho: float) -> Values:
 
 @promises_of(AdaCOFUL)
 def _adac_oful(policy: AdaCOFUL, world: World) -> Iterator[Applied]:
+    if isinstance(policy.channel, Laplace):
+        return  # Theorem 5 has normal noise, and no rho is that of other noise
     d = policy.params.dimension
     yield adac_oful, {"dimension": d, "rho": rho_of(policy.channel.multiplier)}
 

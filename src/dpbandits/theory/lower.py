@@ -289,17 +289,19 @@ def hidden_signs(
     >>> round(float(hidden_signs(10_000, dimension=2, size=0.005)), 2)
     15.16
     """
-    n = np.asarray(rounds, float)
-    divergence = 2.0 * n * size**2 / (1.0 - (size if largest is None else largest) ** 2)
+    n, most = np.asarray(rounds, float), max(size, 0.0 if largest is None else largest)
+    divergence = 2.0 * n * size**2 / max(1.0 - most**2, 1e-12)
     if rho < np.inf:
         divergence = np.minimum(divergence, rho * ((n * size) ** 2 + n * size))
-    return dimension * size * n / 4.0 * np.exp(-divergence)
+    return valid(most < 1.0, dimension * size * n / 4.0 * np.exp(-divergence), "lower")
 
 
 @promises_of(Policy)  # type: ignore[type-abstract]
 def _any(policy: Policy, world: World) -> Iterator[Applied]:
     """What bounds every policy that knows nothing of the arms, in coins."""
     if isinstance(policy, FixedFeaturesPolicy | ContextualPolicy | AdvicePolicy):
+        return
+    if policy.retired:  # what is not played costs nothing
         return
     if not isinstance(world.environment, Bernoulli) or np.ptp(world.environment.means()) == 0.0:
         return

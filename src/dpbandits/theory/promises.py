@@ -14,8 +14,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ..environments import ArmsEnvironment, Environment
+from ..errors import ArgumentError
 from ..policies import Policy
 from .bounds import BOUNDS, Bound
+
+_ROUNDING = 1e-9  # by which means may miss being linear, in units of the reward range
 
 
 class World(NamedTuple):
@@ -31,7 +34,7 @@ class World(NamedTuple):
         if given is None:
             return cls()
         if not isinstance(given, Environment):
-            return cls(gaps=np.asarray(given, float))
+            return cls(gaps=_gaps(given))
         if not isinstance(given, ArmsEnvironment) or not hasattr(given.state, "gaps"):
             return cls(environment=given)
         return cls(given.state.gaps, given.means(), given)
@@ -41,12 +44,50 @@ class World(NamedTuple):
         """Whether arms are the same in every round, as far as is known."""
         return self.environment is None or self.gaps is not None
 
+    def is_linear(self, features: np.ndarray, width: float) -> bool:
+        """Whether mean rewards of these arms are linear in their features, as far as is known."""
+        if self.means is None:
+            return True
+        missed = features @ np.linalg.lstsq(features, self.means)[0] - self.means
+        return bool(np.abs(missed).max() <= _ROUNDING * width)
+
     def is_as_assumed(self, policy: Policy) -> bool:
-        """Whether the policy sees all rewards as they are, at once, as upper bounds assume."""
+        """Whether the policy may play all arms and sees all rewards as they are, at once, and
+        regret is against one arm, as upper bounds assume.
+        """
+        lo, hi = policy.reward_range
+        if (
+            policy.retired
+            or policy.patience
+            or (self.gaps is not None and self.gaps.max() > hi - lo)
+        ):
+            return False
         if self.environment is None:
             return True
-        (lowest, highest), (lo, hi) = self.environment.support, policy.reward_range
-        return lo <= lowest <= highest <= hi and self.environment.delay is None
+        lowest, highest = self.environment.support
+        bounded = lo <= lowest <= highest <= hi and self.environment.delay is None
+        return bounded and not getattr(self.environment, "regret_is_dynamic", False)
+
+    def unit_of_lower_bounds(self, policy: Policy) -> float:
+        """Of one from the environment alone: the width of its own rewards, whatever the policy
+        takes for their range.
+        """
+        lo, hi = policy.reward_range if self.environment is None else self.environment.support
+        return hi - lo
+
+
+def _gaps(given: Any) -> np.ndarray:
+    try:
+        gaps = np.asarray(given, float)
+    except (TypeError, ValueError):
+        gaps = np.empty(0)
+    if gaps.ndim != 1 or not gaps.size or not np.isfinite(gaps).all() or gaps.min() != 0.0:
+        raise ArgumentError(
+            "world must be an environment, or gaps of at least 0 with a 0 among them, got"
+            f" {given!r}",
+            "world",
+        )
+    return gaps
 
 
 @dataclass(frozen=True)
@@ -98,8 +139,12 @@ def promises(
         world: the environment, or the gaps of its arms; None for bounds that need neither.
         horizons: at which to compute bounds on regret.
 
-    Where an environment's rewards are outside of the policy's range, or come late, no upper bound
-    is promised.
+    No upper bound is promised where an environment's rewards are outside of the policy's range or
+    come late, where its regret is against the best arm of every round, or where the policy waits
+    for answers for some pulls (``patience``) or has retired arms.
+
+    Raises:
+        ArgumentError: gaps are not those of the policy's arms, or horizons not numbers of rounds.
 
     Example:
         >>> from dpbandits import ZCDP, AdaCUCB
@@ -109,7 +154,15 @@ def promises(
         ('Azize & Basu (2024), Theorem 10', [2249.0])
     """
     known, rounds = World.of(world), np.asarray(horizons)
+    if rounds.ndim != 1 or rounds.dtype.kind not in "iuf" or not (rounds >= 1).all():
+        raise ArgumentError(f"horizons must hold numbers of rounds, got {horizons!r}", "horizons")
+    if known.gaps is not None and known.gaps.size != policy.n_arms:
+        raise ArgumentError(
+            f"world must have {policy.n_arms} arms, as the policy has, got {known.gaps.size}",
+            "world",
+        )
     lo, hi = policy.reward_range
+    units = {"upper": hi - lo, "lower": known.unit_of_lower_bounds(policy)}
     found = []
     for cls in type(policy).__mro__:
         for rule in _RULES.get(cls, []):
@@ -118,7 +171,7 @@ def promises(
                 if bound.kind == "upper" and not known.is_as_assumed(policy):
                     continue
                 given = {"horizon": rounds} if "horizon" in bound.parameters else {}
-                unit = hi - lo if bound.of.endswith("regret") else 1.0
+                unit = units[bound.kind] if bound.of.endswith("regret") else 1.0
                 values = unit * np.broadcast_to(function(**given, **arguments), rounds.shape)
                 found.append(Promise(bound, arguments, rounds, values))
     return found

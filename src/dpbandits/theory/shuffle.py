@@ -22,6 +22,7 @@ import numpy as np
 from ..algorithms import LDPSGD, LinUCBJDP, LinUCBSDP
 from ..algorithms.private_contexts.policy import PrivateContextPolicy
 from ..algorithms.private_contexts.state import Params
+from ..environments import Environment
 from ..privacy import ApproxDP
 from ..privacy.amplification import shuffle_amplification
 from ..shuffle import BitSum, GaussianReports
@@ -501,6 +502,8 @@ def _by_the_template(policy: PrivateContextPolicy, world: World) -> Iterator[App
         return
     if not params.published or params.adds_up or params.growth > 0.0 or params.n_models > 1:
         return
+    if world.environment is not None and not _is_linear(world.environment, policy):
+        return
     plain = policy.reward_range == (0.0, 1.0) and params.radius_scale == 1.0
     if not plain or max(params.context_bound, params.parameter_bound) > 1.0:
         return
@@ -521,6 +524,16 @@ def _by_the_template(policy: PrivateContextPolicy, world: World) -> Iterator[App
             "tuned_for": policy.tuned_for,
         },
     )
+
+
+def _is_linear(environment: Environment, policy: PrivateContextPolicy) -> bool:
+    """Whether rewards are known to be linear in features as the policy takes them."""
+    theta = getattr(environment, "parameter", None)
+    link = getattr(environment, "link", None)
+    if theta is None or np.ndim(theta) != 1 or (link is not None and link.name != "identity"):
+        return False
+    short = float(np.linalg.norm(theta)) <= policy.params.parameter_bound * (1.0 + 1e-9)
+    return short and not policy.alters(getattr(environment, "context_bound", math.inf))
 
 
 @promises_of(LinUCBSDP)

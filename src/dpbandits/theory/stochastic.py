@@ -174,7 +174,7 @@ def _phases(
 @bound(
     "upper",
     source="after Azize & Basu (2024), Theorem 4",
-    assumes="fixed arms with linear means, rewards in the range",
+    assumes="fixed arms with linear means, rewards in the range that scatter as ``deviation`` says",
 )
 def gope(
     horizon: Values,
@@ -206,7 +206,10 @@ def gope(
 @promises_of(GOPE, AdaCGOPE)
 def _gope(policy: GOPE | AdaCGOPE, world: World) -> Iterator[Applied]:
     params = policy.params
-    if world.is_stationary and params.rule in (CHERNOFF, PUBLISHED):
+    # Rewards in the range scatter by half of it at most; of known ones less is not taken on trust.
+    trusted = world.environment is None or params.variance_proxy >= params.width**2 / 4.0
+    linear = world.is_stationary and world.is_linear(params.arms, params.width)
+    if trusted and linear and params.rule in (CHERNOFF, PUBLISHED):
         k, d = params.arms.shape
         yield (
             gope,

@@ -182,7 +182,10 @@ def _hidden(
     d: int, largest: float, n: float, free: float, rho: float | None, signs: Sequence[int] | None
 ) -> np.ndarray:
     """The parameter: coordinates of a size that n rounds do not give away, with these signs."""
-    given = np.ones(d) if signs is None else np.asarray(signs, float)
+    try:
+        given = np.ones(d) if signs is None else np.asarray(signs, float)
+    except (TypeError, ValueError):
+        given = np.empty(0)
     if given.shape != (d,) or not np.isin(given, (-1.0, 1.0)).all():
         raise ArgumentError(f"signs must hold {d} numbers, 1 or -1, got {signs!r}", "signs")
     size = free / math.sqrt(n)

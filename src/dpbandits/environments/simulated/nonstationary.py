@@ -127,8 +127,8 @@ class Piecewise(ArmsEnvironment):
                 "starts",
             )
         self.n_arms, self.support = rows.shape[1], (0.0, 1.0)
-        self.is_dynamic = choice("regret", regret, REGRETS) == "dynamic"
-        if self.is_dynamic:
+        self.regret_is_dynamic = choice("regret", regret, REGRETS) == "dynamic"
+        if self.regret_is_dynamic:
             rows = np.column_stack([rows, rows.max(axis=1)])
         bounds = np.append(first, self.horizon)
         sums = np.cumsum(rows * np.diff(bounds)[:, None], axis=0)
@@ -137,7 +137,7 @@ class Piecewise(ArmsEnvironment):
             bounds,
             rows,
             np.vstack([np.zeros(rows.shape[1]), sums[:-1]]),
-            np.array([self.n_arms if self.is_dynamic else int(sums[-1].argmax())]),
+            np.array([self.n_arms if self.regret_is_dynamic else int(sums[-1].argmax())]),
             np.array([flag("random", random)]),
         )
 
@@ -152,7 +152,7 @@ class Piecewise(ArmsEnvironment):
             )
         )
         told = f"horizon={self.horizon}, random={bool(self.state.random[0])}"
-        return f"{rows}; {told}{_told(self.is_dynamic)}"
+        return f"{rows}; {told}{_told(self.regret_is_dynamic)}"
 
 
 def _told(dynamic: bool) -> str:
@@ -309,9 +309,9 @@ class SineDrift(ArmsEnvironment):
         self.horizon: int = integer("horizon", horizon, 1)
         self.n_arms, self.support = inside.size, (0.0, 1.0)
         period, phases = integer("period", period, 2), np.arange(self.n_arms) / self.n_arms
-        self.is_dynamic = choice("regret", regret, REGRETS) == "dynamic"
-        crests = np.zeros(period + 1 if self.is_dynamic else 0)
-        if self.is_dynamic:
+        self.regret_is_dynamic = choice("regret", regret, REGRETS) == "dynamic"
+        crests = np.zeros(period + 1 if self.regret_is_dynamic else 0)
+        if self.regret_is_dynamic:
             angles = 2.0 * np.pi * (np.arange(period)[:, None] / period + phases)
             crests[1:] = np.cumsum((inside + amplitude * np.sin(angles)).max(axis=1))
         self.state = SineState(
@@ -336,5 +336,5 @@ class SineDrift(ArmsEnvironment):
             f"amplitude={shortest(state.amplitude[0])}, period={state.period[0]},"
             f" horizon={self.horizon}"
         )
-        told = f"random={bool(state.random[0])}{_told(self.is_dynamic)}"
+        told = f"random={bool(state.random[0])}{_told(self.regret_is_dynamic)}"
         return f"{', '.join(map(shortest, state.centres))}; {swing}, {told}"
