@@ -295,7 +295,7 @@ def best_possible(
 
     Example:
         >>> [round(best_possible([1 / levels] * levels), 2) for levels in (1, 6, 15)]
-        [0.95, 0.75, 0.41]
+        [0.95, 0.74, 0.42]
     """
     if noise not in _LAWS:
         raise ArgumentError(f"noise must be laplace or gaussian, got {noise!r}", "noise")

@@ -509,8 +509,6 @@ def _gap(n_arms: int, horizon: int) -> float:
 
 @promises_of(BatchedPolicy)
 def _in_batches(policy: BatchedPolicy, world: World) -> Iterator[Applied]:
-    if _against_the_best_of_every_round(world):
-        return
     given = policy.bound_arguments
     learner_regret = np.vectorize(given["learner_regret"], otypes=[float])
     yield batch_conversion, {**given, "learner_regret": learner_regret}
@@ -520,7 +518,7 @@ def _in_batches(policy: BatchedPolicy, world: World) -> Iterator[Applied]:
 def _as_published(policy: EXP3 | HTINF | FTPL, world: World) -> Iterator[Applied]:
     """Corollaries 1 to 3, where constants and batches are theirs."""
     params, budget = policy.params, policy.budget
-    if _against_the_best_of_every_round(world) or not params.published:
+    if not params.published:
         return
     if not isinstance(budget, PureDP):
         return
@@ -536,10 +534,6 @@ def _as_published(policy: EXP3 | HTINF | FTPL, world: World) -> Iterator[Applied
     elif policy.tuned_for is not None:
         corollary = exp3_conversion if isinstance(policy, EXP3) else ftpl_conversion
         yield corollary, {**sizes, "tuned_for": policy.tuned_for}
-
-
-def _against_the_best_of_every_round(world: World) -> bool:
-    return getattr(world.environment, "regret_is_dynamic", False)
 
 
 @promises_of(EXP4, BatchedEXP4, FrozenEXP4)
