@@ -402,10 +402,57 @@ def test_hidden_reports_make_earlier_decisions_tell():
 
     policy = FinitePolicy.from_function(2, 4, choose, rewards=range(4))
     # A reward is the high bit of a report, a fair coin the low one.
-    tossed = policy.behind([["1/2", "1/2", 0, 0], [0, 0, "1/2", "1/2"]])
+    tossed = policy.behind([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])
     for view in ("view", "table", "interactive"):
         assert tossed.delta(0.0, view, joint="others") == 1.0
         assert tossed.delta(0.0, view, joint="later") == 0.0
+
+
+def xor_with_a_coin(chance):
+    """The second decision is a coin that came with the first report; the third one compares it with
+    the second reward, and equal ones have ``chance`` to be shown.
+    """
+
+    def choose(arms, reports):
+        second = reports[0] % 2 if len(arms) == 1 else 0
+        if len(arms) == 2 and reports[0] % 2 == reports[1] // 2:
+            second = chance
+        return [1 - second, second]
+
+    policy = FinitePolicy.from_function(2, 3, choose, rewards=range(4))
+    return policy.behind([["1/2", "1/2", 0, 0], [0, 0, "1/2", "1/2"]])
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, math.inf])
+def test_an_adaptive_adversary_makes_up_the_challenge_on_the_way(epsilon):
+    # A table of (1, 0) against (0, 1) lets it choose the direction by the coin.
+    policy = xor_with_a_coin(Fraction(1, 2))
+    for view in ("interactive", "adaptive"):
+        assert policy.delta(epsilon, view) == 0.5
+
+
+@pytest.mark.parametrize("joint", ["others", "later"])
+def test_hidden_reports_make_a_persons_own_decision_tell(joint):
+    # Her arm is the coin, and in her table reward and arm are alike, or opposite.
+    policy = xor_with_a_coin(1)
+    assert policy.delta(0.0, "view", joint=joint) == 0.0
+    for view in ("table", "interactive", "adaptive"):
+        assert policy.delta(0.0, view, joint=joint) == 1.0
+
+
+def test_views_behind_a_channel_from_the_weakest_to_the_strongest():
+    rng = np.random.default_rng(7)
+    for seed in range(8):
+        policy = drawn(2, 3, 1, 3, seed)[1].behind(rng.dirichlet(np.full(3, 0.3), 2))
+        for joint in (False, "others"):
+            chain = [policy.delta(0.2, v, joint=joint) for v in views.VIEWS]
+            assert (np.diff(chain) >= -1e-14).all()
+
+
+def test_large_epsilons_have_a_delta():
+    policy = EXAMPLES["table-not-interactive"]()
+    assert policy.delta(1000.0) == policy.delta(math.inf) == 1.0
+    assert policy.delta(1e308, "table") == 0.0
 
 
 # Policies that are shipped ----------------------------------------------------------------------

@@ -119,6 +119,22 @@ def test_before_any_release_nothing_is_spent():
     assert section(card, "Ledger").points == ["Nothing has been released yet."]
 
 
+def test_words_are_true_of_the_policy():
+    def said(policy):
+        return policy.card_page().markdown()
+
+    reports = said(dpb.LDPIMED(2, budget=dpb.PureDP(1.0), reports=True, seed=1))
+    assert "on people's devices, before noise is added and anything sent" in reports
+    assert "counts as 0, with noise like that of any report" in reports
+    assert "private side" not in reports
+    # Without a budget releases are true sums, which decide.
+    assert "no argument through which" not in said(dpb.UCB1(2, budget=None))
+    assert "Not so of simulated noise" in said(dpb.AdaPUCB(2, budget=dpb.PureDP(1.0), seed=1))
+    # Rounded up, whatever its size.
+    large = said(dpb.AdaCUCB(2, budget=dpb.RDP(1.0001, 0.5), seed=1))
+    assert "(138145.3952, 1e-06)-DP" in large
+
+
 def test_an_audit_stands_beside_the_claim():
     policy = dpb.MergedIMED(2, budget=dpb.PureDP(1.0), seed=1, name=NASTY)
     card = policy.card_page(SimpleNamespace(sentence=f"at least 0.4-DP {NASTY} | [a](b)"))

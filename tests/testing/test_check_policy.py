@@ -190,6 +190,50 @@ def test_wrong_propensities(planted, page):
     refused(planted(choose=biased, own={"card": card}), r"^choose: arm \d was drawn \d+ times")
 
 
+@kernel
+def hardly_biased(params, public, contexts, rng):
+    return (0, 0.525) if rng.random() < 0.5 else (1, 0.475)
+
+
+def test_propensities_that_are_wrong_by_a_twentieth(planted, page):
+    card = replace(page.ExploreThenCommit.card, channels={ZCDP: Gaussian}, randomised=True)
+    refused(
+        planted(choose=hardly_biased, own={"card": card}), r"^choose: arm \d was drawn \d+ times"
+    )
+
+
+def test_draws_that_the_card_does_not_tell(planted):
+    refused(planted(choose=hardly_biased), "^choose draws, and the card has no randomised=True")
+
+
+class Storing(NamedTuple):
+    n_arms: int
+    batch: int
+    width: float
+    store: np.ndarray
+
+
+@kernel
+def storing(params, raw, arm, x, reward, n):
+    raw.total[0] += reward
+    params.store[0] += reward
+
+
+@kernel
+def peeking(params, public, contexts, rng):
+    on_trial = public.clock[1]
+    return on_trial if on_trial < params.n_arms else int(params.store[0] > 10.0), 1.0
+
+
+def test_rewards_that_cross_the_wall_in_params(planted):
+    def params(self):
+        lo, hi = self.reward_range
+        return Storing(self.n_arms, self._batch, hi - lo, np.zeros(1))
+
+    policy = planted(accumulate=storing, choose=peeking, own={"_params": params})
+    refused(policy, "^accumulate changes params, which never change")
+
+
 def test_a_save_that_loses_an_argument(planted, page):
     def forgetful(self, n_arms, *, budget, batch=100, **options):
         self._batch = page.integer("batch", batch, 1)

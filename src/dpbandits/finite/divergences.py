@@ -35,6 +35,7 @@ from .views import Game
 
 _CLOSE = 1e-6  # relative: by how much ``rho`` may exceed the least one
 _NARROW = 1e-9  # relative: intervals between orders that are not halved
+_LARGEST = 709.0  # an epsilon of which there is a float e^epsilon; more is not looked at
 _FAINT = 1e-9  # an epsilon that is hardly more than rounding
 
 
@@ -43,7 +44,7 @@ def delta(games: Sequence[Game], epsilon: float) -> float:
     if math.isinf(epsilon):
         leaves = [np.where(game.after == 0, game.before, 0) for game in games]
     else:
-        s = _number(games, math.exp(epsilon))
+        s = _number(games, math.exp(min(epsilon, _LARGEST)))
         leaves = [np.maximum(game.before - s * game.after, 0) for game in games]
     return float(max((_worst(one) for one in leaves), default=0.0))
 

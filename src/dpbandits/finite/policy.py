@@ -61,6 +61,8 @@ class FinitePolicy:
         (1.098612, 0.33782)
     """
 
+    _hidden = False  # whether it knows reports that nobody else does
+
     def __init__(
         self,
         probabilities: Sequence[Any],
@@ -224,6 +226,7 @@ class FinitePolicy:
         refuse_large(self.sizes._replace(rewards=len(table)), MOST_EXACT if exact else MOST)
         behind = self.__class__.__new__(self.__class__)
         behind._law = through(self._law, self.sizes, table)
+        behind._hidden = True
         behind.sizes = self.sizes._replace(rewards=len(table))
         return behind
 
@@ -273,7 +276,7 @@ class FinitePolicy:
 
     def _games(self, view: View, joint: Joint) -> list[Game]:
         most = MOST_EXACT if self._law.dtype == object else MOST_LEAVES
-        return list(games(self._law, self.sizes, view, joint, most))
+        return list(games(self._law, self.sizes, view, joint, most, hidden=self._hidden))
 
 
 def _each(name: str, value: Any, low: float, measure: Callable[[Any], float]) -> Any:

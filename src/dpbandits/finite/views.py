@@ -11,23 +11,27 @@ view             what the rows of a world are            which column a round ta
 "view"           one reward, whatever the arm            that of the decision
 "table"          one reward for every arm                that of the decision
 "interactive"    one reward for every arm                any, chosen by the adversary
-"adaptive"       every reward of every arm               any, chosen by the adversary
+"adaptive"       every reward of every arm; in the       any, chosen by the adversary
+                 person's round every two of an arm
 "anticipating"   an arm and a reward up to the person's  that of the decision
                  round; then one reward, as in "view"
 ===============  ======================================  ===========================================
 
 The first three are Definitions 3 and 4 of Azize & Basu (2024), Concentrated Differential Privacy
 for Bandits.  "adaptive" is the stronger adversary of their Remark 2, who makes up rewards on the
-way.  With ``joint`` contexts are private, too, and the decision of the person's own round is not
-seen: Definitions 7 and 8 there; "anticipating" is the definition of Chen, Li, Rakhlin &
-Simchi-Levi (2025), which knows no other form.  Without it contexts are public and alike in both
-worlds.
+way, the person's two ones among them; the round that is hers is fixed in advance.  With ``joint``
+contexts are private, too, and the decision of the person's own round is not seen: Definitions 7 and
+8 there; "anticipating" is the definition of Chen, Li, Rakhlin & Simchi-Levi (2025), which knows no
+other form.  Without it contexts are public and alike in both worlds.
 
 Under a joint view the arm that was really played is part of a person's record: a function of her
 private context, perhaps with a will of her own.  Where the adversary chooses arms, her record is
 therefore any (context, arm, reward) against any other.  This covers whatever she makes of her
 recommendation: by joint convexity a mixture of records is told from another one no better than the
-worst pair of them.
+worst pair of them.  That holds for policies that are tables.  Behind a channel her decision may
+tell of hidden reports, and a mixture that hangs on them may be told where none of its parts is:
+there her record is her context and her answer, an arm and a reward, to each decision.  Who sees
+later decisions alone sets earlier arms in advance there, and is compared with nobody who does not.
 
 **Deterministic adversaries suffice.**  An adversary who tosses coins sees them.  Given the coins it
 is deterministic, and what it sees of both worlds is a mixture, over coins that have the same law in
@@ -103,7 +107,7 @@ class Game(NamedTuple):
     after: np.ndarray
 
 
-_Kind = Literal["list", "table", "record", "any", "any arm"]
+_Kind = Literal["list", "table", "record", "answers", "any", "challenge"]
 
 
 class _Rules(NamedTuple):
@@ -119,7 +123,7 @@ _RULES = {
     ("view", False): _Rules("list", "list", "list"),
     ("table", False): _Rules("table", "table", "table"),
     ("interactive", False): _Rules("table", "table", "table", queried=True),
-    ("adaptive", False): _Rules("any", "any arm", "any", queried=True),
+    ("adaptive", False): _Rules("any", "challenge", "any", queried=True),
     ("view", True): _Rules("list", "list", "list"),
     ("table", True): _Rules("table", "table", "table"),
     ("anticipating", True): _Rules("record", "record", "list"),
@@ -131,29 +135,57 @@ _RULES = {
 def _count(kind: _Kind, sizes: Sizes) -> int:
     """How many rows there are of a kind."""
     k, r = sizes.arms, sizes.rewards
-    stored = {"list": r, "table": r**k, "record": k * r, "any": 1, "any arm": r}
+    stored = {"list": r, "table": r**k, "record": k * r, "answers": (k * r) ** k, "any": 1}
     return sizes.contexts * stored[kind]
 
 
-def _rows(kind: _Kind, sizes: Sizes, columns: int) -> list[_Row]:
+def _columns(kind: _Kind, sizes: Sizes) -> int:
+    """How many columns they have."""
+    k, r = sizes.arms, sizes.rewards
+    return {"any": k * r, "challenge": k * r * (r - 1)}.get(kind, k)
+
+
+def _rows(kind: _Kind, sizes: Sizes) -> list[_Row]:
     """They themselves, ordered by their contexts."""
-    rewards = range(sizes.rewards)
-    arms = [column * sizes.arms // columns for column in range(columns)]
+    arms, rewards = range(sizes.arms), range(sizes.rewards)
     stored: Iterable[Sequence[Sequence[int]]]
     match kind:
-        case "list" | "any arm":
-            stored = [(arms, [r] * columns) for r in rewards]
+        case "list":
+            stored = [(arms, [r] * sizes.arms) for r in rewards]
         case "table":
             stored = [(arms, row) for row in product(rewards, repeat=sizes.arms)]
         case "record":
-            stored = [([a] * columns, [r] * columns) for a in range(sizes.arms) for r in rewards]
+            stored = [([a] * sizes.arms, [r] * sizes.arms) for a in arms for r in rewards]
+        case "answers":
+            answers = product(product(arms, rewards), repeat=sizes.arms)
+            stored = [tuple(zip(*row, strict=True)) for row in answers]
         case "any":
-            stored = [(arms, [column % sizes.rewards for column in range(columns)])]
+            stored = [tuple(zip(*product(arms, rewards), strict=True))]
+        case "challenge":  # one row for each world
+            told = [(a, *pair) for a in arms for pair in permutations(rewards, 2)]
+            columns = list(zip(*told, strict=True))
+            stored = [(columns[0], side) for side in columns[1:]]
     return [_Row(x, *row) for x in range(sizes.contexts) for row in stored]
 
 
+def _pairs(kind: _Kind, sizes: Sizes, joint: Joint) -> list[tuple[_Row, _Row]]:
+    """Rows of the person in two neighbouring worlds."""
+    own = _rows(kind, sizes)
+    if kind == "challenge":
+        return list(zip(own[::2], own[1::2], strict=True))
+    return [
+        (one, other) for one, other in permutations(own, 2) if joint or one.context == other.context
+    ]
+
+
 def games(
-    law: np.ndarray, sizes: Sizes, view: View, joint: Joint, most: int = MOST_LEAVES
+    law: np.ndarray,
+    sizes: Sizes,
+    view: View,
+    joint: Joint,
+    most: int = MOST_LEAVES,
+    *,
+    hidden: bool = False,
 ) -> Iterator[Game]:
     """The game of each round in which a record may differ.
 
@@ -167,11 +199,14 @@ def games(
             as in the definitions of the papers, and chooses arms up to then without having seen
             anything.
         most: of how many probabilities all games may consist.
+        hidden: whether the policy knows reports that a channel has made, and is no table.
 
     Raises:
         ArgumentError: there is no such view, or its games are too large; nothing was allocated.
     """
     rules = _rules(view, joint)
+    if hidden and rules.queried and rules.own == "record":
+        rules = rules._replace(own="answers")
     _refuse_large(sizes, view, joint, rules, most)
     return _played(law, sizes, rules, joint)
 
@@ -187,16 +222,17 @@ def _rules(view: View, joint: Joint) -> _Rules:
     return _RULES[view, bool(joint)]
 
 
-def _columns(sizes: Sizes, rules: _Rules) -> int:
-    return sizes.arms * sizes.rewards if rules.before == "any" else sizes.arms
-
-
 def _refuse_large(sizes: Sizes, view: View, joint: Joint, rules: _Rules, most: int) -> None:
     k, _, x, t = sizes
-    before, own, after = (_count(kind, sizes) for kind in rules[:3])
-    pairs = own * (own - 1 if joint else own // x - 1)
+    if rules.own == "challenge":
+        pairs = x
+    else:
+        own = _count(rules.own, sizes)
+        pairs = own * (own - 1 if joint else own // x - 1)
+    before, after = (_count(kind, sizes) for kind in (rules.before, rules.after))
     worlds = x * sum(before**j * pairs * after ** (t - 2 - j) for j in range(t - 1))
-    leaves = k**t * (_columns(sizes, rules) ** (t - 1) if rules.queried else 1)
+    leaves = k**t * _choices(rules.before, sizes, rules) ** max(t - 2, 0)
+    leaves *= _choices(rules.own, sizes, rules)
     if worlds * leaves > most:
         raise ArgumentError(
             f"{'joint ' if joint else ''}view {view!r} of {sizes} takes {worlds * leaves:,}"
@@ -206,14 +242,17 @@ def _refuse_large(sizes: Sizes, view: View, joint: Joint, rules: _Rules, most: i
         )
 
 
+def _choices(kind: _Kind, sizes: Sizes, rules: _Rules) -> int:
+    """Among how many columns the adversary chooses."""
+    return _columns(kind, sizes) if rules.queried and kind != "answers" else 1
+
+
 def _played(law: np.ndarray, sizes: Sizes, rules: _Rules, joint: Joint) -> Iterator[Game]:
-    columns, last = _columns(sizes, rules), sizes.rounds - 1
-    before, own, after = (_rows(kind, sizes, columns) for kind in rules[:3])
-    pairs = [
-        (one, other) for one, other in permutations(own, 2) if joint or one.context == other.context
-    ]
+    last = sizes.rounds - 1
+    pairs = _pairs(rules.own, sizes, joint) if sizes.rewards > 1 or joint else []
     if not pairs:  # there is nothing to keep
         return
+    before, after = _rows(rules.before, sizes), _rows(rules.after, sizes)
     for j in range(last):
         others = [before] * j + [after] * (last - 1 - j)
         # The number of each round's row, of the pair, and of the last round's context.
@@ -221,26 +260,27 @@ def _played(law: np.ndarray, sizes: Sizes, rules: _Rules, joint: Joint) -> Itera
         *drawn, pair, shown = np.indices(lengths).reshape(len(lengths), -1)
         sides = []
         for records in zip(*pairs, strict=True):
-            rounds = [*zip(others, drawn, strict=True)]
-            rounds.insert(j, (list(records), pair))
-            codes = _codes(sizes, rounds, shown, rules.queried)
-            sides.append(_seen(law[codes], j, joint))
+            rounds = [
+                (rows, number, rules.queried) for rows, number in zip(others, drawn, strict=True)
+            ]
+            rounds.insert(j, (list(records), pair, rules.queried and rules.own != "answers"))
+            sides.append(_seen(law[_codes(sizes, rounds, shown)], j, joint))
         yield Game(*sides)
 
 
 def _codes(
-    sizes: Sizes, rounds: list[tuple[list[_Row], np.ndarray]], shown: np.ndarray, queried: bool
+    sizes: Sizes, rounds: list[tuple[list[_Row], np.ndarray, bool]], shown: np.ndarray
 ) -> np.ndarray:
     """Where in the law everything that may happen in some worlds stands, with the axes of a game.
 
     Args:
         sizes: of the policy.
-        rounds: for each but the last: its possible rows, and which of them a world has.
+        rounds: for each but the last: its possible rows, which of them a world has, and whether
+            the adversary chooses its column.
         shown: the context of the last round in each world.
-        queried: whether the adversary chooses columns.
     """
     codes = np.zeros(shown.size, np.int64)
-    for rows, number in rounds:
+    for rows, number, queried in rounds:
         contexts, arms, rewards = (np.array(part)[number] for part in zip(*rows, strict=True))
         codes = _decided(sizes, codes, contexts)
         told = arms * sizes.rewards + rewards  # by world and column

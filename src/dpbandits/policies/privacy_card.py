@@ -203,27 +203,32 @@ def _promised(policy: Configured, promise: Guarantee) -> Iterator[list[str]]:
     found = as_approx(policy)
     if isinstance(found, ApproxDP) and found != promise.holds:
         epsilon = math.ceil(1e4 * found.epsilon) / 1e4
-        yield ["as (epsilon, delta)", f"({epsilon:g}, {found.delta:g})-DP"]
+        yield ["as (epsilon, delta)", f"({epsilon:.15g}, {found.delta:g})-DP"]
     most = math.ceil(1e4 * best_guess(policy)) / 100
+    really = " Not so of simulated noise: who knows the seed may know all." * promise.simulated
     yield [
         "in other words",
         f"Who held two values of the {promise.protects} of one {promise.unit} for equally likely,"
         " and has now seen everything that the notion allows, is right about which of them is true"
-        f" with a probability of at most {most:g} %.",
+        f" with a probability of at most {most:g} %.{really}",
     ]
 
 
 def _enforced(policy: Configured, now: Standing) -> Iterator[list[str]]:
     settings, private = policy._settings, policy._config["budget"] is not None
     lo, hi = settings.reward_range
-    clipped = f"clipped to [{lo:g}, {hi:g}] on the private side, before anything is added up"
+    where = "people's devices" if now.takes_reports else "the private side"
+    before = "noise is added and anything sent" if now.takes_reports else "anything is added up"
+    clipped = f"clipped to [{lo:g}, {hi:g}] on {where}, before {before}"
     yield ["rewards", clipped if settings.clip else "not clipped, so that nothing holds"]
     if settings.clip and "context_bound" in policy._config:
-        yield ["features", f"scaled to a length of at most {policy._config['context_bound']:g}"]
-    yield ["decisions", "what decides has no argument through which a raw reward could come"]
-    yield ["when releases are made", _schedule(policy)]
-    if not private:
+        on = f" on {where}" if now.takes_reports else ""
+        bound = policy._config["context_bound"]
+        yield ["features", f"scaled{on} to a length of at most {bound:g}"]
+    yield ["when releases are made", _schedule(policy, now)]
+    if not private:  # releases are the true sums
         return
+    yield ["decisions", "what decides has no argument through which a raw reward could come"]
     if now.guarantee.holds is not None:
         yield [
             "the budget",
@@ -231,13 +236,14 @@ def _enforced(policy: Configured, now: Standing) -> Iterator[list[str]]:
             " with what is public",
         ]
     yield ["noise", _noise(policy, now)]
+    drawn = "anything is learned from it" if now.takes_reports else "its noise is drawn"
     yield [
         "crashes",
-        f"each release is announced in {now.kept_in} before its noise is drawn, and charged whether"
-        " it was made or not"
+        f"each release is announced in {now.kept_in} before {drawn}, and charged whether it was"
+        " made or not"
         if now.kept_in
-        else "once the policy is saved, each release is announced in its store before its noise is"
-        " drawn, and charged whether it was made or not; now it lives in memory, and dies with it",
+        else f"once the policy is saved, each release is announced in its store before {drawn}, and"
+        " charged whether it was made or not; now it lives in memory, and dies with it",
     ]
     yield [
         "second releases",
@@ -255,8 +261,10 @@ def _enforced(policy: Configured, now: Standing) -> Iterator[list[str]]:
     ]
 
 
-def _schedule(policy: Configured) -> str:
+def _schedule(policy: Configured, now: Standing) -> str:
     settings, default = policy._settings, f"{policy.default_reward:g}"
+    if now.takes_reports and policy._config["budget"] is not None:
+        default += ", with noise like that of any report"
     if settings.patience is None:
         return "when all answers of an episode have come, which shows when they came"
     if policy.card.learns_at_once and not settings.patience:
@@ -289,8 +297,8 @@ def _unprotected(policy: Configured, now: Standing) -> Iterator[str]:
     if settings.max_rounds is None:
         yield (
             "A person who comes back: k rounds in k releases with noise of their own cost k times"
-            " the budget in pure DP and zCDP, and k rounds in one release more; max_rounds bounds"
-            " that"
+            " the budget in pure DP and zCDP, and k rounds in one release more in zCDP, up to k^2"
+            " times; max_rounds bounds that"
         )
     if policy.card.hides_contexts:
         yield f"The decisions of that one {promise.unit}, from whoever sees them"

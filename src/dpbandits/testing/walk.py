@@ -116,6 +116,7 @@ class Walk:
         kernels: Kernels | None = None,
     ) -> None:
         self.policy, self.params = policy, policy.params
+        self.fixed = frozen(self.params)
         self.kernels = in_python(kernels or policy.driven)
         starts = [policy.new_state() for _ in range(worlds)]
         self.raws = [start.raw for start in starts]
@@ -209,7 +210,14 @@ class Walk:
         if self.spoil:
             for scratch in scratch_of(self.public):
                 scratch[...] = np.nan
-        return getattr(self.kernels, name)(*arguments)
+        try:
+            answer = getattr(self.kernels, name)(*arguments)
+        except AttributeError as error:
+            undeclared = not self.policy.card.randomised and "NoneType" in str(error)
+            require(not undeclared, f"{name} draws, and the card has no randomised=True: {error}")
+            raise
+        require(frozen(self.params) == self.fixed, f"{name} changes params, which never change")
+        return answer
 
 
 def scratch_of(side: Any) -> list[np.ndarray]:
