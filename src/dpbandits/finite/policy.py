@@ -259,7 +259,7 @@ class FinitePolicy:
         ``delta``.
         """
         played = self._games(view, joint)
-        return _each("delta", delta, 0.0, lambda one: divergences.epsilon(played, one))
+        return _each("delta", delta, 0.0, lambda one: divergences.epsilon(played, one), 1.0)
 
     def renyi(
         self, order: float | Sequence[float], view: View = "interactive", *, joint: Joint = False
@@ -279,18 +279,23 @@ class FinitePolicy:
         return list(games(self._law, self.sizes, view, joint, most, hidden=self._hidden))
 
 
-def _each(name: str, value: Any, low: float, measure: Callable[[Any], float]) -> Any:
-    """What is measured at a number of at least ``low``, or an array for several."""
-    if np.ndim(value):
-        return np.array([_each(name, one, low, measure) for one in value])
+def _each(
+    name: str, value: Any, low: float, measure: Callable[[Any], float], high: float = np.inf
+) -> Any:
+    """What is measured at a number from ``low`` to ``high``, or an array for several."""
+    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
+        return np.array([_each(name, one, low, measure, high) for one in value])
     if not isinstance(value, Fraction):
         value = number(name, value)
-    if not value >= low:
-        raise ArgumentError(f"{name} must be at least {low:g}, got {value!r}", name)
+    if not low <= value <= high:
+        among = f"at least {low:g}" if high == np.inf else f"from {low:g} to {high:g}"
+        raise ArgumentError(f"{name} must be {among}, got {value!r}", name)
     return measure(value)
 
 
 def _length(name: str, values: Sequence[Any]) -> int:
-    if len(values) == 0:
-        raise ArgumentError(f"{name} must have at least one value, got {values!r}", name)
+    if not isinstance(values, Sequence | np.ndarray) or len(values) == 0:
+        raise ArgumentError(
+            f"{name} must be a sequence with at least one value, got {values!r}", name
+        )
     return len(values)

@@ -13,6 +13,7 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import PurePath
 from typing import Any, ClassVar
 
 import numpy as np
@@ -448,7 +449,9 @@ class Policy(Configured, ABC):
                 guarantee=self.guarantee,
                 ledger=self.ledger,
                 rounds=self.rounds,
-                kept_in="" if store is None else str(store),
+                kept_in=""
+                if store is None
+                else PurePath(str(store)).name,  # the folder is nobody's business
                 takes_contexts=type(self).seen is not Policy.seen,
                 takes_reports=self.takes_reports,
                 skips_closed=self._takes_masks,
