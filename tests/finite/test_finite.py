@@ -532,7 +532,11 @@ def test_tables_that_are_none(arguments, message):
     [
         (lambda policy: policy.delta(-0.1), "epsilon must be at least 0, got -0.1"),
         (lambda policy: policy.delta(math.nan), "epsilon must be at least 0"),
-        (lambda policy: policy.epsilon(-1e-9), "delta must be at least 0"),
+        (lambda policy: policy.epsilon(-1e-9), "delta must be from 0 to 1"),
+        (lambda policy: policy.epsilon(1.5), "delta must be from 0 to 1"),
+        (lambda policy: policy.delta([0.1, [0.2, "x"]]), "epsilon must be"),
+        (lambda policy: FinitePolicy([[[0.5, 0.5]]], rewards=3), "rewards must be a sequence"),
+        (lambda policy: FinitePolicy([[[0.5, 0.5]]], contexts=None), "contexts must be a sequence"),
         (lambda policy: policy.renyi(0.9), "order must be at least 1"),
         (lambda policy: policy.delta(1.0, "tabel"), "view must be one of"),
         (lambda policy: policy.delta(1.0, "anticipating"), "joint must be True"),

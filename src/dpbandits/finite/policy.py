@@ -71,6 +71,8 @@ class FinitePolicy:
         contexts: Sequence[Any] = (),
     ) -> None:
         tables = checked(probabilities)
+        if not isinstance(contexts, Sequence | np.ndarray):
+            raise ArgumentError(f"contexts must be a sequence, got {contexts!r}", "contexts")
         k, exact = tables[0].shape[1], tables[0].dtype == object
         sizes = Sizes(k, _length("rewards", rewards), max(len(contexts), 1), len(tables))
         refuse_large(sizes, MOST_EXACT if exact else MOST)

@@ -449,9 +449,8 @@ class Policy(Configured, ABC):
                 guarantee=self.guarantee,
                 ledger=self.ledger,
                 rounds=self.rounds,
-                kept_in=""
-                if store is None
-                else PurePath(str(store)).name,  # the folder is nobody's business
+                # the folder is nobody's business
+                kept_in="" if store is None else PurePath(str(store)).name,
                 takes_contexts=type(self).seen is not Policy.seen,
                 takes_reports=self.takes_reports,
                 skips_closed=self._takes_masks,
