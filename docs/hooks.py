@@ -23,6 +23,9 @@ from dpbandits.cli.promises import write_cards
 ROOT = Path(__file__).parents[1]
 LOG = logging.getLogger("mkdocs.hooks")  # whose warnings are errors in a strict build
 
+# Pages that are made, by words that lead to them on pages of docs/.
+MADE = {"the card of every policy": "cards/index.md", "the reference": "reference/index.md"}
+
 # Files of the root, and their pages.  MkDocs takes a README for the index of its folder.
 OUTSIDE = {
     "README": "overview",
@@ -46,7 +49,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links to files of the root, and to notebooks, to their pages."""
+    """Lead links to files of the root, to notebooks, and words of MADE, to their pages."""
+    if page.file.src_uri in {"index.md", "cards.md"}:
+        for words, target in MADE.items():
+            markdown = markdown.replace(words, f"[{words}]({target})")
     markdown = re.sub(
         rf"(\]\((?:\.\./)*?)(?:\.\./)?({'|'.join(OUTSIDE)})(?=\.md)",
         lambda link: link[1] + OUTSIDE[link[2]],
