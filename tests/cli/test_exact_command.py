@@ -66,7 +66,10 @@ def test_a_view_that_is_too_large_is_left_out(tmp_path):
         ('{"probabilities": [[[1, 0]]], "horizon": 3}', "text must be a JSON object"),
         ('{"probabilities": "1"}', "probabilities must be a list"),
         ('{"probabilities": [[[0.5, 0.4]]]}', "sum to 1"),
-        ('{"probabilities": [[[0.5, 0.5]]], "rewards": []}', "rewards must have at least one"),
+        (
+            '{"probabilities": [[[0.5, 0.5]]], "rewards": []}',
+            "rewards must be a sequence with at least one",
+        ),
     ],
 )
 def test_a_wrong_file_is_a_sentence(tmp_path, text, words):

@@ -242,8 +242,9 @@ class Plan:
             yield f"By {label_of(proved.bound)} it is {when}."
         if self.floor is not None:
             yield (
-                f"As the horizon grows, no such policy loses less than {self.floor.bound.source}"
-                f" says: {reward_amount(self.floor.values[0])} at {self.horizon:,} rounds."
+                f"In the limit of many rounds no such policy loses less than"
+                f" {self.floor.bound.source} says, which may be more than is lost before:"
+                f" {reward_amount(self.floor.values[0])} at {self.horizon:,} rounds."
             )
         if (meet := self._crossover()) is not None:
             yield (
