@@ -257,6 +257,24 @@ def test_what_cannot_be_audited_is_said(policy, complaint):
         audit(policy())
 
 
+def test_a_planted_mechanism_is_refused_where_secure_noise_would_take_its_place():
+    policy = AdaPUCB(2, budget=PureDP(1.0))
+    with pytest.raises(ArgumentError, match="with secure noise"):
+        audit(policy, runs=50, noise="secure", plant="redrawn")
+    controls = audit(policy, runs=50, noise="secure", controls=True).controls
+    told = controls.set_index("planted")["outcome"]
+    assert "with secure noise" in told["redrawn"]
+    assert told["a budget for each batch, and records in all"] == "as expected"
+
+
+def test_of_a_claim_that_is_known_to_be_false_that_is_said():
+    policy = dpb.LinUCBDGS(3, 2, horizon=31, smallest_eigenvalue=0.1, budget=PureDP(1.0))
+    found = audit(policy, runs=50)
+    assert found.verdict == "not refuted"
+    assert "known to be false" in found.caveat
+    assert "docs/errata.md" in str(found)
+
+
 def test_a_horizon_without_a_release_is_refused():
     with pytest.raises(ArgumentError, match="no release of"):
         audit(dpb.DPSE(2, horizon=1000, budget=PureDP(0.1)), horizon=20)
@@ -297,6 +315,9 @@ def test_the_command_ends_with_1_where_a_claim_is_refuted(tmp_path):
     assert wrong.exit_code == 1
     assert "Planted: half the noise" in wrong.output
     assert run("UCB1").exit_code == 2
+    nameless = run("AdaPUCB", "--runs", "50", "--figure", str(tmp_path / "audit.txt"))
+    assert nameless.exit_code == 2
+    assert "must end in" in nameless.output
 
 
 def test_the_command_audits_all_policies_of_a_study(tmp_path):

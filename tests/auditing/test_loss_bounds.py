@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, norm
 
-from dpbandits import RDP, ZCDP, ApproxDP, PureDP, best_possible
+from dpbandits import RDP, ZCDP, ApproxDP, ArgumentError, PureDP, best_possible
 from dpbandits.auditing.bounds import (
     EPSILON,
     MU,
@@ -197,3 +197,9 @@ def test_a_rule_chosen_on_what_is_counted_would_not_cover():
         rule, _ = best_rule(Weights(np.sort(scores), ones, 1 - ones), EPSILON, 0.05)
         found.append(proved(scores, world, rule, EPSILON, 0.05))
     assert np.mean(np.array(found) > 0) > 0.3
+
+
+@pytest.mark.parametrize("shifts", [[np.nan], [np.inf], [[1.0, 2.0]], 3.0, None, "x"], ids=str)
+def test_shifts_that_are_no_numbers_are_refused(shifts):
+    with pytest.raises(ArgumentError, match="shifts must be"):
+        best_possible(shifts)

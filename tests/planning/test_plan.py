@@ -300,6 +300,31 @@ def test_with_experts_the_smallest_bound_is_the_advice(budget, n_experts):
     assert nothing == bool(bounds[0] >= 10**6)
 
 
+def test_a_bound_that_is_tuned_to_a_budget_does_not_tell_when_privacy_is_free():
+    made = plan(Setting(3, n_experts=5), 1000, ZCDP(1.0))
+    open_ = plan(Setting(3, n_experts=5), 1000, None).table.set_index("policy")["promise"]
+    assert made.best == "LocalEXP4"
+    assert made.promises["LocalEXP4"].values[0] > 3 * open_["LocalEXP4"]
+    assert "free" not in " ".join(made.findings)
+
+
+def test_gaps_of_arms_with_features_are_simulated():
+    setting = Setting(2, contexts="fixed", features=np.eye(2), gaps=[0.0, 0.1])
+    assert plan(setting, 100, ZCDP(1.0), runs=2).rounds == 100
+
+
+def test_arms_that_stay_say_nothing_of_arms_that_change():
+    setting = Setting(2, rewards="changing", rounds_per_change=50, gaps=[0.0, 0.1])
+    assert "never change" in " ".join(plan(setting, 100, ZCDP(1.0), runs=2).findings)
+
+
+def test_a_search_takes_rounds_and_is_over_or_not():
+    setting = Setting(2, best_arm=True, gaps=[0.0, 0.0])
+    said = " ".join(plan(setting, 100, ZCDP(1.0), runs=2).findings)
+    assert "or all where it is not" in said
+    assert "MergedTopTwo took 100" in said
+
+
 def test_few_experts_and_many_and_small_budgets_have_their_own_best_policies():
     def best(n_experts, epsilon, **known):
         return plan(Setting(10, n_experts=n_experts, **known), 10**7, PureDP(epsilon)).best

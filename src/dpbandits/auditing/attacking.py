@@ -107,6 +107,11 @@ def audit(
     started = time.perf_counter()
     plan = _plan(attacked, adversary, horizon, seed)
     bug = planted(plant or Plant(), attacked)
+    if bug.mechanism is not None and plan.play.secure:
+        raise ArgumentError(
+            f"plant must not be {bug.title!r} with secure noise, which Python adds, and no kernel",
+            "plant",
+        )
     play, total = replace(plan.play, plant=bug), 2 * runs
     seen: list[Seen] = []
     with shown(progress) as report:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -272,6 +272,16 @@ def _normal(losses: np.ndarray, ones: np.ndarray) -> Weights:
     return Weights(losses, ones / ones.sum(), zeros / zeros.sum())
 
 
+def _checked(shifts: Any) -> np.ndarray:
+    try:
+        moved = np.asarray(shifts, float)
+    except (TypeError, ValueError):
+        moved = np.asarray(np.nan)
+    if moved.ndim != 1 or not np.isfinite(moved).all():
+        raise ArgumentError(f"shifts must be a list of finite numbers, got {shifts!r}", "shifts")
+    return moved
+
+
 _LAWS = {"laplace": laplace_losses, "gaussian": gaussian_losses}
 
 
@@ -293,6 +303,9 @@ def best_possible(
         alpha: one minus the level of the bound.
         measure: of the loss; by default epsilon of Laplace noise, mu of Gaussian noise.
 
+    Raises:
+        ArgumentError: an argument is out of range.
+
     Example:
         >>> [round(best_possible([1 / levels] * levels), 2) for levels in (1, 6, 15)]
         [0.95, 0.74, 0.42]
@@ -300,7 +313,7 @@ def best_possible(
     if noise not in _LAWS:
         raise ArgumentError(f"noise must be laplace or gaussian, got {noise!r}", "noise")
     n = integer("runs", runs, 1)
-    law = _LAWS[noise](shifts)
+    law = _LAWS[noise](_checked(shifts))
     expected = Weights(law.score, n * law.in_one, n * law.in_zero)
     chosen = measure or (EPSILON if noise == "laplace" else MU)
     return best_rule(expected, chosen, real("alpha", alpha, 0.0, 1.0, strict=True))[1]

@@ -93,7 +93,9 @@ class Audit:
             " policy were not tried. A bound below the claim is no proof of privacy: that is"
             " the theorem's; it only says that these attacks did not find a bug."
         )
-        if self.refuted:
+        if known := self.policy.card.refuted_because:
+            limits = f"The claim is known to be false, whatever these attacks found. {known}."
+        elif self.refuted:
             limits = "The claim is false, for one of these worlds and scores, or a rare accident."
         if self.noise == "simulation":
             limits += (

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..policies import Policy
 
 REFUTED = 1
+FIGURES = (".png", ".svg", ".pdf")
 
 
 def audit(
@@ -69,6 +70,8 @@ def audit(
     Ends with status 1 where more is lost than is claimed.
     """
     with clear_errors():
+        if figure is not None and figure.suffix.lower() not in FIGURES:
+            raise ArgumentError(f"--figure must end in {', '.join(FIGURES)}, got {figure}")
         policies = _policies(what, budget)
         if figure is not None and len(policies) > 1:
             raise ArgumentError("--figure is for one policy, not for a study")

@@ -28,6 +28,12 @@ from .setting import Setting
 from .targets import Affordable, cheapest
 
 _OF_PRIVACY = ("rho", "epsilon", "noise")  # arguments of bounds that privacy decides
+_OF_TUNING = ("tuned_for", "rate")  # of which others would be best without privacy, or for longer
+
+
+def _stays(world: Any) -> bool:
+    """Whether each arm of an environment has one law."""
+    return getattr(getattr(world, "state", None), "gaps", None) is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,15 +186,20 @@ class Plan:
             yield f"Take {self.best}: {asked}."
             return
         assert self.measured is not None
+        lost = self._lost
         own, better = (
             f"{reward_amount(found.mean)}{interval_in_words(found, reward_amount)}"
             for found in map(self.measured.cost_of, (self.usual, self.best))
         )
         yield (
-            f"Take {self.best}, which lost {better} here, or {self.usual}, {asked}, which lost"
+            f"Take {self.best}, which {lost} {better} here, or {self.usual}, {asked}, which {lost}"
             f" {own}. The difference is beyond doubt, but {self.runs} runs do not show what goes"
             " wrong in one of a thousand."
         )
+
+    @property
+    def _lost(self) -> str:
+        return "took" if self.setting.best_arm else "lost"
 
     def _why_usual(self) -> str:
         row = self.table.set_index("policy").loc[self.usual]
@@ -209,8 +220,12 @@ class Plan:
                 else "Nothing was measured: a log is not simulated but replayed, by `replay`."
             )
             return
-        what = "rounds until a search is over" if self.setting.best_arm else "regret"
+        what = "regret"
+        if self.setting.best_arm:
+            what = "rounds until a search is over, or all where it is not"
         yield f"Measured: {what}, in {self.runs} runs of {self.rounds:,} rounds."
+        if self.setting.rewards != "law" and _stays(self.setting.environment):
+            yield "The arms that were simulated never change: nothing is said of others."
         if self.rounds < self.horizon:
             yield f"Nothing is said of later rounds, up to {self.horizon:,}."
         if self.budget is None:
@@ -221,7 +236,7 @@ class Plan:
             found = measured.times_public(self.best)
             times = f", {number(found.mean)} times as much{interval_in_words(found)}"
         yield (
-            f"{self.best} lost {reward_amount(own.mean)}, and the best without privacy,"
+            f"{self.best} {self._lost} {reward_amount(own.mean)}, and the best without privacy,"
             f" {measured.best_public}, {reward_amount(rival.mean)}{times}."
         )
         if self.setting.best_arm:
@@ -236,7 +251,8 @@ class Plan:
     def _theory(self) -> Iterator[str]:
         proved = self.promises.get(self.best)
         noise = [] if proved is None else [proved.arguments.get(name) for name in _OF_PRIVACY]
-        if proved is not None and any(isinstance(one, int | float) for one in noise):
+        told = any(isinstance(one, int | float) for one in noise)
+        if proved is not None and told and not proved.arguments.keys() & set(_OF_TUNING):
             start = free_from(proved.bound, self.tolerance, **proved.arguments)
             when = f"free from {number(start)} rounds on" if np.isfinite(start) else "never free"
             yield f"By {label_of(proved.bound)} it is {when}."

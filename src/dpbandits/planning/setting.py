@@ -46,7 +46,7 @@ class Setting:
         rounds_per_change: about how often it changes; None where nobody knows.
         best_arm: whether the best arm is searched, and not reward.
         failure_probability: of a search.
-        gaps: of stationary arms without contexts, shape (K,); known to bounds.
+        gaps: of stationary arms without contexts of every round, shape (K,); known to bounds.
         link: of generalised linear means; None where nobody told.
         environment: to simulate, or to read bounds off; by default of gaps one with rewards 0 or 1
             around 1/2, the noisiest that there are.
@@ -92,14 +92,17 @@ class Setting:
         if self.gaps is not None:
             self._set("gaps", self._checked_gaps())
         self._check_together()
-        if self.environment is None and self.gaps is not None and self.contexts == "none":
+        if self.environment is None and self.gaps is not None:
             self._set("environment", Bernoulli(0.5 + np.max(self.gaps) / 2.0 - self.gaps))
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
     def _checked_gaps(self) -> np.ndarray:
-        gaps = np.array(self.gaps, dtype=float)
+        try:
+            gaps = np.array(self.gaps, dtype=float)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"gaps must be numbers, got {self.gaps!r}", "gaps") from None
         if gaps.shape != (self.n_arms,) or gaps.min() != 0.0 or not np.isfinite(gaps).all():
             raise ArgumentError(
                 f"gaps must be {self.n_arms} numbers, the least of them 0, got {gaps.tolist()}",
@@ -122,6 +125,12 @@ class Setting:
         if (self.dimension is not None) != (self.contexts in ("public", "private")):
             raise ArgumentError(
                 "dimension must be given with public or private contexts only", "dimension"
+            )
+        if self.gaps is not None and self.shows != "no contexts":
+            raise ArgumentError(
+                f"gaps must not be given where the setting shows {self.shows}: nobody could say"
+                " what is seen before a choice",
+                "gaps",
             )
         if (self.features is not None) != (self.contexts == "fixed"):
             raise ArgumentError(
