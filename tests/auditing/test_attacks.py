@@ -173,6 +173,7 @@ def test_canaries_fit_what_a_policy_sees(echo: bool):
     assert [len(list(canaries(policy, echo=echo))) for policy in policies] == [1, 1, 1, 3]
 
 
+@pytest.mark.long
 def test_decisions_of_the_canary_are_hidden_where_arms_are_private():
     # Her features alone say which arm she is given; everybody else's are the same in both worlds,
     # and no release comes within the horizon.
@@ -267,6 +268,7 @@ def test_a_planted_mechanism_is_refused_where_secure_noise_would_take_its_place(
     assert told["a budget for each batch, and records in all"] == "as expected"
 
 
+@pytest.mark.long
 def test_of_a_claim_that_is_known_to_be_false_that_is_said():
     policy = dpb.LinUCBDGS(3, 2, horizon=31, smallest_eigenvalue=0.1, budget=PureDP(1.0))
     found = audit(policy, runs=50)

@@ -89,6 +89,7 @@ def test_promises_are_those_of_theory():
     assert without_gaps.table["promise"].isna().all()
 
 
+@pytest.mark.long
 def test_a_bound_that_promises_nothing_is_named_and_not_counted(monkeypatch):
     only(monkeypatch, "AdaCGOPE", "AdaCOFUL")
     arms = LinearArms.on_sphere(4, 2, seed=1, rewards="bounded")
@@ -308,16 +309,19 @@ def test_a_bound_that_is_tuned_to_a_budget_does_not_tell_when_privacy_is_free():
     assert "free" not in " ".join(made.findings)
 
 
+@pytest.mark.long
 def test_gaps_of_arms_with_features_are_simulated():
     setting = Setting(2, contexts="fixed", features=np.eye(2), gaps=[0.0, 0.1])
     assert plan(setting, 100, ZCDP(1.0), runs=2).rounds == 100
 
 
+@pytest.mark.long
 def test_arms_that_stay_say_nothing_of_arms_that_change():
     setting = Setting(2, rewards="changing", rounds_per_change=50, gaps=[0.0, 0.1])
     assert "never change" in " ".join(plan(setting, 100, ZCDP(1.0), runs=2).findings)
 
 
+@pytest.mark.long
 def test_a_search_takes_rounds_and_is_over_or_not():
     setting = Setting(2, best_arm=True, gaps=[0.0, 0.0])
     said = " ".join(plan(setting, 100, ZCDP(1.0), runs=2).findings)

@@ -268,6 +268,7 @@ def test_the_theorems_are_promised_to_what_they_speak_of(policy, names):
     assert set(promised(policy())) == names
 
 
+@pytest.mark.long
 def test_the_promised_radius_is_at_least_the_one_that_is_played():
     world = AnchoredContexts.random(5, 2, seed=3)
     policy = LinUCBSDP(5, 2, budget=ApproxDP(10.0, 1e-2), horizon=400, bounds="published", seed=1)
