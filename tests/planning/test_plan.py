@@ -447,3 +447,12 @@ def test_a_notebook_and_a_figure_show_it(made):
     figure = made.plot()
     titles = {ax.get_title(loc) for ax in figure.axes for loc in ("left", "center")}
     assert {"1-DP", "no privacy"} <= titles
+
+
+@pytest.mark.parametrize("means", [[0.5, 0.4], [0.4, 0.5]])
+def test_who_has_learned_nothing_is_not_advised(means):
+    """Elimination plays the first arm in all of 300 rounds, whether it is the best or not."""
+    found = plan(Bernoulli(means), 300, PureDP(1.0), runs=5)
+    assert (found.best, found.usual) == ("MergedIMED", "MergedIMED")
+    assert found.measured is not None
+    assert found.measured.best_public != "DPSE"

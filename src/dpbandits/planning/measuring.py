@@ -72,8 +72,9 @@ class Measured:
 
     @cached_property
     def best_public(self) -> str:
-        """Who loses least without privacy."""
-        return min(self.public, key=lambda title: self.loss(self.public[title]).mean())
+        """Who loses least without privacy, of those who have learned anything."""
+        learned = [title for title, policy in self.public.items() if self._learned(policy)]
+        return min(learned or self.public, key=lambda title: self.loss(self.public[title]).mean())
 
     def times_public(self, title: str) -> Estimate:
         """How many times the loss of the best one without privacy."""
@@ -95,6 +96,8 @@ class Measured:
     def beaten(self, favourite: str, rivals: Iterable[str]) -> str | None:
         """Who loses least of those rivals who lose less than the favourite beyond doubt: by
         intervals of the differences of means that hold for all of them at once.
+
+        Who released nothing has chosen blindly, and lost little if the first arm was a good one.
         """
         losses = {one: self.loss(self.policies[one]) for one in rivals if one != favourite}
         own = self.loss(self.policies[favourite])
@@ -102,7 +105,7 @@ class Measured:
         better = {
             title: loss.mean()
             for title, loss in losses.items()
-            if _paired([own, loss], _lead, each).low > 0.0
+            if self._learned(self.policies[title]) and _paired([own, loss], _lead, each).low > 0.0
         }
         return min(better, key=lambda title: better[title]) if better else None
 
@@ -114,6 +117,9 @@ class Measured:
         frame = pd.concat([self._of(policy, "frame") for policy in shown])
         runs = pd.concat([self._of(policy, "runs") for policy in shown])
         return replace(self.result, frame=frame, runs=runs, settings=settings)
+
+    def _learned(self, policy: Policy) -> bool:
+        return bool(self._of(policy, "runs")["releases"].any())
 
     def _curve(self, policy: Policy) -> pd.Series:
         return self._of(policy, "frame").groupby("round")["regret"].mean()
