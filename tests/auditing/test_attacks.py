@@ -4,6 +4,7 @@ bugs that nobody told it of.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import ClassVar
 
@@ -274,7 +275,14 @@ def test_of_a_claim_that_is_known_to_be_false_that_is_said():
     found = audit(policy, runs=50)
     assert found.verdict == "not refuted"
     assert "known to be false" in found.caveat
+    assert found.sentence.endswith("known to be false")  # on cards, which have no caveat
     assert "docs/errata.md" in str(found)
+
+
+@pytest.mark.parametrize("noise", [-1.0, math.nan, math.inf, "half"])
+def test_a_plant_leaves_some_part_of_the_noise(noise):
+    with pytest.raises(ArgumentError, match="noise must be"):
+        Plant("a bug", noise=noise)
 
 
 def test_a_horizon_without_a_release_is_refused():

@@ -10,6 +10,7 @@ from ..kernel import Generator, Kernel, Vector, kernel
 from ..policies import Policy
 from ..privacy.channels import CERTIFIED, HEMISPHERE, add_noise, draw_noise
 from ..privacy.continual import SINGLE, RunningSum
+from ..validation import real
 
 READINGS = 4
 
@@ -59,6 +60,9 @@ class Plant:
     repeats: bool = False
     delays: bool = False
     nobody: bool = False
+
+    def __post_init__(self) -> None:
+        real("noise", self.noise, 0.0, 1e12)
 
 
 def _add_or_remove(policy: Policy) -> float:

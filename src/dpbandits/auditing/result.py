@@ -74,10 +74,11 @@ class Audit:
     def sentence(self) -> str:
         """What was found, in one sentence, for a page about the policy."""
         symbol = self.claim.measure.symbol
+        known = ", and known to be false" if self.policy.card.refuted_because else ""
         return (
             f"In {2 * self.runs:,} attacked runs of {self.horizon:,} rounds the loss was at least"
             f" {symbol} = {number(self.measured)} of {number(self.claimed)} claimed"
-            f" (error probability {self.alpha:g}): {self.verdict}"
+            f" (error probability {self.alpha:g}): {self.verdict}{known}"
         )
 
     @property

@@ -178,12 +178,13 @@ def _pull(law: Law, u: float, bent: float) -> float:
 @kernel
 def _best_tilt(law: Law, x: float, q: float, bent: float) -> float:
     """The u of D(x, q), for x < q and some noise: by Newton's method on the slope of what is
-    maximised, which falls; where a step would leave what encloses the root, by halving.
+    maximised, which falls; by halving where a step would leave what encloses the root, or is not
+    half of the one before: two far points may send Newton's steps to each other.
     """
     low, high = 0.0, (q - x) / law.noise
     if law.pole > 0.0:
         high = min(high, _ALMOST / law.pole)
-    u = min((q - x) / (q * (1.0 - q) + law.noise), 0.5 * high)
+    u, last = min((q - x) / (q * (1.0 - q) + law.noise), 0.5 * high), np.inf
     for _ in range(_STEPS):
         tilted = q / (q + (1.0 - q) * np.exp(min(u, 700.0)))
         slope = tilted - x - _pull(law, u, bent)
@@ -195,11 +196,11 @@ def _best_tilt(law: Law, x: float, q: float, bent: float) -> float:
         curve = tilted * (1.0 - tilted) + 6.0 * bent * u
         curve += law.noise * (2.0 - damped) / (damped * damped)
         following = u + slope / curve
-        if not low <= following <= high:
+        if not low <= following <= high or abs(following - u) > 0.5 * last:
             following = 0.5 * (low + high)
-        moved = abs(following - u)
+        last = abs(following - u)
         u = following
-        if moved <= _TOLERANCE * u:
+        if last <= _TOLERANCE * u:
             break
     return u
 
