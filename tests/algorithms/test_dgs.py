@@ -298,8 +298,8 @@ def test_it_promises_nothing_and_says_why(budget):
     assert policy.noise_scale == pytest.approx(16 / 0.04 * 6 / 2.0)
     assert dgs(budget=None).guarantee.trust_model == "none"
     assert (
-        eval(repr(policy), {"LinUCBDGS": LinUCBDGS, "ApproxDP": ApproxDP, "PureDP": PureDP})._config
-        == policy._config
+        eval(repr(policy), {"LinUCBDGS": LinUCBDGS, "ApproxDP": ApproxDP, "PureDP": PureDP}).config
+        == policy.config
     )
 
 

@@ -31,7 +31,7 @@ def lens(point: np.ndarray, matrix: np.ndarray, damping: float) -> np.ndarray:
 
 def record(policy, through: np.ndarray, x, outcome: float) -> np.ndarray:
     found = np.zeros(policy.statistic.size)
-    look = look_with(link_of(policy._config["link"]))
+    look = look_with(link_of(policy.config["link"]))
     look(policy.params, through, np.asarray(x, float), outcome, found)
     return found
 

@@ -19,9 +19,9 @@ from dpbandits.environments import ContextTable
 from dpbandits.kernel import kernel
 from dpbandits.policies import Card, Kernels, Statistic
 from dpbandits.privacy import Gaussian
-from dpbandits.testing.checks import private_features_leave_no_trace
 from dpbandits.testing.streams import by_hand, looped, table
 from dpbandits.testing.walk import Walk, contexts_of, scratch_of
+from dpbandits.testing.wall import private_features_leave_no_trace
 
 BATCH, ROUNDS = 5, 60
 
@@ -193,7 +193,7 @@ def test_a_choice_that_is_remembered_is_noticed(case: Case):
     walk = Walk(case.make())
     walk.kernels = replace(walk.kernels, choose=remembering)
     with pytest.raises(AssertionError, match="choose changes the public side"):
-        walk._read("choose", walk.params, walk.public, walk._seen(walk.rng), walk.rng)
+        walk.read("choose", walk.params, walk.public, walk.seen(walk.rng), walk.rng)
 
 
 @over(HIDDEN)

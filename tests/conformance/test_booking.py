@@ -23,11 +23,11 @@ class Detour(Walk):
     another arm than she was meant to.
     """
 
-    def _call(self, name: str, *arguments: Any) -> Any:
-        answer = super()._call(name, *arguments)
+    def call(self, name: str, *arguments: Any) -> Any:
+        answer = super().call(name, *arguments)
         if name == "record_pull":
             for n in (-1, 1):
-                super()._call(name, *arguments[:-1], n)
+                super().call(name, *arguments[:-1], n)
         return answer
 
 

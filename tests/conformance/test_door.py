@@ -16,7 +16,7 @@ from dpbandits import RDP, ZCDP, ApproxDP, ArgumentError, PureDP, UpdateError
 from dpbandits.algorithms.bases.linear import MODEL, RADIUS
 from dpbandits.algorithms.private_contexts.policy import REPAIR
 from dpbandits.policies.options import DEFAULTS
-from dpbandits.testing.checks import docstring_says_what_is_taken, refuses
+from dpbandits.testing.playing import docstring_says_what_is_taken, refuses
 from dpbandits.testing.walk import frozen, play, pull, snapshot
 
 BAD_OPTIONS: list[tuple[str, Any]] = [
@@ -123,7 +123,7 @@ def test_every_number_of_its_own_is_checked(case: Case, value: Any):
         **REPAIR,
         **{name: p.default for name, p in inspect.signature(case.cls).parameters.items()},
     }
-    for name in set(case.make()._config) - set(DEFAULTS) - {"n_arms", "budget"}:
+    for name in set(case.make().config) - set(DEFAULTS) - {"n_arms", "budget"}:
         flag = isinstance(defaults[name], bool)
         allowed = (
             (flag and isinstance(value, bool))
@@ -136,9 +136,9 @@ def test_every_number_of_its_own_is_checked(case: Case, value: Any):
 
 @over([case for case in FIRST_OF_CLASS if case in CONTEXTUAL])
 def test_words_and_edges_of_linear_policies_are_checked(case: Case):
-    own = set(case.make()._config)
+    own = set(case.make().config)
     for name in own & set(NAMES):
-        assert case.make(**{name: NAMES[name]})._config[name] == NAMES[name]
+        assert case.make(**{name: NAMES[name]}).config[name] == NAMES[name]
         for value in ("best", "", 3, ["tree"], b"tree"):
             with pytest.raises(ArgumentError, match=f"^{name} must be"):
                 case.make(**{name: value})

@@ -13,7 +13,7 @@ import dpbandits
 from dpbandits.environments import Bernoulli
 from dpbandits.policies.protocol import one_round
 from dpbandits.simulation import simulate
-from dpbandits.testing.checks import loop_and_hand_play_alike, propensities_are_frequencies
+from dpbandits.testing.playing import loop_and_hand_play_alike, propensities_are_frequencies
 from dpbandits.testing.streams import ROUNDS, SEED, table
 
 ALPHA = 1e-4

@@ -26,7 +26,8 @@ from suite import (
 
 import dpbandits
 from dpbandits.privacy import Certified
-from dpbandits.testing.checks import (
+from dpbandits.testing.walk import ROUNDS, Walk, contexts_of
+from dpbandits.testing.wall import (
     GRID,
     RELEASES,
     a_record_moves_one_release,
@@ -34,7 +35,6 @@ from dpbandits.testing.checks import (
     movements,
     statistic_of,
 )
-from dpbandits.testing.walk import ROUNDS, Walk, contexts_of
 
 CLOSE = 1e-12  # relative: sums of x * reward are not exact
 

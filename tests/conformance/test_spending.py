@@ -17,7 +17,7 @@ from dpbandits import BudgetExhausted, PureDP
 from dpbandits.kernel import plain
 from dpbandits.privacy import Certified, LaplaceVector, accounting
 from dpbandits.privacy.ledger import HEAD, SPAN, Ledger
-from dpbandits.testing.checks import budget_is_spent_once, draws_belong_to_releases
+from dpbandits.testing.living import budget_is_spent_once, draws_belong_to_releases
 from dpbandits.testing.walk import ROUNDS, draws, play, pull, releases, snapshot, spans
 
 REWARDS = np.random.default_rng(8).random(ROUNDS)

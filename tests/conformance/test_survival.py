@@ -29,7 +29,7 @@ from dpbandits import UpdateError
 from dpbandits.policies import Decision, Policy
 from dpbandits.policies.protocol import nothing_to_note
 from dpbandits.privacy.ledger import SPAN, WHOLE
-from dpbandits.testing.checks import (
+from dpbandits.testing.living import (
     pulls_are_learned_from_in_order,
     saved_policies_go_on,
     schedule_owes_nothing_to_answers,

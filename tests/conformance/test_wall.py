@@ -16,7 +16,7 @@ from suite import CASES, FIRST_OF_CLASS, Case, over
 
 import dpbandits
 from dpbandits.kernel import plain
-from dpbandits.testing import checks
+from dpbandits.testing import wall
 from dpbandits.testing.walk import Walk, scratch_of
 
 SOURCE = Path(dpbandits.__file__).parent
@@ -24,13 +24,13 @@ SOURCE = Path(dpbandits.__file__).parent
 
 @over(FIRST_OF_CLASS)
 def test_kernels_take_what_the_protocol_says_and_nothing_else(case: Case):
-    assert set(vars(case.cls.kernels)) - {"skips_closed"} == set(checks.ARGUMENTS)
-    checks.kernels_take_their_arguments(case.cls.kernels)
+    assert set(vars(case.cls.kernels)) - {"skips_closed"} == set(wall.ARGUMENTS)
+    wall.kernels_take_their_arguments(case.cls.kernels)
 
 
 @over(CASES)
 def test_the_two_sides_share_no_memory(case: Case):
-    checks.sides_share_no_memory(case.make)
+    wall.sides_share_no_memory(case.make)
     arrays = case.make().new_state().arrays
     assert sum(name.startswith(("raw.", "wall.statistic")) for name in arrays) >= 2
 
@@ -39,12 +39,12 @@ def test_the_two_sides_share_no_memory(case: Case):
 @given(seed=st.integers(0, 2**32 - 1), noise=st.sampled_from([0.0, 1.0, 1e6]))
 @settings(max_examples=10, deadline=None)
 def test_deciding_changes_nothing(case: Case, seed: int, noise: float):
-    checks.deciding_changes_nothing(case.make, seed, noise)
+    wall.deciding_changes_nothing(case.make, seed, noise)
 
 
 @over(CASES)
 def test_kernels_have_no_randomness_of_their_own(case: Case):
-    checks.randomness_comes_from_rng(case.make)
+    wall.randomness_comes_from_rng(case.make)
 
 
 def has_scratch(side: Any) -> bool:
@@ -73,7 +73,7 @@ def test_cards_tell_the_noise(case: Case):
 
 @over(WITH_SCRATCH)
 def test_nobody_reads_what_an_earlier_call_left_in_scratch(case: Case):
-    checks.nobody_reads_old_scratch(case.make)
+    wall.nobody_reads_old_scratch(case.make)
 
 
 def test_a_kernel_that_reads_old_scratch_is_noticed():

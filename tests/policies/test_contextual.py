@@ -267,7 +267,7 @@ def test_a_bound_whose_square_is_no_number_is_refused():
     for bound in (1e-170, 1e170):
         with pytest.raises(dpb.ArgumentError, match=r"^context_bound must be"):
             at_once(context_bound=bound)
-    seen = at_once(context_bound=1e-50)._preprocessed(np.full((3, 2), 1e-44))
+    seen = at_once(context_bound=1e-50).preprocessed(np.full((3, 2), 1e-44))
     assert np.all(np.linalg.norm(seen, axis=1) <= 1e-50 * (1 + 1e-15))
 
 

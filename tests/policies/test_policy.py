@@ -78,7 +78,7 @@ def test_repr_recreates_the_policy(policy: dpb.Policy):
     }
     again = eval(repr(policy), {"__builtins__": {}}, names)
     assert type(again) is type(policy)
-    assert again._config == policy._config
+    assert again.config == policy.config
     assert repr(again) == repr(policy)
     assert [again.pull().arm for _ in range(3)] == [policy.pull().arm for _ in range(3)]
 
@@ -98,7 +98,7 @@ def test_a_name_is_the_label_and_no_part_of_the_random_numbers():
     assert named.stream_key == plain.stream_key
     assert named.arguments == plain.arguments
     assert "name='größer & besser'" in repr(named)
-    assert eval(repr(named), {"AdaCUCB": dpb.AdaCUCB, "ZCDP": dpb.ZCDP})._config == named._config
+    assert eval(repr(named), {"AdaCUCB": dpb.AdaCUCB, "ZCDP": dpb.ZCDP}).config == named.config
     assert adac(name="x" * 60).name == "x" * 60
 
 

@@ -23,7 +23,7 @@ def test_a_signature_lists_all_that_a_policy_takes_with_its_defaults(name):
     assert set(DEFAULTS) < set(parameters)
     assert not [one for one in parameters.values() if one.kind is one.VAR_KEYWORD]
     policy = cls(**cls.example, budget=None)
-    assert set(policy._config) <= set(parameters) | {"n_arms"}
+    assert set(policy.config) <= set(parameters) | {"n_arms"}
     given = {name: one.default for name, one in parameters.items() if one.default is not one.empty}
     spelled_out = cls(**{"budget": None, **given, **cls.example})
     assert repr(spelled_out) == repr(policy)

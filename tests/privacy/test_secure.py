@@ -219,7 +219,7 @@ def mechanism_of(policy, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(secure, "_mechanism", spy)
         lo, hi = policy.reward_range
-        policy._noise.add_noise(
+        policy.noise_source.add_noise(
             policy.channel, policy.channel.scale(hi - lo), np.zeros(1), np.zeros(1)
         )
     return seen[0]
@@ -301,14 +301,14 @@ def test_a_policy_releases_on_the_grid_once_per_episode(reward_range, monkeypatc
         3, budget=dpb.ZCDP(0.5), reward_range=reward_range, noise="secure", grid=2.0**-8, patience=2
     )
     released = []
-    add_noise = policy._noise.add_noise
+    add_noise = policy.noise_source.add_noise
 
     def watched(channel, scale, statistic, release, rng):
         add_noise(channel, scale, statistic, release, rng)
         assert scale == policy.noise_scale
         released.append(float(release[0]))
 
-    monkeypatch.setattr(policy._noise, "add_noise", watched)
+    monkeypatch.setattr(policy.noise_source, "add_noise", watched)
     rng = np.random.default_rng(0)
     for i in range(400):
         decision = policy.pull()

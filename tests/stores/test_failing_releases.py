@@ -96,7 +96,7 @@ def test_an_interrupted_draw_did_not_happen(after, saved, make, tmp_path, monkey
     releases = policy.ledger.releases
 
     def breaking(patch):
-        fails(patch, policy._noise, "add_noise", KeyboardInterrupt(), after=after)
+        fails(patch, policy.noise_source, "add_noise", KeyboardInterrupt(), after=after)
 
     decision = fail_in_a_release(policy, monkeypatch, breaking, KeyboardInterrupt)
     assert policy.ledger.releases == releases

@@ -21,7 +21,7 @@ from dpbandits.cli import app
 from dpbandits.kernel import kernel
 from dpbandits.policies import register, registry
 from dpbandits.privacy import ZCDP, Gaussian
-from dpbandits.testing import check_policy, checks
+from dpbandits.testing import check_policy, living
 
 PAGE = Path(__file__).parents[2] / "docs" / "your-own-policy.md"
 WHEN = "\n\n    Args:\n        n_arms, batch, budget: as there.\n\n    When to choose: never.\n    "
@@ -138,7 +138,7 @@ def test_a_release_whose_time_depends_on_rewards(planted):
     policy = planted(init=shares, release_due=when_enough_succeed)
     refused(policy, r"^init: raw\.total and public\.peek share memory")
     with pytest.raises(AssertionError, match=r"^release_due: a release, or a choice, depends"):
-        checks.schedule_owes_nothing_to_answers(
+        living.schedule_owes_nothing_to_answers(
             lambda **options: policy(3, batch=20, budget=dpb.ZCDP(0.5), **options)
         )
 

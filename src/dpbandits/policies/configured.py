@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
@@ -28,9 +29,9 @@ class Configured:
     statistic: Statistic
 
     _built = False
-    _config: dict[str, Any]
-    _noise: NoiseSource
-    _settings: Settings
+    config: Mapping[str, Any]
+    noise_source: NoiseSource
+    settings: Settings
     _terms: Terms
 
     @property
@@ -69,7 +70,7 @@ class Configured:
     @property
     def grid(self) -> float:
         """Of what secure noise needs records to be multiples; 0 where they may be anything."""
-        return float(self._config["grid"]) if self._noise.secure else 0.0
+        return float(self.config["grid"]) if self.noise_source.secure else 0.0
 
     @property
     def planned_rounds(self) -> int | None:
@@ -112,7 +113,7 @@ class Configured:
     def _given(self, *without: str) -> dict[str, Any]:
         return {
             name: value
-            for name, value in self._config.items()
+            for name, value in self.config.items()
             if name not in without and (name not in DEFAULTS or value != DEFAULTS[name])
         }
 

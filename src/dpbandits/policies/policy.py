@@ -14,6 +14,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -84,24 +85,26 @@ class Policy(Configured, ABC):
         self.max_rounds, self.name = settings.max_rounds, settings.name
         self._arms_by_name = Arms(self.n_arms, settings.arm_names)
         self.arm_names = settings.arm_names
-        self._noise = settings.source(self.takes_reports)
+        self.noise_source = settings.source(self.takes_reports)
         default = settings.default_reward
-        self.default_reward = self._noise.to_grid(lo if default is None else default)
-        self._config = {**config, "budget": budget, **vars(settings)}
-        self._settings = settings
+        self.default_reward = self.noise_source.to_grid(lo if default is None else default)
+        self.config = MappingProxyType({**config, "budget": budget, **vars(settings)})
+        self.settings = settings
         if self.card.hides_contexts and self.choices_public:
             raise ArgumentError(
                 "choices_public must be False where contexts are private, and with them arms, got"
                 " True",
                 "choices_public",
             )
-        self._terms = Terms(name, self.card, budget, settings, self.takes_reports, self._noise)
+        self._terms = Terms(
+            name, self.card, budget, settings, self.takes_reports, self.noise_source
+        )
         self.channel = self._terms.channel  # a counter depends on its family
         self.channel = self._terms.shared_channel(self._counter)
         self.statistic = self._statistic()
         self.params = self._params()
         self.session = self._new_session()  # for drivers: the private side is in there
-        self._watch = Watch(settings.name or name, settings.reward_range)
+        self.watch = Watch(settings.name or name, settings.reward_range)
         self._lock = threading.RLock()
         self._let_go: Callable[[], Any] = lambda: None  # of what ``load`` holds
         self._built = True
@@ -331,7 +334,7 @@ class Policy(Configured, ABC):
         handed to anyone.
         """
         with self._lock:
-            given = {**self._config, "seed": None}
+            given = {**self.config, "seed": None}
             _, public = self.public_half()
             return Chooser(type(self).__name__, given, public, self.ledger.releases, self.retired)
 
@@ -453,7 +456,7 @@ class Policy(Configured, ABC):
                 kept_in="" if store is None else PurePath(str(store)).name,
                 takes_contexts=type(self).seen is not Policy.seen,
                 takes_reports=self.takes_reports,
-                skips_closed=self._takes_masks,
+                skips_closed=self.takes_masks,
             )
             return PrivacyCard.of(self, now, audit)
 
@@ -480,7 +483,7 @@ class Policy(Configured, ABC):
                 )
             name, saves = self.session.life
             life, (header, arrays) = Life(name, saves + 1), saved(self.session)
-            own = {"class": type(self).__name__, "config": self._config, "life": life}
+            own = {"class": type(self).__name__, "config": dict(self.config), "life": life}
             try:
                 store.save(encode({**own, **header}, arrays), life)
             finally:
@@ -511,12 +514,12 @@ class Policy(Configured, ABC):
     # Arms -------------------------------------------------------------------------------------
 
     @property
-    def _takes_masks(self) -> bool:
+    def takes_masks(self) -> bool:
         """Whether it can choose among some of its arms."""
         return self.kernels.skips_closed
 
     def _refuse_masks(self, argument: str, what: str) -> None:
-        if not self._takes_masks:
+        if not self.takes_masks:
             raise ArgumentError(
                 f"{argument} must not be {what} with {self._call(self.arguments)}, which cannot"
                 " choose among some of its arms",
@@ -568,10 +571,10 @@ class Policy(Configured, ABC):
         """An empty policy of the same kind, with secure or simulated noise, that gets rewards as
         they are.
         """
-        config: dict[str, Any] = {**self._config, "noise": noise, "seed": None}
+        config: dict[str, Any] = {**self.config, "noise": noise, "seed": None}
         config |= {name: False for name in ("reports", "messages") if name in config}
         policy: Policy = type(self)(**config)
-        policy._watch = Watch.silent()
+        policy.watch.silence()
         return policy
 
     def new_state(self) -> State:
@@ -580,7 +583,7 @@ class Policy(Configured, ABC):
 
     def _took(self, value: float | None, decision: Decision, done: int | None) -> bool:
         learned = self.session.take(value, decision, done)
-        self._watch.look(self.session.rounds)
+        self.watch.look(self.session.rounds)
         return learned
 
     def assume(self, assumption: str) -> None:
@@ -614,7 +617,7 @@ class Policy(Configured, ABC):
         estimates = Estimates(releases, **copied, reason=reason, names=self.arm_names)
         return estimates.without(self.retired)
 
-    def _preprocessed(self, contexts: np.ndarray) -> np.ndarray:
+    def preprocessed(self, contexts: np.ndarray) -> np.ndarray:
         """Contexts as the algorithm takes them."""
         seen, session = np.empty_like(contexts), self.session
         rng = session.state.choice_rng
@@ -635,7 +638,7 @@ class Policy(Configured, ABC):
             params=self.params,
             statistic=self.statistic,
             channel=self.channel,
-            noise=self._noise,
+            noise=self.noise_source,
             meter=self.meter,
             ledger_family=self._terms.ledger_family(self.statistic),
             private=self.budget is not None,
@@ -643,11 +646,11 @@ class Policy(Configured, ABC):
         )
         state = gate.new_state(simulated=False)
         if self.card.randomised:
-            state.choice_rng = self._noise.exploration()
+            state.choice_rng = self.noise_source.exploration()
         if gate.private:
-            state.noise_rng = self._noise.generator("reports" if gate.reports else "privacy")
+            state.noise_rng = self.noise_source.generator("reports" if gate.reports else "privacy")
         arms = self._arms_by_name
-        return Session(self.card, self._settings, arms, gate, self.default_reward, state)
+        return Session(self.card, self.settings, arms, gate, self.default_reward, state)
 
 
 def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> Policy:
@@ -684,7 +687,7 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
         life = Life(*header["life"])
         restore(policy.session, header, arrays, life)
     if simulation:
-        if policy._noise.secure:
+        if policy.noise_source.secure:
             raise ClaimError(
                 f"{store} holds a policy with secure noise, which is never copied for a simulation:"
                 f" {WHY}"

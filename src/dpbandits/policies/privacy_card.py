@@ -87,7 +87,7 @@ class PrivacyCard:
             Section("Known errata of the publication", points=list(_errata(policy))),
         )
         return cls(
-            policy=policy._call({**policy.arguments, "budget": policy._config["budget"]}),
+            policy=policy.heading,
             title=policy.card.title,
             claimed=promise.asked,
             holds=promise.holds,
@@ -151,7 +151,7 @@ def as_approx(policy: Configured, delta: float = DELTA) -> ApproxDP | PureDP | N
     """
     holds = policy.effective_budget
     if isinstance(holds, ZCDP):
-        exact = policy.channel.family == GAUSSIAN and not policy._noise.secure
+        exact = policy.channel.family == GAUSSIAN and not policy.noise_source.secure
         return holds.to_approx(delta, gaussian=exact)
     if isinstance(holds, RDP):
         return holds.to_approx(delta)
@@ -215,15 +215,15 @@ def _promised(policy: Configured, promise: Guarantee) -> Iterator[list[str]]:
 
 
 def _enforced(policy: Configured, now: Standing) -> Iterator[list[str]]:
-    settings, private = policy._settings, policy._config["budget"] is not None
+    settings, private = policy.settings, policy.budget is not None
     lo, hi = settings.reward_range
     where = "people's devices" if now.takes_reports else "the private side"
     before = "noise is added and anything sent" if now.takes_reports else "anything is added up"
     clipped = f"clipped to [{lo:g}, {hi:g}] on {where}, before {before}"
     yield ["rewards", clipped if settings.clip else "not clipped, so that nothing holds"]
-    if settings.clip and "context_bound" in policy._config:
+    if settings.clip and "context_bound" in policy.config:
         on = f" on {where}" if now.takes_reports else ""
-        bound = policy._config["context_bound"]
+        bound = policy.config["context_bound"]
         yield ["features", f"scaled{on} to a length of at most {bound:g}"]
     yield ["when releases are made", _schedule(policy, now)]
     if not private:  # releases are the true sums
@@ -262,8 +262,8 @@ def _enforced(policy: Configured, now: Standing) -> Iterator[list[str]]:
 
 
 def _schedule(policy: Configured, now: Standing) -> str:
-    settings, default = policy._settings, f"{policy.default_reward:g}"
-    if now.takes_reports and policy._config["budget"] is not None:
+    settings, default = policy.settings, f"{policy.default_reward:g}"
+    if now.takes_reports and policy.budget is not None:
         default += ", with noise like that of any report"
     if settings.patience is None:
         return "when all answers of an episode have come, which shows when they came"
@@ -280,18 +280,18 @@ def _noise(policy: Configured, now: Standing) -> str:
     if now.takes_reports:
         return "drawn on people's devices, before anything is sent"
     once = "drawn once for each release, and stored with it"
-    if not policy._noise.secure:
+    if not policy.noise_source.secure:
         return f"SIMULATED, from a seeded generator, and protects nobody; {once}"
     return f"secure: drawn in integers, on a grid of {policy.grid:.4g}, without a seed; {once}"
 
 
 def _unprotected(policy: Configured, now: Standing) -> Iterator[str]:
-    promise, settings = now.guarantee, policy._settings
+    promise, settings = now.guarantee, policy.settings
     yield from (caveat.rstrip(".") for caveat in promise.caveats)
     if promise.holds is None:
         yield "Nothing is protected"
         return
-    if not policy._noise.secure:  # of which a caveat says so
+    if not policy.noise_source.secure:  # of which a caveat says so
         yield "How long a call takes: it is not constant"
     yield "That somebody came, and in which round"
     if settings.max_rounds is None:
@@ -316,7 +316,7 @@ def _unprotected(policy: Configured, now: Standing) -> Iterator[str]:
 
 
 def _constants(policy: Configured, now: Standing) -> Iterator[list[str]]:
-    channel, statistic, settings = policy.channel, policy.statistic, policy._settings
+    channel, statistic, settings = policy.channel, policy.statistic, policy.settings
     lo, hi = settings.reward_range
     yield ["reward range", f"[{lo:g}, {hi:g}]"]
     true = policy.effective_budget is not None
@@ -333,7 +333,7 @@ def _constants(policy: Configured, now: Standing) -> Iterator[list[str]]:
         yield ["noise scale", f"{policy.noise_scale:.6g}, the {kind} of the noise on {part}"]
     yield ["releases so far", f"{now.ledger.releases:,}, made with {now.ledger.draws:,} draws"]
     yield ["rounds recorded", f"{now.rounds:,}"]
-    horizon = policy._config.get("horizon") or policy.planned_rounds
+    horizon = policy.config.get("horizon") or policy.planned_rounds
     yield ["horizon", "none is needed" if horizon is None else f"at most {horizon:,} rounds"]
     if settings.max_rounds is not None:
         yield ["rounds of a user", f"at most {settings.max_rounds:,}"]

@@ -28,12 +28,9 @@ class Watch:
         self._policy, self._range = policy, reward_range
         self._said: set[str] = set()
 
-    @classmethod
-    def silent(cls) -> Watch:
-        """One that has said all, for simulations."""
-        watch = cls("", (0.0, 0.0))
-        watch._said = {_CLIPPED, _DROPPED}
-        return watch
+    def silence(self) -> None:
+        """Nothing is to be said, as in simulations."""
+        self._said = {_CLIPPED, _DROPPED}
 
     def look(self, rounds: Rounds) -> None:
         """Where the policy stands after an answer."""

@@ -14,9 +14,8 @@ import numpy as np
 
 from ..policies import Policy, registered
 from ..policies.watch import LOGGER
-from . import checks
-from .checks import Make
-from .walk import require
+from . import living, playing, wall
+from .walk import Make, require
 
 Check = Callable[[Make], Any]
 
@@ -68,7 +67,7 @@ def check_policy(
 
 def _named(check: Check, make: Make, name: str) -> None:
     try:
-        with checks.culprits_named(make):
+        with playing.culprits_named(make):
             check(make)
     except AssertionError as error:
         error.add_note(f"Check: {name}, of {make()!r}")
@@ -89,18 +88,18 @@ def _planned(
 
 
 def _kernels_take_their_arguments(make: Make) -> None:
-    checks.kernels_take_their_arguments(make().kernels)
+    wall.kernels_take_their_arguments(make().kernels)
 
 
 def _docstring_says_what_is_taken(make: Make) -> None:
-    checks.docstring_says_what_is_taken(type(make()))
+    playing.docstring_says_what_is_taken(type(make()))
 
 
 def _instances(
     policy: Policy | type[Policy], cls: type[Policy], arguments: dict[str, Any]
 ) -> Iterator[Make]:
     if isinstance(policy, Policy):
-        own = {**policy._config, "noise": "simulation", "seed": None, **arguments}
+        own = {**policy.config, "noise": "simulation", "seed": None, **arguments}
         yield partial(cls, **own)
         return
     for budget in (*cls.example_budgets(), None):
@@ -110,36 +109,36 @@ def _instances(
 def _applicable(policy: Policy, folder: Path) -> Iterator[Check]:
     """The checks for a policy of its kind."""
     card, private = policy.card, policy.budget is not None
-    yield checks.bad_arguments_are_refused
-    yield checks.sides_share_no_memory
-    yield checks.deciding_changes_nothing
-    yield checks.randomness_comes_from_rng
-    yield checks.nobody_reads_old_scratch
+    yield playing.bad_arguments_are_refused
+    yield wall.sides_share_no_memory
+    yield wall.deciding_changes_nothing
+    yield wall.randomness_comes_from_rng
+    yield wall.nobody_reads_old_scratch
     if not card.refuted_because:
-        yield checks.records_stay_within_the_bound
+        yield wall.records_stay_within_the_bound
         if card.hides_contexts:
             yield _features_stay_within_the_bound
-            yield checks.private_features_leave_no_trace
+            yield wall.private_features_leave_no_trace
         if private:
-            yield checks.budget_is_spent_once
-            yield checks.draws_belong_to_releases
-    yield checks.loop_and_hand_play_alike
+            yield living.budget_is_spent_once
+            yield living.draws_belong_to_releases
+    yield playing.loop_and_hand_play_alike
     if card.learns_at_once:
-        yield checks.pulls_are_learned_from_in_order
+        yield living.pulls_are_learned_from_in_order
     else:
-        yield checks.schedule_owes_nothing_to_answers
-        yield partial(checks.schedule_owes_nothing_to_answers, patience=3)
-    yield checks.propensities_are_frequencies
-    if policy._takes_masks:
+        yield living.schedule_owes_nothing_to_answers
+        yield partial(living.schedule_owes_nothing_to_answers, patience=3)
+    yield playing.propensities_are_frequencies
+    if policy.takes_masks:
         yield _closed_arms_are_never_chosen
-    yield partial(checks.saved_policies_go_on, folder=folder)
+    yield partial(living.saved_policies_go_on, folder=folder)
     if private:
-        yield partial(checks.what_a_crash_loses_is_charged, folder=folder)
+        yield partial(living.what_a_crash_loses_is_charged, folder=folder)
 
 
 def _features_stay_within_the_bound(make: Make) -> None:
-    checks.features_stay_within_the_bound(make(), np.random.default_rng(1))  # type: ignore[arg-type]
+    wall.features_stay_within_the_bound(make(), np.random.default_rng(1))  # type: ignore[arg-type]
 
 
 def _closed_arms_are_never_chosen(make: Make) -> None:
-    checks.closed_arms_are_never_chosen(make(seed=1))
+    playing.closed_arms_are_never_chosen(make(seed=1))

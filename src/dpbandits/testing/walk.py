@@ -16,6 +16,7 @@ from ..policies import Decision, Kernels, Policy
 from ..privacy.ledger import HEAD, WHOLE
 from ..stores import User
 
+Make = Callable[..., Policy]  # a policy without its last arguments
 ROUNDS = 30_000  # as far as a history goes
 
 
@@ -132,23 +133,23 @@ class Walk:
         world.
         """
         choice_rng = self.rng if self.policy.card.randomised else None
-        seen = self._seen(choice_rng)
-        self._call("prepare", self.params, self.public, seen, choice_rng)
-        arm = self._read("choose", self.params, self.public, seen, choice_rng)[0]
-        n = self._read("hold_rounds", self.params, self.public, arm)
+        seen = self.seen(choice_rng)
+        self.call("prepare", self.params, self.public, seen, choice_rng)
+        arm = self.read("choose", self.params, self.public, seen, choice_rng)[0]
+        n = self.read("hold_rounds", self.params, self.public, arm)
         require(n >= 1, "hold_rounds: a choice stands for one round at least")
         require(n == 1 or self.contexts is None, "hold_rounds: new contexts, new choices")
         n = min(n, ROUNDS - self.rounds)
         x = 0 if self.contexts is None else seen[arm]
-        self._call("record_pull", self.params, self.public, arm, x, n)
-        self._read("weigh", self.params, self.public, arm, x)
+        self.call("record_pull", self.params, self.public, arm, x, n)
+        self.read("weigh", self.params, self.public, arm, x)
         together = 1 if self.policy.takes_each_reward else n
         for first in range(self.rounds, self.rounds + n, together):
             for raw, total in zip(self.raws, rewards(first, arm, together), strict=True):
-                self._read("accumulate", self.params, raw, arm, x, total, together)
+                self.read("accumulate", self.params, raw, arm, x, total, together)
         self.rounds += n
         self.arms = np.append(self.arms, np.full(n, arm))
-        return self._release() if self._read("release_due", self.params, self.public) else None
+        return self._release() if self.read("release_due", self.params, self.public) else None
 
     def until(
         self, releases: int, rewards: Callable[[int, int, int], list[float]]
@@ -170,13 +171,13 @@ class Walk:
         return release.first <= row <= release.last and release.part in (WHOLE, self.arms[row])
 
     def _release(self) -> Release:
-        bound = self._read("sensitivity", self.params, self.public, self.policy.channel.norm)
-        part = int(self._read("partition", self.params, self.public))
-        self._call("close", self.params, self.public, self.memo)
+        bound = self.read("sensitivity", self.params, self.public, self.policy.channel.norm)
+        part = int(self.read("partition", self.params, self.public))
+        self.call("close", self.params, self.public, self.memo)
         statistics = []
         for raw in self.raws:
             statistic = np.full_like(self.wall.statistic, np.nan)
-            self._read("summarise", self.params, raw, self.public, self.memo, statistic)
+            self.read("summarise", self.params, raw, self.public, self.memo, statistic)
             statistics.append(statistic)
         first, self.wall.first_unreleased[part] = (
             int(self.wall.first_unreleased[part]),
@@ -185,28 +186,28 @@ class Walk:
         adds_up = self.policy.statistic.counter is not None
         self.sum = self.sum + statistics[0] if adds_up else statistics[0]
         noisy = self.sum + self.noise * bound * self.rng.standard_normal(self.sum.size)
-        self._call("publish", self.params, self.public, self.memo, noisy)
+        self.call("publish", self.params, self.public, self.memo, noisy)
         for i in range(getattr(self.policy, "dimension", 0)):
-            self._read("estimate", self.params, self.public, i)
-        self._read("stop", self.params, self.public)
-        self._read("recommend", self.params, self.public)
+            self.read("estimate", self.params, self.public, i)
+        self.read("stop", self.params, self.public)
+        self.read("recommend", self.params, self.public)
         return Release(first, self.rounds - 1, part, bound, statistics)
 
-    def _seen(self, rng: np.random.Generator | None) -> Any:
+    def seen(self, rng: np.random.Generator | None) -> Any:
         if self.contexts is None:
             return 0
         contexts = self.contexts[self.rounds]
         seen = np.full_like(contexts, np.nan)
-        self._read("preprocess_contexts", self.params, contexts.copy(), seen, rng)
+        self.read("preprocess_contexts", self.params, contexts.copy(), seen, rng)
         return seen
 
-    def _read(self, name: str, *arguments: Any) -> Any:
+    def read(self, name: str, *arguments: Any) -> Any:
         before = frozen(self.public)
-        answer = self._call(name, *arguments)
+        answer = self.call(name, *arguments)
         require(frozen(self.public) == before, f"{name} changes the public side, which it may read")
         return answer
 
-    def _call(self, name: str, *arguments: Any) -> Any:
+    def call(self, name: str, *arguments: Any) -> Any:
         if self.spoil:
             for scratch in scratch_of(self.public):
                 scratch[...] = np.nan

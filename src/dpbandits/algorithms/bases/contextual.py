@@ -160,7 +160,7 @@ class ContextualPolicy(SideInformationPolicy):
         super().__init__(own, budget=budget, **options)
 
     @property
-    def _takes_masks(self) -> bool:
+    def takes_masks(self) -> bool:
         # Rows of arms that are closed are copies of another's, which one model takes for the same.
         return not self._takes_one_row
 
@@ -182,4 +182,4 @@ class ContextualPolicy(SideInformationPolicy):
         shape = (self.n_arms, self.dimension)
         single = self._takes_one_row
         entries = self._entries(contexts, "contexts", shape, one_row=single, fewer=not single)
-        return self._preprocessed(entries)
+        return self.preprocessed(entries)

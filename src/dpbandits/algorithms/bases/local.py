@@ -33,8 +33,8 @@ class LocalPolicy(Policy):
         return Randomiser(
             self.channel,
             (lo, hi),
-            noise=self._config["noise"],
-            grid=self._config["grid"],
+            noise=self.config["noise"],
+            grid=self.config["grid"],
             default_reward=self.default_reward,
-            seed=self._config["seed"],
+            seed=self.config["seed"],
         )

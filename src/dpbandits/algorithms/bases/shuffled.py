@@ -98,9 +98,9 @@ class ShuffledPolicy(Policy):
         return {"messages": messages, "dropout": self._dropout}
 
     @property
-    def _takes_masks(self) -> bool:
+    def takes_masks(self) -> bool:
         # The arm of a batch whose devices are out stands.
-        return super()._takes_masks and not self.takes_reports
+        return super().takes_masks and not self.takes_reports
 
     def pull(
         self,
@@ -188,9 +188,9 @@ class ShuffledPolicy(Policy):
     def _source(self) -> dict[str, Any]:
         """Randomness that no other party of this policy has."""
         self._parties += 1
-        seed = self._config["seed"]
+        seed = self.config["seed"]
         seed = seed if seed is None else seed_of(seed, self.rounds, self._parties)
-        return {"noise": self._config["noise"], "seed": seed}
+        return {"noise": self.config["noise"], "seed": seed}
 
     def _assumed(self) -> list[str]:
         if not self.takes_reports:

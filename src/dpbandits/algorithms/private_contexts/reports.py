@@ -59,9 +59,9 @@ class ReportPolicy(HiddenContextPolicy):
             self.channel,
             self.statistic.max_sensitivity,
             self.statistic.max_abs_contribution,
-            noise=self._config["noise"],
-            grid=self._config["grid"],
-            seed=self._config["seed"],
+            noise=self.config["noise"],
+            grid=self.config["grid"],
+            seed=self.config["seed"],
             number=number,
         )
 

@@ -172,14 +172,14 @@ class ShuffledPolicy(PrivateContextPolicy):
     @property
     def level(self) -> str:
         """Where the budget holds: "shuffle" or "local"."""
-        return str(self._config["level"])
+        return str(self.config["level"])
 
     @cached_property
     def protocol(self) -> CertifiedProtocol | None:
         """Which sums the shuffler lets out, and with how much noise; None without a budget."""
         if self.budget is None:
             return None
-        config, bound = self._config, self.context_bound
+        config, bound = self.config, self.context_bound
         assert isinstance(self.budget, ApproxDP)
         kind, batches = _PROTOCOLS[config["protocol"]], self.max_rounds or 1
         if self.calibration == "paper":
@@ -309,7 +309,7 @@ class ShuffledPolicy(PrivateContextPolicy):
 
     def _source(self, number: int) -> dict[str, Any]:
         """Where randomness comes from; simulated, no two have the same."""
-        noise, seed = self._config["noise"], self._config["seed"]
+        noise, seed = self.config["noise"], self.config["seed"]
         if noise == "secure" or seed is None:
             return {"noise": noise}
         return {"noise": noise, "seed": seed_of(seed, number)}
@@ -324,7 +324,7 @@ class ShuffledPolicy(PrivateContextPolicy):
             "the contexts of others, which arms are open among them, and their rewards owe nothing"
             " to her record and to her decision but"
             " by way of what leaves the shuffler",
-            f"a batch has {self._batch} people, of whom all but {self._config['dropout']} add"
+            f"a batch has {self._batch} people, of whom all but {self.config['dropout']} add"
             " their noise and keep it to themselves; the shuffler fills shorter batches up",
             "a person is in a batch once, which the shuffler enforces",
             "everybody who sees all but her own decision sees what leaves the shuffler, which is"

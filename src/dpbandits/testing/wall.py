@@ -1,0 +1,272 @@
+"""What never crosses the wall but in a release, and how far one record moves that."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..algorithms.bases import ContextualPolicy
+from ..kernel import plain
+from ..policies import Kernels, Policy
+from .walk import (
+    ROUNDS,
+    Make,
+    Walk,
+    contexts_of,
+    frozen,
+    require,
+)
+
+ARGUMENTS = {
+    "init": "params",
+    "prepare": "params public contexts rng",
+    "choose": "params public contexts rng",
+    "hold_rounds": "params public arm",
+    "preprocess_contexts": "params contexts seen rng",
+    "record_pull": "params public arm x n",
+    "weigh": "params public arm x",
+    "accumulate": "params raw arm x reward n",
+    "release_due": "params public",
+    "partition": "params public",
+    "sensitivity": "params public norm",
+    "close": "params public memo",
+    "summarise": "params raw public memo statistic",
+    "publish": "params public memo release",
+    "estimate": "params public i",
+    "absorb": "params public memo release",
+    "restart": "params raw public",
+    "stop": "params public",
+    "recommend": "params public",
+}
+RELEASES = 5
+GRID = 64  # rewards are multiples of width / 64 with dyadic ends: sums of them are exact
+
+
+# The wall -------------------------------------------------------------------------------------
+
+
+def kernels_take_their_arguments(kernels: Kernels) -> None:
+    """What decides has no argument through which raw data could come."""
+    for name, arguments in ARGUMENTS.items():
+        taken = " ".join(inspect.signature(plain(getattr(kernels, name))).parameters)
+        require(taken == arguments, f"{name} takes ({taken}), where the protocol has ({arguments})")
+
+
+def sides_share_no_memory(make: Make) -> None:
+    """An array of the private side is none of the public one."""
+    arrays = make().new_state().arrays
+    private = ("raw.", "wall.statistic", "wall.running.total", "wall.running.memory")
+    secrets = {name for name in arrays if name.startswith(private)}
+    for name, other in itertools.product(secrets, set(arrays) - secrets):
+        apart = not np.shares_memory(arrays[name], arrays[other])
+        require(apart, f"init: {name} and {other} share memory, so that raw data cross the wall")
+
+
+def deciding_changes_nothing(make: Make, seed: int = 0, noise: float = 1.0) -> None:
+    """Kernels that read the public side leave it as it is: the walk looks after every call."""
+    walk, rng = Walk(make(), noise=noise, seed=seed), np.random.default_rng(seed)
+    walk.until(4, lambda first, arm, n: [float(rng.binomial(n, 0.5))])
+
+
+def nobody_reads_old_scratch(make: Make) -> None:
+    """What an earlier call has left in working memory changes nothing."""
+    require(_walked(make, spoil=True) == _walked(make), "a kernel reads what was left in scratch")
+
+
+def randomness_comes_from_rng(make: Make) -> None:
+    """Kernels draw from their argument ``rng``, or not at all."""
+    before = random.getstate(), np.random.get_state()  # noqa: NPY002  (what kernels would draw from)
+    found = []
+    try:
+        for seed in (1, 2):
+            random.seed(seed)
+            np.random.seed(seed)  # noqa: NPY002
+            found.append(_walked(make))
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002
+    rule = "a kernel draws random numbers of its own: only rng, of prepare, choose and"
+    require(found[0] == found[1], f"{rule} preprocess_contexts, may be drawn from")
+
+
+def _walked(make: Make, *, spoil: bool = False) -> tuple[Any, ...]:
+    """All that a walk leaves behind."""
+    walk, rng = Walk(make(), seed=4, spoil=spoil), np.random.default_rng(4)
+    seen = walk.until(6, lambda first, arm, n: [float(rng.binomial(n, 0.5))])
+    return walk.arms.tolist(), [r.statistics[0].tolist() for r in seen], frozen(walk.public)
+
+
+# Sensitivity ----------------------------------------------------------------------------------
+
+
+class Movement(NamedTuple):
+    """How far a changed record moves a release."""
+
+    distance: float
+    covered: bool  # whether the ledger says that the release covers it
+    bound: float
+
+
+def movements(
+    policy: Policy,
+    *,
+    seed: int,
+    noise: float,
+    where: float,
+    values: list[int],
+    new: int | None,
+    longer: float = 1.0,
+    kernels: Kernels | None = None,
+) -> list[Movement]:
+    """How the record at the fraction ``where`` of a random history moves every release when it
+    becomes ``new``.
+
+    Rewards are drawn from ``values``, in grid steps above the lower end; ``new`` = None turns the
+    record to the other end.  Contexts, where there are any, are ``longer`` than the policy's bound
+    by this factor.
+    """
+    corners = contexts_of(policy, corners=True)
+    contexts = (
+        longer * policy.context_bound * corners
+        if isinstance(policy, ContextualPolicy) and corners is not None
+        else corners
+    )
+    lo, hi = policy.reward_range
+    step = (hi - lo) / GRID
+    table = np.random.default_rng([seed, 1]).choice(values, ROUNDS)
+    sums = np.concatenate([[0], np.cumsum(table)])
+
+    def total(first: int, n: int) -> float:
+        return n * lo + step * float(sums[first + n] - sums[first])
+
+    rehearsal = Walk(policy, noise=noise, seed=seed, contexts=contexts, kernels=kernels)
+    rehearsed = rehearsal.until(RELEASES, lambda first, arm, n: [total(first, n)])
+    row = int(where * (rehearsed[-1].last + 1))  # a search that is over releases nothing more
+    shift = step * float((GRID - table[row] if new is None else new) - table[row])
+    walk = Walk(policy, worlds=2, noise=noise, seed=seed, contexts=contexts, kernels=kernels)
+    seen = walk.until(
+        RELEASES,
+        lambda first, arm, n: [
+            total(first, n),
+            total(first, n) + (shift if first <= row < first + n else 0.0),
+        ],
+    )
+    return [
+        Movement(
+            float(np.linalg.norm(r.statistics[1] - r.statistics[0], policy.channel.norm)),
+            walk.covers(r, row),
+            r.bound,
+        )
+        for r in seen
+    ]
+
+
+def a_record_moves_one_release(moved: list[Movement], slack: float = 0.0) -> None:
+    """It is in one release, which it moves by at most the bound, and moves no other."""
+    require(
+        sum(one.covered for one in moved) <= 1,
+        "partition: two releases cover one record, which is paid for once",
+    )
+    for one in moved:
+        require(
+            one.covered or one.distance == 0.0,
+            f"summarise: a record moves a release that does not cover it, by {one.distance:g}; what"
+            " was released once has to be forgotten",
+        )
+        require(
+            one.distance <= one.bound * (1 + slack) or not one.covered,
+            f"sensitivity: a record moves a release by {one.distance:g}, and {one.bound:g} was"
+            " declared",
+        )
+
+
+def records_stay_within_the_bound(make: Make, seeds: range = range(6)) -> None:
+    """One reward is replaced in random histories, also by the default of a missing answer."""
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        low, wide = float(rng.choice([-8.0, 0.0, 0.5])), float(rng.choice([0.25, 1.0, 16.0]))
+        policy = make(reward_range=(low, low + wide))
+        where, noise = rng.random(), float(rng.choice([0.0, 1.0, 1e6]))
+        histories = [([0, GRID], None), (list(range(GRID + 1)), 0)]  # 0: the default reward
+        for values, new in histories:
+            moved = movements(policy, seed=seed, noise=noise, where=where, values=values, new=new)
+            a_record_moves_one_release(moved, 1e-9)
+
+
+def statistic_of(policy: Policy, features: np.ndarray, reward: float, arm: int = 0) -> np.ndarray:
+    """What one person's record is in the statistic, after scaling and clipping."""
+    state, lo_hi = policy.new_state(), policy.reward_range
+    seen = policy.preprocessed(np.tile(features, (policy.n_arms, 1)))
+    kernels, statistic = policy.driven, np.full(policy.statistic.size, np.nan)
+    value = policy.noise_source.to_grid(float(np.clip(reward, *lo_hi)))
+    kernels.accumulate(policy.params, state.raw, arm, seen[arm], value, 1)
+    kernels.summarise(policy.params, state.raw, state.public, state.memo, statistic)
+    return statistic
+
+
+def features_stay_within_the_bound(
+    policy: ContextualPolicy, rng: np.random.Generator, longer: float = 1.5, pairs: int = 20
+) -> None:
+    """Where features are private, two records of any features, arms and rewards are no farther
+    apart than the bound.
+    """
+    (lo, hi), bound = policy.reward_range, policy.context_bound
+    most = policy.statistic.max_sensitivity
+    for _ in range(pairs):
+        lengths = bound * rng.choice([longer, *rng.uniform(size=2)], (2, 1))
+        directions = rng.standard_normal((2, policy.dimension))
+        one, other = lengths * directions / np.linalg.norm(directions, axis=1, keepdims=True)
+        rewards = rng.choice([lo, hi, rng.uniform(lo, hi)], 2)
+        arms = rng.integers(0, policy.n_arms, 2)
+        pair = zip((one, other), rewards, arms, strict=True)
+        distance = np.subtract(*(statistic_of(policy, x, r, int(a)) for x, r, a in pair))
+        moved = float(np.linalg.norm(distance))
+        require(
+            moved <= most * (1 + 1e-12),
+            f"sensitivity: a record with its features moves a release by {moved:g}, and {most:g}"
+            " was declared",
+        )
+
+
+class Watched(NamedTuple):
+    """What a history has left on the public side."""
+
+    public: list[tuple[bytes, ...]]  # after every round
+    ends: list[bool]  # whether a release was due then
+    draws: str  # where the generator of all choices stands
+
+
+def watch(policy: Policy, contexts: np.ndarray, reward: float, released: int = 3) -> Watched:
+    """Play with these contexts, and force the same releases whatever was collected."""
+    walk, noisy = Walk(policy, contexts=contexts), np.random.default_rng(5)
+    public: list[tuple[bytes, ...]] = []
+    ends: list[bool] = []
+    while sum(ends) < released:
+        rng = walk.rng if policy.card.randomised else None
+        seen = walk.seen(rng)
+        walk.call("prepare", walk.params, walk.public, seen, rng)
+        arm = walk.read("choose", walk.params, walk.public, seen, rng)[0]
+        walk.call("record_pull", walk.params, walk.public, arm, seen[arm], 1)
+        x = seen[arm].copy()
+        walk.read("weigh", walk.params, walk.public, arm, x)
+        walk.read("accumulate", walk.params, walk.raws[0], arm, x, reward, 1)
+        walk.rounds += 1
+        ends.append(bool(walk.read("release_due", walk.params, walk.public)))
+        if ends[-1]:
+            walk.call("close", walk.params, walk.public, walk.memo)
+            release = 10.0 * noisy.standard_normal(policy.statistic.size)
+            walk.call("publish", walk.params, walk.public, walk.memo, release)
+        public.append(frozen(walk.public))
+    return Watched(public, ends, str(walk.rng.bit_generator.state))
+
+
+def private_features_leave_no_trace(make: Make) -> None:
+    """Other features and rewards leave the public side and the schedule alone."""
+    contexts = contexts_of(make())
+    assert contexts is not None
+    one, other = watch(make(), contexts, 0.0), watch(make(), -0.5 * contexts[::-1], 1.0)
+    require(one == other, "the public side, or the schedule, depends on private features")
