@@ -1,4 +1,4 @@
-"""Which tests share a process.
+"""Which tests share a process, and which examples are tried.
 
 Two processes that come to the same kernels at the same time compile them twice.  So the tests of a
 file stay together, but for those that say with whom they run: those of one class of policies, in
@@ -6,6 +6,12 @@ whatever file.
 """
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run; `--hypothesis-profile=searching` looks for others.
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.register_profile("searching", deadline=None)
+settings.load_profile("fixed")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks

@@ -63,7 +63,7 @@ def score(policy, points: np.ndarray, x: np.ndarray, outcome: float, m: int = 0)
     weight=st.sampled_from([0.1, 1.0, 5.0]),
     range_=st.sampled_from([(0.0, 1.0), (-1.0, 1.0)]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_record_moves_score_and_information_farther_than_the_bound(
     seed, link, bound, weight, range_
 ):

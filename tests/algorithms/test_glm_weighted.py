@@ -47,7 +47,7 @@ def record(policy, through: np.ndarray, x, outcome: float) -> np.ndarray:
     bound=st.sampled_from([0.5, 1.0, 2.0]),
     weight=st.sampled_from([0.1, 1.0, 5.0]),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_no_record_moves_the_sums_farther_than_the_bound_whatever_the_lens(
     seed, cls, link, d, bound, weight
 ):

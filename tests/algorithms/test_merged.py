@@ -75,7 +75,7 @@ batches = st.builds(
 
 
 @given(arm=batches, q=st.floats(0.001, 1.0), below=st.floats(1e-3, 3.0))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_exponent_is_never_larger_than_that_of_single_batches(arm: Batches, q, below):
     """So exp(-D) bounds the probability whatever q is; and it is not much smaller."""
     ours, exact = exponent(arm.law, q - below, q), arm.exact(q - below, q)
@@ -134,7 +134,7 @@ def test_means_near_zero_under_little_noise(sizes: list[int], scale: float):
 
 @given(arm=batches, x=st.floats(-2.0, 1.0), level=st.floats(0.01, 30.0))
 @example(arm=Batches([1], 0.125, False), x=0.0, level=3.0)  # Newton's steps went to and fro
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_upper_bound_is_where_the_exponent_reaches_the_level(arm: Batches, x, level):
     q = upper_bound(arm.law, x, level)
     assert min(max(x, 0.0), 1.0) - 1e-9 <= q <= 1.0
@@ -219,7 +219,7 @@ def test_bad_arguments_are_named(cls, name, value):
 
 
 @given(r=st.floats(0, 1), other=st.floats(0, 1))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_curvature_crosses_for_nothing(r: float, other: float):
     """A changed record moves both sums by no more than it may move the one."""
     moved = abs(r - other) + abs(r * (1 - r) - other * (1 - other))
@@ -287,7 +287,7 @@ def test_released_variance_pays_where_rewards_are_narrow(cls):
 
 
 @given(x=st.floats(0, 1), y=st.floats(0, 1), epsilon=st.floats(0.01, 10))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_private_divergence_is_the_least_of_both_prices(x: float, y: float, epsilon: float):
     x, y = min(x, y), max(x, y)
     z = np.linspace(x, y, 20_001)

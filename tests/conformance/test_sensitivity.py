@@ -49,7 +49,7 @@ histories = {
 
 @over(BY_NORM)
 @given(new=st.integers(0, GRID), **histories)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_a_record_moves_its_own_release_by_at_most_the_bound(
     case: Case, seed, noise, where, lo, width, new
 ):
@@ -67,7 +67,7 @@ HIDDEN = [case for case in BY_NORM if case.cls.card.hides_contexts]
     [case for case in BY_NORM if case.name not in MAPPED | REALISED | WORST if case not in HIDDEN]
 )
 @given(**histories)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_extremes_attain_the_bound(case: Case, seed, noise, where, lo, width):
     policy = case.make(reward_range=(lo, lo + width))
     moved = movements(policy, seed=seed, noise=noise, where=where, values=[0, GRID], new=None)
@@ -84,7 +84,7 @@ def test_extremes_attain_the_bound(case: Case, seed, noise, where, lo, width):
     bound=st.sampled_from([0.125, 1.0, 3.0]),
     **histories,
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_contexts_of_any_length_attain_the_bound_and_no_more(
     case: Case, seed, noise, where, lo, width, longer, bound
 ):
@@ -113,7 +113,7 @@ ranges = st.sampled_from([(0.0, 1.0), (-1.0, 1.0), (-3.0, -1.0), (0.0, 5.0), (-0
     longer=st.sampled_from([1.0, 1.5, 1e40]),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_record_with_its_features_moves_the_sums_by_at_most_the_bound(
     case: Case, reward_range, bound, longer, seed
 ):

@@ -37,7 +37,7 @@ def test_the_two_sides_share_no_memory(case: Case):
 
 @over(FIRST_OF_CLASS)
 @given(seed=st.integers(0, 2**32 - 1), noise=st.sampled_from([0.0, 1.0, 1e6]))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_deciding_changes_nothing(case: Case, seed: int, noise: float):
     wall.deciding_changes_nothing(case.make, seed, noise)
 

@@ -222,5 +222,6 @@ def renyi(p: Law, q: Law, order: float) -> float:
         return math.inf
     if order == 1.0:
         return sum(p[o] * math.log(p[o] / q[o]) for o in outcomes)
-    moment = sum(p[o] * math.exp((order - 1.0) * math.log(p[o] / q[o])) for o in outcomes)
-    return math.log(moment) / (order - 1.0)
+    power = order - 1.0  # by how much the moment exceeds 1, so that small powers keep their digits
+    excess = math.fsum(p[o] * math.expm1(power * math.log(p[o] / q[o])) for o in outcomes)
+    return math.log1p(excess) / power

@@ -207,7 +207,7 @@ def test_views_of_the_example_that_never_plays_an_arm():
 
 
 @given(seed=st.integers(0, 2**32 - 1), epsilon=st.floats(0.0, 4.0))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_propositions_1_and_2(seed, epsilon):
     _, policy = drawn(2, 2, 1, 3, seed)
     deltas = [policy.delta(epsilon, view) for view in views.VIEWS]
@@ -222,7 +222,7 @@ def test_propositions_1_and_2(seed, epsilon):
 
 
 @given(seed=st.integers(0, 2**32 - 1), epsilon=st.floats(0.0, 4.0))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_joint_views_from_the_weakest_to_the_strongest(seed, epsilon):
     _, policy = drawn(2, 2, 2, 2, seed) if seed % 2 else drawn(2, 2, 1, 4, seed)
     for joint, weaker in (("others", "others"), ("later", "later"), ("others", "later")):
@@ -237,7 +237,7 @@ def test_joint_views_from_the_weakest_to_the_strongest(seed, epsilon):
 
 
 @given(seed=st.integers(0, 2**32 - 1), order=st.floats(1.0, 20.0))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_renyi_divergences_have_no_use_for_decisions(seed, order):
     # Of a policy that is a table, the worst adversary plans ahead: it sets arms and rewards, and
     # divergences of rounds add up. So Remark 2 has an answer for zCDP, and Proposition 2(b) holds.
@@ -266,7 +266,7 @@ def test_renyi_divergences_have_no_use_for_decisions(seed, order):
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_group_privacy_of_theorem_1(seed):
     world, policy = drawn(2, 2, 1, 4, seed)
     rho, rng = policy.rho("interactive"), np.random.default_rng(seed)

@@ -93,7 +93,7 @@ PEOPLE = st.tuples(st.lists(NUMBERS, min_size=3, max_size=3), NUMBERS)
     ends=st.sampled_from([(0.0, 1.0), (-1.0, 2.0), (3.0, 4.0)]),
     grid=st.sampled_from([0.0, 2.0**-10, 2.0**-2]),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_whatever_people_enter_moves_the_sums_by_no_more(one, other, theta, link, ends, grid):
     score = Score(link, ends, 0.7, 1.2)
     theta = np.array(theta) * (1.2 / max(1.2, np.linalg.norm(theta)))

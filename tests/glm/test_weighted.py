@@ -151,7 +151,7 @@ NUMBERS = st.floats(allow_nan=True, allow_infinity=True)
     link=st.sampled_from(["identity", "logistic", "probit"]),
     secure=st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @pytest.mark.long
 def test_whatever_people_enter_moves_the_sums_by_no_more(one, other, damping, link, secure):
     trust = "local" if damping is None else "central"

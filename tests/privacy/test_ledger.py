@@ -28,7 +28,7 @@ from dpbandits.privacy.ledger import (
 )
 
 ROUNDS, PARTS = 8, 3
-many = settings(max_examples=120, deadline=None, derandomize=True)
+many = settings(max_examples=120)
 
 # (first, last, part, family, multiplier); last = first - 1 covers nobody.
 lines = st.tuples(
