@@ -48,9 +48,13 @@ def take_in(params: Any, public: Any, size: int, release: np.ndarray) -> None:
 
 def crossed(policy: Policy, state: State, rounds: int, rng: np.random.Generator) -> np.ndarray:
     """The release that is due after so many rounds, with noise."""
-    sides = (policy.params, state.raw, state.public, state.memo, state.wall)
-    assert policy.session.gate.steps.release(*sides, rounds, rng)
-    return state.wall.release
+    steps, wall, public = policy.session.gate.steps, state.wall, state.public
+    sides = (policy.params, state.raw, public, state.memo, wall, wall.statistic)
+    first, part, bound = steps.end(*sides, rounds)
+    assert bound >= 0.0
+    ended = (policy.params, public, state.memo, wall, wall.statistic)
+    steps.cross(*ended, first, rounds - 1, part, bound, rng)
+    return wall.release
 
 
 def lose_raw_side(policy: Policy) -> None:

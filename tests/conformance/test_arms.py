@@ -29,7 +29,7 @@ def chooses_among(case: Case) -> bool:
 CHOOSING = [case for case in FIRST_OF_CLASS if chooses_among(case)]
 EPISODIC = [case for case in CHOOSING if not case.cls.card.learns_at_once]
 SEARCHES = [case for case in CHOOSING if case.cls.kernels.stop is not never]
-REFUSING = [case for case in CASES if case.budget is None and not chooses_among(case)]
+REFUSING = list({case.name: case for case in reversed(CASES) if not chooses_among(case)}.values())
 
 
 @over(CHOOSING, short=OF_KINDS)

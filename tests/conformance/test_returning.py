@@ -113,14 +113,15 @@ def test_one_round_of_each_user_is_what_a_policy_without_users_does(case: Case):
 
 
 @over(FIRST_OF_CLASS)
-@pytest.mark.parametrize("user", [None, 1.5, True, b"ann", ["ann"], math.nan, ("ann", 1)], ids=str)
-def test_a_user_without_a_name_is_refused(case: Case, user: Any):
+def test_a_user_without_a_name_is_refused(case: Case):
     policy = case.make(seed=1, max_rounds=2)
     before = snapshot(policy)
-    with pytest.raises(ArgumentError, match=r"^user must be a string or an integer.*got") as caught:
-        pull(policy, user)
-    assert caught.value.argument == "user"
-    assert snapshot(policy) == before
+    nobodies: list[Any] = [None, 1.5, True, b"ann", ["ann"], math.nan, ("ann", 1)]
+    for user in nobodies:
+        with pytest.raises(ArgumentError, match=r"^user must be a string or an .*got") as caught:
+            pull(policy, user)
+        assert caught.value.argument == "user"
+        assert snapshot(policy) == before
 
 
 @over(FIRST_OF_CLASS)

@@ -25,7 +25,7 @@ from dpbandits.report.intervals import largest, largest_of, ratio, ratios, share
 from dpbandits.simulation.simulating import what_is_taken
 from dpbandits.studies import equal_budget
 from dpbandits.studies.equal_budget.panel import CHANGING, PANEL, TRIAL, Contest, contests
-from dpbandits.studies.equal_budget.ranking import lost_runs, ranking, relative
+from dpbandits.studies.equal_budget.ranking import lost_runs, ranking, relative, tails_kept
 from dpbandits.studies.output import result_folder, write_results
 from dpbandits.studies.plans import Findings, Plan, Size
 from dpbandits.studies.reproduce import reproduce
@@ -218,6 +218,23 @@ def test_an_instance_on_which_nobody_loses_is_a_draw() -> None:
     assert (found["A"][0], found["B"][0], found["C"][0]) == (1.0, 1.0, np.inf)
 
 
+def test_who_loses_runs_is_not_the_best() -> None:
+    steady = np.full(1000, 2.0)
+    gambler = np.where(np.arange(1000) < 10, 50.0, 1.0)  # 10 of 1,000 are lost; mean 1.49
+    regrets = {"steady": {"x": steady}, "gambler": {"x": gambler}, "third": {"x": 2 * steady}}
+    found = relative(regrets)
+    assert (found["steady"][0], found["gambler"][0], found["third"][0]) == (1.0, 0.745, 2.0)
+    assert [one.title for one in ranking(regrets)] == ["steady", "third", "gambler"]
+    assert [one.tails_kept for one in ranking(regrets)] == [True, True, False]
+    assert [one.title for one in ranking(regrets, tails=False)] == ["gambler", "steady", "third"]
+    assert relative(regrets, tails=False)["gambler"][0] == 1.0
+    assert relative({"gambler": {"x": gambler}})["gambler"][0] == 1.0  # where nobody else is
+    # 4 of 1,000 may be chance where 1 is allowed, on whatever number of instances
+    unlucky = np.where(np.arange(1000) < 4, 50.0, 1.0)
+    assert tails_kept({str(i): unlucky for i in range(9)})
+    assert not tails_kept({"x": unlucky, "y": gambler})
+
+
 def test_the_largest_of_many_settings_is_that_of_one_where_they_are_one() -> None:
     rng = np.random.default_rng(1)
     first, second = rng.gamma(4.0, size=(2, 3, 1, 50))
@@ -249,7 +266,7 @@ def _limit_of(title: str) -> float:
 class Planted:
     """Every policy has a regret of 100 and the default one of 10, but for what is planted."""
 
-    def __init__(self, regrets: Mapping[str, float], spent: float = 1.0, lost: bool = False):
+    def __init__(self, regrets: Mapping[str, float], spent: float = 1.0, lost: str = ""):
         self.regrets, self.spent, self.lost = regrets, spent, lost
 
     def final(self, key: str, column: str = "regret") -> np.ndarray:
@@ -263,7 +280,7 @@ class Planted:
         usual = 10.0 if any(f"/{name}/" in f"/{key}" for name in champions) else 100.0
         mean = next((value for part, value in self.regrets.items() if part in key), usual)
         runs = mean * (1.0 + 0.01 * np.sin(np.arange(float(RUNS))))
-        if self.lost and "/MergedIMED/" in key:
+        if self.lost and f"/{self.lost}/" in key:
             runs[: RUNS // 100] *= 9.0
         return runs[np.newaxis]
 
@@ -315,8 +332,20 @@ def test_where_rewards_follow_no_law_the_worst_instance_counts(plan: Plan) -> No
     assert asked(both, "at its worst") == [FAILS]
 
 
+def test_who_loses_runs_does_not_beat_a_default(plan: Plan) -> None:
+    claims = claims_of(plan, {"LazyDPTS/ACTG": 5.0}, lost="LazyDPTS")
+    assert asked(claims, "central trust", "nowhere worse", "loses runs: LazyDPTS.") == [HOLDS]
+    tables = {
+        one.name: one.frame
+        for one in findings(plan, {"LazyDPTS/ACTG": 5.0}, lost="LazyDPTS").tables
+    }
+    assert tables["beaten"].empty
+    last = tables["ranks-finite-arms-central-trust-1-4142-dp"].iloc[-1]
+    assert (last["policy"], last["best"], last["lost"]) == ("LazyDPTS", "–", 2 * RUNS // 100)
+
+
 def test_lost_runs_are_found_out(plan: Plan) -> None:
-    claims = claims_of(plan, lost=True)
+    claims = claims_of(plan, lost="MergedIMED")
     assert asked(claims, "of MergedIMED is lost") == [FAILS]
     assert asked(claims, "of LDPIMED is lost") == [HOLDS]
 

@@ -127,13 +127,7 @@ class Gate:
 
         What fails leaves a state behind that has to be restored.
         """
-        state.make_room()
-        if self.secure or self.store is not None:
-            self.cross(state, self._end(state, rounds, state.memo, state.wall.statistic), users)
-            return
-        sides = (self.params, state.raw, state.public, state.memo, state.wall)
-        if not self.steps.release(*sides, rounds, state.noise_rng or _UNUSED):
-            raise DPBanditsError(_NO_BOUND)
+        self.cross(state, self._end(state, rounds, state.memo, state.wall.statistic), users)
 
     def end(self, state: State, rounds: int) -> Ended:
         """End that episode, and release nothing yet."""

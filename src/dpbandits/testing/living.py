@@ -43,16 +43,7 @@ def with_fixed_releases(policy: Policy) -> Policy:
 
     def silent(*_: Any) -> None: ...
 
-    cross, end = cross_by(gate.kernels, fixed, silent, silent), gate.steps.end
-
-    def release(
-        params: Any, raw: Any, public: Any, memo: Any, wall: Any, rounds: int, _: Any
-    ) -> bool:
-        first, part, bound = end(params, raw, public, memo, wall, wall.statistic, rounds)
-        cross(params, public, memo, wall, wall.statistic, first, rounds - 1, part, bound, _)
-        return True
-
-    gate.steps = gate.steps._replace(release=release, cross=cross)
+    gate.steps = gate.steps._replace(cross=cross_by(gate.kernels, fixed, silent, silent))
     return policy
 
 

@@ -31,12 +31,11 @@ from .panel import (
     contests,
     setting_of,
 )
-from .ranking import CLOSE, LOST, ranking, relative
+from .ranking import CLOSE, LEAST_LOST, LOST, Regrets, ranking, relative
 
 RUNS, FULL_RUNS, QUICK_RUNS = 100, 1000, 10
 QUICK_HORIZON = 10_000
 SMALLEST = 100  # rounds, in which means have room to change
-LEAST_LOST = 0.001  # share of runs
 EQUAL = 1e-9  # relative difference of what was spent
 SOURCE = "target of this package"
 WORST = "the worst one"
@@ -82,8 +81,10 @@ def plan(size: Size) -> Plan:
             ),
             (
                 f"A run is lost if it has above {LOST:g} times the regret of the median run of its"
-                " policy on its instance. Learners for rewards that follow no law enter only where"
-                " rewards have none."
+                f" policy on its instance. Who demonstrably loses more than 1 in"
+                f" {1 / LEAST_LOST:,.0f} on one is not the best anywhere: factors are of the least"
+                " mean regret of the others. Learners for rewards that follow no law enter only"
+                " where rewards have none."
             ),
             (
                 "With features all means are linear, and policies that take a link know that; all"
@@ -157,8 +158,6 @@ def _simulated(
 
 # Claims ----------------------------------------------------------------------------------------
 
-Regrets = Mapping[str, Mapping[str, np.ndarray]]  # policy -> instance -> regrets of the runs
-
 
 def _assess(played: Sequence[Contest], size: Size, results: Results) -> Findings:
     found = {contest.title: _regrets(contest, results) for contest in played}
@@ -202,8 +201,13 @@ def _weakest(own: Mapping[str, np.ndarray]) -> str:
 
 
 def _unbeaten(contest: Contest, regrets: Regrets) -> list[Claim]:
-    """That no policy has much less regret than the default on any instance."""
-    own = regrets[contest.champion.title]
+    """That no policy has much less regret than the default on any instance, but for those who pay
+    for it with lost runs.
+    """
+    title = contest.champion.title
+    own = regrets[title]
+    ranks = ranking(regrets, contest.default.random)
+    excused = [one.title for one in ranks if not one.tails_kept and one.title != title]
     where = (
         f"nowhere worse than {CLOSE:g} times the best"
         if contest.default.random
@@ -211,17 +215,18 @@ def _unbeaten(contest: Contest, regrets: Regrets) -> list[Claim]:
     )
     pairs = [
         [own[name][np.newaxis], runs[np.newaxis]]
-        for title, theirs in regrets.items()
-        if title != contest.champion.title
+        for other, theirs in regrets.items()
+        if other not in {title, *excused}
         for name, runs in theirs.items()
     ]
     if not pairs:
         return []
     return [
         Claim(
-            f"{contest.title}: {contest.champion.title} is {where}. Measured: the largest ratio to"
+            f"{contest.title}: {title} is {where}. Measured: the largest ratio to"
             f" another policy's mean regret, over {len(contest.instances)} instances and"
-            f" {len(regrets) - 1} policies.",
+            f" {len(regrets) - 1} policies"
+            + (f", but for who loses runs: {', '.join(sorted(excused))}." if excused else "."),
             SOURCE,
             READINGS[0],
             largest_of(pairs, ratio),
@@ -304,7 +309,8 @@ def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results
     for contest in played:
         title = contest.champion.title
         own = regrets[contest.title][title]
-        (rank,) = [one for one in ranking(regrets[contest.title]) if one.title == title]
+        ranks = ranking(regrets[contest.title], contest.default.random)
+        (rank,) = [one for one in ranks if one.title == title]
         free = {
             one.name: results.final(_open_key(contest, one)).ravel() for one in contest.instances
         }
@@ -353,7 +359,7 @@ def _ranks(contest: Contest, regrets: Regrets) -> Table:
         {
             "policy": rank.title,
             "within 1.2": percent(rank.close),
-            "best": percent(rank.won),
+            "best": percent(rank.won) if rank.tails_kept else "–",
             "median factor": number(rank.median),
             "worst factor": number(rank.worst),
             "where": rank.weakest,
@@ -366,7 +372,7 @@ def _ranks(contest: Contest, regrets: Regrets) -> Table:
         contest.title,
         f"Mean regret as a factor of the least one on the instance: share of the"
         f" {len(contest.instances)} instances within {CLOSE:g}, share won, median, worst and where."
-        f" Lost runs are of {ranks[0].runs:,}.",
+        f" Lost runs are of {ranks[0].runs:,}; who loses too many comes last, and wins nothing.",
         pd.DataFrame(rows),
         words=["where"],
     )
@@ -399,8 +405,9 @@ def _beaten(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Table:
     rows = []
     for contest in played:
         title, found = contest.champion.title, regrets[contest.title]
+        entitled = [one.title for one in ranking(found) if one.tails_kept] or list(found)
         for name, own in found[title].items():
-            best = min(found, key=lambda other: float(found[other][name].mean()))
+            best = min(entitled, key=lambda other: float(found[other][name].mean()))
             least = float(found[best][name].mean())
             if own.mean() > least:
                 rows.append(
@@ -417,7 +424,7 @@ def _beaten(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Table:
     return Table(
         "beaten",
         "Where another policy had less regret than the default",
-        "Mean regrets; some of these differences are chance.",
+        "Mean regrets of who does not lose runs; some of these differences are chance.",
         pd.DataFrame(rows, columns=columns),
         words=["best"],
     )
