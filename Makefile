@@ -10,13 +10,12 @@ demo: .venv/base
 # Groups of tests (tests/conftest.py) in the order of their files: those of src/, the shortest, last.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
-# In four runs, so that none of their processes compiles so much that it takes more than 1 GB.
+# In three runs, and of three processes where most is compiled, so that none of them takes more than
+# 1.1 GB.
 APART := tests/conformance tests/algorithms
-PRIVATE_CONTEXTS := JDP or LDP or SDP
 
 test: .venv/test
-	$(PYTEST) -m "not long" tests/conformance -k "$(PRIVATE_CONTEXTS)"
-	$(PYTEST) -m "not long" tests/conformance -k "not ($(PRIVATE_CONTEXTS))"
+	$(PYTEST) -n 3 -m "not long" tests/conformance
 	$(PYTEST) -m "not long" tests/algorithms
 	$(PYTEST) -m "not long" $(APART:%=--ignore=%)
 

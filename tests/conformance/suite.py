@@ -171,6 +171,8 @@ def _distinct(cases: Iterable[Case], key: Callable[[Case], Any]) -> list[Case]:
     return list(found.values())
 
 
+FIRST_OF_NAME = _distinct(CASES, lambda case: case.name)  # a variant is another name
+
 # What `make test` compiles of the tests that compile a class's loop or release: one class for each
 # way to be shown something, to learn, to draw, and to release.
 _KINDS = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from suite import CASES, FIRST_OF_CLASS, OF_KINDS, PRIVATE, Case, over
+from suite import FIRST_OF_CLASS, FIRST_OF_NAME, OF_KINDS, PRIVATE, Case, over
 
 from dpbandits import ArgumentError
 from dpbandits.algorithms.bases import ContextualPolicy
@@ -29,7 +29,7 @@ def chooses_among(case: Case) -> bool:
 CHOOSING = [case for case in FIRST_OF_CLASS if chooses_among(case)]
 EPISODIC = [case for case in CHOOSING if not case.cls.card.learns_at_once]
 SEARCHES = [case for case in CHOOSING if case.cls.kernels.stop is not never]
-REFUSING = list({case.name: case for case in reversed(CASES) if not chooses_among(case)}.values())
+REFUSING = [case for case in FIRST_OF_NAME if not chooses_among(case)]
 
 
 @over(CHOOSING, short=OF_KINDS)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from suite import ADVISED, CONTEXTUAL, FIRST_OF_CLASS, INFORMED, Case, over
+from suite import ADVISED, CONTEXTUAL, FIRST_OF_CLASS, FIRST_OF_NAME, INFORMED, Case, over
 
 import dpbandits
 from dpbandits import RDP, ZCDP, ApproxDP, ArgumentError, PureDP, UpdateError
@@ -401,7 +401,7 @@ def test_contexts_of_any_numeric_kind_are_taken_and_left_alone(case: Case, kind:
     assert frozen(one.session.state.public) == frozen(other.session.state.public)
 
 
-@over(CONTEXTUAL)
+@over([case for case in FIRST_OF_NAME if case in CONTEXTUAL])
 def test_long_contexts_are_scaled_and_short_ones_are_not(case: Case):
     policy, directions = (
         case.make(seed=2, context_bound=2.0),

@@ -450,9 +450,19 @@ def test_a_notebook_and_a_figure_show_it(made):
 
 
 @pytest.mark.parametrize("means", [[0.5, 0.4], [0.4, 0.5]])
-def test_who_has_learned_nothing_is_not_advised(means):
+@pytest.mark.parametrize(
+    ("trust_model", "default", "elimination"),
+    [
+        ("shuffle", "MergedIMEDSDP", "DPSESDP"),
+        pytest.param("central", "MergedIMED", "DPSE", marks=pytest.mark.long),  # plays 20 others
+    ],
+)
+def test_who_has_learned_nothing_is_not_advised(means, trust_model, default, elimination):
     """Elimination plays the first arm in all of 300 rounds, whether it is the best or not."""
-    found = plan(Bernoulli(means), 300, PureDP(1.0), runs=5)
-    assert (found.best, found.usual) == ("MergedIMED", "MergedIMED")
+    setting = Setting.of(Bernoulli(means), trust_model=trust_model)
+    found = plan(setting, 300, PureDP(1.0), runs=5)
+    assert (found.best, found.usual) == (default, default)
     assert found.measured is not None
-    assert found.measured.best_public != "DPSE"
+    assert found.measured.best_public != elimination
+    (regret,) = [row[2] for row in found.rows()[1] if row[0] == elimination]
+    assert regret == ("0" if means[0] > means[1] else "30")

@@ -23,7 +23,7 @@ AT_ONCE = Delay("fixed", 0)
     [
         (dpb.AdaCUCB(3, budget=dpb.ZCDP(0.5)), ARMS),
         (dpb.MergedThompson(3, budget=dpb.PureDP(1.0)), ARMS),
-        (dpb.HTINF(3, budget=dpb.PureDP(0.3)), ARMS),
+        pytest.param(dpb.HTINF(3, budget=dpb.PureDP(0.3)), ARMS, marks=pytest.mark.long),
         (dpb.LDPUCB(3, budget=dpb.PureDP(1.0)), ARMS),
         (dpb.UCB1(3), ARMS),
         (
@@ -31,7 +31,11 @@ AT_ONCE = Delay("fixed", 0)
             SHOWN,
         ),
         (dpb.LinearIMED(3, 2, horizon=300, budget=dpb.ZCDP(1.0), reward_range=(-1, 1)), SHOWN),
-        (dpb.BatchedEXP4(3, 4, horizon=300, budget=dpb.ZCDP(1.0)), EXPERTS),
+        pytest.param(
+            dpb.BatchedEXP4(3, 4, horizon=300, budget=dpb.ZCDP(1.0)),
+            EXPERTS,
+            marks=pytest.mark.long,
+        ),
     ],
     ids=lambda one: type(one).__name__,
 )

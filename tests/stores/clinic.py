@@ -30,7 +30,7 @@ LATE = 2  # rounds until an answer comes
 
 def examples(*, private=False, **options):
     """One parameter per registered class and budget, which makes a fresh policy; further budgets
-    with the same noise are long.
+    with the same noise are long, and so is none, where there are some.
     """
     options = {"seed": 11, "patience": 3} | options
     for name, cls in registered().items():
@@ -39,7 +39,8 @@ def examples(*, private=False, **options):
             given = {**cls.example, "budget": budget, **options}
             family = noise_of(cls, budget).family
             marks = [pytest.mark.xdist_group(name)]  # as all tests of a class
-            marks += [pytest.mark.long] if family in families else []
+            known = family in families or (budget is None and families)
+            marks += [pytest.mark.long] if known else []
             families.add(family)
             yield pytest.param(
                 lambda cls=cls, given=given: cls(**given), id=f"{name}-{budget}", marks=marks
