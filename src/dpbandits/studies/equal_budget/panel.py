@@ -186,6 +186,8 @@ FEW = (
     _fixed("20 fixed, d 4", 30_000, _shown(_TWENTY)),
     _fixed("8 axes", 30_000, _shown(_EIGHT_AXES)),
     _fixed("2 axes", 30_000, _shown(_axes(0.3, 0.5))),
+    # By when an arm is known this well, noise explores no more.
+    _fixed("2 axes, close", 300_000, _shown(_axes(0.0, 0.05))),
 )
 FEATURES = (
     _fixed("200 arms, d 3", 30_000, LinearArms.on_sphere(200, 3, seed=2, rewards="bounded")),
