@@ -8,8 +8,8 @@ whatever file.
 import pytest
 from hypothesis import settings
 
-# The same examples in every run; `--hypothesis-profile=searching` looks for others.
-settings.register_profile("fixed", derandomize=True, deadline=None)
+# The same command tries the same examples; `--hypothesis-profile=searching` looks for others.
+settings.register_profile("fixed", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("searching", deadline=None)
 settings.load_profile("fixed")
 
@@ -18,4 +18,5 @@ settings.load_profile("fixed")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+            path = item.path.relative_to(item.config.rootpath)
+            item.add_marker(pytest.mark.xdist_group(str(path)))

@@ -427,7 +427,7 @@ def oful(
     return np.array(arms)
 
 
-def rare_imed(world: Problem, noise: Noise, growth: float = 0.5) -> np.ndarray:
+def rare_imed(world: Problem, noise: Noise, growth: float = 0.4) -> np.ndarray:
     """The least index, with the estimate of the last time that det V had grown by 1 + growth, and
     the variance of a mean of which the noise of a release is a part.
     """

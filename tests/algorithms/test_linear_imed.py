@@ -91,7 +91,7 @@ def test_rarely_released_imed_walks_with_dense_noise(rho):
     world, noise = problem(300), silence(300, 2)
     if rho is not None:
         noise = toeplitz_noise(
-            changes(300, 2, 0.5), 2, rho, SimulationNoise(7).generator("privacy")
+            changes(300, 2, 0.4), 2, rho, SimulationNoise(7).generator("privacy")
         )
     budget = None if rho is None else ZCDP(rho)
     policy = dpb.RSLinearIMED(3, 2, budget=budget, horizon=300, counter="toeplitz", seed=7)

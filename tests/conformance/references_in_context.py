@@ -96,7 +96,7 @@ def oful(budget: Budget | None, rng: np.random.Generator) -> float:
 
 def rare_imed(budget: Budget | None, rng: np.random.Generator) -> float:
     return WORLD.regret(
-        walks.rare_imed(WORLD, noise(budget, rng, walks.changes(HORIZON, DIMENSION, 0.5)))
+        walks.rare_imed(WORLD, noise(budget, rng, walks.changes(HORIZON, DIMENSION, 0.4)))
     )
 
 

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as parquet
 import pytest
 
 import dpbandits as dpb
@@ -329,14 +331,26 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     path = result.save(tmp_path / "result.parquet")
     before = path.read_bytes()
 
-    def fail(*_: object) -> None:
-        raise OSError("disk full")
+    write = parquet.write_table
+
+    def fail(table, where, **options):
+        write(table, where, **options)
+        if isinstance(where, Path):
+            raise OSError("disk full")
 
     monkeypatch.setattr("pyarrow.parquet.write_table", fail)
     with pytest.raises(OSError, match="disk full"):
         result.save(path)
     assert path.read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_runs_without_number_are_saved_in_little_room(tmp_path):
+    """As JSON they were more than what readers of Parquet take for well-formed: 100 MB."""
+    result = dpb.simulate(dpb.UCB1(2), Bernoulli([0.9, 0.1]), horizon=2, runs=5_000, record=1)
+    path = result.save(tmp_path / "result.parquet")
+    assert path.stat().st_size < 50 * len(result.runs)
+    assert Result.load(path).runs.equals(result.runs)
 
 
 def test_the_summary_averages_over_runs():

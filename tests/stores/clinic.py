@@ -30,7 +30,7 @@ LATE = 2  # rounds until an answer comes
 
 def examples(*, private=False, **options):
     """One parameter per registered class and budget, which makes a fresh policy; further budgets
-    with the same noise are long, and so is none, where there are some.
+    with the same noise are long, and so is a policy without one, if its class takes any.
     """
     options = {"seed": 11, "patience": 3} | options
     for name, cls in registered().items():
@@ -39,7 +39,7 @@ def examples(*, private=False, **options):
             given = {**cls.example, "budget": budget, **options}
             family = noise_of(cls, budget).family
             marks = [pytest.mark.xdist_group(name)]  # as all tests of a class
-            known = family in families or (budget is None and families)
+            known = family in families or (budget is None and bool(families))
             marks += [pytest.mark.long] if known else []
             families.add(family)
             yield pytest.param(

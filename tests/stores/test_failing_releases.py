@@ -116,6 +116,27 @@ def test_an_interrupted_draw_did_not_happen(after, saved, make, tmp_path, monkey
         assert [next(iter(entry)) for entry in entries] == ["holder", "begin", "done"]
 
 
+@pytest.mark.parametrize("patience", [0, 3])
+@pytest.mark.parametrize(
+    "make", [ada, lambda **o: dpb.MergedIMED(3, budget=dpb.PureDP(1.0), seed=1, **o)]
+)
+def test_an_interrupt_between_the_end_and_the_release_did_not_happen(make, patience, monkeypatch):
+    policy, whole = make(patience=patience), make(patience=patience)
+
+    def breaking(patch):
+        fails(patch, policy.session.gate, "cross", KeyboardInterrupt(), after=False)
+
+    decision = fail_in_a_release(policy, monkeypatch, breaking, KeyboardInterrupt)
+    if decision is not None:
+        assert policy.update(1.0, decision)
+    for _ in range(1000):
+        policy.update(1.0, policy.pull())
+    while whole.session.rounds.pulls < policy.session.rounds.pulls:
+        whole.update(1.0, whole.pull())
+    assert policy.ledger.frame.equals(whole.ledger.frame)
+    assert state_of(policy).arrays == state_of(whole).arrays
+
+
 def test_values_are_on_disk_before_they_are_used(tmp_path, monkeypatch):
     clinic = Clinic(ada()).play(40)
     clinic.policy.save(tmp_path / "a")

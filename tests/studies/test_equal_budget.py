@@ -25,7 +25,7 @@ from dpbandits.report.intervals import largest, largest_of, ratio, ratios, share
 from dpbandits.simulation.simulating import what_is_taken
 from dpbandits.studies import equal_budget
 from dpbandits.studies.equal_budget.panel import CHANGING, PANEL, TRIAL, Contest, contests
-from dpbandits.studies.equal_budget.ranking import lost_runs, ranking, relative, tails_kept
+from dpbandits.studies.equal_budget.ranking import lost_runs, ranking, relative, who_keeps_tails
 from dpbandits.studies.output import result_folder, write_results
 from dpbandits.studies.plans import Findings, Plan, Size
 from dpbandits.studies.reproduce import reproduce
@@ -198,9 +198,9 @@ def test_ranks_by_hand() -> None:
         "A": {"x": np.array([1.0, 1.0, 1.0, 13.0]), "y": np.full(4, 10.0)},
         "B": {"x": np.full(4, 2.0), "y": np.full(4, 30.0)},
     }
-    assert relative(regrets)["A"].tolist() == [2.0, 1.0]
-    assert relative(regrets)["B"].tolist() == [1.0, 3.0]
-    first, second = ranking(regrets)
+    assert relative(regrets, "A")["A"].tolist() == [2.0, 1.0]
+    assert relative(regrets, "A")["B"].tolist() == [1.0, 3.0]
+    first, second = ranking(regrets, "A")
     assert (first.title, first.worst, first.weakest, first.lost, first.runs) == (
         "A",
         2.0,
@@ -214,7 +214,7 @@ def test_ranks_by_hand() -> None:
 
 def test_an_instance_on_which_nobody_loses_is_a_draw() -> None:
     nothing = {"A": {"x": np.zeros(2)}, "B": {"x": np.zeros(2)}, "C": {"x": np.ones(2)}}
-    found = relative(nothing)
+    found = relative(nothing, "A")
     assert (found["A"][0], found["B"][0], found["C"][0]) == (1.0, 1.0, np.inf)
 
 
@@ -222,17 +222,27 @@ def test_who_loses_runs_is_not_the_best() -> None:
     steady = np.full(1000, 2.0)
     gambler = np.where(np.arange(1000) < 10, 50.0, 1.0)  # 10 of 1,000 are lost; mean 1.49
     regrets = {"steady": {"x": steady}, "gambler": {"x": gambler}, "third": {"x": 2 * steady}}
-    found = relative(regrets)
+    found = relative(regrets, "steady")
     assert (found["steady"][0], found["gambler"][0], found["third"][0]) == (1.0, 0.745, 2.0)
-    assert [one.title for one in ranking(regrets)] == ["steady", "third", "gambler"]
-    assert [one.tails_kept for one in ranking(regrets)] == [True, True, False]
-    assert [one.title for one in ranking(regrets, tails=False)] == ["gambler", "steady", "third"]
-    assert relative(regrets, tails=False)["gambler"][0] == 1.0
-    assert relative({"gambler": {"x": gambler}})["gambler"][0] == 1.0  # where nobody else is
-    # 4 of 1,000 may be chance where 1 is allowed, on whatever number of instances
-    unlucky = np.where(np.arange(1000) < 4, 50.0, 1.0)
-    assert tails_kept({str(i): unlucky for i in range(9)})
-    assert not tails_kept({"x": unlucky, "y": gambler})
+    assert [one.title for one in ranking(regrets, "steady")] == ["steady", "third", "gambler"]
+    assert [one.tails_kept for one in ranking(regrets, "steady")] == [True, True, False]
+    assert [one.title for one in ranking(regrets, None)] == ["gambler", "steady", "third"]
+    assert relative(regrets, None)["gambler"][0] == 1.0
+    alone = {"gambler": {"x": gambler}}
+    assert relative(alone, "gambler")["gambler"][0] == 1.0  # where nobody else is
+
+
+def test_tails_are_judged_by_each_instance_and_by_all() -> None:
+    steady, unlucky, lost = (
+        np.where(np.arange(1000) < k, 50.0, 1.0)
+        for k in (0, 4, 8)  # 4 of 1,000 may be chance where 1 is allowed; 16 of 4,000 are none
+    )
+    usual = {str(i): steady for i in range(4)}
+    assert who_keeps_tails({"A": usual, "B": {**usual, "0": unlucky}}, "A") == ["A", "B"]
+    assert who_keeps_tails({"A": usual, "B": dict.fromkeys(usual, unlucky)}, "A") == ["A"]
+    assert who_keeps_tails({"A": usual, "B": {**usual, "0": lost}}, "A") == ["A"]
+    # what would be a good run of the default is no lost one
+    assert who_keeps_tails({"A": {"x": 7 * steady}, "B": {"x": lost}}, "A") == ["A", "B"]
 
 
 def test_the_largest_of_many_settings_is_that_of_one_where_they_are_one() -> None:
@@ -280,7 +290,7 @@ class Planted:
         usual = 10.0 if any(f"/{name}/" in f"/{key}" for name in champions) else 100.0
         mean = next((value for part, value in self.regrets.items() if part in key), usual)
         runs = mean * (1.0 + 0.01 * np.sin(np.arange(float(RUNS))))
-        if self.lost and f"/{self.lost}/" in key:
+        if any(f"/{name}/" in key for name in self.lost.split(",")):
             runs[: RUNS // 100] *= 9.0
         return runs[np.newaxis]
 
@@ -334,14 +344,26 @@ def test_where_rewards_follow_no_law_the_worst_instance_counts(plan: Plan) -> No
 
 def test_who_loses_runs_does_not_beat_a_default(plan: Plan) -> None:
     claims = claims_of(plan, {"LazyDPTS/ACTG": 5.0}, lost="LazyDPTS")
-    assert asked(claims, "central trust", "nowhere worse", "loses runs: LazyDPTS.") == [HOLDS]
+    assert asked(claims, "central trust", "nowhere worse", "for losing runs: LazyDPTS.") == [HOLDS]
     tables = {
         one.name: one.frame
         for one in findings(plan, {"LazyDPTS/ACTG": 5.0}, lost="LazyDPTS").tables
     }
     assert tables["beaten"].empty
     last = tables["ranks-finite-arms-central-trust-1-4142-dp"].iloc[-1]
-    assert (last["policy"], last["best"], last["lost"]) == ("LazyDPTS", "–", 2 * RUNS // 100)
+    assert (last["policy"], last["best"], last["lost"]) == (
+        "LazyDPTS",
+        "–",
+        RUNS // 100,
+    )  # on ACTG they are good
+
+
+def test_beside_a_default_that_loses_runs_nobody_is_excused(plan: Plan) -> None:
+    planted = {"LazyDPTS/ACTG": 5.0}
+    claims = claims_of(plan, planted, lost="MergedIMED,LazyDPTS")
+    assert asked(claims, "central trust", "nowhere worse") == [FAILS]
+    found = {one.name: one.frame for one in findings(plan, planted, lost="MergedIMED").tables}
+    assert found["defaults"].iloc[0]["best"] == "–"
 
 
 def test_lost_runs_are_found_out(plan: Plan) -> None:

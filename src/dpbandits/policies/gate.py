@@ -113,7 +113,7 @@ class Gate:
         return int(self.steps.partition(self.params, state.public))
 
     def needs_care(self, state: State) -> bool:
-        """Whether a release may be refused, fail half-way, or has to be written ahead."""
+        """Whether a release of one round may be refused, fail, or has to be written ahead."""
         return (
             self.secure
             or self.store is not None
@@ -125,8 +125,10 @@ class Gate:
         """End the episode that is over after so many recorded rounds, release it, and announce with
         it how many of each of these users were recorded.
 
-        What fails leaves a state behind that has to be restored.
+        What fails leaves a state behind that has to be restored.  Whether the release is allowed
+        has been asked before: ``refuse_overspending``.
         """
+        state.make_room()
         self.cross(state, self._end(state, rounds, state.memo, state.wall.statistic), users)
 
     def end(self, state: State, rounds: int) -> Ended:

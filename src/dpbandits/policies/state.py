@@ -182,6 +182,6 @@ def _named(name: str, held: Any) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _copy(held: Any) -> Any:
-    if isinstance(held, tuple):
-        return type(held)(*map(_copy, held))
-    return held.copy() if isinstance(held, np.ndarray) else held
+    if isinstance(held, np.ndarray):
+        return held.copy()
+    return type(held)(*map(_copy, held)) if isinstance(held, tuple) else held

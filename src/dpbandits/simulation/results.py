@@ -24,7 +24,9 @@ from ..validation import integer, real
 from .settings import PolicySetting, SettingsByKey, keyed, policy_styles, with_budget_labels
 
 KEYS = ["environment", "policy", "budget"]
-_FORMAT = 2  # of saved results
+_FORMAT = 3  # of saved results
+_TABLE = "dpbandits."  # before the names of further tables
+_LARGEST = 2**31 - 1  # bytes that a piece of metadata may take
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ class Result:
 
     def save(self, path: str | Path) -> Path:
         """Write everything to one Parquet file; the file appears complete or not at all."""
-        extra = {"runs": self.runs.to_dict("list"), "info": self.info}
+        extra = {"runs": self.runs, "info": self.info}
         return save_table(path, self.frame, self.settings, extra)
 
     @classmethod
@@ -160,7 +162,7 @@ class Result:
             StateFileError: the file is no saved result, or one of another version.
         """
         frame, settings, extra = load_table(path, "runs", "info")
-        return cls(frame, pd.DataFrame(extra["runs"]), settings, extra["info"])
+        return cls(frame, extra["runs"], settings, extra["info"])
 
 
 def described(
@@ -193,13 +195,19 @@ def merged_settings(several: Iterable[SettingsByKey]) -> SettingsByKey:
 def save_table(
     path: str | Path, table: pd.DataFrame, settings: SettingsByKey, extra: dict[str, Any]
 ) -> Path:
-    """Write a table with settings and JSON data to one Parquet file, which appears complete or not
-    at all.
+    """Write a table with settings, JSON data and further tables to one Parquet file, which appears
+    complete or not at all.
+
+    Further tables stand in its metadata as Parquet of their own: as JSON those of a large study
+    take more room than readers of Parquet allow.
     """
     path, written = Path(path), pa.Table.from_pandas(table, preserve_index=False)
     described = [one.to_dict() for one in settings.values()]
-    ours = json.dumps({"format": _FORMAT, "settings": described, **extra})
+    tables = {name: one for name, one in extra.items() if isinstance(one, pd.DataFrame)}
+    data = {name: one for name, one in extra.items() if name not in tables}
+    ours = json.dumps({"format": _FORMAT, "settings": described, **data})
     metadata = {**(written.schema.metadata or {}), "dpbandits": ours}
+    metadata |= {f"{_TABLE}{name}": _packed(one) for name, one in tables.items()}
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         pq.write_table(written.replace_schema_metadata(metadata), temporary)
@@ -210,14 +218,20 @@ def save_table(
     return path
 
 
+def _packed(table: pd.DataFrame) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pandas(table, preserve_index=False), sink, compression="zstd")
+    return sink.getvalue().to_pybytes()
+
+
 def load_table(path: str | Path, *keys: str) -> tuple[pd.DataFrame, SettingsByKey, dict[str, Any]]:
-    """Read what ``save_table`` wrote with these keys of JSON data.
+    """Read what ``save_table`` wrote with these keys of data and tables.
 
     Raises:
         StateFileError: the file is nothing of the kind, or one of another version.
     """
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(path, thrift_string_size_limit=_LARGEST)
         extra = json.loads(table.schema.metadata[b"dpbandits"])
         if extra.pop("format", None) != _FORMAT:
             raise StateFileError(
@@ -225,6 +239,11 @@ def load_table(path: str | Path, *keys: str) -> tuple[pd.DataFrame, SettingsByKe
                 " not read; simulate again"
             )
         settings = keyed(map(PolicySetting.from_dict, extra.pop("settings")))
+        for name, packed in table.schema.metadata.items():
+            if name.startswith(_TABLE.encode()):
+                extra[name.decode().removeprefix(_TABLE)] = pq.read_table(
+                    pa.BufferReader(packed)
+                ).to_pandas()
         if set(extra) != set(keys):
             raise ValueError(f"it holds {sorted(extra)}")
     except FileNotFoundError:

@@ -17,7 +17,9 @@ then w^2 is, up to r^2 n^2 / (r^2 + n^2), the variance of the released mean, and
 worse is tried as often as it takes to say so in spite of the noise.
 
 V is that of all rounds, not of the last release: who was tried in an episode is known better after
-the next release, and others come first until then.  There is no regret theorem.
+the next release, and others come first until then.  An error stands until then, too: with ``growth
+= 0.5`` 5 of 2,000 runs were lost on two axes with means 0 and .05 in 300,000 rounds at 1-zCDP, with
+0.4 none, and with 0.2 none of 1,000, at the price of more noise.  There is no regret theorem.
 """
 
 from __future__ import annotations
@@ -75,7 +77,8 @@ class RSLinearIMED(RarelySwitching):
             rounds later.
         counter: "tree", "honaker", "toeplitz", "buffered" or "independent"; see
             ``dpbandits.privacy.continual``.  By default the one with the least noise.
-        growth: C.
+        growth: C; the smaller, the more releases share the budget, and the fewer runs are lost
+            because what an arm has shown is released late.
         alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the more
             probably is the best one lost for good.
         margin: how many times the variance of the best an arm has to have, to be tried although it
@@ -117,7 +120,7 @@ class RSLinearIMED(RarelySwitching):
         budget: Budget | None,
         horizon: int,
         counter: str | None = None,
-        growth: float = 0.5,
+        growth: float = 0.4,
         alpha: float = 1.2,
         margin: float = 2.0,
         share: float = 1.0,

@@ -31,7 +31,7 @@ from .panel import (
     contests,
     setting_of,
 )
-from .ranking import CLOSE, LEAST_LOST, LOST, Regrets, ranking, relative
+from .ranking import CLOSE, LEAST_LOST, LOST, Regrets, ranking, relative, who_keeps_tails
 
 RUNS, FULL_RUNS, QUICK_RUNS = 100, 1000, 10
 QUICK_HORIZON = 10_000
@@ -81,10 +81,11 @@ def plan(size: Size) -> Plan:
             ),
             (
                 f"A run is lost if it has above {LOST:g} times the regret of the median run of its"
-                f" policy on its instance. Who demonstrably loses more than 1 in"
-                f" {1 / LEAST_LOST:,.0f} on one is not the best anywhere: factors are of the least"
-                " mean regret of the others. Learners for rewards that follow no law enter only"
-                " where rewards have none."
+                " policy on its instance, and of the default's there. Who demonstrably loses more"
+                f" than 1 run in {1 / LEAST_LOST:,.0f}, on one instance or over all, keeps no"
+                " tails, and is not the best anywhere: factors are of the least mean regret of"
+                " those who keep them, and verdicts compare the default with these. Learners for"
+                " rewards that follow no law enter only where rewards have none."
             ),
             (
                 "With features all means are linear, and policies that take a link know that; all"
@@ -206,8 +207,10 @@ def _unbeaten(contest: Contest, regrets: Regrets) -> list[Claim]:
     """
     title = contest.champion.title
     own = regrets[title]
-    ranks = ranking(regrets, contest.default.random)
-    excused = [one.title for one in ranks if not one.tails_kept and one.title != title]
+    keeping = who_keeps_tails(regrets, _yardstick(contest))
+    # Nobody is excused beside a default that loses runs itself, nor if nobody else is left.
+    strict = title in keeping and len(keeping) > 1
+    excused = [other for other in regrets if strict and other not in keeping]
     where = (
         f"nowhere worse than {CLOSE:g} times the best"
         if contest.default.random
@@ -225,8 +228,8 @@ def _unbeaten(contest: Contest, regrets: Regrets) -> list[Claim]:
         Claim(
             f"{contest.title}: {title} is {where}. Measured: the largest ratio to"
             f" another policy's mean regret, over {len(contest.instances)} instances and"
-            f" {len(regrets) - 1} policies"
-            + (f", but for who loses runs: {', '.join(sorted(excused))}." if excused else "."),
+            f" {len(regrets) - 1 - len(excused)} policies"
+            + (f"; left out, for losing runs: {', '.join(sorted(excused))}." if excused else "."),
             SOURCE,
             READINGS[0],
             largest_of(pairs, ratio),
@@ -244,7 +247,7 @@ def _tails(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> list[Cl
         ranks = [
             rank
             for contest in own
-            for rank in ranking(regrets[contest.title])
+            for rank in ranking(regrets[contest.title], _yardstick(contest))
             if rank.title == title
         ]
         lost, runs = sum(rank.lost for rank in ranks), sum(rank.runs for rank in ranks)
@@ -309,7 +312,7 @@ def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results
     for contest in played:
         title = contest.champion.title
         own = regrets[contest.title][title]
-        ranks = ranking(regrets[contest.title], contest.default.random)
+        ranks = ranking(regrets[contest.title], _yardstick(contest))
         (rank,) = [one for one in ranks if one.title == title]
         free = {
             one.name: results.final(_open_key(contest, one)).ravel() for one in contest.instances
@@ -321,7 +324,7 @@ def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results
                 "budget": str(contest.budget),
                 "default": title,
                 "within 1.2": percent(rank.close) if lawful else "–",
-                "best": percent(rank.won) if lawful else "–",
+                "best": percent(rank.won) if lawful and rank.tails_kept else "–",
                 "worst factor": number(rank.worst),
                 "lost": f"{rank.lost} of {rank.runs:,}" if lawful else "–",
                 "beside no privacy": number(_typical(own, free if lawful else _worst(free))),
@@ -333,13 +336,20 @@ def _defaults(played: Sequence[Contest], regrets: Mapping[str, Regrets], results
     return Table(
         "defaults",
         "The default of each setting",
-        f"Share of the instances on which it is within {CLOSE:g} times the least mean regret, and"
-        " on which it is the best; its worst factor, where rewards follow no law that of its worst"
-        " regret; runs lost; medians over instances of its mean"
+        f"Share of the instances on which it is within {CLOSE:g} times the least mean regret of who"
+        " keeps tails, and on which it is the best; its worst factor, where rewards follow no law"
+        " that of its worst regret; runs lost; medians over instances of its mean"
         " regret over that of the central default without a budget, and at the same budget.",
         pd.DataFrame(rows),
         words=["default"],
     )
+
+
+def _yardstick(contest: Contest) -> str | None:
+    """Whose median run says what a lost one is; None where rewards follow no law, where promises
+    are about means.
+    """
+    return contest.champion.title if contest.default.random else None
 
 
 def _asked(contest: Contest) -> tuple[str, str, Budget]:
@@ -354,7 +364,7 @@ def _typical(own: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]) ->
 
 def _ranks(contest: Contest, regrets: Regrets) -> Table:
     """All who entered, the least bad first."""
-    ranks = ranking(regrets)
+    ranks = ranking(regrets, _yardstick(contest))
     rows = [
         {
             "policy": rank.title,
@@ -370,9 +380,9 @@ def _ranks(contest: Contest, regrets: Regrets) -> Table:
     return Table(
         f"ranks-{slug(contest.title)}",
         contest.title,
-        f"Mean regret as a factor of the least one on the instance: share of the"
+        f"Mean regret as a factor of the least one on the instance of who keeps tails: share of the"
         f" {len(contest.instances)} instances within {CLOSE:g}, share won, median, worst and where."
-        f" Lost runs are of {ranks[0].runs:,}; who loses too many comes last, and wins nothing.",
+        f" Lost runs are of {ranks[0].runs:,}; who loses too many comes last.",
         pd.DataFrame(rows),
         words=["where"],
     )
@@ -405,7 +415,7 @@ def _beaten(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Table:
     rows = []
     for contest in played:
         title, found = contest.champion.title, regrets[contest.title]
-        entitled = [one.title for one in ranking(found) if one.tails_kept] or list(found)
+        entitled = who_keeps_tails(found, _yardstick(contest)) or list(found)
         for name, own in found[title].items():
             best = min(entitled, key=lambda other: float(found[other][name].mean()))
             least = float(found[best][name].mean())
@@ -424,7 +434,7 @@ def _beaten(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Table:
     return Table(
         "beaten",
         "Where another policy had less regret than the default",
-        "Mean regrets of who does not lose runs; some of these differences are chance.",
+        "Mean regrets, of policies that keep their tails; some of these differences are chance.",
         pd.DataFrame(rows, columns=columns),
         words=["best"],
     )
@@ -441,7 +451,7 @@ def _profiles(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Exhi
             "share of instances",
             [
                 Series(title, factors, _shares_within(ratios, factors), nothing, nothing)
-                for title, ratios in _best_variants(relative(regrets[contest.title])).items()
+                for title, ratios in _best_variants(_entitled(contest, regrets)).items()
             ],
         )
         for contest in played
@@ -450,12 +460,20 @@ def _profiles(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Exhi
         "profiles",
         "How far from the best, and how often",
         "Left and high is good: on this share of the instances the mean regret of a policy is at"
-        " most so many times the least one there. A policy that nobody beats anywhere is at 1 from"
-        " the left on. Of the variants of a policy the one with the least worst factor is shown.",
+        " most so many times the least one there; shown are those who keep tails. A policy that"
+        " nobody beats anywhere is at 1 from the left on. Of the variants of a policy the one with"
+        " the least worst factor is shown.",
         "Rising curves, one per policy, in one panel per contest: the share of instances on which a"
         " policy is within a factor of the least mean regret.",
         panels,
     )
+
+
+def _entitled(contest: Contest, regrets: Mapping[str, Regrets]) -> dict[str, np.ndarray]:
+    """The factors of those who keep tails, or of all if nobody does."""
+    found, yardstick = regrets[contest.title], _yardstick(contest)
+    keeping = who_keeps_tails(found, yardstick) or list(found)
+    return {who: ratios for who, ratios in relative(found, yardstick).items() if who in keeping}
 
 
 def _best_variants(ratios: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

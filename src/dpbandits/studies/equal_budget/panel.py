@@ -186,7 +186,7 @@ FEW = (
     _fixed("20 fixed, d 4", 30_000, _shown(_TWENTY)),
     _fixed("8 axes", 30_000, _shown(_EIGHT_AXES)),
     _fixed("2 axes", 30_000, _shown(_axes(0.3, 0.5))),
-    # By when an arm is known this well, noise explores no more.
+    # So close that noise has long become small when the arms can be told apart.
     _fixed("2 axes, close", 300_000, _shown(_axes(0.0, 0.05))),
 )
 FEATURES = (

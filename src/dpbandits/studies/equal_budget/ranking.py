@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-
-from ...report.intervals import share
+from scipy.stats import binomtest
 
 CLOSE = 1.2  # times the least mean regret of an instance: as good as the best
-LOST = 8.0  # times the median of its runs: a run that is lost
+LOST = 8.0  # times the median run: a run that is lost
 LEAST_LOST = 0.001  # share of the runs on an instance: more are too many
+DOUBT = 0.001  # probability with which chance alone makes somebody lose too many somewhere
 
 
 Regrets = Mapping[str, Mapping[str, np.ndarray]]  # policy -> instance -> regrets of the runs
@@ -27,12 +27,12 @@ class Rank:
 
     Attributes:
         title: of the policy.
-        tails_kept: see ``tails_kept``.
+        tails_kept: see ``who_keeps_tails``.
         close: share of the instances on which it is within ``CLOSE`` of the best.
         won: share of those where nobody who keeps tails has less.
         median, worst: of its mean regrets in units of the best.
         weakest: the instance of the worst.
-        lost: how many of its runs are above ``LOST`` times the median run of their instance.
+        lost: how many of its runs are lost, see ``lost_runs``.
         runs: how many there are.
     """
 
@@ -47,62 +47,86 @@ class Rank:
     runs: int
 
 
-def relative(regrets: Regrets, tails: bool = True) -> dict[str, np.ndarray]:
+def relative(regrets: Regrets, default: str | None) -> dict[str, np.ndarray]:
     """The mean regret of every policy in units of the least one of the instance, shape
-    (instances,): where tails count, of those who keep them, if anybody does.
+    (instances,), of those who keep tails, if anybody does.
+
+    Args:
+        regrets: of all.
+        default: whose median run is a yardstick of tails; None where tails do not count.
     """
     means = {
         title: np.array([runs.mean() for runs in by_instance.values()])
         for title, by_instance in regrets.items()
     }
-    entitled = [own for title, own in means.items() if not tails or tails_kept(regrets[title])]
+    entitled = [means[title] for title in who_keeps_tails(regrets, default)]
     least = np.min(entitled or list(means.values()), axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         return {title: np.where(own == least, 1.0, own / least) for title, own in means.items()}
 
 
-def ranking(regrets: Regrets, tails: bool = True) -> list[Rank]:
-    """Every policy, by its worst ratio: who is first is the least bad everywhere.  Where tails
-    count, who does not keep them comes last.
+def ranking(regrets: Regrets, default: str | None) -> list[Rank]:
+    """Every policy, by its worst ratio: who is first is the least bad everywhere.  Who does not
+    keep tails comes last.  Arguments are those of ``relative``.
 
     >>> one = np.ones(3)
-    >>> ranks = ranking({"A": {"x": one, "y": one}, "B": {"x": one, "y": 2 * one}})
+    >>> ranks = ranking({"A": {"x": one, "y": one}, "B": {"x": one, "y": 2 * one}}, "A")
     >>> [(rank.title, rank.close, rank.worst, rank.weakest) for rank in ranks]
     [('A', 1.0, 1.0, 'x'), ('B', 0.5, 2.0, 'y')]
     """
-    ranks = []
-    for title, ratios in relative(regrets, tails).items():
+    ranks, keeping, usual = [], who_keeps_tails(regrets, default), _medians(regrets, default)
+    for title, ratios in relative(regrets, default).items():
         own = regrets[title]
         ranks.append(
             Rank(
                 title=title,
-                tails_kept=not tails or tails_kept(own),
+                tails_kept=title in keeping,
                 close=float(np.mean(ratios <= CLOSE)),
                 won=float(np.mean(ratios <= 1.0)),
                 median=float(np.median(ratios)),
                 worst=float(ratios.max()),
                 weakest=list(own)[int(ratios.argmax())],
-                lost=sum(lost_runs(runs) for runs in own.values()),
+                lost=sum(lost_runs(runs, usual.get(name, 0.0)) for name, runs in own.items()),
                 runs=sum(runs.size for runs in own.values()),
             )
         )
     return sorted(ranks, key=lambda rank: (not rank.tails_kept, rank.worst, rank.median))
 
 
-def tails_kept(own: Mapping[str, np.ndarray]) -> bool:
-    """Whether on no instance more than one run in 1,000 is lost, or not demonstrably.
+def who_keeps_tails(regrets: Regrets, default: str | None) -> list[str]:
+    """Those of whom it may be that at most one run in 1,000 is lost, on every instance and over
+    all of them; everybody where tails do not count.
 
-    >>> runs = np.append(np.ones(24), 9.0)
-    >>> tails_kept({"x": runs, "y": runs}), tails_kept({"x": np.append(runs, 9.0)})
-    (True, False)
+    >>> steady, runs = np.ones(25), np.append(np.ones(23), [9.0, 9.0])
+    >>> who_keeps_tails({"A": {"x": steady, "y": steady}, "B": {"x": steady, "y": runs}}, "A")
+    ['A']
     """
-    return all(share(lost_runs(runs), runs.size).low <= LEAST_LOST for runs in own.values())
+    if default is None:
+        return list(regrets)
+    usual = _medians(regrets, default)
+    return [title for title, own in regrets.items() if _keeps_tails(own, usual)]
 
 
-def lost_runs(runs: np.ndarray) -> int:
-    """How many are above ``LOST`` times their median.
+def _medians(regrets: Regrets, default: str | None) -> dict[str, float]:
+    if default is None:
+        return {}
+    return {name: float(np.median(runs)) for name, runs in regrets[default].items()}
 
-    >>> lost_runs(np.array([1.0, 1.0, 1.0, 7.0, 9.0]))
-    1
+
+def _keeps_tails(own: Mapping[str, np.ndarray], usual: Mapping[str, float]) -> bool:
+    counts = [(lost_runs(runs, usual[name]), runs.size) for name, runs in own.items()]
+    lost, runs = zip(*counts, strict=True)
+    counts.append((sum(lost), sum(runs)))
+    chances = [binomtest(k, n, LEAST_LOST, alternative="greater").pvalue for k, n in counts]
+    return min(chances) > DOUBT / len(chances)
+
+
+def lost_runs(runs: np.ndarray, usual: float = 0.0) -> int:
+    """How many are above ``LOST`` times their median, and the ``usual`` regret: nobody is blamed
+    for runs that would be good ones of the default.
+
+    >>> runs = np.array([1.0, 1.0, 1.0, 7.0, 9.0])
+    >>> lost_runs(runs), lost_runs(runs, usual=2.0)
+    (1, 0)
     """
-    return int(np.sum(runs > LOST * np.median(runs)))
+    return int(np.sum(runs > LOST * max(float(np.median(runs)), usual)))
