@@ -28,7 +28,9 @@ show = answer = unbound
 def _play(state, view, arms, rng, contexts, hidden, rewards, regrets):
     for t in range(arms.size):
         hidden[t] = show(state, t, view, rng)
-        contexts[t] = view
+        for arm, features in enumerate(view):  # whole slices would take seconds to compile
+            for i, value in enumerate(features):
+                contexts[t, arm, i] = value
         rewards[t], regrets[t] = answer(state, t, view, hidden[t], arms[t], rng)
 
 
