@@ -117,11 +117,23 @@ def test_an_interrupted_draw_did_not_happen(after, saved, make, tmp_path, monkey
 
 
 @pytest.mark.parametrize("patience", [0, 3])
+@pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize(
-    "make", [ada, lambda **o: dpb.MergedIMED(3, budget=dpb.PureDP(1.0), seed=1, **o)]
+    "make",
+    [
+        ada,
+        lambda **o: dpb.MergedIMED(3, budget=dpb.PureDP(1.0), seed=1, **o),
+        lambda **o: dpb.MergedIMED(200, budget=dpb.PureDP(1.0), seed=1, **o),
+        lambda **o: dpb.HTINF(3, budget=dpb.PureDP(1.0), seed=1, **o),
+    ],
+    ids=["ada", "merged", "many arms", "every round"],
 )
-def test_an_interrupt_between_the_end_and_the_release_did_not_happen(make, patience, monkeypatch):
+def test_an_interrupt_between_the_end_and_the_release_did_not_happen(
+    make, late, patience, monkeypatch
+):
     policy, whole = make(patience=patience), make(patience=patience)
+    for _ in range(120 if late else 0):
+        policy.update(1.0, policy.pull())
 
     def breaking(patch):
         fails(patch, policy.session.gate, "cross", KeyboardInterrupt(), after=False)

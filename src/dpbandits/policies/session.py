@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -213,17 +213,9 @@ class Session:
             # Taken out first: an interrupt may lose a default, and may not let one enter twice.
             self.intake.take(rounds.pending.pop(number), self.intake.substitute())
         rounds.close(rounds.pulls)
-        with nullcontext() if self._is_one_of_many(part) else self._all_or_nothing():
+        with self._all_or_nothing():
             self._release()
             self.rounds.cover(part)
-
-    def _is_one_of_many(self, part: int) -> bool:
-        """Whether an episode is a single round still after a hundred.  Who releases every round has
-        no time for copies, and loses no more than that round to an interrupt.
-        """
-        recorded = self.rounds.recorded
-        alone = recorded > 100 and recorded - self.state.wall.first_unreleased[part] == 1
-        return bool(alone) and not self.gate.needs_care(self.state)
 
     def _take_off(self) -> None:
         """End the episode, and leave it open for answers."""
