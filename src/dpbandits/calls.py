@@ -111,17 +111,17 @@ class _Called:
     def __init__(self, entry: Any, draws: bool) -> None:
         self.py_func, self._entry, self._draws = plain(entry), entry, draws
         self._code: Callable[..., Any] = entry
-        self._kinds: list[Any] = []
+        self._kinds: list[Any] = [object()]  # of arguments: none is like this one
+        self._arrays: list[tuple[int, Any]] = []  # by place
 
     def __call__(self, *arguments: Any) -> Any:
         if self._draws and (rng := arguments[-1]) is not None:
             arguments = (*arguments[:-1], _addresses(rng))
-        if len(arguments) != len(self._kinds):
-            return self._look_at(arguments)
-        for argument, kind in zip(arguments, self._kinds, strict=True):
-            if argument is kind or type(argument) is kind:  # a tuple, or a number
-                continue
-            if isinstance(argument, tuple) or _kind(argument) != kind:
+        for argument, kind in zip(arguments, self._kinds):  # noqa: B905  # it takes time
+            if argument is not kind and type(argument) is not kind:
+                return self._look_at(arguments)
+        for place, kind in self._arrays:
+            if _kind_of(arguments[place]) != kind:
                 return self._look_at(arguments)
         return self._code(*arguments)
 
@@ -129,20 +129,25 @@ class _Called:
         answer = self._entry(*arguments)
         types_of = tuple(map(self._entry.typeof_pyval, arguments))
         self._code = self._entry.overloads[types_of].entry_point
-        self._kinds = list(map(_kind, arguments))
+        self._kinds = list(map(_kept, arguments))
+        looked_at = enumerate(arguments[:-1] if self._draws else arguments)
+        arrays = [(place, one) for place, one in looked_at if isinstance(one, np.ndarray)]
+        self._arrays = [(place, _kind_of(one)) for place, one in arrays]
         return answer
 
 
-def _kind(argument: Any) -> Any:
+def _kept(argument: Any) -> Any:
     """What decides the type that numba sees: a named tuple itself, whose arrays stay what they are;
-    of others no more, because they may be what somebody answered.
+    of others no more than the class, because they may be what somebody answered.
     """
+    if isinstance(argument, tuple):
+        return argument
     kind = type(argument)
-    if kind is np.ndarray:
-        return [argument.dtype, argument.ndim, argument.flags.num & _FLAGS]  # equal to no tuple
-    if kind in _ALIKE:
-        return kind
-    return argument if isinstance(argument, tuple) else object()  # equal to nothing
+    return kind if kind is np.ndarray or kind in _ALIKE else object()  # that nothing is like
+
+
+def _kind_of(array: np.ndarray) -> tuple[Any, ...]:
+    return array.dtype, array.ndim, array.flags.num & _FLAGS
 
 
 def called(entry: Kernel, *, draws: bool = False) -> Callable[..., Any]:

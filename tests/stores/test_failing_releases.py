@@ -116,9 +116,7 @@ def test_an_interrupted_draw_did_not_happen(after, saved, make, tmp_path, monkey
         assert [next(iter(entry)) for entry in entries] == ["holder", "begin", "done"]
 
 
-@pytest.mark.parametrize("patience", [0, 3])
-@pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize(
+WITHOUT_CARE = pytest.mark.parametrize(
     "make",
     [
         ada,
@@ -128,25 +126,44 @@ def test_an_interrupted_draw_did_not_happen(after, saved, make, tmp_path, monkey
     ],
     ids=["ada", "merged", "many arms", "every round"],
 )
-def test_an_interrupt_between_the_end_and_the_release_did_not_happen(
-    make, late, patience, monkeypatch
-):
-    policy, whole = make(patience=patience), make(patience=patience)
-    for _ in range(120 if late else 0):
-        policy.update(1.0, policy.pull())
 
+
+def interrupted(policy, monkeypatch, step, *, after):
     def breaking(patch):
-        fails(patch, policy.session.gate, "cross", KeyboardInterrupt(), after=False)
+        fails(patch, policy.session.gate, step, KeyboardInterrupt(), after=after)
 
     decision = fail_in_a_release(policy, monkeypatch, breaking, KeyboardInterrupt)
     if decision is not None:
         assert policy.update(1.0, decision)
     for _ in range(1000):
         policy.update(1.0, policy.pull())
+
+
+@pytest.mark.parametrize(("step", "patience"), [("release", 0), ("cross", 3)])
+@pytest.mark.parametrize("late", [False, True])
+@WITHOUT_CARE
+def test_an_interrupt_before_the_noise_is_drawn_did_not_happen(
+    make, late, step, patience, monkeypatch
+):
+    policy, whole = make(patience=patience), make(patience=patience)
+    for _ in range(120 if late else 0):
+        policy.update(1.0, policy.pull())
+    interrupted(policy, monkeypatch, step, after=False)
     while whole.session.rounds.pulls < policy.session.rounds.pulls:
         whole.update(1.0, whole.pull())
     assert policy.ledger.frame.equals(whole.ledger.frame)
     assert state_of(policy).arrays == state_of(whole).arrays
+
+
+@pytest.mark.parametrize(("step", "patience"), [("release", 0), ("cross", 3)])
+@WITHOUT_CARE
+def test_a_release_that_nobody_saw_is_made_anew(make, step, patience, monkeypatch):
+    policy = make(patience=patience)
+    interrupted(policy, monkeypatch, step, after=True)
+    frame = policy.ledger.frame
+    assert frame["first"].tolist() == [0, *(frame["last"][:-1] + 1)]
+    assert policy.ledger.total() == pytest.approx(policy.meter.limit)
+    assert not policy.session.state.wall.statistic.any()
 
 
 def test_values_are_on_disk_before_they_are_used(tmp_path, monkeypatch):

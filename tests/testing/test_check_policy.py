@@ -127,16 +127,37 @@ def shares(params):
     return Peeked(total), Peeking(np.full(k, -np.inf), np.zeros(2, np.int64), total)
 
 
+def test_sides_that_share_memory(planted):
+    refused(planted(init=shares), r"^init: raw\.total and public\.peek share memory")
+
+
+class Listening(NamedTuple):
+    n_arms: int
+    batch: int
+    width: float
+    heard: np.ndarray
+
+
+@kernel
+def lets_hear(params, raw, arm, x, reward, n):
+    raw.total[0] += reward
+    params.heard[0] += reward
+
+
 @kernel
 def when_enough_succeed(params, public):
-    return (public.peek[0] >= 3.0 or public.clock[0] >= params.batch) and (
+    return (params.heard[0] >= 3.0 or public.clock[0] >= params.batch) and (
         public.clock[1] < params.n_arms
     )
 
 
+def listening(policy):
+    return Listening(policy.n_arms, policy._batch, 1.0, np.zeros(1))
+
+
 def test_a_release_whose_time_depends_on_rewards(planted):
-    policy = planted(init=shares, release_due=when_enough_succeed)
-    refused(policy, r"^init: raw\.total and public\.peek share memory")
+    kernels = {"accumulate": lets_hear, "release_due": when_enough_succeed}
+    policy = planted(own={"_params": listening}, **kernels)
     with pytest.raises(AssertionError, match=r"^release_due: a release, or a choice, depends"):
         living.schedule_owes_nothing_to_answers(
             lambda **options: policy(3, batch=20, budget=dpb.ZCDP(0.5), **options)

@@ -106,6 +106,10 @@ class Gate:
         self.__dict__.pop("steps", None)
         self.__dict__.pop("_spare", None)  # which may hold an answer
 
+    @property
+    def _careful(self) -> bool:
+        return self.secure or self.store is not None
+
     def part(self, state: State) -> int:
         """Whose records the coming release covers."""
         if self.statistic.parts == 0:
@@ -114,12 +118,7 @@ class Gate:
 
     def needs_care(self, state: State) -> bool:
         """Whether a release of one round may be refused, fail, or has to be written ahead."""
-        return (
-            self.secure
-            or self.store is not None
-            or not self.always_within_budget
-            or self._is_spent(state)
-        )
+        return self._careful or not self.always_within_budget or self._is_spent(state)
 
     def release(self, state: State, rounds: int, users: Counted) -> None:
         """End the episode that is over after so many recorded rounds, release it, and announce with
@@ -128,8 +127,13 @@ class Gate:
         What fails leaves a state behind that has to be restored.  Whether the release is allowed
         has been asked before: ``refuse_overspending``.
         """
+        if self._careful:
+            self.cross(state, self._end(state, rounds, state.memo, state.wall.statistic), users)
+            return
         state.make_room()
-        self.cross(state, self._end(state, rounds, state.memo, state.wall.statistic), users)
+        sides = (self.params, state.raw, state.public, state.memo, state.wall)
+        if not self.steps.release(*sides, rounds, state.noise_rng or _UNUSED):
+            raise DPBanditsError(_NO_BOUND)
 
     def end(self, state: State, rounds: int) -> Ended:
         """End that episode, and release nothing yet."""
@@ -159,8 +163,7 @@ class Gate:
     def cross(self, state: State, ended: Ended, users: Counted) -> None:
         """Release an episode that has ended; see ``release``."""
         state.make_room()
-        careful = self.secure or self.store is not None
-        crossing = self._carefully(state, users) if careful else self.steps.cross
+        crossing = self._carefully(state, users) if self._careful else self.steps.cross
         sides = (self.params, state.public, ended.memo, state.wall, ended.statistic)
         crossing(*sides, *ended.span, ended.sensitivity, state.noise_rng or _UNUSED)
 

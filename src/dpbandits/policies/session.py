@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -213,14 +211,14 @@ class Session:
             # Taken out first: an interrupt may lose a default, and may not let one enter twice.
             self.intake.take(rounds.pending.pop(number), self.intake.substitute())
         rounds.close(rounds.pulls)
-        with self._all_or_nothing():
+        with _AllOrNothing(self):
             self._release()
             self.rounds.cover(part)
 
     def _take_off(self) -> None:
         """End the episode, and leave it open for answers."""
         self.gate.refuse_fork()
-        with self._all_or_nothing():
+        with _AllOrNothing(self):
             self._refuse_overspending()
             ended = self.gate.end(self.state, self.rounds.recorded)
             self.rounds.take_off(ended, self.settings.patience or 0)
@@ -234,7 +232,7 @@ class Session:
             while flight.pending:
                 pending = flight.pending.popitem()[1]
                 self.intake.take_late(flight, pending, self.intake.substitute())
-            with self._all_or_nothing():
+            with _AllOrNothing(self):
                 flight = self.rounds.flights[0]
                 self.gate.cross(self.state, flight.ended, self.rounds.users.announcement)
                 self.rounds.land()
@@ -249,7 +247,7 @@ class Session:
         """Take in what another worker has released; whether it was not known."""
         if not self.exchange.is_new(release, {self.life.name, *self.former}):
             return False
-        with self._all_or_nothing():
+        with _AllOrNothing(self):
             # Noted first: an interrupt may lose a release, and may not let one enter twice.
             self.exchange.note(release)
             self.gate.kernels.absorb(self.gate.params, self.state.public, *as_arrays(release))
@@ -280,20 +278,6 @@ class Session:
         if kernels.stop is never or not kernels.stop(self.gate.params, public):
             return None
         return Choice(int(kernels.recommend(self.gate.params, public)), 1.0)
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Undo what a step that fails has done, a keyboard interrupt included."""
-        state, rounds = self.state.copied(), self.rounds.copied()
-        try:
-            yield
-        except BaseException as error:
-            if isinstance(error, BudgetExhausted | ArgumentError):  # which it stays
-                rounds.exhausted = self.rounds.exhausted
-            self.state.restore(state)
-            self.gate.forget()
-            self.rounds = rounds
-            raise
 
     # Answers ----------------------------------------------------------------------------------
 
@@ -399,7 +383,7 @@ class Session:
         self.gate.refuse_fork()
         if self.rounds.exhausted:
             return False
-        with self._all_or_nothing():
+        with _AllOrNothing(self):
             choice, n = self.coming()
             due = self._advance(choice.arm, 0, n)
             self.rounds.recorded += n
@@ -416,7 +400,7 @@ class Session:
             del rounds.pending[number]
             return False
         if gate.needs_care(state):
-            with self._all_or_nothing():
+            with _AllOrNothing(self):
                 self._absorb(number, pending, value)
         else:
             del rounds.pending[number]
@@ -446,3 +430,23 @@ class Session:
         # The next pull of a policy with contexts sees other ones, and chooses anew.
         self.rounds.take_back(arm, pending.weights, anew=isinstance(x, np.ndarray))
         self._fill()
+
+
+class _AllOrNothing:
+    """Undo what a step that fails has done, a keyboard interrupt included."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.state, self.rounds = session.state.copied(), session.rounds.copied()
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
+        if error is None:
+            return
+        session, rounds = self.session, self.rounds
+        if isinstance(error, BudgetExhausted | ArgumentError):  # which it stays
+            rounds.exhausted = session.rounds.exhausted
+        session.state.restore(self.state)
+        session.gate.forget()
+        session.rounds = rounds

@@ -1,6 +1,7 @@
 """What a policy knows: both sides, the wall, and where its random numbers stand.
 
-Copying, saving and restoring follow from one list of fields.
+Copying, saving and restoring follow from one list of fields.  All arrays but those of the ledger,
+which grows, lie in one block of memory: to be able to undo a release is to copy one array.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..privacy.continual import Independent, no_running_sum
-from ..privacy.ledger import HEAD, Line, empty_arrays, grown, write
+from ..privacy.ledger import HEAD, LedgerArrays, Line, copy_of, empty_arrays, grown, write
 from ..privacy.secure import SecureState
 from .protocol import Statistic, Wall
 
@@ -68,16 +69,26 @@ class State:
     choice_rng: np.random.Generator | None = None
     noise_rng: np.random.Generator | None = None
 
+    def __post_init__(self) -> None:
+        rest = self.wall._replace(ledger=_NO_LEDGER)
+        sides = (self.raw, self.public, self.memo, rest, self.exact)
+        self._block, sides = _in_one_block(sides)
+        self.raw, self.public, self.memo, rest, self.exact = sides
+        self.wall = rest._replace(ledger=self.wall.ledger)
+
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """All arrays by name."""
-        sides = {name: getattr(self, name) for name in _SIDES}
-        return {name: array for side, held in sides.items() for name, array in _named(side, held)}
+        return {
+            name: array
+            for side in _SIDES
+            for name, array in named_arrays(side, getattr(self, side))
+        }
 
     @property
     def published(self) -> dict[str, np.ndarray]:
         """The arrays of the public side by name."""
-        return dict(_named("public", self.public))
+        return dict(named_arrays("public", self.public))
 
     def restorable_public(self) -> Callable[[], None]:
         """What puts the public side back as it is now."""
@@ -95,14 +106,15 @@ class State:
         found = {name: getattr(self, name) for name in _STREAMS}
         return {name: rng for name, rng in found.items() if rng is not None}
 
-    def copied(self) -> dict[str, Any]:
-        """All but the generators, with arrays of its own; for ``restore``."""
-        return {name: _copy(getattr(self, name)) for name in _SIDES}
+    def copied(self) -> tuple[np.ndarray, LedgerArrays]:
+        """All but the generators; for ``restore``."""
+        return self._block.copy(), copy_of(self.wall.ledger)
 
-    def restore(self, copied: dict[str, Any]) -> None:
+    def restore(self, copied: tuple[np.ndarray, LedgerArrays]) -> None:
         """Go back to a copy: no value that was drawn since is ever used."""
-        for name, side in copied.items():
-            setattr(self, name, side)
+        block, ledger = copied
+        self._block[:] = block
+        self.wall = self.wall._replace(ledger=copy_of(ledger))
 
     def fill(self, arrays: dict[str, np.ndarray]) -> None:
         """Take in saved arrays, and take them out of the dictionary.
@@ -133,13 +145,14 @@ class State:
 
     def lose(self, empty: State, past: int) -> None:
         """Forget the raw side, whose records may have been released, up to round ``past``."""
-        self.raw, self.exact = empty.raw, empty.exact
-        earlier, running = self.wall.earlier, empty.wall.running
-        if earlier.size:
+        if self.wall.earlier.size:
             # The noise of a running sum goes on in memory that has been lost: later records get a
             # running sum of their own, on top of what was last released.
-            earlier = self.wall.release.copy()
-        self.wall = self.wall._replace(running=running, earlier=earlier)
+            self.wall.earlier[:] = self.wall.release
+        fresh = empty.arrays
+        for name, array in self.arrays.items():
+            if name.startswith(("raw", "exact", "wall.running")):
+                array[...] = fresh[name]
         self.wall.first_unreleased[:] = past
         if self.noise_rng is not None:
             # Its next numbers have been released.
@@ -148,6 +161,8 @@ class State:
 
 _SIDES = ("raw", "public", "memo", "wall", "exact")
 _STREAMS = ("choice_rng", "noise_rng")
+_NO_LEDGER = empty_arrays(0)
+_ALIGNED = 8  # bytes, to which arrays begin
 
 
 def wall_of(
@@ -174,14 +189,32 @@ def wall_of(
     )
 
 
-def _named(name: str, held: Any) -> Iterator[tuple[str, np.ndarray]]:
+def named_arrays(name: str, held: Any) -> Iterator[tuple[str, np.ndarray]]:
+    """The arrays of a side, by where they stand in it."""
     if isinstance(held, np.ndarray):
         yield name, held
     for field in getattr(held, "_fields", ()):
-        yield from _named(f"{name}.{field}", getattr(held, field))
+        yield from named_arrays(f"{name}.{field}", getattr(held, field))
 
 
-def _copy(held: Any) -> Any:
-    if isinstance(held, np.ndarray):
-        return held.copy()
-    return type(held)(*map(_copy, held)) if isinstance(held, tuple) else held
+def _in_one_block(sides: tuple[Any, ...]) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """The same sides with arrays that are parts of one block of memory, and the block."""
+    arrays = [array for side in sides for _, array in named_arrays("", side)]
+    ends = np.cumsum([0] + [-(-array.nbytes // _ALIGNED) * _ALIGNED for array in arrays])
+    block = np.zeros(int(ends[-1]), np.uint8)
+    parts = iter([_part(block, int(at), array) for at, array in zip(ends, arrays, strict=False)])
+
+    def moved(held: Any) -> Any:
+        if isinstance(held, np.ndarray):
+            return next(parts)
+        return type(held)(*map(moved, held)) if isinstance(held, tuple) else held
+
+    return block, tuple(map(moved, sides))
+
+
+def _part(block: np.ndarray, at: int, array: np.ndarray) -> np.ndarray:
+    """A copy of the array, of the same type for compiled code, within the block."""
+    order: Any = "C" if array.flags.c_contiguous else "F"
+    part = block[at : at + array.nbytes].view(array.dtype).reshape(array.shape, order=order)
+    part[...] = array
+    return part

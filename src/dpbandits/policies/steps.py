@@ -177,6 +177,13 @@ def _absorb_and_release(
 
 
 @entry
+def _release_from_python(
+    params: Any, raw: Any, public: Any, memo: Vector, wall: Wall, rounds: int, rng: Generator
+) -> bool:
+    return release(params, raw, public, memo, wall, rounds, generator_at(rng))
+
+
+@entry
 def _cross_from_python(
     params: Any,
     public: Any,
@@ -236,6 +243,7 @@ class Steps(NamedTuple):
     answer: Kernel
     absorb: Kernel
     absorb_and_release: Kernel
+    release: Kernel
     end: Kernel
     cross: Kernel
     answer_late: Kernel
@@ -261,6 +269,7 @@ def steps_of(kernels: Kernels, channel: Kernel) -> Steps:
             answer=fill(_answer, "accumulate"),
             absorb=fill(_absorb, *booked),
             absorb_and_release=fill(_absorb_and_release, *booked, release=crossing),
+            release=bind(_release_from_python, release=crossing),
             end=fill(entry(plain(_end)), *_ENDS),
             cross=bind(_cross_from_python, cross=_cross_of(kernels, channel)),
             answer_late=fill(_answer_late, "accumulate", "summarise"),
@@ -275,6 +284,7 @@ def called_from_python(steps: Steps) -> Steps:
         "decide",
         "decide_among",
         "absorb_and_release",
+        "release",
         "cross",
         "preprocess_contexts",
     )

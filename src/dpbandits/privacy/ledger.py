@@ -123,6 +123,11 @@ def grown(arrays: LedgerArrays) -> LedgerArrays:
     return larger
 
 
+def copy_of(arrays: LedgerArrays) -> LedgerArrays:
+    """The same lines, in arrays of their own."""
+    return LedgerArrays(*map(np.ndarray.copy, arrays))
+
+
 @kernel
 def is_full(ledger: LedgerArrays) -> bool:
     """Whether the next line may find no room."""

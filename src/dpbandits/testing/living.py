@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import BudgetExhausted
 from ..policies import Decision, Policy, load
+from ..policies.protocol import Wall
 from ..policies.steps import cross_by
 from ..privacy.continual import HonakerTree
 from .walk import (
@@ -43,7 +44,17 @@ def with_fixed_releases(policy: Policy) -> Policy:
 
     def silent(*_: Any) -> None: ...
 
-    gate.steps = gate.steps._replace(cross=cross_by(gate.kernels, fixed, silent, silent))
+    cross = cross_by(gate.kernels, fixed, silent, silent)
+
+    def release(
+        params: Any, raw: Any, public: Any, memo: Any, wall: Wall, rounds: int, rng: Any
+    ) -> bool:
+        sides = (params, raw, public, memo, wall, wall.statistic)
+        first, part, bound = gate.steps.end(*sides, rounds)
+        cross(params, public, memo, wall, wall.statistic, first, rounds - 1, part, bound, rng)
+        return bool(bound >= 0.0)
+
+    gate.steps = gate.steps._replace(cross=cross, release=release)
     return policy
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from ..algorithms.bases import ContextualPolicy
 from ..kernel import plain
 from ..policies import Kernels, Policy
+from ..policies.state import named_arrays
 from .walk import (
     ROUNDS,
     Make,
@@ -58,11 +59,11 @@ def kernels_take_their_arguments(kernels: Kernels) -> None:
 
 def sides_share_no_memory(make: Make) -> None:
     """An array of the private side is none of the public one."""
-    arrays = make().new_state().arrays
-    private = ("raw.", "wall.statistic", "wall.running.total", "wall.running.memory")
-    secrets = {name for name in arrays if name.startswith(private)}
-    for name, other in itertools.product(secrets, set(arrays) - secrets):
-        apart = not np.shares_memory(arrays[name], arrays[other])
+    policy = make()
+    raw, public = policy.kernels.init(policy.params)
+    sides = named_arrays("raw", raw), named_arrays("public", public)
+    for (name, secret), (other, array) in itertools.product(*sides):
+        apart = not np.shares_memory(secret, array)
         require(apart, f"init: {name} and {other} share memory, so that raw data cross the wall")
 
 
