@@ -232,6 +232,7 @@ def test_a_search_over_close_arms_of_equal_means_need_not_stop():
     assert (found["simple_regret"] == 0).all()
 
 
+@pytest.mark.long
 def test_merged_batches_stop_soonest():
     policies = [search(cls, 5) for cls in CONFIDENT]
     found = simulate(

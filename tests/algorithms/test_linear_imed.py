@@ -219,6 +219,7 @@ def test_noise_that_stands_for_long_has_to_be_explored():
     assert lost(dpb.RSLinearIMED(2, 2, share=0.0, **shape), world, 30_000, 400) > 5
 
 
+@pytest.mark.long
 def test_rare_releases_lose_less():
     """Three quarters of the regret, of rewards whose directions are uneven; 30 pairs, 20 standard
     errors.
@@ -231,7 +232,7 @@ def test_rare_releases_lose_less():
     assert mine < 0.85 * theirs
 
 
-@pytest.mark.parametrize("name", ["", "JDP"])
+@pytest.mark.parametrize("name", ["", pytest.param("JDP", marks=pytest.mark.long)])
 def test_imed_loses_half_as_much_as_a_radius_that_always_holds(name):
     world = GaussianContexts.on_sphere(10, 4, seed=1, rewards="bounded", project=True)
     shape = {"budget": ZCDP(1.0), "horizon": 5000, "reward_range": (-1, 1)}

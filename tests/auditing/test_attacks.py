@@ -26,10 +26,8 @@ def laplace(runs: int = 1000, **options) -> dpb.Audit:
     return audit(AdaPUCB(2, budget=PureDP(1.0)), runs=runs, n_jobs=1, **options)
 
 
-@pytest.mark.parametrize(
-    ("horizon", "levels"),
-    [(1, 1), pytest.param(63, 6, marks=pytest.mark.long)],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("horizon", "levels"), [(1, 1), (63, 6)])
 def test_white_box_audits_reach_nine_tenths_of_what_is_possible(horizon: int, levels: int):
     policy = dpb.DPTS(1, horizon=horizon, counter="tree", budget=PureDP(1.0))
     found = audit(policy, n_jobs=1, seed=3)

@@ -65,13 +65,14 @@ def plan(
         ArgumentError: an argument is out of range, or no policy fits.
 
     Example:
-        >>> from dpbandits import ZCDP
+        >>> from dpbandits import PureDP
         >>> from dpbandits.environments import Bernoulli
-        >>> found = plan(Bernoulli([0.2, 0.8]), 1000, ZCDP(1.0), runs=5)
+        >>> setting = Setting.of(Bernoulli([0.2, 0.8]), trust_model="local")
+        >>> found = plan(setting, 1000, PureDP(1.0), runs=5)
         >>> found.best, type(found.policy(seed=1)).__name__
-        ('MergedIMED', 'MergedIMED')
-        >>> found.left_out["DPSE"]
-        'takes PureDP'
+        ('LDPIMED', 'LDPIMED')
+        >>> found.left_out["MergedIMED"]
+        'whoever runs it sees raw rewards'
     """
     setting = setting if isinstance(setting, Setting) else Setting.of(setting)
     horizon, runs = integer("horizon", horizon, 1), integer("runs", runs, 2)

@@ -11,6 +11,7 @@ from ..privacy.ledger import LedgerArrays
 from ..stores import Announcement, Life
 from ..stores.tokens import Seal
 from .exchange import Exchange
+from .protocol import stays_empty
 from .rounds import Decision, Rounds
 from .session import Session
 
@@ -93,7 +94,9 @@ def replay(session: Session, announced: Sequence[Announcement]) -> None:
     past = max(session.rounds.recorded, 1 + max(line.last for line, _ in announced))
     session.state.lose(session.gate.new_state(simulated=False), past)
     session.gate.forget()
-    session.gate.kernels.restart(session.gate.params, session.state.raw, session.state.public)
+    restart = session.gate.kernels.restart
+    if restart is not stays_empty:
+        restart(session.gate.params, session.state.raw, session.state.public)
     rounds = session.rounds
     rounds.lose(past)
     session.state.wall.first_unreleased[:] = past + len(rounds.flights)

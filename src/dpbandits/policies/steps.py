@@ -6,6 +6,7 @@ The simulation loops are made of the same steps, so that what was measured is wh
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,29 +32,59 @@ from .protocol import Contexts, Kernels, Row, Wall
 
 prepare = choose = hold_rounds = preprocess_contexts = record_pull = weigh = unbound
 accumulate = release_due = partition = sensitivity = close = summarise = publish = unbound
-announce = confirm = mechanism = release = end = cross = unbound
+announce = confirm = mechanism = let_through = release = end = cross = unbound
 
 
 @kernel
 def _end(
-    params: Any, raw: Any, public: Any, memo: Vector, wall: Wall, statistic: Vector, rounds: int
+    params: Any,
+    raw: Any,
+    public: Any,
+    memo: Vector,
+    statistic: Vector,
+    first_unreleased: Vector,
+    norm: int,
+    multiplier: float,
+    rounds: int,
 ) -> tuple[int, int, float]:
     """End an episode after ``rounds`` rounds: its statistic, the first round that its release
     covers, whose records, and how far one of them moves it; -1 for the last if that is no bound,
     and then nothing has changed.
+
+    What it needs of the wall is given apart: to hand over all of its arrays takes long to compile.
     """
-    bound = sensitivity(params, public, wall.norm)
-    scale = wall.multiplier * bound
+    bound = sensitivity(params, public, norm)
+    scale = multiplier * bound
     if not (0.0 <= bound < np.inf and scale < np.inf):
         return 0, 0, -1.0
-    if scale == 0.0 and bound > 0.0 and wall.multiplier > 0.0:  # underflow
+    if scale == 0.0 and bound > 0.0 and multiplier > 0.0:  # underflow
         return 0, 0, -1.0
     which = partition(params, public)
-    first = wall.first_unreleased[which]
-    wall.first_unreleased[which] = rounds
+    first = first_unreleased[which]
+    first_unreleased[which] = rounds
     close(params, public, memo)
     summarise(params, raw, public, memo, statistic)
     return first, which, bound
+
+
+@outlined
+def _let_through(
+    wall: Wall, statistic: Vector, first: int, last: int, which: int, bound: float, rng: Generator
+) -> None:
+    """Make ``wall.release`` of a statistic: the only place where one crosses the wall.
+
+    What is about to be released is announced, and written into the ledger, before the noise is
+    drawn; the noisy value is confirmed before it is used.  ``announce``, ``mechanism`` and
+    ``confirm`` are all in which simulated and secure releases differ.
+    """
+    draws = statistic.size * draws_of(wall.running) if wall.family > 0 else 0
+    announce(first, last, which, wall.ledger_family, bound, wall.multiplier, draws)
+    write(wall.ledger, first, last, which, wall.ledger_family, bound, wall.multiplier, draws)
+    mechanism(wall.running, wall.family, wall.multiplier * bound, statistic, wall.release, rng)
+    statistic[:] = 0.0  # no exact sum outlasts its release
+    for i in range(wall.earlier.size):
+        wall.release[i] += wall.earlier[i]
+    confirm(wall.release)
 
 
 @kernel
@@ -69,21 +100,8 @@ def _cross(
     bound: float,
     rng: Generator,
 ) -> None:
-    """Release the statistic of an episode that has ended.
-
-    The only place where a statistic crosses the wall.  What is about to be released is announced,
-    and written into the ledger, before the noise is drawn; the noisy value is confirmed before it
-    is used.  ``announce``, ``mechanism`` and ``confirm`` are all in which simulated and secure
-    releases differ.
-    """
-    draws = statistic.size * draws_of(wall.running) if wall.family > 0 else 0
-    announce(first, last, which, wall.ledger_family, bound, wall.multiplier, draws)
-    write(wall.ledger, first, last, which, wall.ledger_family, bound, wall.multiplier, draws)
-    mechanism(wall.running, wall.family, wall.multiplier * bound, statistic, wall.release, rng)
-    statistic[:] = 0.0  # no exact sum outlasts its release
-    for i in range(wall.earlier.size):
-        wall.release[i] += wall.earlier[i]
-    confirm(wall.release)
+    """Release the statistic of an episode that has ended."""
+    let_through(wall, statistic, first, last, which, bound, rng)
     publish(params, public, memo, wall.release)
 
 
@@ -98,10 +116,11 @@ def _release(
     """
     if is_spent(wall.running):
         return True
-    first, which, bound = end(params, raw, public, memo, wall, wall.statistic, rounds)
+    statistic, taken = wall.statistic, (wall.first_unreleased, wall.norm, wall.multiplier)
+    first, which, bound = end(params, raw, public, memo, statistic, *taken, rounds)
     if bound < 0.0:
         return False
-    cross(params, public, memo, wall, wall.statistic, first, rounds - 1, which, bound, rng)
+    cross(params, public, memo, wall, statistic, first, rounds - 1, which, bound, rng)
     return True
 
 
@@ -306,8 +325,8 @@ def release_of(kernels: Kernels, channel: Kernel, *, inside: bool = False) -> Ke
         own = {name: getattr(kernels, name) for name in (*_ENDS, "publish")}
         parts = {name: inlined(part) for name, part in own.items()} if inside else own
         ending = bind(inlined(_end), **{name: parts[name] for name in _ENDS})
-        over = {"publish": parts["publish"], **_SILENT, "mechanism": channel}
-        crossing = bind(inlined(_cross), **over)
+        through = {"let_through": _through(channel, inside=inside)}
+        crossing = bind(inlined(_cross), publish=parts["publish"], **through)
         _releases[key] = bind(inlined(_release) if inside else _release, end=ending, cross=crossing)
     return _releases[key]
 
@@ -318,7 +337,14 @@ def ending_and_crossing(kernels: Kernels, channel: Kernel) -> tuple[Kernel, Kern
 
 
 def _cross_of(kernels: Kernels, channel: Kernel) -> Kernel:
-    return kernels.fill(_cross, "publish", **_SILENT, mechanism=channel)
+    return kernels.fill(_cross, "publish", let_through=_through(channel))
+
+
+@cache
+def _through(channel: Kernel, *, inside: bool = False) -> Kernel:
+    """What all algorithms share, compiled once."""
+    through = inlined(_let_through) if inside else _let_through
+    return bind(through, **_SILENT, mechanism=channel)
 
 
 def cross_by(
@@ -335,6 +361,5 @@ def cross_by(
         tell: called with the ledger line before anything is drawn.
         keep: called with the noisy values before they are used.
     """
-    return interpreted(
-        _cross, publish=kernels.publish, announce=tell, confirm=keep, mechanism=channel
-    )
+    through = interpreted(_let_through, announce=tell, confirm=keep, mechanism=channel)
+    return interpreted(_cross, publish=kernels.publish, let_through=through)
