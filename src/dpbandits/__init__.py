@@ -91,19 +91,9 @@ from .errors import (
     UpdateError,
 )
 from .finite import FinitePolicy
-from .policies import (
-    Chooser,
-    Decision,
-    DecisionLog,
-    Diagnostics,
-    Estimates,
-    Inspection,
-    Policy,
-    Release,
-    fit_logs,
-    inspect,
-    load,
-)
+from .inspection import Inspection, inspect
+from .logs import DecisionLog, fit_logs
+from .policies import Chooser, Decision, Diagnostics, Estimates, Policy, Release, load
 from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import numpy as np
 
 from dpbandits.algorithms.merged.merged import publish
 from dpbandits.policies import Policy
-from dpbandits.policies.saving import replay
-from dpbandits.policies.state import State
 from dpbandits.privacy.ledger import WHOLE, Line
+from dpbandits.session.saving import replay
+from dpbandits.session.state import State
 from dpbandits.simulation.seeding import identity, stream
 from dpbandits.simulation.simulating import play
 from dpbandits.stores import Announcement

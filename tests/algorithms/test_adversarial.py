@@ -30,8 +30,8 @@ from dpbandits.algorithms.adversarial.conversion import CLOCK, MEMO, Learner, co
 from dpbandits.algorithms.adversarial.learners import choose_drawn, exp3_tuning, ftpl_tuning
 from dpbandits.environments import LateTurn, Piecewise, RewardTable, SwitchingBest
 from dpbandits.kernel import kernel
-from dpbandits.policies.steps import release_of
 from dpbandits.privacy.noise import SimulationNoise
+from dpbandits.session.steps import release_of
 from dpbandits.simulation.arms_loop import arms_loop
 from dpbandits.simulation.tally import DONE, new_tally
 

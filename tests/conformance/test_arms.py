@@ -12,7 +12,7 @@ from suite import FIRST_OF_CLASS, FIRST_OF_NAME, OF_KINDS, PRIVATE, Case, over
 
 from dpbandits import ArgumentError
 from dpbandits.algorithms.bases import ContextualPolicy
-from dpbandits.policies.protocol import never
+from dpbandits.protocol import never
 from dpbandits.testing.living import with_fixed_releases
 from dpbandits.testing.playing import closed_arms_are_never_chosen, pull_among
 from dpbandits.testing.walk import contexts_of, frozen, pull, releases, shown, spans

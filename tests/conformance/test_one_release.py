@@ -13,8 +13,8 @@ from suite import BY_FAMILY, CASES, OF_KINDS, Case, over
 
 from dpbandits.kernel import plain
 from dpbandits.policies import Decision, Policy, gate
-from dpbandits.policies.steps import cross_by, steps_of
 from dpbandits.privacy.ledger import HEAD, SPAN
+from dpbandits.session.steps import cross_by, steps_of
 from dpbandits.stores import Announcement, Store
 from dpbandits.testing.walk import frozen, play, releases, snapshot
 

@@ -11,7 +11,7 @@ from suite import BY_FAMILY, FIRST_OF_CLASS, OF_KINDS, Case, over
 
 import dpbandits
 from dpbandits.environments import Bernoulli
-from dpbandits.policies.protocol import one_round
+from dpbandits.protocol import one_round
 from dpbandits.simulation import simulate
 from dpbandits.testing.playing import loop_and_hand_play_alike, propensities_are_frequencies
 from dpbandits.testing.streams import ROUNDS, SEED, table

@@ -27,8 +27,8 @@ from suite import (
 
 from dpbandits import UpdateError
 from dpbandits.policies import Decision, Policy
-from dpbandits.policies.protocol import nothing_to_note
 from dpbandits.privacy.ledger import SPAN, WHOLE
+from dpbandits.protocol import nothing_to_note
 from dpbandits.testing.living import (
     pulls_are_learned_from_in_order,
     saved_policies_go_on,

@@ -113,7 +113,11 @@ _UP = [
     "glm",
     "shuffle",
     "stores",
+    "protocol",
+    "session",
     "policies",
+    "inspection",
+    "logs",
     "algorithms",
     "simulation",
     "auditing",
@@ -165,7 +169,7 @@ def violations(path: str, source: str) -> list[str]:
                 found.append(f"{path} imports {'.'.join(target)}")
             if room == "algorithms":
                 found += [f"{path} {complaint}" for complaint in _sideways(module, target, names)]
-    if room in ("algorithms", "policies"):
+    if room in ("algorithms", "protocol", "session", "policies", "logs"):
         found += [f"{path} {complaint}" for complaint in _draws(tree, room)]
     elif room not in ("privacy", "shuffle", "environments", "testing"):
         calls = (

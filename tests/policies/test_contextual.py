@@ -9,8 +9,8 @@ import pytest
 
 import dpbandits as dpb
 from dpbandits.environments import ContextTable
-from dpbandits.policies.steps import release_of
 from dpbandits.privacy.ledger import HEAD
+from dpbandits.session.steps import release_of
 from dpbandits.simulation import simulate
 from dpbandits.simulation.context_loop import context_loop
 from dpbandits.simulation.tally import DONE, new_tally

@@ -10,7 +10,7 @@ import pytest
 
 import dpbandits as dpb
 from dpbandits.policies import registered
-from dpbandits.policies.options import DEFAULTS
+from dpbandits.session.options import DEFAULTS
 
 # These share a constructor with policies that take other budgets.
 WIDER = {"AdaRGOPEVar", "DPDPE", "EXP4", "FrozenEXP4", "HannaGOPE", "OutputGOPE"}

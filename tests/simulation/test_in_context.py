@@ -7,8 +7,8 @@ import pytest
 import dpbandits as dpb
 from dpbandits.environments import Bernoulli, ContextEnvironment, ContextKernels, ContextTable
 from dpbandits.kernel import kernel
-from dpbandits.policies.steps import release_of
 from dpbandits.privacy.ledger import HEAD, empty_arrays
+from dpbandits.session.steps import release_of
 from dpbandits.simulation import simulate
 from dpbandits.simulation.context_loop import context_loop
 from dpbandits.simulation.simulating import play, recorded_rounds

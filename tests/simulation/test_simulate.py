@@ -16,8 +16,8 @@ import pytest
 import dpbandits as dpb
 from dpbandits.environments import Bernoulli, Gaussian, LinearArms, RewardTable
 from dpbandits.policies import Policy
-from dpbandits.policies.steps import release_of
 from dpbandits.privacy.ledger import HEAD, LedgerArrays, empty_arrays
+from dpbandits.session.steps import release_of
 from dpbandits.simulation import Result, simulate
 from dpbandits.simulation.arms_loop import arms_loop
 from dpbandits.simulation.results import bootstrap_band

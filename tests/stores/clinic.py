@@ -18,8 +18,8 @@ import pytest
 import dpbandits as dpb
 from dpbandits.algorithms.bases import AdvicePolicy, SideInformationPolicy
 from dpbandits.policies import registered
-from dpbandits.policies.saving import saved
 from dpbandits.privacy import Budget, Open
+from dpbandits.session.saving import saved
 from dpbandits.stores import decode
 
 REWARDS = np.random.default_rng(3).random((400, 3))

@@ -19,7 +19,7 @@ import pytest
 from dpbandits import ApproxDP, ArgumentError, PureDP
 from dpbandits.cli.tables import print_tables
 from dpbandits.policies import DEFAULTS, default_for, registered
-from dpbandits.policies.protocol import no_arm
+from dpbandits.protocol import no_arm
 from dpbandits.report.claims import FAILS, HOLDS, UNDECIDED, Claim
 from dpbandits.report.intervals import largest, largest_of, ratio, ratios, share
 from dpbandits.simulation.simulating import what_is_taken

@@ -22,10 +22,10 @@ import numpy as np
 from ..calls import is_open
 from ..kernel import Generator, Kernel, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
-from ..policies.estimates import standard_error
-from ..policies.protocol import Contexts
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, PureDP
 from ..privacy.channels import Gaussian, Laplace
+from ..protocol import Contexts
+from ..session.estimates import standard_error
 from ..validation import flag, real
 from .bases.episodes import CLOCK, MEMO, absorb_rounds, close, record_pull_of, release_due
 from .bases.errata import ADAC_UCB, ADAP_UCB

@@ -23,7 +23,7 @@ import numpy as np
 from ..calls import is_open
 from ..kernel import Generator, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, register
-from ..policies.protocol import Contexts
+from ..protocol import Contexts
 from ..validation import features, real
 from .bases.every_round import record_pull, release_due
 from .bases.fixed_features import FixedFeaturesPolicy

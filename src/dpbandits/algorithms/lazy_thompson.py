@@ -20,10 +20,10 @@ import numpy as np
 from ..calls import is_open
 from ..kernel import Generator, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
-from ..policies.estimates import standard_error
-from ..policies.protocol import Contexts, Row
 from ..privacy.budgets import PureDP
 from ..privacy.channels import Laplace
+from ..protocol import Contexts, Row
+from ..session.estimates import standard_error
 from .bases.episodes import MEMO
 from .bases.sums import accumulate_by_arm, sensitivity, summarise_arm
 

@@ -43,9 +43,9 @@ import numpy as np
 from ..calls import is_open
 from ..kernel import Generator, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Statistic, register
-from ..policies.protocol import Contexts
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
+from ..protocol import Contexts
 from ..validation import features, real
 from .bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
 from .bases.fixed_features import FixedFeaturesPolicy

@@ -17,10 +17,10 @@ import numpy as np
 from ..calls import is_open
 from ..kernel import Generator, Kernel, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, register
-from ..policies.estimates import standard_error
-from ..policies.protocol import Contexts
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
+from ..protocol import Contexts
+from ..session.estimates import standard_error
 from ..validation import real
 from .bases.every_round import CLOCK, record_pull, release_due
 from .bases.local import LocalPolicy

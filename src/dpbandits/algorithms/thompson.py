@@ -20,10 +20,10 @@ import numpy as np
 from ..calls import is_open
 from ..kernel import Generator, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Statistic, register
-from ..policies.estimates import standard_error
-from ..policies.protocol import Contexts
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
+from ..protocol import Contexts
+from ..session.estimates import standard_error
 from .bases.counter_choice import RunningSumPolicy
 from .bases.every_round import CLOCK, record_pull, release_due
 from .bases.sums import accumulate_by_arm, sensitivity, summarise

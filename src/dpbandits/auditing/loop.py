@@ -23,9 +23,9 @@ from ..kernel import (
     outlined,
     unbound,
 )
-from ..policies.protocol import NO_ARM, Contexts, Kernels, Wall
-from ..policies.steps import ending_and_crossing
 from ..privacy.continual import is_spent
+from ..protocol import NO_ARM, Contexts, Kernels, Wall
+from ..session.steps import ending_and_crossing
 from .adversary import ANYBODY, Adversary
 
 prepare = choose = hold_rounds = preprocess_contexts = record_pull = weigh = unbound

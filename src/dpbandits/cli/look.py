@@ -30,7 +30,7 @@ def inspect(
     from rich.markup import escape
     from rich.table import Table
 
-    from ..policies import inspect as look
+    from ..inspection import inspect as look
 
     with clear_errors():
         seen = look(file)

@@ -105,7 +105,7 @@ def card(
     Of a saved policy as it stands, of others that of a small instance which has played a short
     example.
     """
-    from ..policies import inspect
+    from ..inspection import inspect
 
     with clear_errors():
         if (policy is None) == (every is None):

@@ -12,8 +12,8 @@ from ..algorithms.adversarial.conversion import BatchedPolicy
 from ..algorithms.bases import AdvicePolicy
 from ..policies import Policy, registered
 from ..policies.defaults import written
-from ..policies.protocol import no_arm
 from ..privacy.budgets import Budget
+from ..protocol import no_arm
 from ..simulation.simulating import what_is_taken
 from .setting import Setting
 

@@ -12,8 +12,8 @@ from ..privacy.channels import Channel
 from ..privacy.continual import Counter
 from ..privacy.ledger import Meter
 from ..privacy.noise import NoiseSource
-from .options import DEFAULTS, NAMES, Settings
-from .protocol import Card, Statistic
+from ..protocol import Card, Statistic
+from ..session.options import DEFAULTS, NAMES, Settings
 from .terms import Terms
 
 

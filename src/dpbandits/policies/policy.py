@@ -26,25 +26,25 @@ from ..privacy.budgets import Budget
 from ..privacy.continual import Counter
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger
+from ..protocol import NO_ARM, Kernels, Statistic, blind, never, no_estimate, own_alone
+from ..session.arms import ASSUMED, Arms
+from ..session.estimates import UNKNOWN, ArmEstimates, Diagnostics, Estimates
+from ..session.exchange import ASSUMED as ASSUMED_OF_WORKERS
+from ..session.exchange import Release, checked_release
+from ..session.gate import Gate
+from ..session.options import WIDEST, WILDEST, checked
+from ..session.rounds import Decision, checked_user
+from ..session.saving import replay, restore, saved
+from ..session.session import Session
+from ..session.state import State
 from ..stores import WHY, FileStore, Life, Store, User, decode, encode, store_at
 from ..stores.snapshots import arguments
 from ..validation import integer, number, real
-from .arms import ASSUMED, Arms
 from .chooser import Chooser
 from .configured import Configured
-from .estimates import UNKNOWN, ArmEstimates, Diagnostics, Estimates
-from .exchange import ASSUMED as ASSUMED_OF_WORKERS
-from .exchange import Release, checked_release
-from .gate import Gate
-from .options import WIDEST, WILDEST, checked
 from .privacy_card import PrivacyCard, Standing
-from .protocol import NO_ARM, Kernels, Statistic, blind, never, no_estimate, own_alone
 from .registry import of_this_version, registered
-from .rounds import Decision, checked_user
-from .saving import replay, restore, saved
-from .session import Session
 from .signatures import Signature
-from .state import State
 from .terms import Terms
 from .watch import Watch
 

@@ -8,7 +8,7 @@ import inspect
 from functools import cache
 from typing import Any, get_args, get_type_hints
 
-from .options import DEFAULTS
+from ..session.options import DEFAULTS
 
 
 class Signature:

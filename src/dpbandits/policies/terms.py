@@ -16,8 +16,8 @@ from ..privacy.continual import Counter, Independent
 from ..privacy.guarantees import Guarantee, View
 from ..privacy.ledger import Meter
 from ..privacy.noise import NoiseSource, SimulationNoise
-from .options import NARROWEST, WIDEST, Settings
-from .protocol import Card, Statistic
+from ..protocol import Card, Statistic
+from ..session.options import NARROWEST, WIDEST, Settings
 
 _PROOF_FOR_USERS = "for all rounds of a user docs/privacy.md, People who come back"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from .rounds import Rounds
+from ..session.rounds import Rounds
 
 LOGGER = logging.getLogger("dpbandits")
 _MANY = 50  # answers

@@ -15,8 +15,8 @@ import numpy as np
 
 from ..environments.base import ArmsKernels
 from ..kernel import Generator, Kernel, Vector, bind, entry, kernel, unbound
-from ..policies.protocol import Kernels, Wall
 from ..privacy.ledger import is_full
+from ..protocol import Kernels, Wall
 from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, PAUSED, Tally
 
 prepare = choose = hold_rounds = record_pull = weigh = accumulate = release_due = unbound

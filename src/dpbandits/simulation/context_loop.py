@@ -24,8 +24,8 @@ from ..kernel import (
     outlined,
     unbound,
 )
-from ..policies.protocol import Kernels, Wall
 from ..privacy.ledger import is_full
+from ..protocol import Kernels, Wall
 from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, PAUSED, Tally
 
 show = answer = preprocess_contexts = prepare = choose = record_pull = weigh = accumulate = unbound

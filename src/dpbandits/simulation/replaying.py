@@ -26,9 +26,9 @@ from ..errors import ArgumentError, DPBanditsError
 from ..html import Html, glance
 from ..kernel import Generator, Kernel, Matrices, Matrix, Vector, bind, entry, unbound
 from ..policies import Policy
-from ..policies.protocol import Kernels, Wall
-from ..policies.steps import steps_of
 from ..privacy.ledger import Ledger, is_full
+from ..protocol import Kernels, Wall
+from ..session.steps import steps_of
 from ..validation import integer, real
 from .clipping import warn_of_clipping
 from .parallel import ProgressCallback, distinct_policies, job_count, play_in_batches

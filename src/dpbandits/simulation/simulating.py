@@ -12,9 +12,9 @@ from ..algorithms.bases import AdvicePolicy, SideInformationPolicy
 from ..environments.base import AdviceEnvironment, ArmsEnvironment, ContextEnvironment
 from ..errors import ArgumentError, DPBanditsError
 from ..policies import Policy
-from ..policies.protocol import NO_ARM
-from ..policies.steps import release_of
 from ..privacy.ledger import Ledger
+from ..protocol import NO_ARM
+from ..session.steps import release_of
 from ..validation import flag, integer
 from .arms_loop import arms_loop
 from .clipping import support_ends, warn_of_clipping

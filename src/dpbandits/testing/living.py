@@ -11,9 +11,9 @@ import numpy as np
 
 from ..errors import BudgetExhausted
 from ..policies import Decision, Policy, load
-from ..policies.protocol import Wall
-from ..policies.steps import cross_by
 from ..privacy.continual import HonakerTree
+from ..protocol import Wall
+from ..session.steps import cross_by
 from .walk import (
     ROUNDS,
     Make,

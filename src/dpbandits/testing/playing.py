@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..policies import Decision, Policy
-from ..policies.options import DEFAULTS
+from ..session.options import DEFAULTS
 from . import streams
 from .walk import (
     ROUNDS,

@@ -10,7 +10,7 @@ from ..algorithms.bases import AdvicePolicy
 from ..environments import AdviceTable, ContextTable, RewardTable
 from ..kernel import Kernel, interpreted
 from ..policies import Policy
-from ..policies.steps import Steps, release_of
+from ..session.steps import Steps, release_of
 from ..simulation.arms_loop import arms_loop
 from ..simulation.context_loop import context_loop
 from ..simulation.seeding import identity, stream

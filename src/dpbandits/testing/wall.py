@@ -12,7 +12,7 @@ import numpy as np
 from ..algorithms.bases import ContextualPolicy
 from ..kernel import plain
 from ..policies import Kernels, Policy
-from ..policies.state import named_arrays
+from ..session.state import named_arrays
 from .walk import (
     ROUNDS,
     Make,

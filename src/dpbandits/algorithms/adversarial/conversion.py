@@ -37,10 +37,10 @@ import numpy as np
 from ...calls import is_open
 from ...kernel import Generator, Kernel, Vector, bind, kernel, outlined, unbound
 from ...policies import Kernels, Policy, Statistic
-from ...policies.estimates import LOSSES_ALONE
-from ...policies.protocol import Contexts, Row, nothing_to_prepare
 from ...privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Channel, Gaussian, Laplace
+from ...protocol import Contexts, Row, nothing_to_prepare
+from ...session.estimates import LOSSES_ALONE
 from ...validation import integer, real
 from ..bases.sums import accumulate, sensitivity, summarise
 

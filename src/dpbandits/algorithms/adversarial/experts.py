@@ -21,8 +21,8 @@ from typing import Unpack
 
 from ...kernel import Generator, Matrix, Vector, bind, kernel, unbound
 from ...policies import Card, Kernels, Options, register
-from ...policies.protocol import one_round
 from ...privacy.budgets import ZCDP, ApproxDP, PureDP
+from ...protocol import one_round
 from ..bases.advice import AdvicePolicy
 from ..bases.errata import EXPERTS
 from ..maths.simplex import draw

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...calls import is_open
 from ...kernel import Generator, Vector, kernel, outlined
-from ...policies.protocol import Contexts
+from ...protocol import Contexts
 from ..maths.simplex import draw, exponential_weights, recentre, tsallis
 from .conversion import (
     CLOCK,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...kernel import Kernel, Vector, bind, kernel, unbound
-from ...policies.protocol import Row
+from ...protocol import Row
 
 
 class Clock(NamedTuple):

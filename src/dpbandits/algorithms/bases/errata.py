@@ -4,7 +4,7 @@ sections the whole story stands.  A test holds the two together.
 
 from __future__ import annotations
 
-from ...policies.protocol import Erratum
+from ...protocol import Erratum
 
 ADAC_UCB = Erratum(
     "AdaC-UCB",

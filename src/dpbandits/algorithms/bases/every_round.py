@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...kernel import kernel
-from ...policies.protocol import Row
+from ...protocol import Row
 
 
 class RoundClock(NamedTuple):

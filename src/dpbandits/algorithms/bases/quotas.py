@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...kernel import Generator, kernel
-from ...policies.protocol import Contexts, Row
+from ...protocol import Contexts, Row
 
 FOREVER = 1 << 60
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...kernel import Vector, kernel
-from ...policies.protocol import Row
+from ...protocol import Row
 
 
 @kernel

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any, Unpack
 
 from ...policies import Options, Statistic
-from ...policies.estimates import LOSSES_ALONE
 from ...privacy.budgets import Budget
 from ...privacy.channels import Gaussian
+from ...session.estimates import LOSSES_ALONE
 from ...validation import integer, real
 from ..bases.advice import AdvicePolicy
 from .tuning import Noise, Tuning, exp4_regret, tune

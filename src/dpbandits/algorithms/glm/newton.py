@@ -61,7 +61,7 @@ import numpy as np
 from ...glm.links import Link, cut
 from ...kernel import Generator, Matrix, Vector, bind, kernel, outlined, unbound
 from ...policies import Kernels
-from ...policies.protocol import Row
+from ...protocol import Row
 from ..bases.contextual import within_bound
 from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
 from ..maths.ridge import dot

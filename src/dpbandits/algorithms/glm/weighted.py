@@ -64,7 +64,7 @@ import numpy as np
 from ...glm.links import Link, cut
 from ...kernel import Generator, Matrices, Matrix, Vector, bind, inlined, kernel, outlined, unbound
 from ...policies import Kernels
-from ...policies.protocol import Row
+from ...protocol import Row
 from ..bases.contextual import within_bound
 from ..bases.linear import estimate, on_grid, sensitivity
 from ..maths.dense import diagonalise

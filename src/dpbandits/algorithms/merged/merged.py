@@ -33,9 +33,9 @@ import numpy as np
 from ...calls import is_open
 from ...kernel import Generator, Kernel, Vector, kernel
 from ...policies import Card, Kernels, Options, Policy, Statistic, register
-from ...policies.protocol import Contexts, Row, own_alone
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
+from ...protocol import Contexts, Row, own_alone
 from ...validation import choice, integer, real
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.episodes import CLOCK, MEMO, absorb_rounds, close, record_pull_of, release_due

@@ -26,9 +26,9 @@ import numpy as np
 from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies import Card, Options, register
-from ...policies.protocol import Contexts
 from ...privacy.budgets import PureDP
 from ...privacy.channels import Laplace
+from ...protocol import Contexts
 from ...validation import real
 from ..bases.episodes import CLOCK, MEMO, close
 from ..bases.errata import DP_IMED

@@ -18,10 +18,10 @@ import numpy as np
 from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies import ArmEstimates, Card, Kernels, Options, register
-from ...policies.estimates import standard_error
-from ...policies.protocol import Contexts
 from ...privacy.budgets import Budget
 from ...privacy.channels import Laplace
+from ...protocol import Contexts
+from ...session.estimates import standard_error
 from ...validation import real
 from ..bases.every_round import record_pull, release_due
 from ..bases.local import LocalPolicy

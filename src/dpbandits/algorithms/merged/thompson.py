@@ -25,7 +25,7 @@ import numpy as np
 from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies import Card, Kernels, Statistic, register
-from ...policies.protocol import Contexts, Row
+from ...protocol import Contexts, Row
 from ..bases.episodes import MEMO
 from .law import MERGED, upper_bound_of
 from .merged import (

@@ -45,9 +45,9 @@ import numpy as np
 from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies import Card, Kernels, Options, Policy, Statistic, register
-from ...policies.protocol import Contexts
 from ...privacy.budgets import Budget
 from ...privacy.channels import Laplace
+from ...protocol import Contexts
 from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.episodes import CLOCK, MEMO, close, release_due

@@ -44,7 +44,7 @@ import numpy as np
 
 from ...kernel import Generator, Matrix, Vector, kernel, outlined
 from ...policies import Kernels
-from ...policies.protocol import Row, nothing_to_note
+from ...protocol import Row, nothing_to_note
 from ..bases.contextual import within_bound
 from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
 from ..bases.sums import summarise

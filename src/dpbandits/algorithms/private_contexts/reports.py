@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...errors import ArgumentError
-from ...policies.options import WILDEST
 from ...privacy.budgets import Budget
 from ...privacy.randomiser import VectorRandomiser
+from ...session.options import WILDEST
 from ...validation import flag
 from .device import Device
 from .policy import HiddenContextPolicy

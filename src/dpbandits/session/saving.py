@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..privacy.ledger import LedgerArrays
+from ..protocol import stays_empty
 from ..stores import Announcement, Life
 from ..stores.tokens import Seal
 from .exchange import Exchange
-from .protocol import stays_empty
 from .rounds import Decision, Rounds
 from .session import Session
 

@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import StateFileError
-from ..html import Html, glance
-from ..privacy.budgets import Budget
-from ..privacy.guarantees import Guarantee
-from ..privacy.ledger import Ledger
-from ..stores import Announcement, Life, Store, decode, store_at
-from ..stores.snapshots import arguments
-from .estimates import Estimates
-from .privacy_card import PrivacyCard, spent
-from .registry import of_this_version, registered
-from .saving import charge, show
+from .errors import StateFileError
+from .html import Html, glance
+from .policies.privacy_card import PrivacyCard, spent
+from .policies.registry import of_this_version, registered
+from .privacy.budgets import Budget
+from .privacy.guarantees import Guarantee
+from .privacy.ledger import Ledger
+from .session.estimates import Estimates
+from .session.saving import charge, show
+from .stores import Announcement, Life, Store, decode, store_at
+from .stores.snapshots import arguments
 
 _ATTEMPTS = 20
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpbandits as dpb
-from dpbandits.policies.state import State, named_arrays
+from dpbandits.session.state import State, named_arrays
 
 MAKERS = [
     lambda: dpb.MergedIMED(5, budget=dpb.ZCDP(0.5), seed=1),

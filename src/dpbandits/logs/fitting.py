@@ -32,9 +32,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ArgumentError
+from ..policies import Policy
+from ..session import Choice
 from ..validation import flag, integer
-from .policy import Policy
-from .rounds import Choice
 
 
 class Fitted(NamedTuple):

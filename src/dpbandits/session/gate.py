@@ -18,8 +18,8 @@ from ..privacy.continual import SINGLE, mechanism_from_python, mechanism_of, rel
 from ..privacy.ledger import WHOLE, Ledger, Line, Meter
 from ..privacy.noise import EXACT, NoiseSource
 from ..privacy.secure import GridNoise, SecureNoise, SecureSum, refuse_wide_noise
+from ..protocol import Kernels, Statistic
 from ..stores import Announcement, Counted, Store
-from .protocol import Kernels, Statistic
 from .state import Ended, Span, State, wall_of
 from .steps import Steps, called_from_python, cross_by, steps_of
 

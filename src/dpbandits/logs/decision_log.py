@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
+from ..policies import Policy
+from ..session import Decision
 from ..validation import flag, integer, number
-from .policy import Policy
-from .rounds import Decision
 
 _NAME = "decisions-{}-{:08d}.parquet"  # by writer
 

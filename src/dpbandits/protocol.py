@@ -70,12 +70,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernel import Generator, Kernel, Matrix, Vector, bind, kernel, unbound
-from ..privacy.budgets import Budget
-from ..privacy.channels import Channel, PublishedGaussian
-from ..privacy.continual import Counter, RunningSum
-from ..privacy.guarantees import Protects, TrustModel, View
-from ..privacy.ledger import WHOLE, LedgerArrays
+from .kernel import Generator, Kernel, Matrix, Vector, bind, kernel, unbound
+from .privacy.budgets import Budget
+from .privacy.channels import Channel, PublishedGaussian
+from .privacy.continual import Counter, RunningSum
+from .privacy.guarantees import Protects, TrustModel, View
+from .privacy.ledger import WHOLE, LedgerArrays
 
 Contexts = Any  # a matrix with a row for each arm, or 0
 Row = Any  # of contexts: a vector, or 0

@@ -28,7 +28,7 @@ from ..kernel import (
 )
 from ..privacy.continual import draws_of, is_spent
 from ..privacy.ledger import write
-from .protocol import Contexts, Kernels, Row, Wall
+from ..protocol import Contexts, Kernels, Row, Wall
 
 prepare = choose = hold_rounds = preprocess_contexts = record_pull = weigh = unbound
 accumulate = release_due = partition = sensitivity = close = summarise = publish = unbound

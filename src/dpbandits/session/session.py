@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import ArgumentError, BudgetExhausted, UpdateError
 from ..privacy.ledger import WHOLE
+from ..protocol import NO_ARM, Card, never, nothing_to_note, own_alone
 from ..stores import Life, User
 from ..stores.tokens import Seal
 from .arms import Arms
@@ -20,7 +21,6 @@ from .exchange import Exchange, Release, as_arrays
 from .gate import Gate
 from .intake import Intake
 from .options import Settings
-from .protocol import NO_ARM, Card, never, nothing_to_note, own_alone
 from .rounds import Choice, Decision, Pending, Rounds
 from .state import State
 

@@ -1,0 +1,23 @@
+"""One living policy: what happens between ``pull`` and ``update``, and the gate in the wall.
+
+``session`` pulls, takes answers and releases; ``rounds`` knows who has answered and when, and
+nothing of noise; ``state`` is what the algorithm knows on both sides of the wall; ``gate`` is where
+a statistic crosses it, by the compiled ``steps`` of which simulations are made, too.
+"""
+
+from .estimates import ArmEstimates, Diagnostics, Estimates
+from .exchange import Release
+from .options import Options
+from .rounds import Choice, Decision
+from .session import Session
+
+__all__ = [
+    "ArmEstimates",
+    "Choice",
+    "Decision",
+    "Diagnostics",
+    "Estimates",
+    "Options",
+    "Release",
+    "Session",
+]
