@@ -49,9 +49,8 @@ def take_in(params: Any, public: Any, size: int, release: np.ndarray) -> None:
 def crossed(policy: Policy, state: State, rounds: int, rng: np.random.Generator) -> np.ndarray:
     """The release that is due after so many rounds, with noise."""
     steps, wall, public = policy.session.gate.steps, state.wall, state.public
-    sides = (policy.params, state.raw, public, state.memo)
-    taken = (wall.statistic, wall.first_unreleased, wall.norm, wall.multiplier)
-    first, part, bound = steps.end(*sides, *taken, rounds)
+    sides = (policy.params, state.raw, public, state.memo, wall, wall.statistic)
+    first, part, bound = steps.end(*sides, rounds)
     assert bound >= 0.0
     ended = (policy.params, public, state.memo, wall, wall.statistic)
     steps.cross(*ended, first, rounds - 1, part, bound, rng)

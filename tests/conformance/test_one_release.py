@@ -12,8 +12,9 @@ import pytest
 from suite import BY_FAMILY, CASES, OF_KINDS, Case, over
 
 from dpbandits.kernel import plain
-from dpbandits.policies import Decision, Policy, gate
+from dpbandits.policies import Decision, Policy
 from dpbandits.privacy.ledger import HEAD, SPAN
+from dpbandits.session import gate
 from dpbandits.session.steps import cross_by, steps_of
 from dpbandits.stores import Announcement, Store
 from dpbandits.testing.walk import frozen, play, releases, snapshot

@@ -133,8 +133,7 @@ def _release_both(
     """
     if is_spent(wall.running):
         return True
-    needed = (wall.first_unreleased, wall.norm, wall.multiplier)
-    first, which, bound = end(params, raw, public, memo, wall.statistic, *needed, rounds)
+    first, which, bound = end(params, raw, public, memo, wall, wall.statistic, rounds)
     if bound < 0.0:
         return False
     summarise(params, twin, public, memo, taken.other[taken.cursor[SLOTS.releases]])

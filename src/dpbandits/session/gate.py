@@ -141,9 +141,8 @@ class Gate:
         return self._end(state, rounds, np.zeros(memo), np.zeros(size))
 
     def _end(self, state: State, rounds: int, memo: np.ndarray, statistic: np.ndarray) -> Ended:
-        sides, wall = (self.params, state.raw, state.public, memo, statistic), state.wall
-        taken = (wall.first_unreleased, wall.norm, wall.multiplier)
-        first, part, bound = self.steps.end(*sides, *taken, rounds)
+        sides = (self.params, state.raw, state.public, memo, state.wall, statistic)
+        first, part, bound = self.steps.end(*sides, rounds)
         if bound < 0.0:
             raise DPBanditsError(_NO_BOUND)
         return Ended(Span(int(first), rounds - 1, int(part)), float(bound), memo, statistic)

@@ -1,14 +1,14 @@
 """What a policy knows: both sides, the wall, and where its random numbers stand.
 
-Copying, saving and restoring follow from one list of fields.  All arrays but those of the ledger,
-which grows, lie in one block of memory: to be able to undo a release is to copy one array.
+Copying, saving and restoring follow from one list of fields.  Of a living policy all arrays but
+those of the ledger, which grows, lie in one block: to be able to undo a release is to copy it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -68,13 +68,16 @@ class State:
     exact: SecureState | None = None
     choice_rng: np.random.Generator | None = None
     noise_rng: np.random.Generator | None = None
+    _block: np.ndarray | None = None
 
-    def __post_init__(self) -> None:
+    def in_one_block(self) -> Self:
+        """The same state in one block of memory, for a policy that has to undo releases."""
         rest = self.wall._replace(ledger=_NO_LEDGER)
         sides = (self.raw, self.public, self.memo, rest, self.exact)
         self._block, sides = _in_one_block(sides)
         self.raw, self.public, self.memo, rest, self.exact = sides
         self.wall = rest._replace(ledger=self.wall.ledger)
+        return self
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -107,13 +110,14 @@ class State:
         return {name: rng for name, rng in found.items() if rng is not None}
 
     def copied(self) -> tuple[np.ndarray, LedgerArrays]:
-        """All but the generators; for ``restore``."""
+        """All but the generators, of a state in one block; for ``restore``."""
+        assert self._block is not None  # or nothing could be restored
         return self._block.copy(), copy_of(self.wall.ledger)
 
     def restore(self, copied: tuple[np.ndarray, LedgerArrays]) -> None:
         """Go back to a copy: no value that was drawn since is ever used."""
-        block, ledger = copied
-        self._block[:] = block
+        assert self._block is not None
+        self._block[:], ledger = copied
         self.wall = self.wall._replace(ledger=copy_of(ledger))
 
     def fill(self, arrays: dict[str, np.ndarray]) -> None:

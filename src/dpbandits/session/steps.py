@@ -37,31 +37,21 @@ announce = confirm = mechanism = let_through = release = end = cross = unbound
 
 @kernel
 def _end(
-    params: Any,
-    raw: Any,
-    public: Any,
-    memo: Vector,
-    statistic: Vector,
-    first_unreleased: Vector,
-    norm: int,
-    multiplier: float,
-    rounds: int,
+    params: Any, raw: Any, public: Any, memo: Vector, wall: Wall, statistic: Vector, rounds: int
 ) -> tuple[int, int, float]:
     """End an episode after ``rounds`` rounds: its statistic, the first round that its release
     covers, whose records, and how far one of them moves it; -1 for the last if that is no bound,
     and then nothing has changed.
-
-    What it needs of the wall is given apart: to hand over all of its arrays takes long to compile.
     """
-    bound = sensitivity(params, public, norm)
-    scale = multiplier * bound
+    bound = sensitivity(params, public, wall.norm)
+    scale = wall.multiplier * bound
     if not (0.0 <= bound < np.inf and scale < np.inf):
         return 0, 0, -1.0
-    if scale == 0.0 and bound > 0.0 and multiplier > 0.0:  # underflow
+    if scale == 0.0 and bound > 0.0 and wall.multiplier > 0.0:  # underflow
         return 0, 0, -1.0
     which = partition(params, public)
-    first = first_unreleased[which]
-    first_unreleased[which] = rounds
+    first = wall.first_unreleased[which]
+    wall.first_unreleased[which] = rounds
     close(params, public, memo)
     summarise(params, raw, public, memo, statistic)
     return first, which, bound
@@ -116,11 +106,10 @@ def _release(
     """
     if is_spent(wall.running):
         return True
-    statistic, taken = wall.statistic, (wall.first_unreleased, wall.norm, wall.multiplier)
-    first, which, bound = end(params, raw, public, memo, statistic, *taken, rounds)
+    first, which, bound = end(params, raw, public, memo, wall, wall.statistic, rounds)
     if bound < 0.0:
         return False
-    cross(params, public, memo, wall, statistic, first, rounds - 1, which, bound, rng)
+    cross(params, public, memo, wall, wall.statistic, first, rounds - 1, which, bound, rng)
     return True
 
 
@@ -325,8 +314,8 @@ def release_of(kernels: Kernels, channel: Kernel, *, inside: bool = False) -> Ke
         own = {name: getattr(kernels, name) for name in (*_ENDS, "publish")}
         parts = {name: inlined(part) for name, part in own.items()} if inside else own
         ending = bind(inlined(_end), **{name: parts[name] for name in _ENDS})
-        through = {"let_through": _through(channel, inside=inside)}
-        crossing = bind(inlined(_cross), publish=parts["publish"], **through)
+        through = bind(inlined(_let_through), **_SILENT, mechanism=channel)
+        crossing = bind(inlined(_cross), publish=parts["publish"], let_through=through)
         _releases[key] = bind(inlined(_release) if inside else _release, end=ending, cross=crossing)
     return _releases[key]
 
@@ -341,10 +330,9 @@ def _cross_of(kernels: Kernels, channel: Kernel) -> Kernel:
 
 
 @cache
-def _through(channel: Kernel, *, inside: bool = False) -> Kernel:
-    """What all algorithms share, compiled once."""
-    through = inlined(_let_through) if inside else _let_through
-    return bind(through, **_SILENT, mechanism=channel)
+def _through(channel: Kernel) -> Kernel:
+    """What all algorithms share, compiled once, where no loop waits for it."""
+    return bind(_let_through, **_SILENT, mechanism=channel)
 
 
 def cross_by(

@@ -49,8 +49,8 @@ def with_fixed_releases(policy: Policy) -> Policy:
     def release(
         params: Any, raw: Any, public: Any, memo: Any, wall: Wall, rounds: int, rng: Any
     ) -> bool:
-        taken = (wall.statistic, wall.first_unreleased, wall.norm, wall.multiplier)
-        first, part, bound = gate.steps.end(params, raw, public, memo, *taken, rounds)
+        sides = (params, raw, public, memo, wall, wall.statistic)
+        first, part, bound = gate.steps.end(*sides, rounds)
         cross(params, public, memo, wall, wall.statistic, first, rounds - 1, part, bound, rng)
         return bool(bound >= 0.0)
 
