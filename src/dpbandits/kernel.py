@@ -22,6 +22,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import dis
+import gc
 import hashlib
 import math
 import os
@@ -30,7 +31,7 @@ import sys
 import tempfile
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -170,7 +171,22 @@ class _Compiler(compiler.Compiler):
         identity.unique_name = f"{identity.func_qualname}${identity.unique_id}"
         ExtractByteCode().run_pass(self.state)
         self.state.lifted, self.state.lifted_from = (), None
-        return self._compile_bytecode()
+        with _without_collections():
+            return self._compile_bytecode()
+
+
+@contextlib.contextmanager
+def _without_collections() -> Iterator[None]:
+    """Compiling makes millions of objects and hardly any garbage before it ends: to look for some
+    on the way takes a sixth of its time.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 class _Linked(CPUDispatcher):
