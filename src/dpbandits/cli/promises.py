@@ -122,10 +122,11 @@ def card(
         else:
             made = _instances(policy_class(policy), budget, noise)
             cards = [_played(one, attack(one) if audit else None) for one in made]
+    if html is not None:  # first, for a pipe may be closed before all is said
+        html.write_text(cards[0].html(), encoding="utf-8")
     for one in cards:
         _print(one)
     if html is not None:
-        html.write_text(cards[0].html(), encoding="utf-8")
         typer.echo(f"Card: {html}")
 
 
