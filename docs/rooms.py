@@ -9,7 +9,7 @@ from types import ModuleType
 import dpbandits
 
 # Rooms that users do not call.
-INNER = {"cli", "html", "plotting", "report", "validation", "calls"}
+INNER = {"cli", "html", "plotting", "report", "validation", "calls", "session", "protocol"}
 
 # Which algorithms share a page, by their module; the others play finite arms.
 FAMILIES = {

@@ -106,7 +106,8 @@ def test_an_array_that_may_no_longer_be_written_to_is_not() -> None:
 def test_no_answer_is_remembered() -> None:
     call, secret = called(first), np.array([0.123456789])
     call(secret, 0.987654321)
-    held = gc.get_referents(call._kinds, *call._kinds, vars(call))
+    _, kinds, arrays = call._known
+    held = gc.get_referents(kinds, *kinds, arrays, *arrays, call._known, vars(call))
     assert not any(one is secret for one in held)
     assert 0.987654321 not in [one for one in held if isinstance(one, float)]
 

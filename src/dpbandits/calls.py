@@ -107,32 +107,35 @@ def _is_open(contexts, arm):  # type: ignore[no-untyped-def]
 # Calls ---------------------------------------------------------------------------------------
 
 
+_Known = tuple[Callable[..., Any], list[Any], list[tuple[int, Any]]]
+
+
 class _Called:
     def __init__(self, entry: Any, draws: bool) -> None:
         self.py_func, self._entry, self._draws = plain(entry), entry, draws
-        self._code: Callable[..., Any] = entry
-        self._kinds: list[Any] = [object()]  # of arguments: none is like this one
-        self._arrays: list[tuple[int, Any]] = []  # by place
+        # The code for arguments of these kinds, and of arrays at these places; none is like the
+        # first.  In one attribute, which an interrupt leaves as it was or as it should be.
+        self._known: _Known = entry, [object()], []
 
     def __call__(self, *arguments: Any) -> Any:
         if self._draws and (rng := arguments[-1]) is not None:
             arguments = (*arguments[:-1], _addresses(rng))
-        for argument, kind in zip(arguments, self._kinds):  # noqa: B905  # it takes time
+        code, kinds, arrays = self._known
+        for argument, kind in zip(arguments, kinds):  # noqa: B905  # it takes time
             if argument is not kind and type(argument) is not kind:
                 return self._look_at(arguments)
-        for place, kind in self._arrays:
+        for place, kind in arrays:
             if _kind_of(arguments[place]) != kind:
                 return self._look_at(arguments)
-        return self._code(*arguments)
+        return code(*arguments)
 
     def _look_at(self, arguments: tuple[Any, ...]) -> Any:
         answer = self._entry(*arguments)
         types_of = tuple(map(self._entry.typeof_pyval, arguments))
-        self._code = self._entry.overloads[types_of].entry_point
-        self._kinds = list(map(_kept, arguments))
+        code = self._entry.overloads[types_of].entry_point
         looked_at = enumerate(arguments[:-1] if self._draws else arguments)
-        arrays = [(place, one) for place, one in looked_at if isinstance(one, np.ndarray)]
-        self._arrays = [(place, _kind_of(one)) for place, one in arrays]
+        arrays = [(at, _kind_of(one)) for at, one in looked_at if isinstance(one, np.ndarray)]
+        self._known = code, list(map(_kept, arguments)), arrays
         return answer
 
 

@@ -31,7 +31,7 @@ import sys
 import tempfile
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -171,22 +171,16 @@ class _Compiler(compiler.Compiler):
         identity.unique_name = f"{identity.func_qualname}${identity.unique_id}"
         ExtractByteCode().run_pass(self.state)
         self.state.lifted, self.state.lifted_from = (), None
-        with _without_collections():
+        # It makes millions of objects and hardly any garbage before it ends: to look for some on
+        # the way takes a tenth of its time.  What another thread says of collections meanwhile is
+        # lost, and what it forks collects none.
+        collects = gc.isenabled()
+        try:
+            gc.disable()
             return self._compile_bytecode()
-
-
-@contextlib.contextmanager
-def _without_collections() -> Iterator[None]:
-    """Compiling makes millions of objects and hardly any garbage before it ends: to look for some
-    on the way takes a sixth of its time.
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
+        finally:
+            if collects:
+                gc.enable()
 
 
 class _Linked(CPUDispatcher):

@@ -60,7 +60,7 @@ def driven(policy, world, horizon, seed=0):
 
 def state_after(policy, losses, batches=4000):
     """A state in mid-run."""
-    state = policy.new_state().in_one_block()
+    state = policy.new_state().in_blocks()
     state.public.losses[:] = losses
     state.public.clock[CLOCK.batches] = batches
     learned(policy, state, 0, 0.0, in_place=True)  # a batch of arm 0 without loss
@@ -152,7 +152,7 @@ def test_the_leader_is_drawn_with_its_probability_and_resampling_is_geometric_an
 
 def test_resampled_estimates_have_the_expectation_of_the_proof():
     policy, losses, tries = FTPL(3, budget=None, rate=1.0, tries=7), np.array([0.2, 0.9, 0.4]), 7
-    state = policy.new_state().in_one_block()
+    state = policy.new_state().in_blocks()
     state.public.losses[:] = [0.0, 0.4, 1.5]
     expected = np.zeros(3)
     p = np.array([leads(state.public.losses, a) for a in range(3)])

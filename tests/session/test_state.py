@@ -1,4 +1,4 @@
-"""A state lies in one block of memory, and compiled code sees no difference."""
+"""A state lies in two blocks of memory, and compiled code sees no difference."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def test_arrays_are_of_the_types_that_init_gave_them(make):
 def test_columns_first_stay_columns_first():
     state = dpb.UCB1(3).new_state()
     columns = np.asfortranarray(np.arange(6.0).reshape(2, 3))
-    packed = State(state.raw, columns, state.memo, state.wall).in_one_block().public
+    packed = State(state.raw, columns, state.memo, state.wall).in_blocks().public
     assert packed.flags.f_contiguous
     np.testing.assert_array_equal(packed, columns)
 

@@ -6,6 +6,8 @@ import pytest
 from clinic import Clinic, ada, journalled, state_of
 
 import dpbandits as dpb
+from dpbandits.protocol import own_alone
+from dpbandits.session.rounds import Rounds
 from dpbandits.stores import FileStore, Life
 
 BUDGETLESS = pytest.param(lambda **options: dpb.UCB1(3, **options), id="ucb1")
@@ -130,7 +132,8 @@ WITHOUT_CARE = pytest.mark.parametrize(
 
 def interrupted(policy, monkeypatch, step, *, after):
     def breaking(patch):
-        fails(patch, policy.session.gate, step, KeyboardInterrupt(), after=after)
+        owner = Rounds if step == "cover" else policy.session.gate
+        fails(patch, owner, step, KeyboardInterrupt(), after=after)
 
     decision = fail_in_a_release(policy, monkeypatch, breaking, KeyboardInterrupt)
     if decision is not None:
@@ -155,11 +158,13 @@ def test_an_interrupt_before_the_noise_is_drawn_did_not_happen(
     assert state_of(policy).arrays == state_of(whole).arrays
 
 
-@pytest.mark.parametrize(("step", "patience"), [("release", 0), ("cross", 3)])
+@pytest.mark.parametrize(("step", "patience"), [("release", 0), ("cross", 3), ("cover", 0)])
 @WITHOUT_CARE
 def test_a_release_that_nobody_saw_is_made_anew(make, step, patience, monkeypatch):
     policy = make(patience=patience)
     interrupted(policy, monkeypatch, step, after=True)
+    if policy.kernels.absorb is not own_alone:  # workers see one value of each release
+        assert len(policy.releases()) == policy.ledger.releases
     frame = policy.ledger.frame
     assert frame["first"].tolist() == [0, *(frame["last"][:-1] + 1)]
     assert policy.ledger.total() == pytest.approx(policy.meter.limit)

@@ -128,7 +128,7 @@ def _release_both(
     world: int,
     rng: Generator,
 ) -> bool:
-    """Release the statistic of the world that is played, as ``policies.steps`` does, and take down
+    """Release the statistic of the world that is played, as ``session.steps`` does, and take down
     what it would have been in the other one.
     """
     if is_spent(wall.running):

@@ -644,7 +644,7 @@ class Policy(Configured, ABC):
             private=self.budget is not None,
             reports=self.takes_reports,
         )
-        state = gate.new_state(simulated=False).in_one_block()
+        state = gate.new_state(simulated=False).in_blocks()
         if self.card.randomised:
             state.choice_rng = self.noise_source.exploration()
         if gate.private:

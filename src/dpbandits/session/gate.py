@@ -102,7 +102,7 @@ class Gate:
         return State(raw, public, np.zeros(self.statistic.memo), wall, exact)
 
     def forget(self) -> None:
-        """Let go of a state that is given up."""
+        """Let go of what calls have kept of a state that is given up."""
         self.__dict__.pop("steps", None)
         self.__dict__.pop("_spare", None)  # which may hold an answer
 

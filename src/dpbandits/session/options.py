@@ -1,4 +1,4 @@
-"""Constructor arguments that every policy takes, and their defaults."""
+"""Constructor arguments that every policy takes, and their defaults: what a session is told."""
 
 from __future__ import annotations
 

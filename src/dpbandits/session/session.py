@@ -433,10 +433,12 @@ class Session:
 
 
 class _AllOrNothing:
-    """Undo what a step that fails has done, a keyboard interrupt included."""
+    """Undo what a step that fails has done, a keyboard interrupt included; not two of them, of
+    which the second comes while the first is undone.
+    """
 
     def __init__(self, session: Session) -> None:
-        self.session = session
+        self.session, self.shared = session, len(session.exchange.shared)
         self.state, self.rounds = session.state.copied(), session.rounds.copied()
 
     def __enter__(self) -> None: ...
@@ -447,6 +449,8 @@ class _AllOrNothing:
         session, rounds = self.session, self.rounds
         if isinstance(error, BudgetExhausted | ArgumentError):  # which it stays
             rounds.exhausted = session.rounds.exhausted
+        # First: values of a release that is made anew would be those of a second one.
+        del session.exchange.shared[self.shared :]
         session.state.restore(self.state)
         session.gate.forget()
         session.rounds = rounds

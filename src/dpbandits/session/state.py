@@ -1,7 +1,8 @@
 """What a policy knows: both sides, the wall, and where its random numbers stand.
 
 Copying, saving and restoring follow from one list of fields.  Of a living policy all arrays but
-those of the ledger, which grows, lie in one block: to be able to undo a release is to copy it.
+those of the ledger, which grows, lie in two blocks, a private and a public one: to be able to undo
+a release is to copy these.
 """
 
 from __future__ import annotations
@@ -68,15 +69,16 @@ class State:
     exact: SecureState | None = None
     choice_rng: np.random.Generator | None = None
     noise_rng: np.random.Generator | None = None
-    _block: np.ndarray | None = None
+    _blocks: tuple[np.ndarray, ...] = ()
 
-    def in_one_block(self) -> Self:
-        """The same state in one block of memory, for a policy that has to undo releases."""
+    def in_blocks(self) -> Self:
+        """The same state in blocks of memory, for a policy that has to undo releases."""
         rest = self.wall._replace(ledger=_NO_LEDGER)
-        sides = (self.raw, self.public, self.memo, rest, self.exact)
-        self._block, sides = _in_one_block(sides)
-        self.raw, self.public, self.memo, rest, self.exact = sides
-        self.wall = rest._replace(ledger=self.wall.ledger)
+        private, (self.raw, self.memo, rest, self.exact) = _in_one_block(
+            (self.raw, self.memo, rest, self.exact)
+        )
+        public, (self.public,) = _in_one_block((self.public,))
+        self.wall, self._blocks = rest._replace(ledger=self.wall.ledger), (private, public)
         return self
 
     @property
@@ -109,15 +111,16 @@ class State:
         found = {name: getattr(self, name) for name in _STREAMS}
         return {name: rng for name, rng in found.items() if rng is not None}
 
-    def copied(self) -> tuple[np.ndarray, LedgerArrays]:
-        """All but the generators, of a state in one block; for ``restore``."""
-        assert self._block is not None  # or nothing could be restored
-        return self._block.copy(), copy_of(self.wall.ledger)
+    def copied(self) -> tuple[list[np.ndarray], LedgerArrays]:
+        """All but the generators, of a state in blocks; for ``restore``."""
+        assert self._blocks  # or nothing could be restored
+        return [block.copy() for block in self._blocks], copy_of(self.wall.ledger)
 
-    def restore(self, copied: tuple[np.ndarray, LedgerArrays]) -> None:
+    def restore(self, copied: tuple[list[np.ndarray], LedgerArrays]) -> None:
         """Go back to a copy: no value that was drawn since is ever used."""
-        assert self._block is not None
-        self._block[:], ledger = copied
+        blocks, ledger = copied
+        for block, before in zip(self._blocks, blocks, strict=True):
+            block[:] = before
         self.wall = self.wall._replace(ledger=copy_of(ledger))
 
     def fill(self, arrays: dict[str, np.ndarray]) -> None:

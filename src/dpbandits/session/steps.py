@@ -305,12 +305,12 @@ _releases: dict[tuple[Kernels, Kernel, bool], Kernel] = {}
 
 
 def release_of(kernels: Kernels, channel: Kernel, *, inside: bool = False) -> Kernel:
-    """The release of an algorithm, compiled once; ``inside`` its callers where every round ends in
-    one.
+    """The release of an algorithm, compiled once; ``inside``: copied into its callers, for
+    algorithms of which every round ends in one.
     """
     key = (kernels, channel, inside)
     if key not in _releases:
-        # What every release does is one function: each call hands over all arrays.
+        # All is copied into one function, because each call would hand over all arrays.
         own = {name: getattr(kernels, name) for name in (*_ENDS, "publish")}
         parts = {name: inlined(part) for name, part in own.items()} if inside else own
         ending = bind(inlined(_end), **{name: parts[name] for name in _ENDS})
@@ -331,7 +331,7 @@ def _cross_of(kernels: Kernels, channel: Kernel) -> Kernel:
 
 @cache
 def _through(channel: Kernel) -> Kernel:
-    """What all algorithms share, compiled once, where no loop waits for it."""
+    """What all algorithms share, compiled once and called, where no loop waits for it."""
     return bind(_let_through, **_SILENT, mechanism=channel)
 
 

@@ -51,8 +51,10 @@ def with_fixed_releases(policy: Policy) -> Policy:
     ) -> bool:
         sides = (params, raw, public, memo, wall, wall.statistic)
         first, part, bound = gate.steps.end(*sides, rounds)
+        if bound < 0.0:
+            return False
         cross(params, public, memo, wall, wall.statistic, first, rounds - 1, part, bound, rng)
-        return bool(bound >= 0.0)
+        return True
 
     gate.steps = gate.steps._replace(cross=cross, release=release)
     return policy
