@@ -39,9 +39,13 @@ const encoded = (protocol, vectors, hex) => { const take = given(hex);
 const draws = (name, [a, b], n, hex) => { const take = given(hex); return Array.from({ length: n },
     () => String(dpbandits[name](BigInt(a), BigInt(b), take))); };
 """
-CRYPTO = """globalThis.crypto = { getRandomValues: (bytes) => {
+CRYPTO = """let state = 1;
+globalThis.crypto = { getRandomValues: (bytes) => {
     if (bytes.length > 65536) throw new Error("QuotaExceededError");
-    bytes.forEach((_, i) => { bytes[i] = Math.floor(256 * Math.random()); });
+    bytes.forEach((_, i) => {
+        state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+        bytes[i] = state >>> 24;
+    });
     return bytes; } };"""
 
 
@@ -354,7 +358,9 @@ def test_both_tell_the_shuffler_the_same(js, protocol, options):
 def test_both_choose_alike_by_what_left_the_shuffler(js, models):
     made, rng = shuffled(4, 3, models=models, batch=1, horizon=30), np.random.default_rng(3)
     for _ in range(30):
-        made.receive(made.shuffler().close())
+        shuffler = made.shuffler()
+        shuffler._source._take = rng.bytes  # so that each arm is somebody's
+        made.receive(shuffler.close())
     device, shown = shuffled_pair(js, made), tables(4, 3, rng)[::4]
     ours = [[device.choose(table), device._features[0].tolist()] for table in shown]
     assert js.call("play", [table.tolist() for table in shown]) == ours

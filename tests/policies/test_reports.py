@@ -53,7 +53,7 @@ def test_what_no_device_sends_is_refused_and_can_be_answered_again():
 
 
 def test_secure_noise_hides_it_too():
-    policy = ldp(noise="secure")
+    policy = ldp(noise="secure", grid=2.0**-32)
     found = np.array(entered(policy, SILENCES["expires"], 20))
     assert len(set(found)) == 20
     assert np.all(found / policy.grid % 1 == 0)

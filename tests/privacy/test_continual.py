@@ -39,7 +39,7 @@ from dpbandits.privacy.continual import (
 from dpbandits.privacy.continual_sum import ContinualSum
 from dpbandits.privacy.secure import Sampler, SecureState, SecureSum
 
-ALPHA, SECURE_ALPHA = 1e-4, 1e-6  # secure noise has no seed
+ALPHA, SECURE_ALPHA = 1e-4, 1e-9  # secure noise has no seed
 
 MAKERS = {
     "tree": BinaryTree,

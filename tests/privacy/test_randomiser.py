@@ -103,7 +103,7 @@ def test_reports_are_taken_as_they_are_after_saving_too(noise, tmp_path, monkeyp
 
 @pytest.mark.parametrize("budget", [PureDP(0.7), ZCDP(0.2)], ids=["Laplace", "Gaussian"])
 def test_the_law_of_secure_reports(budget):
-    """60,000 draws: a scale that is 5 % off is noticed, by a chi-squared test at 1e-4, in all but 2
+    """60,000 draws: a scale that is 5 % off is noticed, by a chi-squared test at 1e-4, in all but 4
     of 10^9 runs.
     """
 
@@ -116,7 +116,7 @@ def test_the_law_of_secure_reports(budget):
 
     made = LDPUCB(2, budget=budget, reports=True, noise="secure", grid=0.5).randomiser()
     drawn = [made(0.3) for _ in range(60_000)]
-    assert surprise(drawn, budget) > 1e-6
+    assert surprise(drawn, budget) > 1e-8
     off = PureDP(0.735) if isinstance(budget, PureDP) else ZCDP(0.22)
     assert surprise(drawn, off) < 1e-4
 
