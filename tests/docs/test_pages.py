@@ -121,6 +121,11 @@ def test_every_public_name_is_in_the_reference():
     spec.loader.exec_module(rooms)
     shown = [name for _, _, names in rooms.rooms() for name in names]
     assert len(shown) == len(set(shown))
+    objects = [
+        getattr(importlib.import_module(m), n) for m, _, n in (x.rpartition(".") for x in shown)
+    ]
+    classes = [one for one in objects if isinstance(one, type)]
+    assert len(classes) == len(set(classes)) > 100  # no class has two pages
     ends = {name.rpartition(".")[2] for name in shown}
     for module in (dpbandits, environments, glm, privacy, shuffle):
         wanted = {name for name in module.__all__ if not ismodule(getattr(module, name))}
