@@ -65,7 +65,7 @@ class Gate:
         )
         self._refuse_wide_noise()
 
-    @property
+    @cached_property
     def secure(self) -> bool:
         """Whether releases need the secure source."""
         return self.private and self.noise.secure and not self.reports
@@ -208,7 +208,7 @@ class Gate:
 
     def refuse_fork(self) -> None:
         """Refuse what a forked process must not do, which holds the raw data of its parent."""
-        if self.private and self.is_fork:
+        if self.is_fork and self.private:
             raise ClaimError(
                 "no release is made in a forked process: it and its parent would release the same"
                 " raw data twice with fresh noise; save the policy in the process that made it, and"

@@ -265,9 +265,9 @@ class Rounds:
         """The same, with dictionaries of its own; arrays in it are never changed in place."""
         return _alike(
             self,
-            pending=dict(self.pending),
-            answers=dict(self.answers),
-            unreleased=dict(self.unreleased),
+            pending=self.pending.copy(),
+            answers=self.answers.copy(),
+            unreleased=self.unreleased.copy(),
             flights=[flight.copied() for flight in self.flights],
             users=_alike(self.users),
         )
@@ -413,7 +413,7 @@ class Rounds:
 def _alike(one: Any, **changed: Any) -> Any:
     """``dataclasses.replace`` without its checks: policies that release every round wait for it."""
     alike = object.__new__(type(one))
-    alike.__dict__ = {**vars(one), **changed}
+    alike.__dict__ = vars(one) | changed
     return alike
 
 

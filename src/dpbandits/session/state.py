@@ -69,7 +69,7 @@ class State:
     exact: SecureState | None = None
     choice_rng: np.random.Generator | None = None
     noise_rng: np.random.Generator | None = None
-    _blocks: tuple[np.ndarray, ...] = ()
+    _blocks: tuple[np.ndarray, ...] = ()  # the private one and the public one
 
     def in_blocks(self) -> Self:
         """The same state in blocks of memory, for a policy that has to undo releases."""
@@ -111,16 +111,15 @@ class State:
         found = {name: getattr(self, name) for name in _STREAMS}
         return {name: rng for name, rng in found.items() if rng is not None}
 
-    def copied(self) -> tuple[list[np.ndarray], LedgerArrays]:
+    def copied(self) -> tuple[np.ndarray, np.ndarray, LedgerArrays]:
         """All but the generators, of a state in blocks; for ``restore``."""
-        assert self._blocks  # or nothing could be restored
-        return [block.copy() for block in self._blocks], copy_of(self.wall.ledger)
+        private, public = self._blocks
+        return private.copy(), public.copy(), copy_of(self.wall.ledger)
 
-    def restore(self, copied: tuple[list[np.ndarray], LedgerArrays]) -> None:
+    def restore(self, copied: tuple[np.ndarray, np.ndarray, LedgerArrays]) -> None:
         """Go back to a copy: no value that was drawn since is ever used."""
-        blocks, ledger = copied
-        for block, before in zip(self._blocks, blocks, strict=True):
-            block[:] = before
+        private, public = self._blocks
+        private[:], public[:], ledger = copied
         self.wall = self.wall._replace(ledger=copy_of(ledger))
 
     def fill(self, arrays: dict[str, np.ndarray]) -> None:
