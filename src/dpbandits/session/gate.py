@@ -233,6 +233,8 @@ class Gate:
                 f"horizon: the running sum was planned for {state.wall.running.limit} releases,"
                 " which have been made; the policy keeps serving from what is public"
             )
+        if self.always_within_budget and self.most_records == math.inf:
+            return
         which = self.part(state)
         first = int(state.wall.first_unreleased[which])
         if self.meter is not None and not self.always_within_budget:
