@@ -351,3 +351,8 @@ def cross_by(
     """
     through = interpreted(_let_through, announce=tell, confirm=keep, mechanism=channel)
     return interpreted(_cross, publish=kernels.publish, let_through=through)
+
+
+def release_by(ending: Callable[..., Any], crossing: Callable[..., Any]) -> Callable[..., Any]:
+    """The same release around such halves."""
+    return interpreted(_release, end=ending, cross=crossing)

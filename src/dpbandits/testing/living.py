@@ -12,8 +12,7 @@ import numpy as np
 from ..errors import BudgetExhausted
 from ..policies import Decision, Policy, load
 from ..privacy.continual import HonakerTree
-from ..protocol import Wall
-from ..session.steps import cross_by
+from ..session.steps import cross_by, release_by
 from .walk import (
     ROUNDS,
     Make,
@@ -45,18 +44,7 @@ def with_fixed_releases(policy: Policy) -> Policy:
     def silent(*_: Any) -> None: ...
 
     cross = cross_by(gate.kernels, fixed, silent, silent)
-
-    def release(
-        params: Any, raw: Any, public: Any, memo: Any, wall: Wall, rounds: int, rng: Any
-    ) -> bool:
-        sides = (params, raw, public, memo, wall, wall.statistic)
-        first, part, bound = gate.steps.end(*sides, rounds)
-        if bound < 0.0:
-            return False
-        cross(params, public, memo, wall, wall.statistic, first, rounds - 1, part, bound, rng)
-        return True
-
-    gate.steps = gate.steps._replace(cross=cross, release=release)
+    gate.steps = gate.steps._replace(cross=cross, release=release_by(gate.steps.end, cross))
     return policy
 
 
