@@ -157,12 +157,28 @@ def thompson(world: Problem, noise: Noise, rng: np.random.Generator, models: int
 
 
 def divergences(
-    lack: np.ndarray, variances: np.ndarray, rounds: int, alpha: float = 1.0, margin: float = 5.0
+    means: np.ndarray,
+    sampling: np.ndarray,
+    noise: np.ndarray,
+    rounds: int,
+    share: float | None,
+    alpha: float,
+    margin: float,
 ) -> np.ndarray:
-    """Of IMED, for means that lack so much to the best, and variances of rewards of 1/4."""
-    variances = alpha * variances
-    known = np.log(np.maximum(variances, 0.25 * alpha / max(rounds, 1)))
-    return lack**2 / (2 * variances) - known + np.where(lack > 0, math.log(margin), 0)
+    """Of IMED, where rewards in [0, 1] would leave the variance ``sampling`` if that of each were
+    1/4, and noise leaves its own; without a share, lacks have it added.
+    """
+    off = np.minimum(np.abs(means - 0.5), 0.5)
+    scatter = 1 - 4 * np.maximum(off - 2 * np.sqrt(sampling + noise), 0) ** 2
+    own, lack = scatter * sampling, means.max() - means
+    explored = own
+    if share is None:
+        lack = lack + np.where(lack > 0, np.sqrt(noise), 0)
+    else:
+        explored = own**2 / (own + noise) + share * noise
+    known = np.log(np.maximum(alpha * explored / scatter, 0.25 * alpha / max(rounds, 1)))
+    behind = np.where(lack > 0, math.log(margin), 0)
+    return lack**2 / (2 * alpha * explored) - known + behind
 
 
 def imed(world: Problem, noise: Noise, models: int = 1) -> np.ndarray:
@@ -173,9 +189,9 @@ def imed(world: Problem, noise: Noise, models: int = 1) -> np.ndarray:
     for t, x in enumerate(world.contexts):
         turned = solved(v[own], x)
         means = (x * estimate[own]).sum(axis=1)
-        lack = means.max() - means
-        lack += np.where(lack > 0, noise.std * np.linalg.norm(turned, axis=1), 0)
-        arm = int(np.argmin(divergences(lack, (x * turned).sum(axis=1) / 4, t)))
+        sampling = (x * turned).sum(axis=1) / 4
+        released = noise.std**2 * (turned**2).sum(axis=1)
+        arm = int(np.argmin(divergences(means, sampling, released, t, None, 1.0, 5.0)))
         arms.append(arm)
         v[own[arm]] += np.outer(x[arm], x[arm])
         total[own[arm]] += x[arm] * world.rewards[t, arm]
@@ -291,14 +307,15 @@ def walk_norms(k: np.ndarray, planned: float, models: int) -> np.ndarray:
     return bound(starts[np.argmin(bound(starts, planned))], k)
 
 
-def growing(horizon: int, growth: float, first: int = 1) -> list[int]:
+def growing(horizon: int, growth: float, first: int = 1, longest: float = math.inf) -> list[int]:
     """Rounds after which a release is made, each number 1 + growth times the last, or ``first``
-    more.
+    more, and at most ``longest`` more.
     """
     rounds, found = first, []
     while rounds <= horizon:
         found.append(rounds)
-        rounds = max(rounds + first, math.ceil(rounds * (1.0 + growth)))
+        grown = min(math.ceil(rounds * (1.0 + growth)), rounds + longest)
+        rounds = max(rounds + first, int(grown))
     return found
 
 
@@ -338,8 +355,7 @@ def joint(
             share = 0.15 if noise.stds[-1] > noise.stds[0] else 0.07  # where noise adds up
             renewed = (2 * noise.stds[made] ** 2 + shift[own] ** 2 / d) * squares
             fixed = (turned * x).sum(axis=1) / 4
-            variances = fixed**2 / (fixed + renewed) + share * renewed
-            index = -divergences(means.max() - means, variances, t, margin=2.0)
+            index = -divergences(means, fixed, renewed, t, share, 1.1, 2.0)
         elif sampling is None:
             width = radius[own] * np.sqrt((turned * x).sum(axis=1) + gap[own] * squares)
             index = (x * estimate[own]).sum(axis=1) + width + bias[own] * np.sqrt(squares)
@@ -437,9 +453,7 @@ def rare_imed(world: Problem, noise: Noise, growth: float = 0.4) -> np.ndarray:
         turned = solved(v[np.newaxis], x)
         sampling = (x * turned).sum(axis=1) / 4
         released = noise.std**2 * (turned**2).sum(axis=1)
-        lack = (x @ estimate).max() - x @ estimate
-        explored = sampling**2 / (sampling + released) + released
-        arm = int(np.argmin(divergences(lack, explored, t, alpha=1.2, margin=2.0)))
+        arm = int(np.argmin(divergences(x @ estimate, sampling, released, t, 1.0, 1.2, 2.0)))
         arms.append(arm)
         v = v + np.outer(x[arm], x[arm])
         total = total + x[arm] * world.rewards[t, arm]

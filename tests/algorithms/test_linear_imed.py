@@ -7,6 +7,7 @@ import pytest
 from linear_walks import (
     JointNoise,
     changes,
+    growing,
     imed,
     joint,
     joint_noise,
@@ -60,12 +61,19 @@ def test_the_least_index_is_found(k, d, models):
         lack = means.max() - means
         r2, n2 = (x * turned).sum(axis=1), noise[own] * (turned**2).sum(axis=1)
         r2 = np.maximum(r2, 1e-200)
+        s2, middle, half = 0.25 * (1 + rounds % 2), 0.1, 0.5
+        off = np.minimum(np.abs(means - middle), half)
+        error = np.sqrt(s2 * r2 + np.maximum(s2 * n2, (spread[own] ** 2) * (turned**2).sum(axis=1)))
+        off = np.maximum(off - 2 * error, 0)
+        q = np.clip((half**2 - off**2) / s2, 1e-12, 1)
+        r2 = np.maximum(q * r2, 1e-200)
         w2 = scatter[own] ** 2 * (r2**2 / (r2 + n2) + share * n2)
         lack = lack + np.where(lack > 0, spread[own] * np.linalg.norm(turned, axis=1), 0)
         w2 = np.maximum(w2, 1e-200)
-        index = lack**2 / (2 * w2) - np.log(np.maximum(w2, scatter[own] ** 2 / rounds))
+        index = lack**2 / (2 * w2) - np.log(np.maximum(w2 / q, scatter[own] ** 2 / rounds))
         index += np.where(lack > 0, margin, 0)
         given = (x, theta.ravel(), inverse, longest, scatter, noise, spread, rounds, share, margin)
+        given += (math.sqrt(s2), middle, half)
         arm = least_divergent_at_once(*given)
         assert index[arm] <= index.min() + 1e-9 * abs(index.min())
         played.add(arm)
@@ -101,22 +109,38 @@ def test_rarely_released_imed_walks_with_dense_noise(rho):
 
 
 def test_joint_imed_walks_without_noise_as_in_numpy():
-    world, schedule = problem(400), list(range(4, 401, 4))
+    world, schedule = problem(400), growing(400, 0.1, longest=4)
     policy = LinearIMEDJDP(3, 2, budget=None, horizon=400, batch=4)
     expected = joint(world, joint_silence(len(schedule), 2), schedule, 0.001, divergent=True)
     assert arms_played(policy, world) == expected.tolist()
-    assert expected.tolist() != joint(world, joint_silence(100, 2), schedule, 0.001).tolist()
+    optimistic = joint(world, joint_silence(len(schedule), 2), schedule, 0.001)
+    assert expected.tolist() != optimistic.tolist()
+
+
+@pytest.mark.parametrize("growth", [0.0, 0.1, 3.0])
+@pytest.mark.parametrize("cls", [LinearIMEDJDP, dpb.LinearThompsonJDP])
+def test_batches_grow_until_they_are_long(cls, growth):
+    policy = cls(2, 2, budget=ZCDP(0.5), horizon=300, batch=9, growth=growth, seed=1)
+    ends = growing(300, growth, longest=9) if growth else list(range(9, 301, 9))
+    assert policy.statistic.counter.horizon == len(ends)
+    clock, found = public_of(policy).clock, []
+    for t in range(300):
+        if t == clock[1]:  # the next release
+            found.append(t)
+        policy.pull(np.eye(2))
+        policy.update(0.5)
+    assert found == [end for end in ends if end < 300]
 
 
 def test_joint_imed_knows_the_noise():
     """What the public side holds after a release: the variances of ``regression``."""
-    policy = LinearIMEDJDP(3, 2, budget=ZCDP(0.5), horizon=400, batch=100, seed=3)
+    policy = LinearIMEDJDP(3, 2, budget=ZCDP(0.5), horizon=400, batch=100, growth=0, seed=3)
     world = problem(100)
     arms_played(policy, world)
     noise: JointNoise = joint_noise(4, 2, 0.5, np.random.default_rng(0))
     radius, known, bias, _, spread, added = public_of(policy).facts[:, 0]
     assert spread == pytest.approx(math.sqrt(2) * noise.stds[1])
-    assert (radius, bias) == (pytest.approx(0.5), 0.0)
+    assert (radius, bias) == (pytest.approx(0.5 * math.sqrt(1.1)), 0.0)
     assert known == pytest.approx((spread**2 + added**2 / 2) / 0.25)
 
 
@@ -150,17 +174,27 @@ def batch(policy):
     return int(longer.argmax()), int(longer.sum())
 
 
+def scatters(policy):
+    """The largest variance of each arm's rewards, which are in [0, 1]."""
+    off = np.minimum(np.abs(public_of(policy).means - 0.5), 0.5)
+    off = np.maximum(off - 2 * np.sqrt(public_of(policy).variances), 0)
+    return np.maximum(0.25 - off**2, 1e-12)
+
+
 @pytest.mark.parametrize("budget", [None, ZCDP(0.1), PureDP(0.1)])
 def test_a_batch_makes_the_determinant_grow_as_told(budget):
     policy = MergedLinearIMED(ARMS, budget=budget, growth=0.5, seed=1)
     v = {None: 0.0, ZCDP(0.1): 5.0, PureDP(0.1): 200.0}[budget]
     before, lengths = 4 * np.eye(2), []
     for _ in range(6):
-        known = np.einsum("ki,ij,kj->k", ARMS, np.linalg.inv(before), ARMS)
-        known = np.maximum(known, 0.25 / (sum(lengths) + 1))
+        known, scatter = (
+            np.einsum("ki,ij,kj->k", ARMS, np.linalg.inv(before), ARMS),
+            scatters(policy),
+        )
+        known = np.maximum(known, scatter / (sum(lengths) + 1))
         arm, n = batch(policy)
-        p = 1 / (0.25 / n + v / n**2)
-        less = 1 / (0.25 / (n - 1) + v / (n - 1) ** 2) if n > 1 else 0.0
+        p = 1 / (scatter[arm] / n + v / n**2)
+        less = 1 / (scatter[arm] / (n - 1) + v / (n - 1) ** 2) if n > 1 else 0.0
         assert p * known[arm] >= 0.5 > less * known[arm]
         before = before + p * np.outer(ARMS[arm], ARMS[arm])
         lengths.append(n)
@@ -171,9 +205,9 @@ def test_a_batch_makes_the_determinant_grow_as_told(budget):
 def test_an_estimate_weighs_batches_by_their_noise():
     """A long batch after a short one that is all noise."""
     policy = MergedLinearIMED([[1.0]], budget=ZCDP(0.5), ridge=1e-9, seed=2)
-    released = [(batch(policy)[1], release_of(policy)[0]) for _ in range(3)]
-    n, sums = np.array(released).T
-    p = 1 / (0.25 / n + 1.0 / n**2)
+    released = [(scatters(policy)[0], batch(policy)[1], release_of(policy)[0]) for _ in range(3)]
+    scatter, n, sums = np.array(released).T
+    p = 1 / (scatter / n + 1.0 / n**2)
     assert public_of(policy).estimate[0] == pytest.approx(p @ (sums / n) / p.sum(), rel=1e-6)
 
 

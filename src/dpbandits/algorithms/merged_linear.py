@@ -51,8 +51,9 @@ from .bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
 from .bases.fixed_features import FixedFeaturesPolicy
 from .bases.sums import accumulate, sensitivity, summarise
 from .maths.dense import factorise, invert
-from .maths.ridge import add_outer, combine, dot, multiply
+from .maths.ridge import add_outer, combine, dot, largest_variance, multiply
 
+WEIGHT = len(MEMO)  # slot of the memo: p
 _LARGEST = 1e50  # feature: its square is a number
 _LONGEST = 1e12  # batch
 _SMALLEST = 1e-200  # variance
@@ -63,7 +64,9 @@ class MergedLinearParams(NamedTuple):
     arms: np.ndarray  # (K, d)
     columns: np.ndarray  # (d, K) the same, along which loops over arms run
     ridge: float  # lambda
-    scatter: float  # s^2
+    scatter: float  # s^2, the largest
+    least: float  # s^2 of an arm
+    middle: float  # of the range of rewards
     noise: float  # v^2
     optimism: float  # alpha
     growth: float  # g
@@ -136,11 +139,19 @@ def init(params: MergedLinearParams) -> tuple[MergedLinearRaw, MergedLinearPubli
 
 
 @kernel
+def scatter_of(params: MergedLinearParams, public: MergedLinearPublic, arm: int) -> float:
+    """s^2 of an arm."""
+    error = np.sqrt(public.variances[arm])
+    most = largest_variance(public.means[arm], error, params.middle, 0.5 * params.width)
+    return max(min(params.scatter, most), params.least)
+
+
+@kernel
 def choose(
     params: MergedLinearParams, public: MergedLinearPublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
-    """The arm of least D^2 / (2 alpha w^2) - ln w^2, the first of equals."""
-    floor, best = params.scatter / (public.clock[CLOCK.rounds] + 1.0), -np.inf
+    """The arm of least D^2 / (2 alpha w^2) + ln(s^2 / w^2), the first of equals."""
+    rounds, best = public.clock[CLOCK.rounds] + 1.0, -np.inf
     for a in range(params.n_arms):
         if is_open(contexts, a):
             best = max(best, public.means[a])
@@ -149,7 +160,8 @@ def choose(
         if not is_open(contexts, a):
             continue
         lack, variance = best - public.means[a], public.variances[a]
-        index = 0.5 * lack * lack / (params.optimism * variance) - np.log(max(variance, floor))
+        pulls = min(scatter_of(params, public, a) / variance, rounds)
+        index = 0.5 * lack * lack / (params.optimism * variance) + np.log(pulls)
         if index < least:
             least, arm = index, a
     return arm, 1.0
@@ -157,25 +169,21 @@ def choose(
 
 @kernel
 def hold_rounds(params: MergedLinearParams, public: MergedLinearPublic, arm: int) -> int:
-    floor, g = params.scatter / (public.clock[CLOCK.rounds] + 1.0), params.growth
-    variance = max(public.variances[arm], floor)
-    root = np.sqrt(params.scatter**2 + 4.0 * params.noise * variance / g)
-    return int(np.ceil(min(0.5 * g / variance * (params.scatter + root), _LONGEST)))
+    scatter, g = scatter_of(params, public, arm), params.growth
+    variance = max(public.variances[arm], scatter / (public.clock[CLOCK.rounds] + 1.0))
+    root = np.sqrt(scatter**2 + 4.0 * params.noise * variance / g)
+    return int(np.ceil(min(0.5 * g / variance * (scatter + root), _LONGEST)))
 
 
 record_pull = record_pull_of(hold_rounds)
 
 
 @kernel
-def weight_of(params: MergedLinearParams, n: float) -> float:
-    """p, of a batch."""
-    return n * n / (params.scatter * n + params.noise)
-
-
-@kernel
 def close_and_foresee(params: MergedLinearParams, public: MergedLinearPublic, memo: Vector) -> None:
     close(params, public, memo)
-    add_outer(public.awaited, weight_of(params, memo[MEMO.size]), params.arms[int(memo[MEMO.arm])])
+    arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
+    memo[WEIGHT] = n * n / (scatter_of(params, public, arm) * n + params.noise)
+    add_outer(public.awaited, memo[WEIGHT], params.arms[arm])
     foresee(params, public)
 
 
@@ -183,8 +191,7 @@ def close_and_foresee(params: MergedLinearParams, public: MergedLinearPublic, me
 def publish(
     params: MergedLinearParams, public: MergedLinearPublic, memo: Vector, release: Vector
 ) -> None:
-    x, n = params.arms[int(memo[MEMO.arm])], memo[MEMO.size]
-    weight = weight_of(params, n)
+    x, n, weight = params.arms[int(memo[MEMO.arm])], memo[MEMO.size], memo[WEIGHT]
     add_outer(public.precision, weight, x)
     for i in range(x.size):
         public.moment[i] += weight * release[0] / n * x[i]
@@ -285,7 +292,7 @@ class MergedLinearIMED(FixedFeaturesPolicy):
         super().__init__(features("arms", arms, _LARGEST), config, budget=budget, **options)
 
     def _statistic(self) -> Statistic:
-        return Statistic.of_rewards(self.reward_range, memo=len(MEMO))
+        return Statistic.of_rewards(self.reward_range, memo=len(MEMO) + 1)
 
     @staticmethod
     def _arm_estimates(params: MergedLinearParams, public: MergedLinearPublic) -> ArmEstimates:
@@ -293,13 +300,16 @@ class MergedLinearIMED(FixedFeaturesPolicy):
 
     def _params(self) -> MergedLinearParams:
         lo, hi = self.reward_range
+        least = 1e-6 * (hi - lo)
         scatter = (hi - lo) / 2 if self._subgaussian is None else self._subgaussian
         return MergedLinearParams(
             n_arms=self.n_arms,
             arms=self._arms,
             columns=self._arms.T.copy(),  # never read-only, which would be another type to compile
             ridge=self._ridge,
-            scatter=max(scatter, 1e-6 * (hi - lo)) ** 2,
+            scatter=max(scatter, least) ** 2,
+            least=least**2,
+            middle=(lo + hi) / 2,
             noise=self.noise_scale**2 * (2.0 if isinstance(self.channel, Laplace) else 1.0),
             optimism=self._optimism,
             growth=self._growth,

@@ -127,7 +127,7 @@ DEFAULTS = (
     Default("fixed features", "central", True, "MergedLinearIMED", contexts="fixed"),
     Default("public contexts", "central", True, "RSLinearIMED", contexts="public"),
     Default(
-        "private contexts", "central", True, "LinearIMEDJDP", {"batch": 100}, contexts="private"
+        "private contexts", "central", True, "LinearIMEDJDP", {"batch": 50}, contexts="private"
     ),
     Default(
         "private contexts", "shuffle", True, "LinearIMEDSDP", {"batch": 500}, contexts="private"

@@ -240,6 +240,12 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
         lo, hi = self.reward_range
         return max(self._scatter, 1e-6 * (hi - lo))
 
+    def _law(self) -> dict[str, float]:
+        """What IMED knows of rewards; see ``largest_variance``."""
+        lo, hi = self.reward_range
+        half = (hi - lo) / 2
+        return {"subgaussian": self._least_scatter, "middle": lo + half, "half": half}
+
     @property
     def _bias(self) -> float:
         """How far regularising moves the estimate, in the norm of V."""

@@ -55,6 +55,9 @@ def choose_divergent(
         float(rounds),
         0.0,
         params.margin,
+        params.subgaussian,
+        params.middle,
+        params.half,
     )
     return arm, 1.0
 
@@ -133,7 +136,7 @@ class LinearIMED(LinearPolicy):
 
     def _params(self) -> LinUCBParams:
         return LinUCBParams(
-            **{**self._model(), "subgaussian": self._least_scatter},
+            **{**self._model(), **self._law()},
             n_models=self.n_models,
             log_odds=self._optimism,
             growth=0.0,

@@ -75,6 +75,8 @@ class LinUCBParams(NamedTuple):
     movement: float  # the most that a record moves an increment, in the channel's norm
     grid: float  # to which increments are rounded; 0 for none
     margin: float = 0.0  # ln of IMED's
+    middle: float = 0.0  # of the range of rewards
+    half: float = 0.0  # its width
 
 
 class LinUCBRaw(NamedTuple):

@@ -13,6 +13,8 @@ from .dense import factorise, solve_upper
 
 _WIDE = 8  # from this dimension on, vector instructions pay
 _SMALLEST = 1e-200  # of variances, which are divided by
+_LEAST_RATIO = 1e-12  # of the variance of rewards to the largest: means at an end of their range
+_CAUTION = 2.0  # standard deviations that a mean may be nearer to the middle than it seems
 _HALVINGS = 40  # of the search for the smallest eigenvalue
 
 
@@ -281,6 +283,15 @@ def most_optimistic_at_once(
     return arm
 
 
+@kernel
+def largest_variance(mean: float, deviation: float, middle: float, half: float) -> float:
+    """How much rewards within ``half`` of ``middle`` vary at most, with a mean that is known up to
+    a standard deviation: (hi - m) (m - lo) for a mean of m (Bhatia & Davis 2000).
+    """
+    off = max(min(abs(mean - middle), half) - _CAUTION * deviation, 0.0)
+    return half * half - off * off
+
+
 @outlined
 def least_divergent_at_once(
     contexts: Matrix,
@@ -293,16 +304,20 @@ def least_divergent_at_once(
     rounds: float,
     share: float,
     margin: float,
+    subgaussian: float,
+    middle: float,
+    half: float,
 ) -> int:
-    """arg min over arms of D^2 / (2 w^2) - ln max(w^2, scatter^2 / rounds), plus ``margin`` but for
-    the best mean; of equals the first.
+    """arg min over arms of D^2 / (2 w^2) - ln max(w^2 / q, scatter^2 / rounds), plus ``margin`` but
+    for the best mean; of equals the first.
 
-    w^2 = scatter^2 (r^4 / (r^2 + n^2) + share n^2), with r = |x|_{V^-1} and n^2 = noise
-    |V^-1 x|^2, and D = 0 for the best mean, else what <x, estimate> lacks to it and spread
-    |V^-1 x|.  The rest is as in ``most_optimistic_at_once``.
+    w^2 = scatter^2 (r^4 / (r^2 + n^2) + share n^2), with r^2 = q |x|^2_{V^-1} and n^2 = noise
+    |V^-1 x|^2; q is the variance of rewards in units of subgaussian^2, at most 1, that
+    ``largest_variance`` allows; and D = 0 for the best mean, else what <x, estimate> lacks to it
+    and spread |V^-1 x|.  The rest is as in ``most_optimistic_at_once``.
     """
     n_arms, d = contexts.shape
-    best = -np.inf
+    best, unit = -np.inf, subgaussian * subgaussian
     for a in range(n_arms):
         m = a if scatters.size > 1 else 0
         best = max(best, dot(contexts[a], estimates[m * d : (m + 1) * d]))
@@ -315,10 +330,14 @@ def least_divergent_at_once(
         squares = form = length = 0.0
         for i in range(d):
             squares += contexts[a, i] * contexts[a, i]
-        lack = best - dot(contexts[a], estimate)
-        # The index falls with w^2, which is at most this.
-        most = max(scatter * (1.0 + share * noise * reach) * reach * squares, _SMALLEST)
-        if 0.5 * lack * lack / most - np.log(max(most, floor)) > least:
+        mean = dot(contexts[a], estimate)
+        lack = best - mean
+        # The index falls with w^2 and with w^2 / q, which are at most this.
+        most = scatter * reach * squares
+        ratio = max(min(largest_variance(mean, 0.0, middle, half) / unit, 1.0), _LEAST_RATIO)
+        known = max(most * (1.0 + share * noise * reach / ratio), floor)
+        most = max(most * (1.0 + share * noise * reach), _SMALLEST)
+        if 0.5 * lack * lack / most - np.log(max(known, _SMALLEST)) > least:
             continue
         for i in range(d):
             turned = 0.0
@@ -329,9 +348,13 @@ def least_divergent_at_once(
         behind = 0.0
         if lack > 0.0:
             lack, behind = lack + spread * np.sqrt(length), margin
-        form, length = max(form, _SMALLEST), noise * length
+        form = max(form, _SMALLEST)
+        error = np.sqrt(unit * form + max(unit * noise, spread * spread) * length)
+        ratio = largest_variance(mean, error, middle, half) / unit
+        ratio = max(min(ratio, 1.0), _LEAST_RATIO)
+        form, length = max(ratio * form, _SMALLEST), noise * length
         squared = max(scatter * (form / (1.0 + length / form) + share * length), _SMALLEST)
-        index = 0.5 * lack * lack / squared - np.log(max(squared, floor)) + behind
+        index = 0.5 * lack * lack / squared - np.log(max(squared / ratio, floor)) + behind
         if index < least:
             least, arm = index, a
     return arm

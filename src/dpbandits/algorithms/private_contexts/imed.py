@@ -12,8 +12,6 @@ from typing import Unpack
 from ...policies import Card, register
 from ...privacy.budgets import RDP, ZCDP, ApproxDP
 from ...privacy.channels import Certified, Gaussian
-from ...validation import integer
-from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
 from . import joint, local, shuffled
 from .model import DIVERGENT, on_arrival
@@ -40,7 +38,9 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
         budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds; generous is fine.  None with the hybrid
             counter.
-        batch: rounds between two releases.
+        batch: the most rounds between two releases.
+        growth: batches are this share of the rounds before them, until they are ``batch`` long;
+            with 0 all of them are.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
         alpha: as in ``LinearIMED``.  0.7 has about a tenth less regret, and loses runs: about 1 in
             100 where gaps are small and rounds many (``docs/private-contexts/exploration.md``).
@@ -75,14 +75,14 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
         budget: ZCDP | ApproxDP | RDP | None,
         horizon: int | None = None,
         batch: int = 1,
+        growth: float = 0.1,
         counter: str | None = None,
-        alpha: float = 1.0,
+        alpha: float = 1.1,
         margin: float = 2.0,
         models: str = "shared",
         **options: Unpack[PrivateIMEDOptions],
     ) -> None:
-        self._batch = integer("batch", batch, 1, MOST_ROUNDS)
-        own = {"n_arms": n_arms, "dimension": dimension, "batch": self._batch}
+        own = {"n_arms": n_arms, "dimension": dimension, **self._in_batches(batch, growth)}
         super().__init__(
             {**own, **self._weighed(alpha, margin)},
             budget=budget,

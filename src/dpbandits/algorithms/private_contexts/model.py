@@ -121,16 +121,19 @@ def release_due(params: Params, public: Public) -> bool:
 
 
 @kernel
-def next_release(rounds: int, batch: int, growth: float) -> int:
-    """The number of rounds at the release after the one that was made at ``rounds``."""
-    return max(rounds + batch, int(np.ceil(rounds * (1.0 + growth))))
+def next_release(rounds: int, batch: int, growth: float, longest: float = np.inf) -> int:
+    """The number of rounds at the release after the one that was made at ``rounds``: later by a
+    share of them, within these bounds.
+    """
+    return max(rounds + batch, int(min(np.ceil(rounds * (1.0 + growth)), rounds + longest)))
 
 
 @kernel
 def close(params: Params, public: Public, memo: Vector) -> None:
     clock = public.clock
     # From where it was planned, which is the number of rounds: what waits is not recorded.
-    clock[CLOCK.next] = next_release(clock[CLOCK.next], params.batch, params.growth)
+    planned = clock[CLOCK.next]
+    clock[CLOCK.next] = next_release(planned, params.batch, params.growth, params.longest)
 
 
 @kernel
@@ -199,6 +202,9 @@ def choose_divergent(
         float(public.clock[CLOCK.rounds]),
         params.share,
         params.margin,
+        params.subgaussian,
+        params.middle,
+        params.half,
     )
     return arm, 1.0
 

@@ -132,13 +132,14 @@ class HiddenContextPolicy(ContextualPolicy):
 class PrivateContextPolicy(HiddenContextPolicy, LinearPolicy):
     """The base of policies with a linear model whose features are behind the wall.
 
-    A subclass sets ``_batch`` and ``_growth``, the schedule of its releases, before this
-    constructor runs.
+    A subclass sets ``_batch``, ``_growth`` and ``_longest``, the schedule of its releases, before
+    this constructor runs.
     """
 
     _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS, **REPAIR}
     _batch: int
     _growth: float = 0.0
+    _longest: float = math.inf
     _weight: float = 1.0
     _diagonal: float = 1.0
     _published: bool = False
@@ -162,8 +163,10 @@ class PrivateContextPolicy(HiddenContextPolicy, LinearPolicy):
             return max(1, self._horizon // self._batch)
         releases, rounds = 0, self._batch
         while rounds <= self._horizon:
-            releases += 1
-            rounds = next_release(rounds, self._batch, self._growth)
+            step = next_release(rounds, self._batch, self._growth, self._longest) - rounds
+            if step >= self._longest:  # as all that follow
+                return releases + 1 + int((self._horizon - rounds) // self._longest)
+            releases, rounds = releases + 1, rounds + step
         return max(1, releases)
 
     @property
@@ -196,14 +199,16 @@ class PrivateContextPolicy(HiddenContextPolicy, LinearPolicy):
 
     def _statistic(self) -> Statistic:
         bound = self.context_bound
-        longest = self._horizon if self._growth > 0.0 else self._batch
+        longest: float = self._batch
+        if self._growth > 0.0:
+            longest = min(self._horizon or math.inf, self._longest)
         if self.card.learns_at_once:
             longest = 1
         return Statistic(
             size=self.n_models * self._size,
             max_sensitivity=self._most_moved,
             max_abs_contribution=bound * max(self._largest, self._diagonal * bound),
-            max_records=longest or 0,
+            max_records=int(longest),
             counter=self._counter,
         )
 
@@ -241,6 +246,7 @@ class PrivateContextPolicy(HiddenContextPolicy, LinearPolicy):
             switch=self._switch,
             batch=self._batch,
             growth=self._growth,
+            longest=self._longest,
             movement=self.statistic.max_sensitivity,
         )
         return self._with_published_bounds(params) if self._published else params
@@ -297,7 +303,7 @@ class IMEDPolicy(PrivateContextPolicy):
         adds_up = params.adds_up and self.budget is not None
         return params._replace(
             radius_scale=math.sqrt(self._optimism),
-            subgaussian=self._least_scatter,
+            **self._law(),
             share=_SHARE_ADDING_UP if adds_up else _SHARE,
             margin=math.log(self._margin),
         )

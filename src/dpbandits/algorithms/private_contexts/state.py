@@ -35,7 +35,7 @@ class Params(NamedTuple):
     clips: bool  # whether V is made positive definite by lifting its small eigenvalues alone
     switch: float  # s
     batch: int  # rounds of the first release, and of the shortest batch
-    growth: float  # by which the number of rounds grows between releases, at least
+    growth: float  # by which the number of rounds grows between releases
     movement: float  # the most that a record moves the statistic
     # Of a published recipe, in units of S: the shift, and the largest that noise and shift are.
     lift: float = 2.0
@@ -43,6 +43,9 @@ class Params(NamedTuple):
     # How much of noise and shift counts in the widths of IMED; nan for those that hold.
     share: float = math.nan
     margin: float = 0.0  # ln of IMED's
+    middle: float = 0.0  # of the range of rewards
+    half: float = 0.0  # its width
+    longest: float = math.inf  # batch
 
 
 class Raw(NamedTuple):

@@ -55,6 +55,9 @@ def choose_divergent(
         float(public.clock[CLOCK.rounds]),
         params.share,
         params.margin,
+        params.subgaussian,
+        params.middle,
+        params.half,
     )
     return arm, 1.0
 
@@ -151,7 +154,7 @@ class RSLinearIMED(RarelySwitching):
             super()
             ._params()
             ._replace(
-                subgaussian=scatter,
+                **self._law(),
                 log_odds=self._optimism,
                 bias=0.0,
                 noise_norm=0.0,

@@ -67,6 +67,8 @@ class OFULParams(NamedTuple):
     noise: float = 0.0  # the variance of a release over s^2: of IMED, as what follows
     share: float = 0.0  # of that variance which explores
     margin: float = 0.0  # its logarithm
+    middle: float = 0.0  # of the range of rewards
+    half: float = 0.0  # its width
 
 
 class OFULRaw(NamedTuple):
