@@ -42,7 +42,7 @@ def run(*options):
         (["--budget", "zcdp=1", "--rounds-per-change", "500"], "DiscountedIMED(n_arms=4, rounds_per_change=500"),
         (["--budget", "zcdp=1", "--best-arm"], "MergedTopTwo(n_arms=4, failure_probability=0.05, "),
         (["--contexts", "public", "--dimension", "3"], "RSLinearIMED(n_arms=4, dimension=3, "),
-        ([*PRIVATE, "--budget", "zcdp=1"], "LinearIMEDJDP(n_arms=4, dimension=3, batch=100, "),
+        ([*PRIVATE, "--budget", "zcdp=1"], "LinearIMEDJDP(n_arms=4, dimension=3, batch=50, "),
         (
             [*PRIVATE, "--budget", "approx=1,1e-5", "--trust", "shuffle"],
             "LinearIMEDSDP(n_arms=4, dimension=3, ",

@@ -18,7 +18,7 @@ FIXED = {"contexts": "fixed", "features": np.eye(4)}
 ARMS = MERGED | {"AdaCUCB", "DPTS", "DiscountedIMED"}
 PURE = MERGED | {"DPTS", "DiscountedIMED", "AdaPUCB", "AdaPKLUCB", "DPSE", "LazyDPTS"}
 LEARNERS = {f"ExpertConversion(learner='{one}')" for one in ("htinf", "exp3", "ftpl")}
-JOINT = {f"{one}(batch=100)" for one in ("LinearIMEDJDP", "LinUCBJDP", "LinearThompsonJDP")}
+JOINT = {f"{one}(batch=50)" for one in ("LinearIMEDJDP", "LinUCBJDP", "LinearThompsonJDP")}
 LOCAL = {f"{one}(batch=100)" for one in ("LinearIMEDLDP", "LinUCBLDP", "LDPGLOC", "LDPSGD")}
 SHUFFLED = {f"{one}(batch=500)" for one in ("LinearIMEDSDP", "LinUCBSDP", "LinearThompsonSDP")}
 

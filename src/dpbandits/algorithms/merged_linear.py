@@ -12,7 +12,9 @@ Basu 2024, Theorem 12).  All that follows is post-processing.
 
     s^2 / n_j + v^2 / n_j^2  =  1 / p_j ,
 
-where s is the scatter of rewards and v the standard deviation of the noise on a sum.  With
+where s is the scatter of rewards and v the standard deviation of the noise on a sum.  s^2 is what
+the arm's mean says that it may be at most (``linucb.imed``) when the batch ends, before its sum is
+looked at: near an end of their range rewards hardly scatter.  With
 V = (lambda / R^2) I + sum of p_j x_j x_j^T the estimate of theta is V^-1 sum of p_j y_j x_j, and
 w_a^2 = |x_a|^2_{V^-1} the variance of its error along x_a, if theta is N(0, R^2 / lambda I).  R is
 half the width of the range: how little rewards scatter says nothing of how far means are apart.
@@ -27,11 +29,12 @@ the first batches are long enough to be seen through it.
 
 **Index.**  IMED (Honda & Takemura 2015; for linear models Bian & Tan 2024) plays arg min of
 
-    D_a^2 / (2 alpha w_a^2) - ln w_a^2 ,
+    D_a^2 / (2 alpha w_a^2) + ln(s_a^2 / w_a^2) ,
 
-D_a being what <x_a, estimate> lacks to the best.  In the logarithm and in lengths w_a^2 is at least
-s^2 / (t + 1), t the number of rounds: no arm counts as better known than if it had been played
-always, which matters for features of length 0.  There is no regret theorem.
+D_a being what <x_a, estimate> lacks to the best; s_a^2 / w_a^2 is how many rounds of the arm would
+teach as much.  In the logarithm and in lengths w_a^2 is at least s_a^2 / (t + 1), t the number of
+rounds: no arm counts as better known than if it had been played always, which matters for features
+of length 0.  There is no regret theorem.
 """
 
 from __future__ import annotations
@@ -208,9 +211,9 @@ class MergedLinearIMED(FixedFeaturesPolicy):
     """Indexed minimum empirical divergence for arms with fixed features, on all noisy sums that
     were released.
 
-    Plays arg min of ``D^2 / (2 alpha w^2) - ln w^2``, with ``D`` what an arm lacks to the best and
-    ``w`` the standard deviation of its estimated mean, in batches that are as long as it takes to
-    learn something through the noise.
+    Plays arg min of ``D^2 / (2 alpha w^2) + ln(s^2 / w^2)``, with ``D`` what an arm lacks to the
+    best, ``w`` the standard deviation of its estimated mean and ``s`` how far rewards with such a
+    mean may scatter, in batches that are as long as it takes to learn something through the noise.
 
     Args:
         arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
@@ -219,8 +222,8 @@ class MergedLinearIMED(FixedFeaturesPolicy):
         alpha: optimism; the lower, the more seldom is an arm tried that looks worse.
         growth: a batch makes the determinant of what is known grow by one plus this.
         ridge: lambda, the regulariser.
-        subgaussian: s, how far rewards scatter around their mean; half the width of the reward
-            range unless given.
+        subgaussian: how far rewards scatter around their mean, at most; half the width of the
+            reward range unless given.
         **options: see ``Options``.
 
     Raises:

@@ -240,7 +240,7 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
         lo, hi = self.reward_range
         return max(self._scatter, 1e-6 * (hi - lo))
 
-    def _law(self) -> dict[str, float]:
+    def _scattering(self) -> dict[str, Any]:
         """What IMED knows of rewards; see ``largest_variance``."""
         lo, hi = self.reward_range
         half = (hi - lo) / 2

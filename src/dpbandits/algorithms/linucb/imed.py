@@ -3,15 +3,23 @@ wall; the choice is another function of what was released.
 
 **IMED** (Honda & Takemura 2015; for linear models Bian & Tan 2024) plays arg min of
 
-    D^2 / (2 w^2) - ln w^2 + ln margin ,      w^2 = alpha s^2 |x|^2_{V^-1} ,
+    D^2 / (2 w^2) - ln(w^2 / s_x^2) + ln margin ,      w^2 = alpha s_x^2 |x|^2_{V^-1} ,
 
-where s is the scatter of rewards and D what <x, estimate> lacks to the best, for which the margin
+where s_x is the scatter of rewards and D what <x, estimate> lacks to the best, for which the margin
 is left out: an arm is tried as often as it takes to say that it is worse, about as surely as the
 best one is known, and only if its variance is more than ``margin`` times that of the best.  w is
 the error that rewards make in one direction, and no bound for all at once; so exploration ends by
 itself where contexts are diverse enough to teach everything, and goes on, logarithmically, where
-they are not.  -ln w^2 is at most ln(rounds / (alpha s^2)), for features too short ever to be
-uncertain.  Bian & Tan have a confidence radius, of order sqrt(d ln T), in place of s.
+they are not.  s_x^2 / w^2 is a number of rounds, and counts as at most rounds / alpha, for features
+too short ever to be uncertain.  Bian & Tan have a confidence radius, of order sqrt(d ln T), in
+place of s_x.
+
+**Scatter.**  Rewards in [lo, hi] whose mean is m have a variance of at most (hi - m) (m - lo)
+(Bhatia & Davis 2000), with m in the middle (hi - lo)^2 / 4.  s_x^2 is the largest for means within
+two standard deviations of <x, estimate>, those of rewards, for which s counts, and of the noise; or
+s^2, if that is less.  An arm that happens to look extreme need not be so, hence these two.  The
+regression weighs all rewards alike, and what it errs by along x comes mostly from rewards of
+features like x, which have about that scatter; that this is so is no theorem.
 
 Noise needs no exploration of its own here.  It changes with every release, so that an arm which it
 has hidden comes back, as in Thompson sampling; what it hides is tried too often rather than too
@@ -40,7 +48,7 @@ from .linucb import CLOCK, FACTS, OPTIMISTIC, LinUCBParams, LinUCBPublic
 def choose_divergent(
     params: LinUCBParams, public: LinUCBPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
-    """The arm of least D^2 / (2 w^2) - ln w^2, see above."""
+    """The arm of least index, see above."""
     facts, rounds = public.facts, 0
     for m in range(params.n_models):
         rounds += public.clock[CLOCK.rounds, m]
@@ -67,10 +75,10 @@ class LinearIMED(LinearPolicy):
     """Indexed minimum empirical divergence on a running sum that is released after every answer,
     for a linear model.
 
-    Plays arg min of ``D^2 / (2 w^2) - ln w^2 + ln margin`` with ``w^2 = alpha s^2 |x|^2_{V^-1}``,
-    ``s`` the scatter of rewards, and ``D`` what the arm lacks to the best, the noise included; for
-    the best without margin.  An arm is tried as often as its own uncertainty wants, and not as a
-    worst case does.
+    Plays arg min of ``D^2 / (2 w^2) - ln(w^2 / s^2) + ln margin`` with ``w^2 = alpha s^2
+    |x|^2_{V^-1}``, ``s`` how far rewards with such a mean may scatter, and ``D`` what the arm lacks
+    to the best, the noise included; for the best without margin.  An arm is tried as often as its
+    own uncertainty wants, and not as a worst case does.
 
     Args:
         n_arms: number of arms in every round.
@@ -136,7 +144,7 @@ class LinearIMED(LinearPolicy):
 
     def _params(self) -> LinUCBParams:
         return LinUCBParams(
-            **{**self._model(), **self._law()},
+            **{**self._model(), **self._scattering()},
             n_models=self.n_models,
             log_odds=self._optimism,
             growth=0.0,

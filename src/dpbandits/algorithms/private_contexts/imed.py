@@ -28,9 +28,9 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
     """Indexed minimum empirical divergence for a linear model with private features and rewards
     under joint differential privacy: the default with private contexts.
 
-    Plays arg min of ``D^2 / (2 w^2) - ln w^2 + ln margin``, without margin for the best, with ``D``
-    what an arm lacks to it and ``w`` the error of that in its own direction, as far as new noise
-    does not undo it.
+    Plays arg min of ``D^2 / (2 w^2) - ln(w^2 / s^2) + ln margin``, without margin for the best,
+    with ``D`` what an arm lacks to it, ``w`` the error of that in its own direction, as far as new
+    noise does not undo it, and ``s`` how far rewards with such a mean may scatter.
 
     Args:
         n_arms: number of arms in every round.
@@ -42,8 +42,7 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
         growth: batches are this share of the rounds before them, until they are ``batch`` long;
             with 0 all of them are.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
-        alpha: as in ``LinearIMED``.  0.7 has about a tenth less regret, and loses runs: about 1 in
-            100 where gaps are small and rounds many (``docs/private-contexts/exploration.md``).
+        alpha: as in ``LinearIMED``.
         margin: as in ``LinearIMED``; a whole batch teaches more than one answer, so that it is
             lower.
         models: as in ``LinUCB``.

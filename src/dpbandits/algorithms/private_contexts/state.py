@@ -66,7 +66,7 @@ class Facts(NamedTuple):
     """Slots of ``Public.facts``."""
 
     radius: int = 0  # of the error that rewards make
-    gap: int = 1  # h; of IMED the variance of noise and shift, in units of s^2
+    gap: int = 1  # h; of IMED the variance of noise and shift, over s^2
     bias: int = 2  # bound on |z| + (lambda + |C|) |theta|
     longest: int = 3  # see ``inverse_norm_bound``
     spread: int = 4  # standard deviation of the noise on V theta, in one direction

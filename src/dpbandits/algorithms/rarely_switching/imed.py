@@ -3,10 +3,10 @@ those of ``oful``; the choice is another function of what was released, and of V
 
 The index is that of ``linucb.imed``, arg min of
 
-    D^2 / (2 w^2) - ln w^2 + ln margin ,      w^2 = alpha s^2 (r^4 / (r^2 + n^2) + share n^2) ,
+    D^2 / (2 w^2) - ln(w^2 / s_x^2) + ln margin ,    w^2 = alpha (r^4 / (r^2 + n^2) + share n^2) ,
 
-margin but for the best, with r = |x|_{V^-1}, n = (v / s) |V^-1 x| and v the standard deviation of
-a release's noise: r^4 / (r^2 + n^2) is how much of the variance of a mean more rewards would take
+margin but for the best, with r = s_x |x|_{V^-1}, n = v |V^-1 x| and v the standard deviation of a
+release's noise: r^4 / (r^2 + n^2) is how much of the variance of a mean more rewards would take
 away, and n^2 how much of it is noise.
 
 Two things differ from what is released after every answer.  A sum that is released d ln T times
@@ -42,7 +42,7 @@ from .oful import CLOCK, COUNTERS, FACTS, KERNELS, OFULParams, OFULPublic, Rarel
 def choose_divergent(
     params: OFULParams, public: OFULPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
-    """The arm of least D^2 / (2 w^2) - ln w^2, see above."""
+    """The arm of least index, see above."""
     facts, d = public.facts, params.dimension
     arm = least_divergent_at_once(
         contexts,
@@ -67,9 +67,10 @@ class RSLinearIMED(RarelySwitching):
     """Indexed minimum empirical divergence on rarely released sums, for a linear model: the default
     with public contexts.
 
-    Plays arg min of ``D^2 / (2 w^2) - ln w^2 + ln margin``, with ``D`` what the arm lacks to the
-    best, and ``w^2`` the variance of that, the noise of the release included; for the best without
-    margin.  What is believed changes when det V has grown by 1 + C.
+    Plays arg min of ``D^2 / (2 w^2) - ln(w^2 / s^2) + ln margin``, with ``D`` what the arm lacks to
+    the best, ``w^2`` the variance of that, the noise of the release included, and ``s`` how far
+    rewards with such a mean may scatter; for the best without margin.  What is believed changes
+    when det V has grown by 1 + C.
 
     Args:
         n_arms: number of arms in every round.
@@ -154,7 +155,7 @@ class RSLinearIMED(RarelySwitching):
             super()
             ._params()
             ._replace(
-                **self._law(),
+                **self._scattering(),
                 log_odds=self._optimism,
                 bias=0.0,
                 noise_norm=0.0,
