@@ -117,11 +117,11 @@ def test_joint_imed_walks_without_noise_as_in_numpy():
     assert expected.tolist() != optimistic.tolist()
 
 
-@pytest.mark.parametrize("growth", [0.0, 0.1, 3.0])
+@pytest.mark.parametrize("growth", [0.1, 3.0])
 @pytest.mark.parametrize("cls", [LinearIMEDJDP, dpb.LinearThompsonJDP])
 def test_batches_grow_until_they_are_long(cls, growth):
     policy = cls(2, 2, budget=ZCDP(0.5), horizon=300, batch=9, growth=growth, seed=1)
-    ends = growing(300, growth, longest=9) if growth else list(range(9, 301, 9))
+    ends = growing(300, growth, longest=9)
     assert policy.statistic.counter.horizon == len(ends)
     clock, found = public_of(policy).clock, []
     for t in range(300):
@@ -134,7 +134,7 @@ def test_batches_grow_until_they_are_long(cls, growth):
 
 def test_joint_imed_knows_the_noise():
     """What the public side holds after a release: the variances of ``regression``."""
-    policy = LinearIMEDJDP(3, 2, budget=ZCDP(0.5), horizon=400, batch=100, growth=0, seed=3)
+    policy = LinearIMEDJDP(3, 2, budget=ZCDP(0.5), horizon=400, batch=100, growth=1e6, seed=3)
     world = problem(100)
     arms_played(policy, world)
     noise: JointNoise = joint_noise(4, 2, 0.5, np.random.default_rng(0))

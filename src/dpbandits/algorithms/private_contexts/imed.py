@@ -39,8 +39,7 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
         horizon: an upper bound on the number of rounds; generous is fine.  None with the hybrid
             counter.
         batch: the most rounds between two releases.
-        growth: batches are this share of the rounds before them, until they are ``batch`` long;
-            with 0 all of them are.
+        growth: a batch is this share of the rounds before it, until batches are ``batch`` long.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
         alpha: as in ``LinearIMED``.
         margin: as in ``LinearIMED``; a whole batch teaches more than one answer, so that it is

@@ -70,13 +70,13 @@ class JointPolicy(PrivateContextPolicy):
         super().__init__(own, budget=budget, **options)
 
     def _in_batches(self, batch: int, growth: float) -> dict[str, float]:
-        """Check and keep how long batches become, and how: each is ``growth`` times the rounds
-        before it, and at first one round; or all are as long, where they do not grow.
+        """Check and keep how long batches become, and how: the first is one round, and each is
+        ``growth`` times the rounds before it.
         """
         self._longest = integer("batch", batch, 1, MOST_ROUNDS)
-        self._growth = real("growth", growth, 0.0, 1e6)
-        self._batch = 1 if self._growth > 0.0 else batch
-        return {"batch": batch, "growth": self._growth}
+        self._growth = real("growth", growth, 0.01, 1e6)
+        self._batch = 1
+        return {"batch": self._longest, "growth": self._growth}
 
 
 @register(n_arms=3, dimension=2, horizon=30_000, batch=4)
