@@ -73,6 +73,12 @@ def test_releases_come_when_the_number_of_rounds_has_grown():
     assert batches.statistic.counter.horizon == 6
 
 
+def test_growing_batches_need_no_horizon():
+    for counter, budget in (("hybrid", ZCDP(0.5)), (None, None)):
+        policy = AdaCOFULJDP(2, 2, budget=budget, horizon=None, counter=counter, growth=0.5, seed=1)
+        assert played(policy, 40)[2] == [1, 2, 3, 5, 8, 12, 18, 27]
+
+
 def test_the_published_constants():
     """Shariff & Sheffet (2018), Section 4.2, for T = 1000, d = 3, L = R = 1: m = 10 levels."""
     epsilon, delta, alpha, d, levels = 2.0, 1e-3, 0.01, 3, 10

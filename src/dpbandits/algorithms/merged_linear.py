@@ -24,17 +24,18 @@ that 1 + g:
 
     n  =  g / (2 w_a^2)  (s^2 + sqrt(s^4 + 4 v^2 w_a^2 / g)) .
 
-So there are about d ln(T) / ln(1 + g) releases, however many arms, and where the noise is large
-the first batches are long enough to be seen through it.
+So there are about d ln(T) / ln(1 + g) releases, however many arms, at most twice as many where
+noise is what blurs a sum, and where it is large the first batches are long enough to be seen
+through it.  An arm with w_a^2 <= s_a^2 / (t + 1), t the number of rounds, is known as well as if
+it had been played always, as are features of length 0: nothing is to be learned of it, and the
+batch has g (t + 1) rounds.
 
 **Index.**  IMED (Honda & Takemura 2015; for linear models Bian & Tan 2024) plays arg min of
 
     D_a^2 / (2 alpha w_a^2) + ln(s_a^2 / w_a^2) ,
 
 D_a being what <x_a, estimate> lacks to the best; s_a^2 / w_a^2 is how many rounds of the arm would
-teach as much.  In the logarithm and in lengths w_a^2 is at least s_a^2 / (t + 1), t the number of
-rounds: no arm counts as better known than if it had been played always, which matters for features
-of length 0.  There is no regret theorem.
+teach as much, and counts as at most t + 1.  There is no regret theorem.
 """
 
 from __future__ import annotations
@@ -68,7 +69,6 @@ class MergedLinearParams(NamedTuple):
     columns: np.ndarray  # (d, K) the same, along which loops over arms run
     ridge: float  # lambda
     scatter: float  # s^2, the largest
-    least: float  # s^2 of an arm
     middle: float  # of the range of rewards
     noise: float  # v^2
     optimism: float  # alpha
@@ -146,7 +146,7 @@ def scatter_of(params: MergedLinearParams, public: MergedLinearPublic, arm: int)
     """s^2 of an arm."""
     error = np.sqrt(public.variances[arm])
     most = largest_variance(public.means[arm], error, params.middle, 0.5 * params.width)
-    return max(min(params.scatter, most), params.least)
+    return min(params.scatter, most)
 
 
 @kernel
@@ -172,8 +172,10 @@ def choose(
 
 @kernel
 def hold_rounds(params: MergedLinearParams, public: MergedLinearPublic, arm: int) -> int:
-    scatter, g = scatter_of(params, public, arm), params.growth
-    variance = max(public.variances[arm], scatter / (public.clock[CLOCK.rounds] + 1.0))
+    scatter, variance = scatter_of(params, public, arm), public.variances[arm]
+    rounds, g = public.clock[CLOCK.rounds] + 1.0, params.growth
+    if variance * rounds <= scatter:
+        return int(np.ceil(min(g * rounds, _LONGEST)))
     root = np.sqrt(scatter**2 + 4.0 * params.noise * variance / g)
     return int(np.ceil(min(0.5 * g / variance * (scatter + root), _LONGEST)))
 
@@ -303,15 +305,13 @@ class MergedLinearIMED(FixedFeaturesPolicy):
 
     def _params(self) -> MergedLinearParams:
         lo, hi = self.reward_range
-        least = 1e-6 * (hi - lo)
         scatter = (hi - lo) / 2 if self._subgaussian is None else self._subgaussian
         return MergedLinearParams(
             n_arms=self.n_arms,
             arms=self._arms,
             columns=self._arms.T.copy(),  # never read-only, which would be another type to compile
             ridge=self._ridge,
-            scatter=max(scatter, least) ** 2,
-            least=least**2,
+            scatter=max(scatter, 1e-6 * (hi - lo)) ** 2,
             middle=(lo + hi) / 2,
             noise=self.noise_scale**2 * (2.0 if isinstance(self.channel, Laplace) else 1.0),
             optimism=self._optimism,

@@ -244,7 +244,7 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
         """What IMED knows of rewards; see ``largest_variance``."""
         lo, hi = self.reward_range
         half = (hi - lo) / 2
-        return {"subgaussian": self._least_scatter, "middle": lo + half, "half": half}
+        return {"subgaussian": self._least_scatter, "middle": (lo + hi) / 2, "half": half}
 
     @property
     def _bias(self) -> float:

@@ -76,7 +76,7 @@ class LinUCBParams(NamedTuple):
     grid: float  # to which increments are rounded; 0 for none
     margin: float = 0.0  # ln of IMED's
     middle: float = 0.0  # of the range of rewards
-    half: float = 0.0  # its width
+    half: float = 0.0  # half its width
 
 
 class LinUCBRaw(NamedTuple):

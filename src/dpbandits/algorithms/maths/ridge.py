@@ -13,8 +13,10 @@ from .dense import factorise, solve_upper
 
 _WIDE = 8  # from this dimension on, vector instructions pay
 _SMALLEST = 1e-200  # of variances, which are divided by
-_LEAST_RATIO = 1e-12  # of the variance of rewards to the largest: means at an end of their range
 _CAUTION = 2.0  # standard deviations that a mean may be nearer to the middle than it seems
+# Of the largest variance: rewards always have as much.  Else means at an end of their range would
+# be known so well that a regression in floats knows nothing else.
+_LEAST = 1e-3
 _HALVINGS = 40  # of the search for the smallest eigenvalue
 
 
@@ -285,11 +287,11 @@ def most_optimistic_at_once(
 
 @kernel
 def largest_variance(mean: float, deviation: float, middle: float, half: float) -> float:
-    """How much rewards within ``half`` of ``middle`` vary at most, with a mean that is known up to
-    a standard deviation: (hi - m) (m - lo) for a mean of m (Bhatia & Davis 2000).
+    """How much rewards within ``half`` of ``middle`` vary at most: (hi - m) (m - lo) for a mean of
+    m (Bhatia & Davis 2000), here the one next to the middle within two standard deviations.
     """
     off = max(min(abs(mean - middle), half) - _CAUTION * deviation, 0.0)
-    return half * half - off * off
+    return max(half * half - off * off, _LEAST * half * half)
 
 
 @outlined
@@ -334,7 +336,7 @@ def least_divergent_at_once(
         lack = best - mean
         # The index falls with w^2 and with w^2 / q, which are at most this.
         most = scatter * reach * squares
-        ratio = max(min(largest_variance(mean, 0.0, middle, half) / unit, 1.0), _LEAST_RATIO)
+        ratio = min(largest_variance(mean, 0.0, middle, half) / unit, 1.0)
         known = max(most * (1.0 + share * noise * reach / ratio), floor)
         most = max(most * (1.0 + share * noise * reach), _SMALLEST)
         if 0.5 * lack * lack / most - np.log(max(known, _SMALLEST)) > least:
@@ -350,8 +352,7 @@ def least_divergent_at_once(
             lack, behind = lack + spread * np.sqrt(length), margin
         form = max(form, _SMALLEST)
         error = np.sqrt(unit * form + max(unit * noise, spread * spread) * length)
-        ratio = largest_variance(mean, error, middle, half) / unit
-        ratio = max(min(ratio, 1.0), _LEAST_RATIO)
+        ratio = min(largest_variance(mean, error, middle, half) / unit, 1.0)
         form, length = max(ratio * form, _SMALLEST), noise * length
         squared = max(scatter * (form / (1.0 + length / form) + share * length), _SMALLEST)
         index = 0.5 * lack * lack / squared - np.log(max(squared / ratio, floor)) + behind

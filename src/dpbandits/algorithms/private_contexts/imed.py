@@ -12,6 +12,8 @@ from typing import Unpack
 from ...policies import Card, register
 from ...privacy.budgets import RDP, ZCDP, ApproxDP
 from ...privacy.channels import Certified, Gaussian
+from ...validation import integer, real
+from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
 from . import joint, local, shuffled
 from .model import DIVERGENT, on_arrival
@@ -41,7 +43,8 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
         batch: the most rounds between two releases.
         growth: a batch is this share of the rounds before it, until batches are ``batch`` long.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
-        alpha: as in ``LinearIMED``.
+        alpha: as in ``LinearIMED``; where first batches are short, errors stand that a longer one
+            would not have made, so that it is higher.
         margin: as in ``LinearIMED``; a whole batch teaches more than one answer, so that it is
             lower.
         models: as in ``LinUCB``.
@@ -80,7 +83,10 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
         models: str = "shared",
         **options: Unpack[PrivateIMEDOptions],
     ) -> None:
-        own = {"n_arms": n_arms, "dimension": dimension, **self._in_batches(batch, growth)}
+        self._longest = integer("batch", batch, 1, MOST_ROUNDS)
+        self._growth = real("growth", growth, 0.01, 1e6)
+        self._batch = 1
+        own = {"n_arms": n_arms, "dimension": dimension, "batch": batch, "growth": self._growth}
         super().__init__(
             {**own, **self._weighed(alpha, margin)},
             budget=budget,

@@ -69,15 +69,6 @@ class JointPolicy(PrivateContextPolicy):
         own = {**config, **self._released(horizon, counter), **self._modelled(models)}
         super().__init__(own, budget=budget, **options)
 
-    def _in_batches(self, batch: int, growth: float) -> dict[str, float]:
-        """Check and keep how long batches become, and how: the first is one round, and each is
-        ``growth`` times the rounds before it.
-        """
-        self._longest = integer("batch", batch, 1, MOST_ROUNDS)
-        self._growth = real("growth", growth, 0.01, 1e6)
-        self._batch = 1
-        return {"batch": self._longest, "growth": self._growth}
-
 
 @register(n_arms=3, dimension=2, horizon=30_000, batch=4)
 class LinUCBJDP(JointPolicy):

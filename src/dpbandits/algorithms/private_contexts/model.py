@@ -156,7 +156,8 @@ def publish_reports(params: Params, public: Public, memo: Vector, release: Vecto
     clock = public.clock
     clock[CLOCK.releases] += 1
     if clock[CLOCK.rounds] >= clock[CLOCK.next]:
-        clock[CLOCK.next] = next_release(clock[CLOCK.next], params.batch, params.growth)
+        planned = clock[CLOCK.next]
+        clock[CLOCK.next] = next_release(planned, params.batch, params.growth, params.longest)
         regress_all(params, public, release, float(clock[CLOCK.releases]))
 
 

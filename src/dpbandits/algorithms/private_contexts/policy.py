@@ -208,7 +208,7 @@ class PrivateContextPolicy(HiddenContextPolicy, LinearPolicy):
             size=self.n_models * self._size,
             max_sensitivity=self._most_moved,
             max_abs_contribution=bound * max(self._largest, self._diagonal * bound),
-            max_records=int(longest),
+            max_records=0 if longest == math.inf else int(longest),
             counter=self._counter,
         )
 
@@ -246,7 +246,7 @@ class PrivateContextPolicy(HiddenContextPolicy, LinearPolicy):
             switch=self._switch,
             batch=self._batch,
             growth=self._growth,
-            longest=self._longest,
+            longest=float(self._longest),
             movement=self.statistic.max_sensitivity,
         )
         return self._with_published_bounds(params) if self._published else params

@@ -44,7 +44,7 @@ class Params(NamedTuple):
     share: float = math.nan
     margin: float = 0.0  # ln of IMED's
     middle: float = 0.0  # of the range of rewards
-    half: float = 0.0  # its width
+    half: float = 0.0  # half its width
     longest: float = math.inf  # batch
 
 

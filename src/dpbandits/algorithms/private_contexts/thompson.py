@@ -12,6 +12,8 @@ from typing import Unpack
 from ...policies import Card, register
 from ...privacy.budgets import RDP, ZCDP, ApproxDP
 from ...privacy.channels import Certified, Gaussian
+from ...validation import integer
+from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
 from . import joint, local, shuffled
 from .model import SAMPLED, on_arrival
@@ -38,7 +40,7 @@ class LinearThompsonJDP(ThompsonPolicy, joint.JointPolicy):
         budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds; generous is fine.  None with the hybrid
             counter.
-        batch, growth: as in ``LinearIMEDJDP``.
+        batch: rounds between two releases.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
         inflation: multiplies the spread of the draw.
         models: as in ``LinUCB``.
@@ -72,13 +74,13 @@ class LinearThompsonJDP(ThompsonPolicy, joint.JointPolicy):
         budget: ZCDP | ApproxDP | RDP | None,
         horizon: int | None = None,
         batch: int = 1,
-        growth: float = 0.1,
         counter: str | None = None,
         inflation: float = 1.0,
         models: str = "shared",
         **options: Unpack[PrivateModelOptions],
     ) -> None:
-        own = {"n_arms": n_arms, "dimension": dimension, **self._in_batches(batch, growth)}
+        self._batch = integer("batch", batch, 1, MOST_ROUNDS)
+        own = {"n_arms": n_arms, "dimension": dimension, "batch": self._batch}
         super().__init__(
             {**own, **self._inflated(inflation)},
             budget=budget,

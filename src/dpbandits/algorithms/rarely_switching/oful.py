@@ -68,7 +68,7 @@ class OFULParams(NamedTuple):
     share: float = 0.0  # of that variance which explores
     margin: float = 0.0  # its logarithm
     middle: float = 0.0  # of the range of rewards
-    half: float = 0.0  # its width
+    half: float = 0.0  # half its width
 
 
 class OFULRaw(NamedTuple):
