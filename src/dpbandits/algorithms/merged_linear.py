@@ -221,7 +221,8 @@ class MergedLinearIMED(FixedFeaturesPolicy):
         arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
             They need not span R^d.
         budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
-        alpha: optimism; the lower, the more seldom is an arm tried that looks worse.
+        alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the more
+            probably is the best one lost for good.  1 is the law of normal means.
         growth: a batch makes the determinant of what is known grow by one plus this.
         ridge: lambda, the regulariser.
         subgaussian: how far rewards scatter around their mean, at most; half the width of the
@@ -276,7 +277,7 @@ class MergedLinearIMED(FixedFeaturesPolicy):
         arms: Any,
         *,
         budget: Budget | None,
-        alpha: float = 1.0,
+        alpha: float = 0.9,
         growth: float = 0.5,
         ridge: float = 1.0,
         subgaussian: float | None = None,

@@ -92,7 +92,7 @@ class LinkedPolicy(LinkPolicy, LinearPolicy):
         rounds, found = self._batch, []
         while rounds <= self._horizon:
             found.append(rounds)
-            rounds = next_release(rounds, self._batch, self._growth)
+            rounds = next_release(rounds, self._batch, self._growth, math.inf)
         return found
 
     @property

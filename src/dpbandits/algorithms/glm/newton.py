@@ -216,7 +216,7 @@ def _move(params: NewtonParams, public: NewtonPublic, m: int) -> None:
 def publish(params: NewtonParams, public: NewtonPublic, memo: Vector, release: Vector) -> None:
     clock, size = public.linear.clock, statistic_size(params.dimension)
     planned = clock[CLOCK.next]
-    clock[CLOCK.next] = next_release(planned, params.linear.batch, params.linear.growth)
+    clock[CLOCK.next] = next_release(planned, params.linear.batch, params.linear.growth, np.inf)
     clock[CLOCK.releases] += 1
     noises = float(clock[CLOCK.releases]) if params.linear.adds_up else 1.0
     for m in range(params.linear.n_models):

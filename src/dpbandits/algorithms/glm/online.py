@@ -284,7 +284,7 @@ def publish(params: OnlineParams, public: OnlinePublic, memo: Vector, release: V
     clock[CLOCK.releases] += 1
     if clock[CLOCK.rounds] < clock[CLOCK.next]:
         return
-    clock[CLOCK.next] = next_release(clock[CLOCK.next], params.linear.batch, 0.0)
+    clock[CLOCK.next] = next_release(clock[CLOCK.next], params.linear.batch, 0.0, np.inf)
     reports = float(clock[CLOCK.releases])
     _absorb(params, public, release)
     if not params.linear.published:

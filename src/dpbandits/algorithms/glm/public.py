@@ -214,7 +214,7 @@ def _move(params: GLMParams, public: GLMPublic, m: int) -> None:
 @outlined
 def publish(params: GLMParams, public: GLMPublic, memo: Vector, release: Vector) -> None:
     d, clock = params.dimension, public.clock
-    clock[CLOCK.next] = next_release(clock[CLOCK.next], params.batch, params.growth)
+    clock[CLOCK.next] = next_release(clock[CLOCK.next], params.batch, params.growth, np.inf)
     clock[CLOCK.releases] += 1
     for m in range(params.n_models):
         block, precision = block_of(m, d), public.precision[m]

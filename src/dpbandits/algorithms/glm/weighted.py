@@ -373,7 +373,7 @@ def publish(params: WeightedParams, public: WeightedPublic, memo: Vector, releas
     planned = clock[CLOCK.next]
     if params.is_local and clock[CLOCK.rounds] < planned:
         return
-    clock[CLOCK.next] = next_release(planned, params.linear.batch, params.linear.growth)
+    clock[CLOCK.next] = next_release(planned, params.linear.batch, params.linear.growth, np.inf)
     people = float(planned - public.facts[OWN.rounds])
     public.facts[OWN.rounds] = planned
     k = 2 * d

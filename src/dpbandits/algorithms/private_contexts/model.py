@@ -121,7 +121,7 @@ def release_due(params: Params, public: Public) -> bool:
 
 
 @kernel
-def next_release(rounds: int, batch: int, growth: float, longest: float = np.inf) -> int:
+def next_release(rounds: int, batch: int, growth: float, longest: float) -> int:
     """The number of rounds at the release after the one that was made at ``rounds``: later by a
     share of them, within these bounds.
     """
