@@ -327,6 +327,7 @@ def joint(
     sampling: np.random.Generator | None = None,
     *,
     divergent: bool = False,
+    alpha: float = 1.0,
 ) -> np.ndarray:
     """Optimism, or with a generator the best arm for a draw, or IMED, on noisy sums as of the last
     release.
@@ -355,7 +356,7 @@ def joint(
             share = 0.15 if noise.stds[-1] > noise.stds[0] else 0.07  # where noise adds up
             renewed = (2 * noise.stds[made] ** 2 + shift[own] ** 2 / d) * squares
             fixed = (turned * x).sum(axis=1) / 4
-            index = -divergences(means, fixed, renewed, t, share, 1.1, 2.0)
+            index = -divergences(means, fixed, renewed, t, share, alpha, 2.0)
         elif sampling is None:
             width = radius[own] * np.sqrt((turned * x).sum(axis=1) + gap[own] * squares)
             index = (x * estimate[own]).sum(axis=1) + width + bias[own] * np.sqrt(squares)

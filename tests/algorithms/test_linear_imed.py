@@ -111,9 +111,10 @@ def test_rarely_released_imed_walks_with_dense_noise(rho):
 def test_joint_imed_walks_without_noise_as_in_numpy():
     world, schedule = problem(400), growing(400, 0.1, longest=4)
     policy = LinearIMEDJDP(3, 2, budget=None, horizon=400, batch=4)
-    expected = joint(world, joint_silence(len(schedule), 2), schedule, 0.001, divergent=True)
+    silent = joint_silence(len(schedule), 2)
+    expected = joint(world, silent, schedule, 0.001, divergent=True, alpha=1.1)
     assert arms_played(policy, world) == expected.tolist()
-    optimistic = joint(world, joint_silence(len(schedule), 2), schedule, 0.001)
+    optimistic = joint(world, silent, schedule, 0.001)
     assert expected.tolist() != optimistic.tolist()
 
 

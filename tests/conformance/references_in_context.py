@@ -223,7 +223,10 @@ TABLES: dict[str, Table] = {
     # Only without a budget, where both walks are the same.
     "LinUCBSDP": Table(unplanned, joint(EVERY_FOURTH)),
     "LinearIMED": Table(planned, imed),
-    "LinearIMEDJDP": Table(planned, joint(EVERY_FOURTH, divergent=True)),
+    "LinearIMEDJDP": Table(
+        planned,
+        joint(walks.growing(HORIZON, 0.1, longest=4), divergent=True, alpha=1.1),
+    ),
     "LinearIMEDLDP": Table(
         unplanned, joint(EVERY, divergent=True, noise=walks.independent_joint_noise)
     ),
