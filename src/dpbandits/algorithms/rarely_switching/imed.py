@@ -19,7 +19,8 @@ worse is tried as often as it takes to say so in spite of the noise.
 V is that of all rounds, not of the last release: who was tried in an episode is known better after
 the next release, and others come first until then.  An error stands until then, too: with ``growth
 = 0.5`` 5 of 2,000 runs were lost on two axes with means 0 and .05 in 300,000 rounds at 1-zCDP, with
-0.4 10 of 6,500, and with 0.2 none of 1,000, at the price of more noise.  There is no regret theorem.
+0.4 10 of 6,500, and with 0.2 none of 1,000, at the price of more noise.  There is no theorem of
+regret.
 """
 
 from __future__ import annotations
