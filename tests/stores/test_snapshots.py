@@ -14,7 +14,7 @@ from dpbandits.stores import decode, encode
 def test_what_was_encoded_is_decoded():
     arrays = {"a": np.array([[1.5, np.nan]]), "b": np.zeros(0, np.int64)}
     header, decoded = decode(encode({"budget": dpb.ZCDP(0.5), "n": np.int64(3)}, arrays), "here")
-    assert (header["format"], header["version"], header["n"]) == ("dpbandits-state", 4, 3)
+    assert (header["format"], header["version"], header["n"]) == ("dpbandits-state", 5, 3)
     assert header["budget"] == dpb.ZCDP(0.5).to_dict()
     assert list(decoded) == ["a", "b"]
     for name, array in arrays.items():
@@ -60,7 +60,7 @@ def test_every_flipped_bit_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda header: header.update(version=2), "has format dpbandits-state 2; .* reads 4"),
+        (lambda header: header.update(version=2), "has format dpbandits-state 2; .* reads 5"),
         (lambda header: header.update(format="other"), "has format other"),
         (lambda header: header.pop("format"), "no saved policy"),
         (lambda header: header.update({"class": "Policy"}), "does not hold a policy"),

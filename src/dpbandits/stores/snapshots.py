@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import StateFileError
 from ..privacy.budgets import Budget
 
-_FORMAT, _VERSION = "dpbandits-state", 4
+_FORMAT, _VERSION = "dpbandits-state", 5
 DIGEST = 64  # hexadecimal digits of SHA-256, with which a snapshot ends
 
 

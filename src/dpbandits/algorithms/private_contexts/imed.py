@@ -86,9 +86,9 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
         self._longest = integer("batch", batch, 1, MOST_ROUNDS)
         self._growth = real("growth", growth, 0.01, 1e6)
         self._batch = 1
-        own = {"n_arms": n_arms, "dimension": dimension, "batch": batch, "growth": self._growth}
+        own = {"n_arms": n_arms, "dimension": dimension, "batch": self._longest}
         super().__init__(
-            {**own, **self._weighed(alpha, margin)},
+            {**own, "growth": self._growth, **self._weighed(alpha, margin)},
             budget=budget,
             horizon=horizon,
             counter=counter,
