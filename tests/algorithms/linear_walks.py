@@ -156,11 +156,16 @@ def thompson(world: Problem, noise: Noise, rng: np.random.Generator, models: int
     return np.array(arms)
 
 
+def paying(t: int, world: Problem) -> float:
+    """The rounds so far, and at most a tenth of those that remain."""
+    return min(t, 0.1 * (len(world.contexts) - t))
+
+
 def divergences(
     means: np.ndarray,
     sampling: np.ndarray,
     noise: np.ndarray,
-    rounds: int,
+    rounds: float,
     share: float | None,
     alpha: float,
     margin: float,
@@ -191,7 +196,7 @@ def imed(world: Problem, noise: Noise, models: int = 1) -> np.ndarray:
         means = (x * estimate[own]).sum(axis=1)
         sampling = (x * turned).sum(axis=1) / 4
         released = noise.std**2 * (turned**2).sum(axis=1)
-        arm = int(np.argmin(divergences(means, sampling, released, t, None, 1.0, 5.0)))
+        arm = int(np.argmin(divergences(means, sampling, released, paying(t, world), None, 1.5, 2.0)))
         arms.append(arm)
         v[own[arm]] += np.outer(x[arm], x[arm])
         total[own[arm]] += x[arm] * world.rewards[t, arm]
@@ -327,7 +332,6 @@ def joint(
     sampling: np.random.Generator | None = None,
     *,
     divergent: bool = False,
-    alpha: float = 1.0,
 ) -> np.ndarray:
     """Optimism, or with a generator the best arm for a draw, or IMED, on noisy sums as of the last
     release.
@@ -356,7 +360,7 @@ def joint(
             share = 0.15 if noise.stds[-1] > noise.stds[0] else 0.07  # where noise adds up
             renewed = (2 * noise.stds[made] ** 2 + shift[own] ** 2 / d) * squares
             fixed = (turned * x).sum(axis=1) / 4
-            index = -divergences(means, fixed, renewed, t, share, alpha, 2.0)
+            index = -divergences(means, fixed, renewed, paying(t, world), share, 1.3, 2.0)
         elif sampling is None:
             width = radius[own] * np.sqrt((turned * x).sum(axis=1) + gap[own] * squares)
             index = (x * estimate[own]).sum(axis=1) + width + bias[own] * np.sqrt(squares)
@@ -454,7 +458,8 @@ def rare_imed(world: Problem, noise: Noise, growth: float = 0.4) -> np.ndarray:
         turned = solved(v[np.newaxis], x)
         sampling = (x * turned).sum(axis=1) / 4
         released = noise.std**2 * (turned**2).sum(axis=1)
-        arm = int(np.argmin(divergences(x @ estimate, sampling, released, t, 1.0, 1.2, 2.0)))
+        rounds = paying(t, world)
+        arm = int(np.argmin(divergences(x @ estimate, sampling, released, rounds, 1.0, 1.5, 2.0)))
         arms.append(arm)
         v = v + np.outer(x[arm], x[arm])
         total = total + x[arm] * world.rewards[t, arm]

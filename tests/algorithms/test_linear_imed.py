@@ -112,7 +112,7 @@ def test_joint_imed_walks_without_noise_as_in_numpy():
     world, schedule = problem(400), growing(400, 0.1, longest=4)
     policy = LinearIMEDJDP(3, 2, budget=None, horizon=400, batch=4)
     silent = joint_silence(len(schedule), 2)
-    expected = joint(world, silent, schedule, 0.001, divergent=True, alpha=1.1)
+    expected = joint(world, silent, schedule, 0.001, divergent=True)
     assert arms_played(policy, world) == expected.tolist()
     optimistic = joint(world, silent, schedule, 0.001)
     assert expected.tolist() != optimistic.tolist()
@@ -140,7 +140,7 @@ def test_joint_imed_knows_the_noise():
     noise: JointNoise = joint_noise(4, 2, 0.5, np.random.default_rng(0))
     radius, known, bias, _, spread, added = public_of(policy).facts[:, 0]
     assert spread == pytest.approx(math.sqrt(2) * noise.stds[1])
-    assert (radius, bias) == (pytest.approx(0.5 * math.sqrt(1.1)), 0.0)
+    assert (radius, bias) == (pytest.approx(0.5 * math.sqrt(1.3)), 0.0)
     assert known == pytest.approx((spread**2 + added**2 / 2) / 0.25)
 
 

@@ -225,7 +225,7 @@ TABLES: dict[str, Table] = {
     "LinearIMED": Table(planned, imed),
     "LinearIMEDJDP": Table(
         planned,
-        joint(walks.growing(HORIZON, 0.1, longest=4), divergent=True, alpha=1.1),
+        joint(walks.growing(HORIZON, 0.1, longest=4), divergent=True),
     ),
     "LinearIMEDLDP": Table(
         unplanned, joint(EVERY, divergent=True, noise=walks.independent_joint_noise)

@@ -241,10 +241,16 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
         return max(self._scatter, 1e-6 * (hi - lo))
 
     def _scattering(self) -> dict[str, Any]:
-        """What IMED knows of rewards; see ``largest_variance``."""
+        """What IMED knows of rewards, and of rounds; see ``largest_variance``,
+        ``rounds_that_pay``.
+        """
         lo, hi = self.reward_range
-        half = (hi - lo) / 2
-        return {"subgaussian": self._least_scatter, "middle": (lo + hi) / 2, "half": half}
+        return {
+            "subgaussian": self._least_scatter,
+            "middle": (lo + hi) / 2,
+            "half": (hi - lo) / 2,
+            "horizon": float(self._horizon or math.inf),
+        }
 
     @property
     def _bias(self) -> float:

@@ -77,6 +77,7 @@ class LinUCBParams(NamedTuple):
     margin: float = 0.0  # ln of IMED's
     middle: float = 0.0  # of the range of rewards
     half: float = 0.0  # half its width
+    horizon: float = math.inf  # of IMED: rounds in which learning may pay
 
 
 class LinUCBRaw(NamedTuple):

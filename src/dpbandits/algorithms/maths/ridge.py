@@ -17,6 +17,7 @@ _CAUTION = 2.0  # standard deviations that a mean may be nearer to the middle th
 # Of the largest variance: rewards always have as much.  Else means at an end of their range would
 # be known so well that a regression in floats knows nothing else.
 _LEAST = 1e-3
+_PAYING = 0.1  # of the rounds that remain
 _HALVINGS = 40  # of the search for the smallest eigenvalue
 
 
@@ -292,6 +293,15 @@ def largest_variance(mean: float, deviation: float, middle: float, half: float) 
     """
     off = max(min(abs(mean - middle), half) - _CAUTION * deviation, 0.0)
     return max(half * half - off * off, _LEAST * half * half)
+
+
+@kernel
+def rounds_that_pay(rounds: float, horizon: float) -> float:
+    """As well as after so many rounds may the best arm count as known, for IMED: those so far, and
+    a share of those that remain.  What is learned of another arm can pay in these only (Lattimore
+    2016 has their number in the place of the horizon's in a confidence radius).
+    """
+    return min(rounds, _PAYING * (horizon - rounds))
 
 
 @outlined

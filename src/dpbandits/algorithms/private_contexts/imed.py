@@ -38,15 +38,13 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
         n_arms: number of arms in every round.
         dimension: of the features.
         budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds; generous is fine.  None with the hybrid
-            counter.
+        horizon: an upper bound on the number of rounds.  A generous one is explored for longer than
+            it takes.  None with the hybrid counter.
         batch: the most rounds between two releases.
         growth: a batch is this share of the rounds before it, until batches are ``batch`` long.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
-        alpha: as in ``LinearIMED``; where first batches are short, errors stand that a longer one
-            would not have made, so that it is higher.
-        margin: as in ``LinearIMED``; a whole batch teaches more than one answer, so that it is
-            lower.
+        alpha: as in ``LinearIMED``; noise explores, too, so that it is lower.
+        margin: as in ``LinearIMED``.
         models: as in ``LinUCB``.
         **options: see ``PrivateIMEDOptions``.
 
@@ -78,7 +76,7 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
         batch: int = 1,
         growth: float = 0.1,
         counter: str | None = None,
-        alpha: float = 1.1,
+        alpha: float = 1.3,
         margin: float = 2.0,
         models: str = "shared",
         **options: Unpack[PrivateIMEDOptions],
@@ -148,7 +146,7 @@ class LinearIMEDLDP(IMEDPolicy, local.LocalPolicy):
         horizon: int,
         batch: int = 1,
         reports: bool = False,
-        alpha: float = 1.0,
+        alpha: float = 1.3,
         margin: float = 2.0,
         models: str = "shared",
         **options: Unpack[PrivateIMEDOptions],
@@ -224,7 +222,7 @@ class LinearIMEDSDP(IMEDPolicy, shuffled.ShuffledPolicy):
         levels: int | None = None,
         dropout: int = 0,
         messages: bool = False,
-        alpha: float = 1.0,
+        alpha: float = 1.3,
         margin: float = 2.0,
         models: str = "shared",
         **options: Unpack[PrivateIMEDOptions],

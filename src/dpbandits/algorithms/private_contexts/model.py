@@ -48,7 +48,13 @@ from ...protocol import Row, nothing_to_note
 from ..bases.contextual import within_bound
 from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
 from ..bases.sums import summarise
-from ..maths.ridge import dot, least_divergent_at_once, most_optimistic_at_once, turn_draw
+from ..maths.ridge import (
+    dot,
+    least_divergent_at_once,
+    most_optimistic_at_once,
+    rounds_that_pay,
+    turn_draw,
+)
 from .regression import regress, regress_all
 from .state import CLOCK, FACTS, Params, Public, Raw, statistic_size
 
@@ -200,7 +206,7 @@ def choose_divergent(
         facts[FACTS.radius],
         facts[FACTS.gap],
         facts[FACTS.bias],
-        float(public.clock[CLOCK.rounds]),
+        rounds_that_pay(float(public.clock[CLOCK.rounds]), params.horizon),
         params.share,
         params.margin,
         params.subgaussian,

@@ -45,6 +45,7 @@ class Params(NamedTuple):
     margin: float = 0.0  # ln of IMED's
     middle: float = 0.0  # of the range of rewards
     half: float = 0.0  # half its width
+    horizon: float = math.inf  # of IMED: rounds in which learning may pay
     longest: float = math.inf  # batch
 
 

@@ -17,10 +17,8 @@ then w^2 is, up to r^2 n^2 / (r^2 + n^2), the variance of the released mean, and
 worse is tried as often as it takes to say so in spite of the noise.
 
 V is that of all rounds, not of the last release: who was tried in an episode is known better after
-the next release, and others come first until then.  An error stands until then, too: with ``growth
-= 0.5`` 5 of 2,000 runs were lost on two axes with means 0 and .05 in 300,000 rounds at 1-zCDP, with
-0.4 10 of 6,500, and with 0.2 none of 1,000, at the price of more noise.  There is no theorem of
-regret.
+the next release, and others come first until then.  An error stands until then, too, the longer
+the larger ``growth``; the smaller, the more noise.  There is no theorem of regret.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
 from ...validation import choice, integer, real
 from ..bases.linear import MODEL, ModelOptions
-from ..maths.ridge import least_divergent_at_once
+from ..maths.ridge import least_divergent_at_once, rounds_that_pay
 from .oful import CLOCK, COUNTERS, FACTS, KERNELS, OFULParams, OFULPublic, RarelySwitching
 
 
@@ -53,7 +51,7 @@ def choose_divergent(
         facts[FACTS.scatter : FACTS.scatter + 1],
         facts[FACTS.noise : FACTS.noise + 1],
         facts[FACTS.spread : FACTS.spread + 1],
-        float(public.clock[CLOCK.rounds]),
+        rounds_that_pay(float(public.clock[CLOCK.rounds]), params.horizon),
         params.share,
         params.margin,
         params.subgaussian,
@@ -78,8 +76,8 @@ class RSLinearIMED(RarelySwitching):
         dimension: of the features.
         budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds, from which the number of releases is
-            bounded; generous is fine.  What ends learning is that number, which may be reached some
-            rounds later.
+            bounded.  A generous one is explored for longer than it takes.  What ends learning is
+            the number of releases, which may be reached some rounds later.
         counter: "tree", "honaker", "toeplitz", "buffered" or "independent"; see
             ``dpbandits.privacy.continual``.  By default the one with the least noise.
         growth: C; the smaller, the more releases share the budget, and the fewer runs are lost
@@ -126,7 +124,7 @@ class RSLinearIMED(RarelySwitching):
         horizon: int,
         counter: str | None = None,
         growth: float = 0.4,
-        alpha: float = 1.2,
+        alpha: float = 1.5,
         margin: float = 2.0,
         share: float = 1.0,
         **options: Unpack[ModelOptions],

@@ -69,6 +69,7 @@ class OFULParams(NamedTuple):
     margin: float = 0.0  # its logarithm
     middle: float = 0.0  # of the range of rewards
     half: float = 0.0  # half its width
+    horizon: float = math.inf  # of IMED: rounds in which learning may pay
 
 
 class OFULRaw(NamedTuple):
