@@ -196,7 +196,9 @@ def imed(world: Problem, noise: Noise, models: int = 1) -> np.ndarray:
         means = (x * estimate[own]).sum(axis=1)
         sampling = (x * turned).sum(axis=1) / 4
         released = noise.std**2 * (turned**2).sum(axis=1)
-        arm = int(np.argmin(divergences(means, sampling, released, paying(t, world), None, 1.5, 2.0)))
+        arm = int(
+            np.argmin(divergences(means, sampling, released, paying(t, world), None, 1.5, 2.0))
+        )
         arms.append(arm)
         v[own[arm]] += np.outer(x[arm], x[arm])
         total[own[arm]] += x[arm] * world.rewards[t, arm]
