@@ -240,10 +240,8 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
         lo, hi = self.reward_range
         return max(self._scatter, 1e-6 * (hi - lo))
 
-    def _scattering(self) -> dict[str, Any]:
-        """What IMED knows of rewards, and of rounds; see ``largest_variance``,
-        ``rounds_that_pay``.
-        """
+    def _for_imed(self) -> dict[str, Any]:
+        """What IMED knows of rewards and of rounds; see ``least_divergent_at_once``."""
         lo, hi = self.reward_range
         return {
             "subgaussian": self._least_scatter,

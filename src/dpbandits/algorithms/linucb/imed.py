@@ -48,7 +48,7 @@ from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
 from ...validation import real
 from ..bases.linear import MODEL, LinearPolicy, ModelOptions
-from ..maths.ridge import least_divergent_at_once, rounds_that_pay
+from ..maths.ridge import least_divergent_at_once
 from .linucb import CLOCK, FACTS, OPTIMISTIC, LinUCBParams, LinUCBPublic
 
 
@@ -68,7 +68,8 @@ def choose_divergent(
         facts[FACTS.radius],
         facts[FACTS.gap],
         facts[FACTS.spread],
-        rounds_that_pay(float(rounds), params.horizon),
+        float(rounds),
+        params.horizon,
         0.0,
         params.margin,
         params.subgaussian,
@@ -152,7 +153,7 @@ class LinearIMED(LinearPolicy):
 
     def _params(self) -> LinUCBParams:
         return LinUCBParams(
-            **{**self._model(), **self._scattering()},
+            **{**self._model(), **self._for_imed()},
             n_models=self.n_models,
             log_odds=self._optimism,
             growth=0.0,

@@ -295,15 +295,6 @@ def largest_variance(mean: float, deviation: float, middle: float, half: float) 
     return max(half * half - off * off, _LEAST * half * half)
 
 
-@kernel
-def rounds_that_pay(rounds: float, horizon: float) -> float:
-    """As well as after so many rounds may the best arm count as known, for IMED: those so far, and
-    a share of those that remain.  What is learned of another arm can pay in these only (Lattimore
-    2016 has their number in the place of the horizon's in a confidence radius).
-    """
-    return min(rounds, _PAYING * (horizon - rounds))
-
-
 @outlined
 def least_divergent_at_once(
     contexts: Matrix,
@@ -314,14 +305,16 @@ def least_divergent_at_once(
     noises: Vector,
     spreads: Vector,
     rounds: float,
+    horizon: float,
     share: float,
     margin: float,
     subgaussian: float,
     middle: float,
     half: float,
 ) -> int:
-    """arg min over arms of D^2 / (2 w^2) - ln max(w^2 / q, scatter^2 / rounds), plus ``margin`` but
-    for the best mean; of equals the first.
+    """arg min over arms of D^2 / (2 w^2) - ln max(w^2 / q, scatter^2 / n), plus ``margin`` but for
+    the best mean; of equals the first.  n = min(rounds, (horizon - rounds) / 10), at least 1: see
+    ``linucb.imed``.
 
     w^2 = scatter^2 (r^4 / (r^2 + n^2) + share n^2), with r^2 = q |x|^2_{V^-1} and n^2 = noise
     |V^-1 x|^2; q is the variance of rewards in units of subgaussian^2, at most 1, that
@@ -330,6 +323,7 @@ def least_divergent_at_once(
     """
     n_arms, d = contexts.shape
     best, unit = -np.inf, subgaussian * subgaussian
+    paying = max(min(rounds, _PAYING * (horizon - rounds)), 1.0)
     for a in range(n_arms):
         m = a if scatters.size > 1 else 0
         best = max(best, dot(contexts[a], estimates[m * d : (m + 1) * d]))
@@ -338,7 +332,7 @@ def least_divergent_at_once(
         m = a if scatters.size > 1 else 0
         estimate, inverse = estimates[m * d : (m + 1) * d], inverses[m]
         scatter, noise, spread = scatters[m] * scatters[m], noises[m], spreads[m]
-        floor, reach = scatter / max(rounds, 1.0), longest[m] * longest[m]
+        floor, reach = scatter / paying, longest[m] * longest[m]
         squares = form = length = 0.0
         for i in range(d):
             squares += contexts[a, i] * contexts[a, i]

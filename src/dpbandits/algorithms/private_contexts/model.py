@@ -52,7 +52,6 @@ from ..maths.ridge import (
     dot,
     least_divergent_at_once,
     most_optimistic_at_once,
-    rounds_that_pay,
     turn_draw,
 )
 from .regression import regress, regress_all
@@ -206,7 +205,8 @@ def choose_divergent(
         facts[FACTS.radius],
         facts[FACTS.gap],
         facts[FACTS.bias],
-        rounds_that_pay(float(public.clock[CLOCK.rounds]), params.horizon),
+        float(public.clock[CLOCK.rounds]),
+        params.horizon,
         params.share,
         params.margin,
         params.subgaussian,

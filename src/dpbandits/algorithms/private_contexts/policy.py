@@ -303,7 +303,7 @@ class IMEDPolicy(PrivateContextPolicy):
         adds_up = params.adds_up and self.budget is not None
         return params._replace(
             radius_scale=math.sqrt(self._optimism),
-            **self._scattering(),
+            **self._for_imed(),
             share=_SHARE_ADDING_UP if adds_up else _SHARE,
             margin=math.log(self._margin),
         )

@@ -33,7 +33,7 @@ from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
 from ...validation import choice, integer, real
 from ..bases.linear import MODEL, ModelOptions
-from ..maths.ridge import least_divergent_at_once, rounds_that_pay
+from ..maths.ridge import least_divergent_at_once
 from .oful import CLOCK, COUNTERS, FACTS, KERNELS, OFULParams, OFULPublic, RarelySwitching
 
 
@@ -51,7 +51,8 @@ def choose_divergent(
         facts[FACTS.scatter : FACTS.scatter + 1],
         facts[FACTS.noise : FACTS.noise + 1],
         facts[FACTS.spread : FACTS.spread + 1],
-        rounds_that_pay(float(public.clock[CLOCK.rounds]), params.horizon),
+        float(public.clock[CLOCK.rounds]),
+        params.horizon,
         params.share,
         params.margin,
         params.subgaussian,
@@ -154,7 +155,7 @@ class RSLinearIMED(RarelySwitching):
             super()
             ._params()
             ._replace(
-                **self._scattering(),
+                **self._for_imed(),
                 log_odds=self._optimism,
                 bias=0.0,
                 noise_norm=0.0,
