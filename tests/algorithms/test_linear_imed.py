@@ -269,6 +269,17 @@ def test_rare_releases_lose_less():
     assert mine < 0.85 * theirs
 
 
+def test_rounding_prefers_no_arm_while_nothing_is_known():
+    rng, arms = np.random.default_rng(1), LinearArms.on_sphere(20, 4, seed=1).features
+    budget = dpb.ApproxDP(1.0, 1e-5)
+    policy = dpb.LinearIMEDSDP(20, 4, budget=budget, horizon=30_000, batch=500, seed=1)
+    played = set()
+    for _ in range(300):
+        order = rng.permutation(20)
+        played.add(int(order[policy.pull(arms[order]).arm]))
+    assert played == set(range(20))
+
+
 def test_exploration_ends_with_the_horizon():
     """A third less regret than with a hundred times the horizon, which is as none; 200 runs, more
     than 5 standard errors below the bound.
