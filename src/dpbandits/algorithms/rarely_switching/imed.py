@@ -125,8 +125,8 @@ class RSLinearIMED(RarelySwitching):
         horizon: int,
         counter: str | None = None,
         growth: float = 0.4,
-        alpha: float = 1.5,
-        margin: float = 2.0,
+        alpha: float = 1.8,
+        margin: float = 2.5,
         share: float = 1.0,
         **options: Unpack[ModelOptions],
     ) -> None:
