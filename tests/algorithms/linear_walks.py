@@ -461,7 +461,7 @@ def rare_imed(world: Problem, noise: Noise, growth: float = 0.4) -> np.ndarray:
         sampling = (x * turned).sum(axis=1) / 4
         released = noise.std**2 * (turned**2).sum(axis=1)
         rounds = paying(t, world)
-        arm = int(np.argmin(divergences(x @ estimate, sampling, released, rounds, 1.0, 1.5, 2.0)))
+        arm = int(np.argmin(divergences(x @ estimate, sampling, released, rounds, 1.0, 1.8, 2.5)))
         arms.append(arm)
         v = v + np.outer(x[arm], x[arm])
         total = total + x[arm] * world.rewards[t, arm]
