@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 from scipy import stats
-from sides import public_of, tireless
+from sides import public_of, published, release_of, tireless
 
 import dpbandits as dpb
 from dpbandits import ApproxDP, ArgumentError, BudgetExhausted, LinUCBSDP
@@ -86,6 +86,29 @@ def test_a_server_learns_from_batches_alone():
     assert policy.ledger.releases == 39
     gap = (X @ policy.estimates.coefficients)[0] - (X @ policy.estimates.coefficients)[1]
     assert gap > 0.3
+
+
+@pytest.mark.parametrize(
+    ("kind", "own"),
+    [(LinUCBSDP, {}), (LinUCBSDP, {"bounds": "published"}), (dpb.LinearIMEDSDP, {})],
+    ids=["exact", "published", "imed"],
+)
+def test_a_server_stands_where_a_loop_stands_with_the_same_sums(kind, own):
+    """Horizons and radii count people, and not batches, on both sides."""
+    own = {"budget": BUDGET, "horizon": 4000, "batch": 5, "seed": 1, **own}
+    ours = kind(2, 2, messages=True, noise="simulation", **own)
+    loop = kind(2, 2, **own)
+    state = loop.session.gate.new_state(simulated=True)
+    for _ in range(3):
+        ours.receive(batch_of(ours))
+        for _ in range(5):
+            assert not loop.kernels.release_due(loop.params, state.public)
+            loop.kernels.record_pull(loop.params, state.public, 0, X[0], 1)
+        assert loop.kernels.release_due(loop.params, state.public)
+        loop.kernels.close(loop.params, state.public, state.memo)
+        published(loop, state, release_of(ours))
+        for found, expected in zip(public_of(ours), state.public, strict=True):
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_messages_of_another_chooser_are_refused():

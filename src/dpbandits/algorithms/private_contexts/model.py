@@ -121,6 +121,14 @@ def record_pull(params: Params, public: Public, arm: int, x: Row, n: int) -> Non
 
 
 @kernel
+def record_batch(params: Params, public: Public, arm: int, x: Row, n: int) -> None:
+    """``record_pull`` of a sum, which stands for all people of a batch: the clock is in people, as
+    where each of them is seen.
+    """
+    public.clock[CLOCK.rounds] += n * params.batch
+
+
+@kernel
 def release_due(params: Params, public: Public) -> bool:
     return public.clock[CLOCK.rounds] >= public.clock[CLOCK.next]
 
@@ -168,7 +176,7 @@ def publish_reports(params: Params, public: Public, memo: Vector, release: Vecto
 
 @kernel
 def accumulate_report(params: Params, raw: Raw, arm: int, x: Vector, reward: float, n: int) -> None:
-    """A report stands in the place of the features, and holds everything."""
+    """A report, or the sum of a batch, stands in the place of the features, and holds everything."""
     for i in range(raw.total.size):
         raw.total[i] += x[i]
 
@@ -269,6 +277,12 @@ def on_arrival(kernels: Kernels) -> Kernels:
 def of_reports(kernels: Kernels) -> Kernels:
     """The same for a server that gets reports instead of records."""
     return replace(on_arrival(kernels), accumulate=accumulate_report)
+
+
+@cache
+def of_batches(kernels: Kernels) -> Kernels:
+    """The same for a server that gets sums of whole batches instead of records."""
+    return replace(kernels, record_pull=record_batch, accumulate=accumulate_report)
 
 
 def contribution(params: Params, arm: int, x: np.ndarray, reward: float) -> np.ndarray:

@@ -51,7 +51,7 @@ from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES, SHUFFLED_THEOREMS
 from ..maths.confidence import gaussian_norm, symmetric_norm
 from .device import ShuffledDevice
-from .model import OPTIMISTIC, of_reports
+from .model import OPTIMISTIC, of_batches
 from .policy import (
     AsPublished,
     PrivateContextPolicy,
@@ -148,7 +148,7 @@ class ShuffledPolicy(PrivateContextPolicy):
             published: Any = AsPublished(self._kept)
             self.card = replace(self.card, channels={ApproxDP: published})
         if messages:
-            self.kernels = of_reports(self.kernels)
+            self.kernels = of_batches(self.kernels)
             self.card = replace(self.card, learns_at_once=True)
         elif options.get("noise", "simulation") != "simulation":
             raise ArgumentError(
@@ -235,10 +235,6 @@ class ShuffledPolicy(PrivateContextPolicy):
     def _releases(self) -> int | None:
         assert self._horizon is not None
         return max(1, self._horizon // self._batch)
-
-    def _params(self) -> Params:
-        params = super()._params()
-        return params._replace(batch=1) if self.takes_reports else params
 
     # The three parties ------------------------------------------------------------------------
 
