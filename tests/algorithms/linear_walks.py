@@ -334,9 +334,10 @@ def joint(
     sampling: np.random.Generator | None = None,
     *,
     divergent: bool = False,
+    alpha: float = 1.3,
 ) -> np.ndarray:
-    """Optimism, or with a generator the best arm for a draw, or IMED, on noisy sums as of the last
-    release.
+    """Optimism, or with a generator the best arm for a draw, or IMED, with a generator from the
+    first release on and until then the best arm for any theta, on noisy sums as of the last one.
     """
     (k, d), models = world.contexts.shape[1:], noise.vectors.shape[1]
     gram, total, arms, made = np.zeros((models, d, d)), np.zeros((models, d)), [], 0
@@ -354,15 +355,17 @@ def joint(
             log_det = np.linalg.slogdet(v)[1] + d * np.log(larger)
             radius = 0.5 * np.sqrt(2 * math.log(1 / failure) + np.maximum(log_det, 0))
             bias = noise.vector_norms[made] + shift
-        if sampling is None:
+        if divergent or sampling is None:
             turned = np.einsum("kij,kj->ki", inverse[own], x)
             squares = (turned**2).sum(axis=1)
-        if divergent:
+        if divergent and sampling is not None and not made:
+            index = (x * sampling.standard_normal((models, d))[own]).sum(axis=1)
+        elif divergent:
             means = (x * estimate[own]).sum(axis=1)
             share = 0.15 if noise.stds[-1] > noise.stds[0] else 0.07  # where noise adds up
             renewed = (2 * noise.stds[made] ** 2 + shift[own] ** 2 / d) * squares
             fixed = (turned * x).sum(axis=1) / 4
-            index = -divergences(means, fixed, renewed, paying(t, world), share, 1.3, 2.0)
+            index = -divergences(means, fixed, renewed, paying(t, world), share, alpha, 2.0)
         elif sampling is None:
             width = radius[own] * np.sqrt((turned * x).sum(axis=1) + gap[own] * squares)
             index = (x * estimate[own]).sum(axis=1) + width + bias[own] * np.sqrt(squares)

@@ -269,15 +269,18 @@ def test_rare_releases_lose_less():
     assert mine < 0.85 * theirs
 
 
-def test_rounding_prefers_no_arm_while_nothing_is_known():
-    rng, arms = np.random.default_rng(1), LinearArms.on_sphere(20, 4, seed=1).features
-    budget = dpb.ApproxDP(1.0, 1e-5)
-    policy = dpb.LinearIMEDSDP(20, 4, budget=budget, horizon=30_000, batch=500, seed=1)
-    played = set()
-    for _ in range(300):
-        order = rng.permutation(20)
-        played.add(int(order[policy.pull(arms[order]).arm]))
-    assert played == set(range(20))
+@pytest.mark.parametrize(
+    ("name", "budget"), [("SDP", dpb.ApproxDP(1.0, 1e-5)), ("LDP", ZCDP(1.0))], ids=["SDP", "LDP"]
+)
+def test_people_of_the_first_batch_try_all_arms(name, budget):
+    """Whose order never changes: 20 arms of equal length in 300 pulls, or on 300 devices."""
+    arms = LinearArms.on_sphere(20, 4, seed=1).features
+    served = {"messages" if name == "SDP" else "reports": True, "noise": "simulation"}
+    shape = {"budget": budget, "horizon": 30_000, "batch": 500, "seed": 1}
+    kind = getattr(dpb, f"LinearIMED{name}")
+    policy, chooser = kind(20, 4, **shape), kind(20, 4, **shape, **served).chooser()
+    assert {policy.pull(arms).arm for _ in range(300)} == set(range(20))
+    assert {chooser.choose(arms) for _ in range(300)} == set(range(20))
 
 
 def test_exploration_ends_with_the_horizon():
@@ -385,7 +388,7 @@ def test_a_policy_says_whether_its_regret_has_a_theorem(proved, policy):
 
 def test_a_device_in_javascript_has_no_such_index():
     server = dpb.LinearIMEDLDP(2, 3, budget=ZCDP(0.5), horizon=100, reports=True, noise="secure")
-    with pytest.raises(ArgumentError, match="upper confidence bounds"):
+    with pytest.raises(ArgumentError, match="random choices"):
         server.device().to_json()
 
 

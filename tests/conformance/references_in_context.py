@@ -228,9 +228,12 @@ TABLES: dict[str, Table] = {
         joint(walks.growing(HORIZON, 0.1, longest=4), divergent=True),
     ),
     "LinearIMEDLDP": Table(
-        unplanned, joint(EVERY, divergent=True, noise=walks.independent_joint_noise)
+        unplanned,
+        joint(EVERY, sampling=True, divergent=True, noise=walks.independent_joint_noise),
     ),
-    "LinearIMEDSDP": Table(unplanned, joint(EVERY_FOURTH, divergent=True)),
+    "LinearIMEDSDP": Table(
+        unplanned, joint(EVERY_FOURTH, sampling=True, divergent=True, alpha=1.5)
+    ),
     "LinearThompson": Table(planned, thompson),
     "LinearThompsonJDP": Table(planned, joint(EVERY_FOURTH, sampling=True)),
     "LinearThompsonLDP": Table(

@@ -19,7 +19,6 @@ _CAUTION = 2.0  # standard deviations that a mean may be nearer to the middle th
 _LEAST = 1e-3
 _PAYING = 0.1  # of the rounds that remain
 _HALVINGS = 40  # of the search for the smallest eigenvalue
-_TIE = 1e-9  # difference of two indices that rounding may make
 
 
 @inlined
@@ -314,9 +313,8 @@ def least_divergent_at_once(
     half: float,
 ) -> int:
     """arg min over arms of D^2 / (2 w^2) - ln max(w^2 / q, scatter^2 / n), plus ``margin`` but for
-    the best mean.  n = min(rounds, (horizon - rounds) / 10), at least 1: see ``linucb.imed``.  Of
-    equals it is the first: where arms are shown in random order, all are tried while nothing is
-    known, and not through a whole batch the one that rounding prefers.
+    the best mean; of equals the first.  n = min(rounds, (horizon - rounds) / 10), at least 1: see
+    ``linucb.imed``.
 
     w^2 = scatter^2 (r^4 / (r^2 + n^2) + share n^2), with r^2 = q |x|^2_{V^-1} and n^2 = noise
     |V^-1 x|^2; q is the variance of rewards in units of subgaussian^2, at most 1, that
@@ -362,7 +360,7 @@ def least_divergent_at_once(
         form, length = max(ratio * form, _SMALLEST), noise * length
         squared = max(scatter * (form / (1.0 + length / form) + share * length), _SMALLEST)
         index = 0.5 * lack * lack / squared - np.log(max(squared / ratio, floor)) + behind
-        if index < least - _TIE:
+        if index < least:
             least, arm = index, a
     return arm
 

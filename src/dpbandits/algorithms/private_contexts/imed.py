@@ -2,7 +2,8 @@
 
 The index is a function of a person's own features and of what was released, as the widths of
 ``joint``, ``local`` and ``shuffled`` are, which say why that is private; ``regression`` has the
-index.
+index.  Where the first release is long in coming, people before it choose by coins of their own
+(``choose_divergent_later``), which owe nothing to anybody's record.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
 from . import joint, local, shuffled
-from .model import DIVERGENT, on_arrival
+from .model import DIVERGENT_LATER, on_arrival
 from .policy import IMEDPolicy, PrivateIMEDOptions
 
 _SOURCE = (
@@ -43,7 +44,7 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
         batch: the most rounds between two releases.
         growth: a batch is this share of the rounds before it, until batches are ``batch`` long.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
-        alpha: as in ``LinearIMED``; noise explores, too, so that it is lower.
+        alpha: as in ``LinearIMED``; lower, as a share of the noise is explored beside it.
         margin: as in ``LinearIMED``.
         models: as in ``LinUCB``.
         **options: see ``PrivateIMEDOptions``.
@@ -106,14 +107,16 @@ class LinearIMEDLDP(IMEDPolicy, local.LocalPolicy):
         dimension: of the features.
         budget: ``ZCDP``, ``ApproxDP`` or ``RDP``, for each report; None for the non-private
             counterpart.
-        horizon: an upper bound on the number of rounds; generous is fine.
+        horizon: an upper bound on the number of rounds.  A generous one is explored for longer than
+            it takes.
         batch: reports between two estimates.
         reports: whether this is the server of devices.
         alpha, margin: as in ``LinearIMEDJDP``.
         models: as in ``LinUCB``.
         **options: see ``PrivateIMEDOptions``.
 
-    When to choose: as ``LinUCBLDP``; less regret, without a theorem.
+    When to choose: as ``LinUCBLDP``; less regret, without a theorem.  In the first batch, where
+    nothing is known, choices are random, and their propensities have no closed form.
 
     Example:
         >>> import numpy as np
@@ -134,8 +137,9 @@ class LinearIMEDLDP(IMEDPolicy, local.LocalPolicy):
         protects="contexts and rewards",
         view="joint",
         learns_at_once=True,
+        randomised=True,
     )
-    kernels = on_arrival(DIVERGENT)
+    kernels = on_arrival(DIVERGENT_LATER)
 
     def __init__(
         self,
@@ -179,16 +183,18 @@ class LinearIMEDSDP(IMEDPolicy, shuffled.ShuffledPolicy):
         dimension: of the features.
         budget: ``ApproxDP``, of a person, or with ``max_rounds`` of all rounds of a user; None for
             the non-private counterpart.
-        horizon: an upper bound on the number of people; generous costs little.
+        horizon: an upper bound on the number of people.  A generous one is explored for longer than
+            it takes.
         batch, protocol, level: as in ``LinUCBSDP``.
         levels: steps of the protocol's grid; by default many enough to lose little.
         dropout: people of a batch whose noise may be missing, or known to the server.
         messages: whether this is the server of devices.
-        alpha, margin: as in ``LinearIMEDJDP``.
+        alpha, margin: as in ``LinearIMEDJDP``; alpha is higher, as noise changes slowly.
         models: as in ``LinUCB``.
         **options: see ``PrivateIMEDOptions``; ``calibration`` as in ``LinUCBSDP``.
 
-    When to choose: as ``LinUCBSDP``; less regret, without a theorem.
+    When to choose: as ``LinUCBSDP``; less regret, without a theorem.  In the first batch, where
+    nothing is known, choices are random, and their propensities have no closed form.
 
     Example:
         >>> import numpy as np
@@ -206,8 +212,11 @@ class LinearIMEDSDP(IMEDPolicy, shuffled.ShuffledPolicy):
         trust_model="shuffle",
         protects="contexts and rewards",
         view="shuffle",
+        randomised=True,
         errata=(SHUFFLED_MESSAGES, SHUFFLED_BITS),
     )
+    kernels = DIVERGENT_LATER
+    _share_adding_up = 0.2  # the tail of 0.15 is above 1 run in 1,000 on close pairs
 
     def __init__(
         self,
@@ -222,7 +231,7 @@ class LinearIMEDSDP(IMEDPolicy, shuffled.ShuffledPolicy):
         levels: int | None = None,
         dropout: int = 0,
         messages: bool = False,
-        alpha: float = 1.3,
+        alpha: float = 1.5,
         margin: float = 2.0,
         models: str = "shared",
         **options: Unpack[PrivateIMEDOptions],

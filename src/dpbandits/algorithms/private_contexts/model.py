@@ -176,7 +176,7 @@ def publish_reports(params: Params, public: Public, memo: Vector, release: Vecto
 
 @kernel
 def accumulate_report(params: Params, raw: Raw, arm: int, x: Vector, reward: float, n: int) -> None:
-    """A report, or the sum of a batch, stands in the place of the features, and holds everything."""
+    """A report, or a sum of many, stands in the place of the features, and holds everything."""
     for i in range(raw.total.size):
         raw.total[i] += x[i]
 
@@ -249,6 +249,28 @@ def choose_sampled(
     return arm, np.nan
 
 
+@kernel
+def prepare_first_batch(params: Params, public: Public, contexts: Row, rng: Generator) -> None:
+    """``prepare`` while nothing is known: every theta from N(0, I)."""
+    if public.clock[CLOCK.rounds] < params.batch:
+        for m in range(params.n_models):
+            for i in range(params.dimension):
+                public.sample[m, i] = rng.standard_normal()
+
+
+@kernel
+def choose_divergent_later(
+    params: Params, public: Public, contexts: Matrix, rng: Generator
+) -> tuple[int, float]:
+    """``choose_divergent`` from the second batch on.  All people of the first see the same nothing:
+    all would play the arm that is shown first, if features are equally long.  Theirs is the best
+    one for a theta that is drawn anew for each.
+    """
+    if public.clock[CLOCK.rounds] < params.batch:
+        return choose_sampled(params, public, contexts, rng)
+    return choose_divergent(params, public, contexts, rng)
+
+
 OPTIMISTIC = Kernels(
     init=init,
     preprocess_contexts=within_bound,
@@ -264,6 +286,7 @@ OPTIMISTIC = Kernels(
 )
 
 DIVERGENT = replace(OPTIMISTIC, choose=choose_divergent)
+DIVERGENT_LATER = replace(OPTIMISTIC, prepare=prepare_first_batch, choose=choose_divergent_later)
 SAMPLED = replace(OPTIMISTIC, prepare=prepare_sample, choose=choose_sampled)
 
 

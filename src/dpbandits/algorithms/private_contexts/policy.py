@@ -22,7 +22,7 @@ from .state import Params, statistic_size
 
 _ULP = 2.0**-52
 _SHARES = (0.1, 0.1, 0.8)  # of failures, which help most where noise is largest
-_SHARE, _SHARE_ADDING_UP = 0.07, 0.15  # of noise and shift in the widths of IMED
+_SHARE = 0.07  # of noise and shift in the widths of IMED
 _STEPS = 1024  # for which sums of noise are planned where nothing else is
 _NOTHING = 1e-6  # the multiplier of Gaussian noise that hides nothing
 
@@ -291,6 +291,7 @@ class IMEDPolicy(PrivateContextPolicy):
 
     kernels = DIVERGENT
     _options: ClassVar[dict[str, Any]] = {**MODEL, **REPAIR, "parameter_bound": 1.0}
+    _share_adding_up: ClassVar[float] = 0.15  # of noise that changes slowly
 
     def _weighed(self, alpha: float, margin: float) -> dict[str, float]:
         """Check and keep the constants of the index."""
@@ -304,6 +305,6 @@ class IMEDPolicy(PrivateContextPolicy):
         return params._replace(
             radius_scale=math.sqrt(self._optimism),
             **self._for_imed(),
-            share=_SHARE_ADDING_UP if adds_up else _SHARE,
+            share=self._share_adding_up if adds_up else _SHARE,
             margin=math.log(self._margin),
         )
