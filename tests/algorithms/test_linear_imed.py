@@ -247,7 +247,7 @@ def lost(policy, world, horizon, runs, seed=1):
 
 @pytest.mark.long
 def test_noise_that_stands_for_long_has_to_be_explored():
-    """Two axes at 1-zCDP: 1 in 14 runs is lost by who takes the noise for gone at the next release
+    """Two axes at 1-zCDP: 1 in 16 runs is lost by who takes the noise for gone at the next release
     (5 of 400 would be one in 80: p < 1e-5), and fewer than 1 in 100 by who does not.
     """
     world = PoolContexts(np.eye(2), [0.3, 0.5], per_round=2, rewards="bounded")

@@ -11,9 +11,9 @@ away, and n^2 how much of it is noise.
 
 Two things differ from what is released after every answer.  A sum that is released d ln T times
 has a few times less noise.  And that noise stands for long, so that an arm which it hides does not
-come back by itself: with ``share = 0``, 19 of 400 runs were lost on two axes at 1-zCDP, and 1 of
-400 with all of it (``docs/contexts/exploration.md``).  So its variance is part of w^2, all of it:
-then w^2 is, up to r^2 n^2 / (r^2 + n^2), the variance of the released mean, and an arm that looks
+come back by itself: with ``share = 0``, 25 of 400 runs are lost on two axes at 1-zCDP, and none
+with all of it (``docs/contexts/exploration.md``).  So its variance is part of w^2, all of it: then
+w^2 is, up to r^2 n^2 / (r^2 + n^2), the variance of the released mean, and an arm that looks
 worse is tried as often as it takes to say so in spite of the noise.
 
 V is that of all rounds, not of the last release: who was tried in an episode is known better after
