@@ -336,8 +336,8 @@ def joint(
     divergent: bool = False,
     alpha: float = 1.3,
 ) -> np.ndarray:
-    """Optimism, or with a generator the best arm for a draw, or IMED, with a generator from the
-    first release on and until then the best arm for any theta, on noisy sums as of the last one.
+    """Optimism, or with a generator the best arm for a draw, or IMED, with a generator for any
+    theta while nothing is known, on noisy sums as of the last release.
     """
     (k, d), models = world.contexts.shape[1:], noise.vectors.shape[1]
     gram, total, arms, made = np.zeros((models, d, d)), np.zeros((models, d)), [], 0
@@ -358,7 +358,7 @@ def joint(
         if divergent or sampling is None:
             turned = np.einsum("kij,kj->ki", inverse[own], x)
             squares = (turned**2).sum(axis=1)
-        if divergent and sampling is not None and not made:
+        if divergent and sampling is not None and not np.any(estimate):
             index = (x * sampling.standard_normal((models, d))[own]).sum(axis=1)
         elif divergent:
             means = (x * estimate[own]).sum(axis=1)

@@ -494,7 +494,7 @@ def test_its_parameter_is_no_smaller_than_the_guarantee_needs():
 def test_devices_with_random_choices_are_in_python_alone(cls):
     serving = {"reports" if cls is dpb.LinearThompsonLDP else "messages": True}
     policy = cls(2, 2, budget=dpb.ApproxDP(1.0, 1e-3), horizon=100, batch=5, **serving)
-    with pytest.raises(dpb.ArgumentError, match="makes no random choices"):
+    with pytest.raises(dpb.ArgumentError, match="upper confidence bounds"):
         policy.device().to_json()
 
 

@@ -26,6 +26,7 @@ from dpbandits.environments import Bernoulli, GaussianContexts, LinearArms, Pool
 from dpbandits.privacy.noise import SimulationNoise
 
 SIZES = pytest.mark.parametrize(("n_arms", "dimension"), [(3, 2), (1, 3), (4, 1), (10, 5)])
+MIXED = dpb.ApproxDP(1.0, 1e-5)
 ARMS = np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]])
 
 
@@ -112,9 +113,10 @@ def test_rarely_released_imed_walks_with_dense_noise(rho):
 
 def test_joint_imed_walks_without_noise_as_in_numpy():
     world, schedule = problem(400), growing(400, 0.1, longest=4)
-    policy = LinearIMEDJDP(3, 2, budget=None, horizon=400, batch=4)
+    policy = LinearIMEDJDP(3, 2, budget=None, horizon=400, batch=4, seed=1)
     silent = joint_silence(len(schedule), 2)
-    expected = joint(world, silent, schedule, 0.001, divergent=True)
+    coins = SimulationNoise(1).exploration()
+    expected = joint(world, silent, schedule, 0.001, coins, divergent=True)
     assert arms_played(policy, world) == expected.tolist()
     optimistic = joint(world, silent, schedule, 0.001)
     assert expected.tolist() != optimistic.tolist()
@@ -270,9 +272,9 @@ def test_rare_releases_lose_less():
 
 
 @pytest.mark.parametrize(
-    ("name", "budget"), [("SDP", dpb.ApproxDP(1.0, 1e-5)), ("LDP", ZCDP(1.0))], ids=["SDP", "LDP"]
+    ("name", "budget"), [("SDP", MIXED), ("LDP", ZCDP(1.0))], ids=["SDP", "LDP"]
 )
-def test_people_of_the_first_batch_try_all_arms(name, budget):
+def test_people_who_come_before_anything_is_known_try_all_arms(name, budget):
     """Whose order never changes: 20 arms of equal length in 300 pulls, or on 300 devices."""
     arms = LinearArms.on_sphere(20, 4, seed=1).features
     served = {"messages" if name == "SDP" else "reports": True, "noise": "simulation"}
@@ -281,6 +283,30 @@ def test_people_of_the_first_batch_try_all_arms(name, budget):
     policy, chooser = kind(20, 4, **shape), kind(20, 4, **shape, **served).chooser()
     assert {policy.pull(arms).arm for _ in range(300)} == set(range(20))
     assert {chooser.choose(arms) for _ in range(300)} == set(range(20))
+
+
+def test_whoever_waits_for_late_answers_tries_all_arms():
+    """The batch has ended long ago when its answers come, and releases may change nothing yet."""
+    arms = LinearArms.on_sphere(20, 4, seed=1).features
+    shape = {"horizon": 30_000, "seed": 1}
+    late = LinearIMEDJDP(20, 4, budget=ZCDP(1.0), batch=50, patience=300, **shape)
+    kept = dpb.LinearIMEDSDP(20, 4, budget=MIXED, batch=100, switch=10.0, **shape)
+    assert {late.pull(arms).arm for _ in range(300)} == set(range(20))
+    for _ in range(100):
+        kept.update(1.0, kept.pull(arms))
+    played = [kept.pull(arms) for _ in range(300)]
+    assert kept.ledger.releases > 0
+    assert {decision.arm for decision in played} == set(range(20))
+    assert {decision.propensity for decision in played} == {None}
+
+
+@pytest.mark.parametrize(
+    ("name", "budget", "share"),
+    [("JDP", ZCDP(1.0), 0.07), ("SDP", MIXED, 0.2), ("LDP", ZCDP(1.0), 0.15), ("SDP", None, 0.07)],
+)
+def test_noise_that_adds_up_is_explored_more(name, budget, share):
+    policy = getattr(dpb, f"LinearIMED{name}")(3, 2, budget=budget, horizon=1000)
+    assert policy.params.share == share
 
 
 def test_exploration_ends_with_the_horizon():
@@ -388,7 +414,7 @@ def test_a_policy_says_whether_its_regret_has_a_theorem(proved, policy):
 
 def test_a_device_in_javascript_has_no_such_index():
     server = dpb.LinearIMEDLDP(2, 3, budget=ZCDP(0.5), horizon=100, reports=True, noise="secure")
-    with pytest.raises(ArgumentError, match="random choices"):
+    with pytest.raises(ArgumentError, match="upper confidence bounds"):
         server.device().to_json()
 
 

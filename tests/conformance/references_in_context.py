@@ -225,7 +225,7 @@ TABLES: dict[str, Table] = {
     "LinearIMED": Table(planned, imed),
     "LinearIMEDJDP": Table(
         planned,
-        joint(walks.growing(HORIZON, 0.1, longest=4), divergent=True),
+        joint(walks.growing(HORIZON, 0.1, longest=4), sampling=True, divergent=True),
     ),
     "LinearIMEDLDP": Table(
         unplanned,

@@ -83,7 +83,7 @@ def test_an_exhausted_budget_stops_releases_and_not_the_service(case: Case, made
     # What a choice draws is drawn ahead of it, where nothing of the contexts may be kept.
     draws_ahead = plain(case.cls.kernels.prepare).__name__ in {
         "prepare_sample",
-        "prepare_first_batch",
+        "prepare_coins",
     }
     sides = ("raw", "wall") if draws_ahead else ("raw", "public", "wall")
     assert all(after[side] == before[side] for side in sides)

@@ -95,8 +95,8 @@ class LinearIMED(LinearPolicy):
         n_arms: number of arms in every round.
         dimension: of the features.
         budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds.  A generous one is explored for longer than
-            it takes.  After it nothing more is learned.  None with the hybrid counter.
+        horizon: an upper bound on the number of rounds.  With a longer one exploration is
+            longer, too.  After it nothing more is learned.  None with the hybrid counter.
         counter: as in ``PrivateLinUCB``.
         alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the
             more probably is the best one lost for good.

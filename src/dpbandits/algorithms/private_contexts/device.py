@@ -85,8 +85,6 @@ class Device:
         if self.chooser.retired:
             raise ArgumentError("a device in JavaScript chooses among all arms")
         policy = registered()[self.chooser.arguments["class"]]
-        if policy.card.randomised:
-            raise ArgumentError("a device in JavaScript makes no random choices")
         if policy.kernels.choose is not choose_optimistic:
             raise ArgumentError("a device in JavaScript plays upper confidence bounds only")
         return json.dumps(

@@ -2,8 +2,7 @@
 
 The index is a function of a person's own features and of what was released, as the widths of
 ``joint``, ``local`` and ``shuffled`` are, which say why that is private; ``regression`` has the
-index.  Where the first release is long in coming, people before it choose by coins of their own
-(``choose_divergent_later``), which owe nothing to anybody's record.
+index.  Before anything is known, people choose by coins of their own (``choose_divergent``).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
 from . import joint, local, shuffled
-from .model import DIVERGENT_LATER, on_arrival
+from .model import DIVERGENT, on_arrival
 from .policy import IMEDPolicy, PrivateIMEDOptions
 
 _SOURCE = (
@@ -39,8 +38,8 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
         n_arms: number of arms in every round.
         dimension: of the features.
         budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
-        horizon: an upper bound on the number of rounds.  A generous one is explored for longer than
-            it takes.  None with the hybrid counter.
+        horizon: an upper bound on the number of rounds.  With a longer one exploration is
+            longer, too.  None with the hybrid counter.
         batch: the most rounds between two releases.
         growth: a batch is this share of the rounds before it, until batches are ``batch`` long.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
@@ -49,7 +48,8 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
         models: as in ``LinUCB``.
         **options: see ``PrivateIMEDOptions``.
 
-    When to choose: as ``LinUCBJDP``, for less regret, without a theorem.
+    When to choose: as ``LinUCBJDP``, for less regret, without a theorem.  Before anything is known,
+    choices are random, and their propensities have no closed form.
 
     Example:
         >>> import numpy as np
@@ -65,6 +65,7 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
         channels=joint.CHANNELS,
         protects="contexts and rewards",
         view="joint",
+        randomised=True,
     )
 
     def __init__(
@@ -107,16 +108,16 @@ class LinearIMEDLDP(IMEDPolicy, local.LocalPolicy):
         dimension: of the features.
         budget: ``ZCDP``, ``ApproxDP`` or ``RDP``, for each report; None for the non-private
             counterpart.
-        horizon: an upper bound on the number of rounds.  A generous one is explored for longer than
-            it takes.
+        horizon: an upper bound on the number of rounds.  With a longer one exploration is
+            longer, too.
         batch: reports between two estimates.
         reports: whether this is the server of devices.
         alpha, margin: as in ``LinearIMEDJDP``.
         models: as in ``LinUCB``.
         **options: see ``PrivateIMEDOptions``.
 
-    When to choose: as ``LinUCBLDP``; less regret, without a theorem.  In the first batch, where
-    nothing is known, choices are random, and their propensities have no closed form.
+    When to choose: as ``LinUCBLDP``; less regret, without a theorem.  Before anything is
+    known, choices are random, and their propensities have no closed form.
 
     Example:
         >>> import numpy as np
@@ -139,7 +140,7 @@ class LinearIMEDLDP(IMEDPolicy, local.LocalPolicy):
         learns_at_once=True,
         randomised=True,
     )
-    kernels = on_arrival(DIVERGENT_LATER)
+    kernels = on_arrival(DIVERGENT)
 
     def __init__(
         self,
@@ -183,8 +184,8 @@ class LinearIMEDSDP(IMEDPolicy, shuffled.ShuffledPolicy):
         dimension: of the features.
         budget: ``ApproxDP``, of a person, or with ``max_rounds`` of all rounds of a user; None for
             the non-private counterpart.
-        horizon: an upper bound on the number of people.  A generous one is explored for longer than
-            it takes.
+        horizon: an upper bound on the number of people.  With a longer one exploration is
+            longer, too.
         batch, protocol, level: as in ``LinUCBSDP``.
         levels: steps of the protocol's grid; by default many enough to lose little.
         dropout: people of a batch whose noise may be missing, or known to the server.
@@ -193,8 +194,8 @@ class LinearIMEDSDP(IMEDPolicy, shuffled.ShuffledPolicy):
         models: as in ``LinUCB``.
         **options: see ``PrivateIMEDOptions``; ``calibration`` as in ``LinUCBSDP``.
 
-    When to choose: as ``LinUCBSDP``; less regret, without a theorem.  In the first batch, where
-    nothing is known, choices are random, and their propensities have no closed form.
+    When to choose: as ``LinUCBSDP``; less regret, without a theorem.  Before anything is
+    known, choices are random, and their propensities have no closed form.
 
     Example:
         >>> import numpy as np
@@ -215,7 +216,6 @@ class LinearIMEDSDP(IMEDPolicy, shuffled.ShuffledPolicy):
         randomised=True,
         errata=(SHUFFLED_MESSAGES, SHUFFLED_BITS),
     )
-    kernels = DIVERGENT_LATER
     _share_adding_up = 0.2  # the tail of 0.15 is above 1 run in 1,000 on close pairs
 
     def __init__(

@@ -122,9 +122,7 @@ def record_pull(params: Params, public: Public, arm: int, x: Row, n: int) -> Non
 
 @kernel
 def record_batch(params: Params, public: Public, arm: int, x: Row, n: int) -> None:
-    """``record_pull`` of a sum, which stands for all people of a batch: the clock is in people, as
-    where each of them is seen.
-    """
+    """``record_pull`` of a sum, which stands for all people of a batch: the clock counts people."""
     public.clock[CLOCK.rounds] += n * params.batch
 
 
@@ -200,31 +198,6 @@ def choose_optimistic(
 
 
 @kernel
-def choose_divergent(
-    params: Params, public: Public, contexts: Matrix, rng: Generator
-) -> tuple[int, float]:
-    """The arm of least index, see ``regression``.  Nothing of the contexts is written anywhere."""
-    facts = public.facts
-    arm = least_divergent_at_once(
-        contexts,
-        public.estimate,
-        public.inverse,
-        facts[FACTS.longest],
-        facts[FACTS.radius],
-        facts[FACTS.gap],
-        facts[FACTS.bias],
-        float(public.clock[CLOCK.rounds]),
-        params.horizon,
-        params.share,
-        params.margin,
-        params.subgaussian,
-        params.middle,
-        params.half,
-    )
-    return arm, 1.0
-
-
-@kernel
 def prepare_sample(params: Params, public: Public, contexts: Row, rng: Generator) -> None:
     """``prepare``: every theta from N(estimate, s^2 V^-1 + v^2 V^-2), before anything is seen."""
     noise, scatter = public.sample[params.n_models], params.radius_scale * params.subgaussian
@@ -250,25 +223,50 @@ def choose_sampled(
 
 
 @kernel
-def prepare_first_batch(params: Params, public: Public, contexts: Row, rng: Generator) -> None:
+def nothing_known(public: Public) -> bool:
+    """Whether no release has said anything yet of rewards, were it noise."""
+    return not np.any(public.estimate)
+
+
+@kernel
+def prepare_coins(params: Params, public: Public, contexts: Row, rng: Generator) -> None:
     """``prepare`` while nothing is known: every theta from N(0, I)."""
-    if public.clock[CLOCK.rounds] < params.batch:
+    if nothing_known(public):
         for m in range(params.n_models):
             for i in range(params.dimension):
                 public.sample[m, i] = rng.standard_normal()
 
 
 @kernel
-def choose_divergent_later(
+def choose_divergent(
     params: Params, public: Public, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
-    """``choose_divergent`` from the second batch on.  All people of the first see the same nothing:
-    all would play the arm that is shown first, if features are equally long.  Theirs is the best
-    one for a theta that is drawn anew for each.
+    """The arm of least index, see ``regression``.  Nothing of the contexts is written anywhere.
+
+    All who come before anything is known would be sent to one arm, for a whole batch, or as long as
+    answers are late.  Theirs is the best one for a theta of their own instead, by coins that owe
+    nothing to anybody's record: directions are tried alike.
     """
-    if public.clock[CLOCK.rounds] < params.batch:
+    if nothing_known(public):
         return choose_sampled(params, public, contexts, rng)
-    return choose_divergent(params, public, contexts, rng)
+    facts = public.facts
+    arm = least_divergent_at_once(
+        contexts,
+        public.estimate,
+        public.inverse,
+        facts[FACTS.longest],
+        facts[FACTS.radius],
+        facts[FACTS.gap],
+        facts[FACTS.bias],
+        float(public.clock[CLOCK.rounds]),
+        params.horizon,
+        params.share,
+        params.margin,
+        params.subgaussian,
+        params.middle,
+        params.half,
+    )
+    return arm, 1.0
 
 
 OPTIMISTIC = Kernels(
@@ -285,8 +283,7 @@ OPTIMISTIC = Kernels(
     estimate=estimate,
 )
 
-DIVERGENT = replace(OPTIMISTIC, choose=choose_divergent)
-DIVERGENT_LATER = replace(OPTIMISTIC, prepare=prepare_first_batch, choose=choose_divergent_later)
+DIVERGENT = replace(OPTIMISTIC, prepare=prepare_coins, choose=choose_divergent)
 SAMPLED = replace(OPTIMISTIC, prepare=prepare_sample, choose=choose_sampled)
 
 

@@ -37,8 +37,9 @@ an error e = e_r + e_n, by rewards and by noise, the regression of e_r on e has 
 r^4 / (r^2 + n^2): as much of what is seen is the fault of rewards, and stays.  The rest is noise,
 and new noise comes.  But it stands from one release to the next, or adds up, so that an arm which
 it hides does not come back at once, as it does where every answer brings another: ``share`` of it
-counts, 0.07, and 0.15 where noise adds up, which is slower to change.  These, alpha and the margin
-are by measurement (``docs/private-contexts/exploration.md``), and there is no regret theorem.
+counts, 0.07, and where noise adds up, which is slower to change, 0.15, or 0.2 through a shuffler.
+These, alpha and the margin are by measurement (``docs/private-contexts/exploration.md``), and there
+is no regret theorem.
 
 With several models all of this is said of each, of the rounds and of the noise of its own block:
 which rounds these are, follows from the past, as that theorem wants it.  The failure probability is

@@ -34,7 +34,7 @@ class Params(NamedTuple):
     radius_scale: float
     clips: bool  # whether V is made positive definite by lifting its small eigenvalues alone
     switch: float  # s
-    batch: int  # rounds of the first release, and of the shortest batch
+    batch: int  # rounds of the first release, and of the shortest batch; people in a received sum
     growth: float  # by which the number of rounds grows between releases
     movement: float  # the most that a record moves the statistic
     # Of a published recipe, in units of S: the shift, and the largest that noise and shift are.

@@ -77,8 +77,8 @@ class RSLinearIMED(RarelySwitching):
         dimension: of the features.
         budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds, from which the number of releases is
-            bounded.  A generous one is explored for longer than it takes.  What ends learning is
-            the number of releases, which may be reached some rounds later.
+            bounded.  With a longer one exploration is longer, too.  What ends learning is the
+            number of releases, which may be reached some rounds later.
         counter: "tree", "honaker", "toeplitz", "buffered" or "independent"; see
             ``dpbandits.privacy.continual``.  By default the one with the least noise.
         growth: C; the smaller, the more releases share the budget, and the fewer runs are lost
