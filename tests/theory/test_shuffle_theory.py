@@ -268,6 +268,16 @@ def test_the_theorems_are_promised_to_what_they_speak_of(policy, names):
     assert set(promised(policy())) == names
 
 
+def test_a_server_is_promised_what_its_loop_is():
+    """Of batches of people, in which a server counts as a loop does."""
+    own = {"bounds": "published", "batch": 40, **OPTIONS}
+    loop = promised(LinUCBSDP(3, 2, **own))["perturbed_linucb"]
+    server = promised(LinUCBSDP(3, 2, messages=True, noise="simulation", **own))["perturbed_linucb"]
+    assert server.arguments == loop.arguments
+    assert server.values == loop.values
+    assert loop.arguments["batch"] == 40
+
+
 @pytest.mark.long
 def test_the_promised_radius_is_at_least_the_one_that_is_played():
     world = AnchoredContexts.random(5, 2, seed=3)
