@@ -16,12 +16,12 @@ they are not.  Bian & Tan have a confidence radius, of order sqrt(d ln T), in pl
 known by more than n / alpha of them, with n = min(t, (T - t) / 10) after t rounds of a horizon of
 T, or t without one.  Without that, features of nothing at all would be known for ever, and all
 others be tried for as long; and what is learned of another arm pays in the T - t rounds that
-remain, however well the best one is known.  n grows for an eleventh of the rounds and falls from
-there, and with it exploration: it ends early, as that of a Gittins index does not quite
-(Lattimore 2016, Regret Analysis of the Finite-Horizon Gittins Index Strategy for Multi-Armed
-Bandits).  T is an argument, and t and V are public.  Where contexts are few this is a fifth to a
-third less regret, with shorter tails, because alpha may be larger; where a gap is so small that
-T D^2 / s^2 is below a hundred or so, some runs never find out.
+remain, however well the best one is known, as for a Gittins index (Lattimore 2016, Regret Analysis
+of the Finite-Horizon Gittins Index Strategy for Multi-Armed Bandits).  n grows for an eleventh of
+the rounds and falls from there, so that exploration ends early.  T is an argument, and t and V are
+public.  Where contexts are few this is a fifth to a third less regret, with shorter tails, because
+alpha may be larger; where a gap is so small that T D^2 / s^2 is below a hundred or so, some runs
+never find out.
 
 **Scatter.**  Rewards in [lo, hi] whose mean is m have a variance of at most (hi - m) (m - lo)
 (Bhatia & Davis 2000), with m in the middle (hi - lo)^2 / 4.  s_x^2 is the largest for means within
