@@ -103,6 +103,7 @@ def test_a_choice_that_changes_the_public_side_is_noticed():
 _UP = [
     "errors",
     "validation",
+    "tables",
     "html",
     "kernel",
     "calls",
@@ -127,7 +128,7 @@ _UP = [
     "cli",
 ]
 BELOW = {room: set(_UP[: i + 1]) for i, room in enumerate(_UP)}
-BELOW["environments"] = {"errors", "validation", "kernel", "glm", "environments"}
+BELOW["environments"] = {"errors", "validation", "tables", "kernel", "glm", "environments"}
 BELOW["plotting"] = {"errors", "validation", "privacy", "plotting"}
 for _room in _UP[_UP.index("simulation") :]:
     BELOW[_room] |= {"environments", "plotting"}

@@ -1,0 +1,23 @@
+"""The door for tables and records: what a number is, what is missing, and how a mistake is named.
+
+Whoever takes numbers in bulk takes them through this room: logs, features, outcomes, advice, and
+files that commands read.  Arrays, pandas, Arrow, lists and text files follow one set of rules, and
+no message holds a value of the data.
+"""
+
+from .columns import column, flat, labels, table
+from .entries import Entries, entries
+from .files import TextTable, read_text_table
+from .manners import Manner
+
+__all__ = [
+    "Entries",
+    "Manner",
+    "TextTable",
+    "column",
+    "entries",
+    "flat",
+    "labels",
+    "read_text_table",
+    "table",
+]

@@ -1,0 +1,132 @@
+"""Columns and tables of numbers, in the manner of a caller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from .entries import Entries, entries
+from .manners import Manner
+
+
+def column(frame: Any, name: str, *, argument: str = "frame") -> Any:
+    """A column of a pandas or Arrow table, or of a dictionary.
+
+    Raises:
+        ArgumentError: there is none of that name; the message lists those that there are.
+    """
+    try:
+        return frame[name]
+    except (KeyError, IndexError, TypeError, ValueError):
+        pass
+    known = getattr(frame, "column_names", None) or getattr(frame, "columns", None)
+    if known is None and isinstance(frame, dict):
+        known = list(frame)
+    has = "" if known is None else f", and has {', '.join(map(repr, list(known)[:20]))}"
+    raise ArgumentError(f"{argument} must have a column {name!r}{has}", argument)
+
+
+def flat(
+    argument: str, given: Any, manner: Manner, *, at: str = "", rows: int | None = None
+) -> np.ndarray:
+    """One number a row, shape (n,).
+
+    Args:
+        argument: as the caller knows it; errors begin with it.
+        given: an array, a pandas or Arrow column, or a list.
+        manner: what is refused.
+        at: where the column stands, as in "column 'paid'".
+        rows: how many there must be.
+
+    Raises:
+        ArgumentError: the shape is another one, or an entry is refused; the message says in which
+            row, counted from 0, and never what stands there.
+    """
+    found = entries(given)
+    if found is not None and found.values.ndim == 2 and found.values.shape[1] == 1:
+        found = Entries(*(part.ravel() for part in found[:3]), found.kind)
+    if found is None or found.values.ndim != 1:
+        shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
+        raise ArgumentError(f"{_place(argument, at)} must be a column, got {shape}", argument)
+    if rows is not None and found.values.size != rows:
+        raise ArgumentError(
+            f"{_place(argument, at)} must have {rows} rows, got {found.values.size}", argument
+        )
+    if found.all_absent and (manner.wrong == "keep" or not found.wrong.any()):
+        kind = f"{found.kind} only" if found.wrong.any() else "missing values only"
+        raise ArgumentError(f"{_place(argument, at)} must hold numbers, got {kind}", argument)
+    return _accepted(argument, found, manner, at)
+
+
+def table(
+    argument: str, given: Any, manner: Manner, *, names: Sequence[str] | None = None
+) -> np.ndarray:
+    """Numbers of shape (n, d), n and d at least 1; ``names`` are those of columns, for messages.
+
+    Raises:
+        ArgumentError: as for ``flat``.
+    """
+    found = entries(given)
+    if found is None or found.values.ndim != 2 or found.values.size == 0:
+        shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
+        raise ArgumentError(
+            f"{argument} must be a table of shape (n, d), n and d at least 1, got {shape}", argument
+        )
+    if names is None and hasattr(given, "columns"):
+        names = list(map(str, given.columns))
+    return _accepted(argument, found, manner, "", names)
+
+
+def labels(argument: str, given: Any, *, at: str = "") -> list[str] | None:
+    """A column of names; None where it holds anything but text."""
+    plain = given.to_pylist() if hasattr(given, "to_pylist") else given
+    found = list(plain) if np.ndim(plain) == 1 else []
+    if not found or not all(isinstance(one, str) for one in found):
+        return None
+    return found
+
+
+def _accepted(
+    argument: str, found: Entries, manner: Manner, at: str, names: Sequence[str] | None = None
+) -> np.ndarray:
+    values = found.values
+    with np.errstate(invalid="ignore"):
+        infinite = np.isinf(values)
+        below = values <= manner.low if manner.open_low else values < manner.low
+        bad = (below | (values > manner.high)) & ~np.isnan(values)
+        if manner.whole:
+            bad |= np.isfinite(values) & (values != np.rint(values))
+    troubles = [
+        (found.wrong, manner.wrong, found.kind),
+        (found.missing, manner.missing, "nothing"),
+        (infinite, manner.infinite, "an infinite number"),
+        (bad & ~infinite, "refuse", "another number"),
+    ]
+    for where, answer, got in troubles:
+        if answer == "refuse" and where.any():
+            raise ArgumentError(
+                f"{_place(argument, at)} must hold {manner.wanted}, got {got} in"
+                f" {_row(np.argwhere(where)[0], names)}{_more(int(where.sum()))}",
+                argument,
+            )
+    return values
+
+
+def _place(argument: str, at: str) -> str:
+    return f"{argument} ({at})" if at else argument
+
+
+def _row(index: np.ndarray, names: Sequence[str] | None) -> str:
+    if len(index) < 2:
+        return f"row {int(index[0])}" if len(index) else "it"
+    row, *rest = map(int, index)
+    if names is not None and len(rest) == 1:
+        return f"row {row} of column {names[rest[0]]!r}"
+    return f"row {row}, column {rest[0]}" if len(rest) == 1 else f"entry {(row, *rest)}"
+
+
+def _more(count: int) -> str:
+    return "" if count == 1 else f", and in {count - 1:,} more"

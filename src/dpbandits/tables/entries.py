@@ -1,0 +1,132 @@
+"""What a number is, entry by entry.
+
+Numbers are integers, floats, booleans (as 0 and 1), decimals and fractions.  Complex numbers, dates,
+durations, text (digits too) and everything else are no numbers.  Missing are ``None``, NaN,
+``pandas.NA``, ``NaT``, masked entries and Arrow's nulls.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+
+_KINDS = {"c": "complex numbers", "M": "dates", "m": "durations", "S": "text", "U": "text"}
+
+
+class Entries(NamedTuple):
+    """An array of any shape, read entry by entry.
+
+    Attributes:
+        values: float64; NaN where there is no number.
+        missing: where there is nothing.
+        wrong: where there is something that is no number.
+        kind: of the first wrong entry, in the plural, as in "text"; empty where there is none.
+    """
+
+    values: np.ndarray
+    missing: np.ndarray
+    wrong: np.ndarray
+    kind: str = ""
+
+    @property
+    def all_absent(self) -> bool:
+        """Whether there are entries, and none is a number."""
+        return self.values.size > 0 and bool(np.all(self.missing | self.wrong))
+
+
+def entries(given: Any) -> Entries | None:
+    """What is in an array, a pandas or Arrow column or frame, or a list (of lists).
+
+    Returns:
+        None where rows have several lengths.
+    """
+    if _is_sparse(given):
+        array = np.empty((), object)
+        array[()] = given
+        return _of_objects(array)
+    masked = np.ma.getmaskarray(given) if isinstance(given, np.ma.MaskedArray) else None
+    try:
+        array = np.asarray(_plain(given))
+        if array.dtype.kind in "SU" and not _is_text_array(given):
+            array = np.asarray(given, dtype=object)  # NumPy writes numbers beside a text as text
+        if array.dtype.kind == "O" and array.ndim == 1 and any(map(_is_row, array)):
+            return None
+    except ValueError:
+        return None
+    found = _of_array(array)
+    if masked is None:
+        return found
+    values = np.where(masked, np.nan, found.values)
+    wrong = found.wrong & ~masked
+    return Entries(values, found.missing | masked, wrong, found.kind if wrong.any() else "")
+
+
+def _of_array(array: np.ndarray) -> Entries:
+    if array.dtype.kind in "biuf":
+        values = np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
+        return Entries(values, np.isnan(values), np.zeros(array.shape, bool))
+    if array.dtype.kind != "O":
+        absent = np.isnat(array) if array.dtype.kind in "mM" else np.zeros(array.shape, bool)
+        kind = _KINDS.get(array.dtype.kind, "other things")
+        return Entries(np.full(array.shape, np.nan), absent, ~absent, kind)
+    return _of_objects(array)
+
+
+def _of_objects(array: np.ndarray) -> Entries:
+    flat = [_number(entry) for entry in array.ravel().tolist()]
+    values = np.array([np.nan if isinstance(one, str) else one for one in flat], np.float64)
+    wrong = np.array([isinstance(one, str) for one in flat], bool)
+    kind = next((one for one in flat if isinstance(one, str)), "")
+    shape = array.shape
+    values, wrong = values.reshape(shape), wrong.reshape(shape)
+    return Entries(values, np.isnan(values) & ~wrong, wrong, kind)
+
+
+def _number(entry: Any) -> float | str:
+    """The entry as a float, NaN where it is missing; what it is instead of a number, in words."""
+    if isinstance(entry, np.ndarray) and entry.ndim == 0:
+        entry = entry[()]
+    if entry is None or entry is np.ma.masked:
+        return math.nan
+    if isinstance(entry, numbers.Real | Decimal | np.bool_):
+        try:
+            return float(entry)
+        except OverflowError:
+            return math.inf if entry > 0 else -math.inf
+        except ValueError:  # a signalling NaN
+            return math.nan
+    if isinstance(entry, numbers.Complex):
+        return "complex numbers"
+    if isinstance(entry, str | bytes):
+        return "text"
+    if type(entry).__name__ in ("NAType", "NaTType"):  # of pandas, which need not be imported
+        return math.nan
+    if isinstance(entry, np.datetime64 | np.timedelta64):
+        return math.nan if np.isnat(entry) else _KINDS[np.asarray(entry).dtype.kind]
+    if hasattr(entry, "isoformat"):
+        return "dates"
+    return "durations" if hasattr(entry, "total_seconds") else "other things"
+
+
+def _plain(given: Any) -> Any:
+    """Arrow chunks and scalars in lists as Python objects; everything else as it is."""
+    if hasattr(given, "to_pylist"):
+        kind = str(getattr(given, "type", ""))
+        return given.to_pylist() if "list" in kind or "decimal" in kind else given
+    return given
+
+
+def _is_row(entry: Any) -> bool:
+    return isinstance(entry, list | tuple | np.ndarray) and np.ndim(entry) > 0
+
+
+def _is_text_array(given: Any) -> bool:
+    return isinstance(given, np.ndarray) and given.dtype.kind in "SU"
+
+
+def _is_sparse(given: Any) -> bool:
+    return hasattr(given, "tocsr") and hasattr(given, "nnz")

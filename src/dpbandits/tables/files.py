@@ -1,0 +1,210 @@
+"""Text tables as spreadsheets and databases export them: read as text first, then as numbers.
+
+Every row must have as many cells as the header, so that a malformed row never moves another.  Cells
+are read as numbers only where the whole cell is one: digits, a decimal mark, an exponent, and
+thousands marks between groups of three.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import ArgumentError
+from .entries import Entries
+
+MISSING = frozenset({"", ".", "?", "na", "n/a", "#n/a", "nan", "null", "none", "\\n", "<na>"})
+_BOOLEANS = {"true": 1.0, "false": 0.0}
+_SEPARATORS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'"}
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """The cells of a file.
+
+    Attributes:
+        path: of the file.
+        names: of the columns; "0", "1", ... where the file has no header.
+        cells: a list for each row, as long as ``names``.
+        lines: on which line of the file each row begins, from 1.
+        nameless: how many columns without a name were left out.
+        decimal, thousands: the marks within numbers.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    cells: list[list[str]]
+    lines: list[int]
+    nameless: int
+    decimal: str
+    thousands: str
+
+    def texts(self, name: str) -> list[str]:
+        """A column as text."""
+        j = self.names.index(name)
+        return [row[j] for row in self.cells]
+
+    def entries(self, name: str) -> Entries:
+        """A column as numbers; see ``tables.entries``."""
+        shape, marks = (
+            _shape_of_numbers(self.decimal, self.thousands),
+            (self.decimal, self.thousands),
+        )
+        parsed = [_parsed(cell, shape, *marks) for cell in self.texts(name)]
+        values = np.array([np.nan if one is None else one for one in parsed], np.float64)
+        wrong = np.array([one is None for one in parsed], bool)
+        kind = "text" if wrong.any() else ""
+        return Entries(values, np.isnan(values) & ~wrong, wrong, kind)
+
+
+def read_text_table(
+    argument: str,
+    path: str | os.PathLike[str],
+    *,
+    separator: str = ",",
+    decimal: str = ".",
+    thousands: str = "",
+    header: bool = True,
+) -> TextTable:
+    """The table in a file of text: UTF-8 with or without a mark, or UTF-16 with one.
+
+    Args:
+        argument: as the caller knows the file; errors begin with it.
+        path: of the file.
+        separator: one character between cells; "tab" is allowed.
+        decimal: the mark before decimals.
+        thousands: the mark between groups of three digits; empty for none.
+        header: whether the first line names the columns.
+
+    Raises:
+        ArgumentError: the file cannot be read, has no rows, names two columns alike, or has a row
+            of another length, whose line the message names.
+    """
+    separator = "\t" if separator in ("tab", "\\t") else separator
+    _check_marks(separator, decimal, thousands)
+    text = _text(argument, path)
+    first, _, rest = text.partition("\n")
+    if (mark := re.fullmatch(r"sep=(.)\s*", first)) is not None:  # as spreadsheets write it
+        separator, text = mark[1], rest
+    skipped = int(mark is not None)
+    rows, lines = _rows(argument, path, text, separator, skipped)
+    if not rows:
+        raise ArgumentError(f"{argument} must have rows, got an empty file: {path}", argument)
+    width = len(rows[0])
+    for row, line in zip(rows, lines, strict=True):
+        if len(row) != width:
+            raise ArgumentError(
+                f"{argument} must have as many cells in each row as in the first, {width}; line"
+                f" {line} of {path} has {len(row)}{_hint(rows[0], separator)}",
+                argument,
+            )
+    names = rows.pop(0) if header else [str(j) for j in range(width)]
+    lines = lines[1:] if header else lines
+    if not rows:
+        raise ArgumentError(
+            f"{argument} must have rows below its header, got none: {path}", argument
+        )
+    kept = [j for j, name in enumerate(names) if name]
+    _check_names(argument, path, [names[j] for j in kept], separator)
+    cells = rows if len(kept) == width else [[row[j] for j in kept] for row in rows]
+    found = tuple(names[j] for j in kept)
+    return TextTable(Path(path), found, cells, lines, width - len(kept), decimal, thousands)
+
+
+def _text(argument: str, path: str | os.PathLike[str]) -> str:
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise ArgumentError(
+            f"{argument} must be a readable file, got {path}: {error.strerror}", argument
+        ) from None
+    marked = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+    try:
+        text = content.decode("utf-16" if marked else "utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise ArgumentError(
+            f"{argument} must be a text file in UTF-8, got {path}: of a spreadsheet, export"
+            " 'CSV UTF-8'",
+            argument,
+        )
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _rows(
+    argument: str, path: str | os.PathLike[str], text: str, separator: str, skipped: int
+) -> tuple[list[list[str]], list[int]]:
+    reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True, strict=True)
+    rows, lines, begins = [], [], 1 + skipped
+    try:
+        for row in reader:
+            if any(map(str.strip, row)) or len(row) > 1:  # an empty line is no row
+                rows.append([cell.strip() for cell in row])
+                lines.append(begins)
+            begins = reader.line_num + 1 + skipped
+    except csv.Error:  # whose words may quote a cell
+        raise ArgumentError(
+            f"{argument} must be a table of cells, got a broken quotation from line {begins} of"
+            f" {path} on",
+            argument,
+        ) from None
+    return rows, lines
+
+
+def _check_marks(separator: str, decimal: str, thousands: str) -> None:
+    if len(separator) != 1 or separator in '"\r\n':
+        raise ArgumentError(
+            f"separator must be one character, or tab, got {separator!r}", "separator"
+        )
+    if decimal not in (".", ","):
+        raise ArgumentError(f"decimal must be '.' or ',', got {decimal!r}", "decimal")
+    if thousands not in ("", ",", ".", "'", "’", " ", "\u00a0", "\u202f", "_"):
+        raise ArgumentError(
+            f"thousands must be one of , . ' _ or a space, got {thousands!r}", "thousands"
+        )
+    if len({separator, decimal, thousands}) < 3 and separator != decimal:
+        raise ArgumentError(
+            f"thousands must differ from separator and decimal, got {thousands!r}", "thousands"
+        )
+
+
+def _check_names(
+    argument: str, path: str | os.PathLike[str], names: Sequence[str], separator: str
+) -> None:
+    twice = [name for i, name in enumerate(names) if name in names[:i]]
+    if twice:
+        raise ArgumentError(
+            f"{argument} must name its columns differently; {path} has two called {twice[0]!r}",
+            argument,
+        )
+    if not names:
+        raise ArgumentError(f"{argument} must have a header that names columns: {path}", argument)
+
+
+def _hint(header: Sequence[str], separator: str) -> str:
+    others = [other for other in _SEPARATORS if other != separator]
+    likely = next((one for one in others if any(one in name for name in header)), None)
+    return "" if likely is None else f"; is {_SEPARATORS[likely]} the separator?"
+
+
+def _shape_of_numbers(decimal: str, thousands: str) -> re.Pattern[str]:
+    mark = re.escape(decimal)
+    grouped = rf"|\d{{1,3}}(?:{re.escape(thousands)}\d{{3}})+" if thousands else ""
+    return re.compile(rf"[+-]?(?:(?:\d+{grouped})(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?", re.A)
+
+
+def _parsed(cell: str, shape: re.Pattern[str], decimal: str, thousands: str) -> float | None:
+    """The number in a cell, NaN where it is missing, None where it is something else."""
+    if shape.fullmatch(cell):
+        plain = cell.replace(thousands, "") if thousands else cell
+        return float(plain.replace(decimal, "."))
+    lower = cell.lower()
+    return np.nan if lower in MISSING else _BOOLEANS.get(lower)

@@ -1,0 +1,63 @@
+"""What each caller makes of entries that are no numbers, or not in its range: declared here alone.
+
+A caller with public data refuses, and says where.  A caller with private data must not let one
+person's entry decide whether there is an error, so that its entries count as something else; only
+what holds of a whole column, its type, is refused there.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Answer = Literal["refuse", "keep"]  # keep: NaN, for the caller to replace
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How one caller reads entries.
+
+    Attributes:
+        missing: what is done with missing entries; kept ones are NaN.
+        wrong: with entries that are no numbers, likewise.
+        infinite: with infinite ones; kept as they are.
+        low, high: the allowed range, of which an entry outside is refused.
+        open_low: whether ``low`` itself lies outside of the range.
+        whole: whether entries must be whole numbers.
+    """
+
+    missing: Answer = "refuse"
+    wrong: Answer = "refuse"
+    infinite: Answer = "refuse"
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    whole: bool = False
+
+    @property
+    def wanted(self) -> str:
+        """What an entry must be, in words."""
+        kind = "whole numbers" if self.whole else "numbers"
+        if self.low == -math.inf and self.high == math.inf:
+            return kind if self.infinite == "keep" else f"finite {kind}"
+        if self.high == math.inf:
+            return f"{kind} {'above' if self.open_low else 'of at least'} {self.low:g}"
+        return f"{kind} in {'(' if self.open_low else '['}{self.low:g}, {self.high:g}]"
+
+
+LARGEST = 1e100  # of features: their squares have to be numbers
+
+# Public tables: environments, replays, plans.
+PUBLIC = Manner()
+PUBLIC_FEATURES = Manner(low=-LARGEST, high=LARGEST)
+# Logs.  A missing reward counts as the default, as in ``update``.
+LOGGED_REWARDS = Manner(missing="keep", infinite="keep")
+PROPENSITIES = Manner(low=0.0, high=1.0, open_low=True)
+# Private tables: an error would tell of one person's entry.
+PRIVATE = Manner(missing="keep", wrong="keep", infinite="keep")
+
+
+def arms(count: int | None = None) -> Manner:
+    """Arm numbers from 0, below ``count`` where it is known."""
+    return Manner(low=0.0, high=math.inf if count is None else count - 1.0, whole=True)
