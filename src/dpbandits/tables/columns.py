@@ -47,7 +47,8 @@ def flat(
     """
     found = entries(given)
     if found is not None and found.values.ndim == 2 and found.values.shape[1] == 1:
-        found = Entries(*(part.ravel() for part in found[:3]), found.kind)
+        values, missing, wrong = (part.ravel() for part in found[:3])
+        found = Entries(values, missing, wrong, found.kind)
     if found is None or found.values.ndim != 1:
         shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
         raise ArgumentError(f"{_place(argument, at)} must be a column, got {shape}", argument)

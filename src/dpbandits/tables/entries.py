@@ -1,7 +1,7 @@
 """What a number is, entry by entry.
 
-Numbers are integers, floats, booleans (as 0 and 1), decimals and fractions.  Complex numbers, dates,
-durations, text (digits too) and everything else are no numbers.  Missing are ``None``, NaN,
+Numbers are integers, floats, booleans (as 0 and 1), decimals and fractions.  Complex numbers,
+dates, durations, text (digits too) and everything else are no numbers.  Missing are ``None``, NaN,
 ``pandas.NA``, ``NaT``, masked entries and Arrow's nulls.
 """
 
@@ -96,7 +96,7 @@ def _number(entry: Any) -> float | str:
         try:
             return float(entry)
         except OverflowError:
-            return math.inf if entry > 0 else -math.inf
+            return math.inf if entry > 0 else -math.inf  # type: ignore[operator]
         except ValueError:  # a signalling NaN
             return math.nan
     if isinstance(entry, numbers.Complex):

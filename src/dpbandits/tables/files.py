@@ -166,7 +166,7 @@ def _check_marks(separator: str, decimal: str, thousands: str) -> None:
         )
     if decimal not in (".", ","):
         raise ArgumentError(f"decimal must be '.' or ',', got {decimal!r}", "decimal")
-    if thousands not in ("", ",", ".", "'", "’", " ", "\u00a0", "\u202f", "_"):
+    if thousands not in ("", ",", ".", "'", "\u2019", " ", "\u00a0", "\u202f", "_"):
         raise ArgumentError(
             f"thousands must be one of , . ' _ or a space, got {thousands!r}", "thousands"
         )
