@@ -92,7 +92,7 @@ from .errors import (
 )
 from .finite import FinitePolicy
 from .inspection import Inspection, inspect
-from .logs import DecisionLog, fit_logs
+from .logs import DecisionLog, fit_logs, read_logs
 from .policies import Chooser, Decision, Diagnostics, Estimates, Policy, Release, load
 from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
 
@@ -213,6 +213,7 @@ __all__ = [
     "inspect",
     "load",
     "plan",
+    "read_logs",
     "replay",
     "simulate",
     "theory",

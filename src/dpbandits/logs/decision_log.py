@@ -10,48 +10,56 @@ import os
 import threading
 import time
 import uuid
+import weakref
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
-
-from ..errors import ArgumentError
+from ..errors import ArgumentError, UpdateError
 from ..policies import Policy
 from ..session import Decision
-from ..validation import flag, integer, number
-
-_NAME = "decisions-{}-{:08d}.parquet"  # by writer
+from ..tables import entries, table
+from ..tables.manners import PUBLIC_FEATURES
+from ..validation import flag, integer, real
+from .folders import COLUMNS, FILE, schema
 
 
 class DecisionLog:
-    """Writes a row for each decision: ``number`` of the pull, ``time``, ``arm``, ``propensity``
-    (null where it has no closed form), ``recorded``, and if asked for ``features`` and ``reward``.
+    """Writes a row for each decision, to be read by ``read_logs`` and ``fit_logs``.
 
-    A folder holds one file for every so many rows; each appears complete or not at all, and readers
-    of Parquet take the folder for one table.  A crash loses the rows that were not yet written.
+    The columns are always the same: ``life`` and ``number`` of the pull, ``time``, ``arm`` and its
+    ``name``, ``propensity``, ``recorded``, ``features`` and ``reward``.  Entries are null where
+    nothing was written, or there is nothing: no names, no closed form of the propensity.
+
+    A decision has one row, however often it is written: when it is made, and again when its reward
+    is known.  Where the first row is in a file by then, readers complete it.
+
+    A folder holds one file for every so many rows; each appears complete or not at all.  The rest
+    is written by ``flush``, at the end of a ``with`` block, when the log is no longer used, and
+    when the process ends in order.  A crash loses the rows that were not yet written.  A forked
+    process leaves its parent's rows to the parent.
 
     Args:
         folder: where to write; made if it is missing.  Files that are there stay.
         policy: whose decisions they are.
-        rewards: whether there is a column of rewards.
-        features: whether there is one of features, as ``pull`` takes them, row by row; only where
-            contexts are public.
+        rewards: whether rewards may be written.
+        features: whether features may be, as ``pull`` takes them; only where contexts are public.
         rows: of a file.
 
     Raises:
         ArgumentError: features of a policy that hides contexts are asked for.
 
     Example:
-        >>> import tempfile, pandas
-        >>> from dpbandits import ZCDP, MergedIMED
+        >>> import tempfile
+        >>> from dpbandits import ZCDP, MergedIMED, read_logs
         >>> policy, folder = MergedIMED(2, budget=ZCDP(0.5), seed=1), tempfile.mkdtemp()
         >>> with DecisionLog(folder, policy, rewards=True) as log:
         ...     for _ in range(3):
         ...         decision = policy.pull()
+        ...         log.write(decision)
         ...         _ = policy.update(1.0, decision)
         ...         log.write(decision, reward=1.0)
-        >>> pandas.read_parquet(folder)[["number", "propensity", "reward"]].to_numpy().tolist()
+        >>> read_logs(folder)[["number", "propensity", "reward"]].to_numpy().tolist()
         [[0.0, 1.0, 1.0], [1.0, 1.0, 1.0], [2.0, 1.0, 1.0]]
     """
 
@@ -66,77 +74,68 @@ class DecisionLog:
     ) -> None:
         if flag("features", features) and policy.card.hides_contexts:
             raise ArgumentError("features must be False where contexts are private", "features")
-        self._columns = ["number", "time", "arm", "propensity", "recorded"]
-        self._columns += ["features"] * features + ["reward"] * flag("rewards", rewards)
-        self._rows: list[tuple[Any, ...]] = []
-        self._most = integer("rows", rows, 1)
-        self._lock = threading.Lock()
-        # Names sort by time; others may write into the folder, too.
-        self._writer, self._written = f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}", 0
+        self._with = {"reward": flag("rewards", rewards), "contexts": features}
+        self._policy = weakref.ref(policy)  # which may be let go, and loaded again
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._rows = _Rows(self.folder, integer("rows", rows, 1))
+        # When this log is no longer used, and at the end of the process.
+        weakref.finalize(self, self._rows.flush)
 
     def write(
         self,
-        decision: Decision,
+        decision: Decision | str,
         *,
         reward: float | None = None,
         contexts: Any = None,
         at: float | None = None,
     ) -> None:
-        """Write a decision, when it is made or when its reward is known.
+        """Write a decision, when it is made, when its reward is known, or both.
 
         Args:
-            decision: what ``pull`` returned.
-            reward: as it was measured, for logs with rewards; None where none came.
+            decision: what ``pull`` returned; or its token together with the reward, which completes
+                the row of the decision.
+            reward: as it was measured, for logs with rewards; None where none came yet.
             contexts: what ``pull`` was given, for logs with features.
-            at: when, in seconds since 1970; by default now.
+            at: when, in seconds since 1970; by default now.  The first time stays.
 
         Raises:
-            ArgumentError: a reward or contexts for a log without them, or something is no number.
+            ArgumentError: a reward or contexts for a log without them, or for ``pull`` or
+                ``update`` of no use; or a token without a reward, or with contexts.
+            UpdateError: the decision is another policy's, or the token has expired.
+            OSError: a file cannot be written.  The rows wait for the next attempt.
         """
-        row: list[Any] = [decision.number, time.time() if at is None else number("at", at)]
-        row += [decision.arm, decision.propensity, decision.recorded]
-        for name, given in (("features", contexts), ("reward", reward)):
-            if name in self._columns:
-                row.append(None if given is None else _written(name, given))
-            elif given is not None:
+        policy = self._policy()
+        if policy is None:
+            raise UpdateError("decision must come from a policy that is alive: the log's is not")
+        row: dict[str, Any] = dict.fromkeys(COLUMNS)
+        row["time"] = time.time() if at is None else real("at", at)
+        for name, given in (("reward", reward), ("contexts", contexts)):
+            if given is not None and not self._with[name]:
                 raise ArgumentError(f"{name} must not be given: the log was made without", name)
-        with self._lock:
-            self._rows.append(tuple(row))
-            if len(self._rows) >= self._most:
-                self._flush()
+        if reward is not None:
+            row["reward"] = _reward(policy, reward)
+        own = _own(policy, decision)
+        row |= {"life": own.life, "number": own.number}
+        if isinstance(decision, Decision):
+            told = ("arm", "name", "propensity", "recorded")
+            row |= {name: getattr(own, name) for name in told}
+            row["features"] = None if contexts is None else _features(policy, contexts, own.arm)
+        elif reward is None or contexts is not None:
+            raise ArgumentError(
+                "decision must be what pull() returned, unless a reward alone is written: a token"
+                " does not tell the arm, got a token",
+                "decision",
+            )
+        self._rows.add(row)
 
     def flush(self) -> None:
-        """Write what has not been written."""
-        with self._lock:
-            self._flush()
+        """Write what has not been written.
 
-    def _flush(self) -> None:
-        if not self._rows:
-            return
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        kinds = {
-            "number": pa.int64(),
-            "time": pa.float64(),
-            "arm": pa.int64(),
-            "propensity": pa.float64(),
-            "recorded": pa.bool_(),
-            "features": pa.list_(pa.list_(pa.float64())),
-            "reward": pa.float64(),
-        }
-        columns = [
-            pa.array(values, kinds[name])
-            for name, values in zip(self._columns, zip(*self._rows, strict=True), strict=True)
-        ]
-        path = self.folder / _NAME.format(self._writer, self._written)
-        draft = path.with_name(f".{path.name}")  # which readers of the folder leave out
-        parquet.write_table(pa.table(columns, names=self._columns), draft)
-        draft.replace(path)
-        self._written += 1
-        self._rows.clear()
+        Raises:
+            OSError: the file cannot be written.  The rows wait for the next attempt.
+        """
+        self._rows.flush()
 
     def __enter__(self) -> DecisionLog:
         return self
@@ -150,11 +149,102 @@ class DecisionLog:
         self.flush()
 
 
-def _written(name: str, given: Any) -> Any:
-    if name == "reward":
-        return number("reward", given)
+# Checks -------------------------------------------------------------------------------------------
+
+
+def _own(policy: Policy, decision: Any) -> Decision:
+    """The decision, or that of a token, if the policy has made it."""
+    if not isinstance(decision, Decision | str):
+        raise ArgumentError(
+            f"decision must be what pull() returned, or its token, got {type(decision).__name__}",
+            "decision",
+        )
+    return policy.session.own(decision)
+
+
+def _reward(policy: Policy, reward: Any) -> float:
     try:
-        array = np.array(given, dtype=np.float64)
-        return (array if array.ndim > 1 else array[None]).tolist()
-    except (TypeError, ValueError):
-        raise ArgumentError(f"contexts must hold numbers, got {given!r}", "contexts") from None
+        return policy.checked_reward(reward)
+    except ArgumentError:  # whose words hold the reward
+        raise ArgumentError(
+            f"reward must be a number that update() takes, got {type(reward).__name__}", "reward"
+        ) from None
+
+
+def _features(policy: Policy, contexts: Any, arm: int) -> list[list[float]]:
+    """Row by row; one vector is one row."""
+    found = entries(contexts)
+    rows = contexts if found is None or found.values.ndim != 1 else [contexts]
+    array = table("contexts", rows, PUBLIC_FEATURES)
+    if not policy.takes_shape(array.shape, arm):
+        raise ArgumentError(
+            f"contexts must be what pull() was given for this decision, got shape {array.shape}",
+            "contexts",
+        )
+    lines: list[list[float]] = array.tolist()
+    return lines
+
+
+# Rows that wait -----------------------------------------------------------------------------------
+
+
+class _Rows:
+    """Rows that are not in a file yet, one for each decision."""
+
+    _living: ClassVar[weakref.WeakSet[_Rows]] = weakref.WeakSet()
+
+    def __init__(self, folder: Path, most: int) -> None:
+        self._folder, self._most = folder, most
+        self._begin()
+        self._living.add(self)
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._rows: dict[tuple[str, int], dict[str, Any]] = {}
+        # Names sort by time; others may write into the folder, too.
+        self._writer, self._written = f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}", 0
+
+    @classmethod
+    def begin_after_fork(cls) -> None:
+        """Forget what the parent will write; its lock may be held by a thread that is not here."""
+        for rows in list(cls._living):
+            rows._begin()
+
+    def add(self, row: dict[str, Any]) -> None:
+        with self._lock:
+            known = self._rows.setdefault((row["life"], row["number"]), row)
+            if known is not row:
+                known |= {
+                    name: one for name, one in row.items() if one is not None and name != "time"
+                }
+            if len(self._rows) >= self._most:
+                self._flush()
+
+    def flush(self) -> None:
+        with self._lock:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._rows:
+            return
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        content = pa.Table.from_pylist(list(self._rows.values()), schema())
+        path = self._folder / FILE.format(self._writer, self._written)
+        draft = path.with_name(f".{path.name}")  # which readers of the folder leave out
+        try:
+            with open(draft, "wb") as file:
+                parquet.write_table(content, file)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+        self._written += 1
+        self._rows.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_Rows.begin_after_fork)

@@ -16,12 +16,27 @@ of that of the log (``Wall.earlier``), and noise is for the people who come late
 not depend on why an arm was played: means of arms, regressions.  Adversarial learners divide by
 their own propensities, and eliminations play plans of their own: they are refused.
 
-**Propensities.**  Where the log's arms were drawn by features that the policy does not see, an
-arm's mean reward in the log is that of those who got it.  With p the propensity of a record's arm
-and f the least one of that arm in the log, a record is taken with probability f / p, by a draw of
-its own: then whoever a person is, she is among an arm's records with probability f, and their mean
-is the arm's.  No record counts more than once, and sensitivities stay as they are; weights 1 / p
-would multiply them.
+**Propensities.**  Where the log's arms were drawn by features z that the policy does not see, an
+arm's mean reward in the log is that of those who got it.  Let p(z) be the probability with which a
+person gets arm a, and f_a a number that is the same for everybody.  A record of arm a is taken with
+probability min(1, f_a / p), by a draw of its own, so that a person is among the records of arm a
+with probability p(z) min(1, f_a / p(z)) = min(p(z), f_a).
+
+* With f_a the least propensity of the arm in the log, that is f_a whoever the person is: the
+  records are of people as they come, and their mean is the arm's.
+* One record of a tiny propensity makes f_a tiny, and leaves nearly all others out.  With
+  ``least_propensity`` f_a is not below that number.  Then people with p(z) < f_a are among the
+  records too seldom, with the weight w(z) = min(p(z), f_a) / f_a in place of 1, and the mean is
+  E[w r] / E[w].  The weighted people differ from people as they come by at most 1 - E[w] in total
+  variation: it is E[(1 - w / E[w])^+], and w / E[w] >= w.  So the mean is off by at most
+  (1 - E[w]) (hi - lo).  Of n records those of arm a estimate E[w] without bias by the mean of
+  1{A = a} min(1, f_a / p) / f_a, since P(A = a | z) min(1, f_a / p(z)) / f_a = w(z).
+* To leave out all records below the bound would be worse: the records of each arm would be of
+  another population, those with p(z) >= f_a, which is 1 - P(p(z) >= f_a) >= 1 - E[w] away.
+
+No record counts more than once, and sensitivities stay as they are; weights 1 / p would multiply
+them.  Which records are taken depends on propensities and draws alone, which guarantees assume to
+owe nothing to rewards.
 """
 
 from __future__ import annotations
@@ -33,8 +48,13 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..policies import Policy
+from ..policies.watch import LOGGER
 from ..session import Choice
-from ..validation import flag, integer
+from ..validation import flag, integer, real
+from .reading import Log, as_table, propensities, read
+from .schedule import batches
+
+_SHARE = 0.1  # of a log's records, of which operators hear
 
 
 class Fitted(NamedTuple):
@@ -51,12 +71,6 @@ class Fitted(NamedTuple):
     left: np.ndarray
 
 
-class _Log(NamedTuple):
-    arms: np.ndarray  # (n,) int64
-    rewards: np.ndarray  # (n,)
-    contexts: Any  # (n, ...) what ``pull`` takes, or None
-
-
 def fit_logs(
     policy: Policy,
     frame: Any,
@@ -64,35 +78,41 @@ def fit_logs(
     private: bool = True,
     arm: str = "arm",
     reward: str = "reward",
-    features: Sequence[str] | str | np.ndarray | None = None,
+    features: Sequence[Any] | str | np.ndarray | None = None,
     propensity: str | None = None,
+    least_propensity: float = 0.0,
     seed: int = 0,
 ) -> Fitted:
     """Let a policy learn from a log, before its first pull.
 
+    What is missing among rewards, and what propensities leave out, is told to the operator's log,
+    the Python logger ``dpbandits``, where it is a tenth or more.
+
     Args:
         policy: which has made no pull.  It must be able to learn from arms that it has not chosen:
             policies for finite arms on sums, and linear models.
-        frame: a pandas or Arrow table, or a dictionary of columns; a row for each record, in the
-            order in which they came.
+        frame: a pandas or Arrow table, or a dictionary of columns, with a row for each record, in
+            the order in which they came; or the folder of a ``DecisionLog``.
         private: whether the log's rewards are protected.  False where they are public: then they
             cost nothing, and get no noise.
-        arm: the column of arms, from 0.
+        arm: the column of arms, from 0, or of their names.
         reward: the column of rewards.  They are clipped to the policy's ``reward_range``, and never
-            to their own; what is NaN counts as ``default_reward``.
+            to their own; what is missing counts as ``default_reward``.
         features: for policies with contexts: the columns of one vector, the column of what ``pull``
             takes, or an array of that for each record.
         propensity: the column of the probabilities with which the arms were drawn, where they went
             by features that the policy does not see.
+        least_propensity: lower ones of an arm do not decide how many of its other records are used,
+            which biases its mean: see the module, ``dpbandits.logs.fitting``.
         seed: of the draws that propensities ask for.
 
     Returns:
         How many records of each arm were used, and how many are left.
 
     Raises:
-        ArgumentError: the policy cannot learn from a log, or has pulled; or a column is missing, or
-            not what it should be.
-        BudgetExhausted: a running sum was planned for fewer records; what came before has entered.
+        ArgumentError: the policy cannot learn from a log, or has pulled; a column is missing, or
+            not what it should be; or a running sum was planned for fewer records.  Nothing has been
+            learned, and nothing spent.
 
     Example:
         >>> from dpbandits import ZCDP, MergedIMED
@@ -105,15 +125,46 @@ def fit_logs(
     """
     _refuse(policy)
     flag("private", private)
-    log = _read(policy, frame, arm, reward, features)
-    counts = np.bincount(log.arms, minlength=policy.n_arms)
+    lowest = real("least_propensity", least_propensity, 0.0, 1.0)
+    rng = np.random.default_rng(integer("seed", seed, 0))
+    table = as_table(frame)
+    whole = log = read(policy, table, arm, reward, features, private=private)
+    off = np.zeros(policy.n_arms)
     if propensity is not None:
-        rng = np.random.default_rng(integer("seed", seed, 0))
-        log = choose_records(log, _numbers(frame, propensity), features, rng)
-    policy.assume(_assumption(policy, int(counts.sum()), private))
+        _refuse_features(features)
+        given = propensities(table, propensity, whole.arms.size)
+        log, off = choose_records(whole, given, lowest, rng)
+    if private:
+        _refuse_long(policy, log.arms.size)
+    _tell(policy, whole, log.arms.size, off)
+    policy.assume(_assumption(policy, whole.arms.size, private))
+    counts = np.bincount(whole.arms, minlength=policy.n_arms)
     walk = _play(policy, log) if private else _publish(policy, log)
-    used = np.bincount([log.arms[i] for i in walk], minlength=policy.n_arms)
+    used = np.bincount(list(walk), minlength=policy.n_arms)
     return Fitted(used, counts - used)
+
+
+def _tell(policy: Policy, log: Log, taken: int, off: np.ndarray) -> None:
+    """Tell the operator of what is missing, left out, and off."""
+    n, name = log.arms.size, policy.name or type(policy).__name__
+    if (missing := int(np.isnan(log.rewards).sum())) >= _SHARE * max(n, 1):
+        LOGGER.warning(
+            "%s: %d of the %d rewards of the log (%.0f %%) are missing, and count as"
+            " default_reward, %r (docs/logs.md)",
+            *(name, missing, n, 100 * missing / n, policy.default_reward),
+        )
+    if n - taken >= _SHARE * max(n, 1):
+        LOGGER.warning(
+            "%s: propensities leave out %d of the %d records of the log (%.0f %%); a larger"
+            " least_propensity leaves out fewer, at a bias (docs/logs.md)",
+            *(name, n - taken, n, 100 * (n - taken) / n),
+        )
+    if off.max() > 0.0:
+        LOGGER.warning(
+            "%s: with this least_propensity the mean of arm %d may be off by up to %.2g times the"
+            " width of reward_range (docs/logs.md)",
+            *(name, off.argmax(), off.max()),
+        )
 
 
 def _assumption(policy: Policy, n: int, private: bool) -> str:
@@ -124,6 +175,26 @@ def _assumption(policy: Policy, n: int, private: bool) -> str:
         f"the {told} of the log of {n} records that it began with owe nothing to rewards, and"
         " nobody in it comes again"
     )
+
+
+def _refuse_features(features: Any) -> None:
+    if features is not None:
+        raise ArgumentError(
+            "propensity must not be given with features: a model of rewards given features does not"
+            " mind by what an arm was chosen, if it was by these",
+            "propensity",
+        )
+
+
+def _refuse_long(policy: Policy, n: int) -> None:
+    """Refuse more records than a running sum was planned for: how many there are is public."""
+    most = policy.config.get("horizon")
+    if policy.session.state.wall.running.limit > 0 and most is not None and n > most:
+        raise ArgumentError(
+            f"frame must have at most {most} records, because the running sum was planned for"
+            f" horizon={most}, got {n}",
+            "frame",
+        )
 
 
 def _refuse(policy: Policy) -> None:
@@ -151,164 +222,77 @@ def _refuse(policy: Policy) -> None:
         )
 
 
-# Reading ------------------------------------------------------------------------------------------
-
-
-def _column(frame: Any, name: str) -> Any:
-    try:
-        return frame[name]
-    except (KeyError, IndexError, TypeError, ValueError):
-        raise ArgumentError(f"frame must have a column {name!r}", "frame") from None
-
-
-def _numbers(frame: Any, name: str) -> np.ndarray:
-    column = _column(frame, name)
-    try:
-        return np.array(column, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be a column of numbers", name) from None
-
-
-def _read(policy: Policy, frame: Any, arm: str, reward: str, features: Any) -> _Log:
-    """The log, of which every row has been looked at: nothing is learned from half of one."""
-    given, rewards = _numbers(frame, arm), _numbers(frame, reward)
-    if given.ndim != 1 or rewards.shape != given.shape:
-        raise ArgumentError(f"{reward} must be a column as long as {arm}", reward)
-    arms = np.nan_to_num(given, nan=-1.0).astype(np.int64)
-    if not (np.all(arms == given) and np.all((arms >= 0) & (arms < policy.n_arms))):
-        raise ArgumentError(f"{arm} must be whole numbers from 0 to {policy.n_arms - 1}", arm)
-    if np.isin(arms, policy.retired).any():
-        raise ArgumentError(f"{arm} must hold arms that are not retired", arm)
-    for value in rewards:
-        policy.checked_reward(float(value))
-    contexts = _contexts(frame, features)
-    if contexts is not None and len(contexts) != arms.size:
-        raise ArgumentError(f"features must have an entry for each of {arms.size} records")
-    blanked = policy.session.rounds.blanked
-    for one, chosen in zip([None] if contexts is None else contexts, arms, strict=False):
-        shown = policy.seen(one)
-        if isinstance(shown, np.ndarray) and chosen >= len(shown):
-            raise ArgumentError(f"features must have a row for every {arm} that was chosen")
-    policy.session.rounds.blanked = blanked  # they are looked at once more
-    return _Log(arms, rewards, contexts)
-
-
-def _contexts(frame: Any, features: Any) -> Any:
-    if features is None or isinstance(features, np.ndarray):
-        return features
-    if not isinstance(features, str):
-        return np.column_stack([_numbers(frame, name) for name in features])
-    column = _column(frame, features)
-    try:
-        return np.array(
-            _nested(column.to_pylist() if hasattr(column, "to_pylist") else column), float
-        )
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{features} must hold arrays of one shape", features) from None
-
-
-def _nested(column: Any) -> Any:
-    """Lists of lists of numbers, whatever holds them: a data frame has arrays of arrays."""
-    return [_nested(one) for one in column] if hasattr(column, "__len__") else column
+# Propensities -------------------------------------------------------------------------------------
 
 
 def choose_records(
-    log: _Log, propensities: np.ndarray, features: Any, rng: np.random.Generator
-) -> _Log:
-    """The records whose arms are as if drawn without looking at anybody."""
-    if features is not None:
-        raise ArgumentError(
-            "propensity must not be given with features: a model of rewards given features does not"
-            " mind by what an arm was chosen, if it was by these",
-            "propensity",
-        )
-    if propensities.shape != log.arms.shape or not np.all(
-        (propensities > 0.0) & (propensities <= 1.0)
-    ):
-        raise ArgumentError(
-            f"propensity must be a column of {log.arms.size} numbers in (0, 1]", "propensity"
-        )
+    log: Log, given: np.ndarray, lowest: float, rng: np.random.Generator
+) -> tuple[Log, np.ndarray]:
+    """The records whose arms are as if drawn without looking at anybody.
+
+    Args:
+        log: of a policy that takes no contexts.
+        given: the propensities of its records, shape (n,).
+        lowest: that counts as the least one of an arm, where there are lower ones.
+        rng: of the draws.
+
+    Returns:
+        Their log, and by how many times the width of the reward range the mean of each arm may be
+        off, shape (K,), as estimated from the log: 0 without a lower bound.
+    """
     least = np.ones(int(log.arms.max(initial=0)) + 1)
-    np.minimum.at(least, log.arms, propensities)
-    taken = np.flatnonzero(rng.random(log.arms.size) < least[log.arms] / propensities)
-    return _Log(log.arms[taken], log.rewards[taken], None)
+    np.minimum.at(least, log.arms, given)
+    least = np.maximum(least, lowest)
+    accepted = np.minimum(1.0, least[log.arms] / given)
+    taken = np.flatnonzero(rng.random(log.arms.size) < accepted)
+    weight = np.bincount(log.arms, accepted, least.size) / (least * max(log.arms.size, 1))
+    capped = np.bincount(log.arms, given < least[log.arms], least.size) > 0
+    return log.only(taken), np.where(capped, np.clip(1.0 - weight, 0.0, 1.0), 0.0)
 
 
 # Learning -----------------------------------------------------------------------------------------
 
 
-def _batches(policy: Policy, log: _Log, params: Sequence[Any]) -> Iterator[tuple[int, list[int]]]:
-    """Arms, and the records of their next batch: always of the one that is complete first.
-    ``params`` are those of each arm.
-
-    With contexts every record is a batch.  Between two of them the caller plays the first.
-    """
-    if log.contexts is not None:
-        for i, arm in enumerate(log.arms.tolist()):
-            yield arm, [i]
-        return
-    kernels, side = policy.driven, policy.session.state
-    queues = [np.flatnonzero(log.arms == a).tolist() for a in range(policy.n_arms)]
-    met = [0] * policy.n_arms
-    while True:
-        best: tuple[int, int, int] | None = None
-        for a, queue in enumerate(queues):
-            n = int(kernels.hold_rounds(params[a], side.public, a)) if met[a] < len(queue) else 0
-            if 0 < n <= len(queue) - met[a] and (best is None or queue[met[a] + n - 1] < best[0]):
-                best = queue[met[a] + n - 1], a, n
-        if best is None:
-            return
-        _, a, n = best
-        yield a, queues[a][met[a] : met[a] + n]
-        met[a] += n
-
-
-def _shown(log: _Log, i: int) -> Any:
-    return None if log.contexts is None else log.contexts[i]
-
-
-def _row(policy: Policy, log: _Log, i: int, arm: int) -> Any:
+def _row(policy: Policy, log: Log, i: int, arm: int) -> Any:
     """The features of an arm as the algorithm takes them; 0 where there are none."""
-    shown = policy.seen(_shown(log, i))
+    shown = policy.seen(log.shown(i))
     return shown[arm].copy() if isinstance(shown, np.ndarray) else 0
 
 
-def _play(policy: Policy, log: _Log) -> Iterator[int]:
-    """Each record as a round; tells which."""
-    rounds = policy.session.rounds
-    for arm, batch in _batches(policy, log, [policy.params] * policy.n_arms):
+def _play(policy: Policy, log: Log) -> Iterator[int]:
+    """Each record as a round; tells of which arm."""
+    session = policy.session
+    for arm, batch in batches(policy, log.arms):
         if not policy.card.learns_at_once:
-            rounds.current_choice, rounds.left = Choice(arm, np.nan), len(batch)
+            session.rounds.current_choice, session.rounds.left = Choice(arm, np.nan), len(batch)
         for i in batch:
-            decision = policy.pull(_shown(log, i))
+            decision = policy.pull(log.shown(i))
             if policy.card.learns_at_once:
                 # nothing of this round has been booked: its answer says which arm it was
-                pending, x = rounds.pending, _row(policy, log, i, arm)
+                pending, x = session.rounds.pending, _row(policy, log, i, arm)
                 pending[decision.number] = pending[decision.number]._replace(arm=arm, weights=x)
             policy.update(log.rewards[i], decision)
-            yield i
+            yield arm
         policy.finish()
 
 
-def _publish(policy: Policy, log: _Log) -> Iterator[int]:
+def _publish(policy: Policy, log: Log) -> Iterator[int]:
     """The same past the wall: sums are published as they are."""
-    kernels, state = policy.driven, policy.session.state
+    kernels, session, state = policy.driven, policy.session, policy.session.state
     counts = np.bincount(log.arms, minlength=policy.n_arms)
-    params = [policy.params_for(max(int(n), 1)) for n in counts]
-    (lo, hi), noise = policy.reward_range, policy.session.gate.noise
-    rewards = np.where(np.isnan(log.rewards), policy.default_reward, log.rewards)
-    if policy.clip:
-        rewards = np.clip(rewards, lo, hi)
-    for arm, batch in _batches(policy, log, params):
-        own = params[arm]
+    whole = policy.params_for(1) is not None
+    for arm, batch in batches(policy, log.arms, whole=whole):
+        own = policy.params_for(int(counts[arm])) if whole else policy.params
         for i in batch:
             x = _row(policy, log, i, arm)
+            reward = session.intake.entering(float(log.rewards[i]), session.rounds)
             kernels.record_pull(own, state.public, arm, x, 1)
             kernels.weigh(own, state.public, arm, x)
-            kernels.accumulate(own, state.raw, arm, x, noise.to_grid(float(rewards[i])), 1)
-            yield i
+            kernels.accumulate(own, state.raw, arm, x, reward, 1)
+            yield arm
         if kernels.release_due(own, state.public):
             _pass(policy, own)
+    policy.watch.look(session.rounds)
 
 
 def _pass(policy: Policy, params: Any) -> None:

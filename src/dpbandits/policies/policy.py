@@ -126,9 +126,9 @@ class Policy(Configured, ABC):
 
     def params_for(self, n: int) -> Any:
         """``params`` under which an arm's first batch has n rounds, where batches may be of any
-        length: those of a public log tell most in one.
+        length: those of a public log tell most in one.  None where lengths are the algorithm's.
         """
-        return self.params
+        return None
 
     def _assumed(self) -> Sequence[str]:
         """What the guarantee assumes beside what all guarantees do."""
@@ -153,6 +153,10 @@ class Policy(Configured, ABC):
                 f"contexts must not be given to {type(self).__name__}, which takes none", "contexts"
             )
         return 0
+
+    def takes_shape(self, shape: tuple[int, ...], arm: int) -> bool:
+        """Whether contexts, as a matrix of that shape, may have led to the choice of an arm."""
+        return False
 
     # What users call --------------------------------------------------------------------------
 

@@ -15,9 +15,10 @@ Nothing here knows of noise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import numbers
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 
@@ -29,7 +30,63 @@ from ..validation import real
 from .state import Ended, Span
 
 
-class _Sealed:
+def _refused(what: str) -> Callable[..., NoReturn]:
+    def refuse(self: Decision, *_: Any) -> NoReturn:
+        raise TypeError(
+            f"a decision {what}: use decision.arm for the arm, .number or .token for the decision"
+        )
+
+    return refuse
+
+
+class _LikeAnArm:
+    """Whatever takes a decision for its arm gets the arm, or an error that says what to use.
+
+    It is an index, and equals its arm.  It is no key and no number: two persons may get one arm,
+    so that pending decisions, kept by their arms, would replace each other; and a reward in the
+    place of a decision, or a test of arm 0 for truth, would go unnoticed.
+    """
+
+    __slots__ = ()
+    arm: int
+    number: int
+    life: str
+
+    def __index__(self) -> int:
+        return self.arm
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, numbers.Number):
+            return bool(self.arm == other)
+        if isinstance(other, _LikeAnArm):
+            if (self.life, self.number) == (other.life, other.number):
+                return True
+            raise TypeError(
+                "two decisions are not compared: use decision.arm for the arms, .number for the"
+                " pulls"
+            )
+        if isinstance(other, str):
+            raise TypeError(
+                "a decision is not compared with text: use decision.name for the name of its arm,"
+                " .arm for its number, .token for its token"
+            )
+        return NotImplemented
+
+    def __format__(self, spec: str) -> str:
+        return str(self) if spec == "" else _refused("has no format of a number")(self)
+
+    __hash__ = _refused("is no key")
+    __bool__ = _refused("is neither true nor false")
+    __float__ = __complex__ = _refused("is no number")
+    __lt__ = __le__ = __gt__ = __ge__ = _refused("is neither more nor less")
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refused("is no number")
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = _refused("is no number")
+    __mod__ = __rmod__ = __divmod__ = __rdivmod__ = __pow__ = __rpow__ = _refused("is no number")
+    __neg__ = __pos__ = __abs__ = __round__ = __invert__ = _refused("is no number")
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _refused("is no number")
+
+
+class _Sealed(_LikeAnArm):
     """The key of tokens, in a slot that is no field: it must not leave with the fields."""
 
     __slots__ = ("_seal",)
@@ -42,8 +99,12 @@ class _Sealed:
 
 @dataclass(slots=True, eq=False)
 class Decision(_Sealed):
-    """One pull: the arm, and what is needed to answer it.  It works as an index:
-    ``outcomes[decision]``.
+    """One pull: the arm, and what is needed to answer it.
+
+    It works as an index of sequences and arrays, ``outcomes[decision]``, and equals its arm,
+    ``decision == 0``.  Everything else that an arm could do, as a key of a dictionary or of a
+    table, a number or a condition, raises a ``TypeError``: for that take ``decision.arm``.
+    Decisions that wait for an answer are kept by ``number`` or ``token``.
 
     Attributes:
         arm: which arm to play, from 0.
@@ -65,9 +126,6 @@ class Decision(_Sealed):
     def sealed(cls, seal: Seal, *fields: Any) -> Decision:
         """A decision that can be given a token."""
         return cls(*fields)._keep(seal)
-
-    def __index__(self) -> int:
-        return self.arm
 
     @property
     def token(self) -> str:

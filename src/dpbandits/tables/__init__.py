@@ -5,7 +5,7 @@ files that commands read.  Arrays, pandas, Arrow, lists and text files follow on
 no message holds a value of the data.
 """
 
-from .columns import column, flat, labels, table
+from .columns import blocks, column, flat, labels, table
 from .entries import Entries, entries
 from .files import TextTable, read_text_table
 from .manners import Manner
@@ -14,6 +14,7 @@ __all__ = [
     "Entries",
     "Manner",
     "TextTable",
+    "blocks",
     "column",
     "entries",
     "flat",

@@ -81,6 +81,44 @@ def table(
     return _accepted(argument, found, manner, "", names)
 
 
+def blocks(
+    argument: str, given: Any, manner: Manner, *, at: str = "", rows: int | None = None
+) -> np.ndarray | list[np.ndarray]:
+    """A vector or a matrix of numbers in each row.
+
+    Args:
+        argument, manner, at, rows: as for ``flat``.
+        given: an array, a list of arrays, or a column of nested lists.
+
+    Returns:
+        One array, shape (n, ...), where all rows have one shape; otherwise an array for each row.
+
+    Raises:
+        ArgumentError: as for ``flat``; or a row has lines of several lengths.
+    """
+    plain = _nested(given.to_pylist() if hasattr(given, "to_pylist") else given)
+    place = _place(argument, at)
+    try:
+        count = len(plain)
+    except TypeError:
+        raise ArgumentError(f"{place} must be a column, got none", argument) from None
+    if rows is not None and count != rows:
+        raise ArgumentError(f"{place} must have {rows} rows, got {count}", argument)
+    whole = entries(plain)
+    if whole is not None and whole.values.ndim > 1:
+        return _accepted(argument, whole, manner, at)
+    found = []
+    for i, one in enumerate(plain):
+        block = None if one is None else entries(one)
+        if block is None or block.values.ndim == 0:
+            got = "nothing" if one is None else "no array of numbers"
+            raise ArgumentError(
+                f"{place} must hold arrays of numbers, got {got} in row {i}", argument
+            )
+        found.append(_accepted(argument, block, manner, at, within=(i,)))
+    return found
+
+
 def labels(argument: str, given: Any, *, at: str = "") -> list[str] | None:
     """A column of names; None where it holds anything but text."""
     plain = given.to_pylist() if hasattr(given, "to_pylist") else given
@@ -90,8 +128,23 @@ def labels(argument: str, given: Any, *, at: str = "") -> list[str] | None:
     return found
 
 
+def _nested(column: Any) -> Any:
+    """Lists of lists of what stands in arrays of arrays, as a data frame holds them."""
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        return column
+    if hasattr(column, "__len__") and not isinstance(column, str | bytes | np.ma.MaskedArray):
+        return [_nested(one) for one in column]
+    return column
+
+
 def _accepted(
-    argument: str, found: Entries, manner: Manner, at: str, names: Sequence[str] | None = None
+    argument: str,
+    found: Entries,
+    manner: Manner,
+    at: str,
+    names: Sequence[str] | None = None,
+    *,
+    within: tuple[int, ...] = (),
 ) -> np.ndarray:
     values = found.values
     with np.errstate(invalid="ignore"):
@@ -110,7 +163,7 @@ def _accepted(
         if answer == "refuse" and where.any():
             raise ArgumentError(
                 f"{_place(argument, at)} must hold {manner.wanted}, got {got} in"
-                f" {_row(np.argwhere(where)[0], names)}{_more(int(where.sum()))}",
+                f" {_row((*within, *np.argwhere(where)[0]), names)}{_more(int(where.sum()))}",
                 argument,
             )
     return values
@@ -120,7 +173,7 @@ def _place(argument: str, at: str) -> str:
     return f"{argument} ({at})" if at else argument
 
 
-def _row(index: np.ndarray, names: Sequence[str] | None) -> str:
+def _row(index: Sequence[int], names: Sequence[str] | None) -> str:
     if len(index) < 2:
         return f"row {int(index[0])}" if len(index) else "it"
     row, *rest = map(int, index)

@@ -53,6 +53,7 @@ PUBLIC = Manner()
 PUBLIC_FEATURES = Manner(low=-LARGEST, high=LARGEST)
 # Logs.  A missing reward counts as the default, as in ``update``.
 LOGGED_REWARDS = Manner(missing="keep", infinite="keep")
+UNCLIPPED_REWARDS = Manner(missing="keep", low=-LARGEST, high=LARGEST)  # for ``clip=False``
 PROPENSITIES = Manner(low=0.0, high=1.0, open_low=True)
 # Private tables: an error would tell of one person's entry.
 PRIVATE = Manner(missing="keep", wrong="keep", infinite="keep")

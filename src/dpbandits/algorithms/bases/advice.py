@@ -53,6 +53,9 @@ class AdvicePolicy(SideInformationPolicy):
             " it says about a person is not protected"
         ]
 
+    def takes_shape(self, shape: tuple[int, ...], arm: int) -> bool:
+        return shape == (self.n_experts, self.n_arms)
+
     def seen(self, advice: Any) -> np.ndarray:
         given = self._entries(advice, "advice", (self.n_experts, self.n_arms))
         seen = np.empty((self.n_arms, self.n_experts))

@@ -178,6 +178,11 @@ class ContextualPolicy(SideInformationPolicy):
             f" vectors are at most {self.context_bound:g} long, which scaling enforces"
         ]
 
+    def takes_shape(self, shape: tuple[int, ...], arm: int) -> bool:
+        rows, length = shape
+        fits = rows in (1, self.n_arms) if self._takes_one_row else arm < rows <= self.n_arms
+        return fits and length == self.dimension
+
     def seen(self, contexts: Any) -> np.ndarray:
         shape = (self.n_arms, self.dimension)
         single = self._takes_one_row
