@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from suite import FIRST_OF_CLASS, Case, over
 
-from dpbandits import fit_logs
+from dpbandits import DecisionLog, fit_logs
 from dpbandits.algorithms.bases import ContextualPolicy
 from dpbandits.testing.walk import contexts_of, shown
 
@@ -73,3 +73,38 @@ def test_what_it_learns_is_what_the_log_says_and_not_whom_the_log_chose(case: Ca
                 played.append(policy.pull().arm)
                 policy.update(means[played[-1]])
             assert np.mean(np.array(played) == k - 1) > 0.8
+
+
+@over(TAKING, short=["MergedIMED"])
+def test_what_a_decision_log_holds_is_learned_as_if_it_were_told_directly(case: Case, tmp_path):
+    """Rewards come by tokens, when other decisions are in files already."""
+    policy, n = case.make(), 60
+    contexts, hidden = contexts_of(policy), policy.card.hides_contexts
+    given = [] if contexts is None else [shown(policy, contexts[i]) for i in range(n)]
+    rng, waiting = np.random.default_rng(2), []
+    arms, rewards = np.zeros(n, np.int64), rng.random(n)
+
+    def answer():
+        i, token = waiting.pop(rng.integers(len(waiting)))
+        log.write(token, reward=rewards[i])
+
+    with DecisionLog(
+        tmp_path, policy, rewards=True, features=contexts is not None and not hidden, rows=7
+    ) as log:
+        for i in range(n):
+            decision = policy.pull(*given[i : i + 1])
+            arms[i] = decision.arm
+            log.write(decision, contexts=given[i] if given and not hidden else None)
+            waiting.append((i, decision.token))
+            if i % 3:
+                answer()
+        while waiting:
+            answer()
+    direct, read = case.make(), case.make()
+    fits = fit_logs(direct, {"arm": arms, "reward": rewards}, features=given or None)
+    told = (given if hidden else "features") if given else None
+    again = fit_logs(read, tmp_path, features=told)
+    assert fits.used.tolist() == again.used.tolist()
+    sides = [(*one.session.state.public, *one.session.state.raw) for one in (direct, read)]
+    for expected, found in zip(*sides, strict=True):
+        np.testing.assert_array_equal(found, expected)

@@ -13,7 +13,6 @@ import dpbandits as dpb
 from dpbandits import (
     ZCDP,
     ArgumentError,
-    DecisionLog,
     LinearIMED,
     MergedIMED,
     PrivateLinUCB,
@@ -218,10 +217,26 @@ def test_propensities_take_out_whom_an_arm_was_given_to():
         (lambda: dpb.LDPUCB(3, budget=PureDP(1.0), reports=True), {}, "policy must take rewards"),
         (lambda: MergedIMED(3, budget=None, max_rounds=3), {}, "policy must not count"),
         (lambda: MergedIMED(3, budget=None), {"arm": "what"}, "frame must have a column 'what'"),
-        (lambda: MergedIMED(2, budget=None), {}, r"arm \(column 'arm'\) must hold whole numbers in \[0, 1\]"),
-        (lambda: MergedIMED(3, budget=None), {"reward": "name"}, r"reward \(column 'name'\) must hold numbers, got text in row 0, and in 29"),
-        (lambda: MergedIMED(3, budget=None), {"propensity": "bad"}, r"propensity \(column 'bad'\) must hold numbers in \(0, 1\]"),
-        (lambda: MergedIMED(3, budget=None), {"features": ["reward"]}, "features must not be given"),
+        (
+            lambda: MergedIMED(2, budget=None),
+            {},
+            r"arm \(column 'arm'\) must hold whole numbers in \[0, 1\]",
+        ),
+        (
+            lambda: MergedIMED(3, budget=None),
+            {"reward": "name"},
+            r"reward \(column 'name'\) must hold numbers, got text in row 0, and in 29",
+        ),
+        (
+            lambda: MergedIMED(3, budget=None),
+            {"propensity": "bad"},
+            r"propensity \(column 'bad'\) must hold numbers in \(0, 1\]",
+        ),
+        (
+            lambda: MergedIMED(3, budget=None),
+            {"features": ["reward"]},
+            "features must not be given",
+        ),
         (lambda: LinearIMED(3, 2, budget=None, horizon=9), {}, "features must be given"),
         (
             lambda: LinearIMED(3, 1, budget=None, horizon=9, models="disjoint"),
@@ -251,51 +266,6 @@ def test_no_policy_that_divides_by_its_own_propensities_learns_off_policy():
 
     for cls in registered().values():
         assert not (cls.learns_off_policy and issubclass(cls, AdvicePolicy | BatchedPolicy))
-
-
-# Decision logs ---------------------------------------------------------------------------------
-
-
-def test_what_a_policy_decided_is_written_and_can_be_learned_from(tmp_path):
-    policy = LinearIMED(3, 2, budget=ZCDP(1.0), horizon=100, seed=1)
-    contexts = np.random.default_rng(1).uniform(-0.7, 0.7, (25, 3, 2))
-    arms = []
-    with DecisionLog(tmp_path, policy, rewards=True, features=True, rows=10) as log:
-        for i in range(25):
-            decision = policy.pull(contexts[i])
-            policy.update(1.0, decision)
-            arms.append(decision.arm)
-            log.write(decision, reward=1.0, contexts=contexts[i], at=float(i))
-            assert len(list(tmp_path.iterdir())) == (i + 1) // 10
-    table = pd.read_parquet(tmp_path)
-    assert table["arm"].tolist() == arms
-    assert table["number"].tolist() == table["time"].tolist() == list(range(25))
-    assert np.array([list(map(list, one)) for one in table["features"]]) == pytest.approx(contexts)
-    other = LinearIMED(3, 2, budget=None, horizon=100)
-    given = np.array([list(map(list, one)) for one in table["features"]])
-    assert fit_logs(other, table, features=given).used.sum() == 25
-
-
-def test_a_second_log_in_a_folder_goes_on(tmp_path):
-    policy = MergedIMED(2, budget=None)
-    for _ in range(2):
-        with DecisionLog(tmp_path, policy) as log:
-            log.write(policy.pull())
-    table = pd.read_parquet(tmp_path)
-    assert table["number"].tolist() == [0, 1]
-    assert table["reward"].isna().all()
-
-
-def test_logs_hold_no_more_than_they_were_made_for(tmp_path):
-    policy = MergedIMED(2, budget=None)
-    log = DecisionLog(tmp_path, policy)
-    with pytest.raises(ArgumentError, match="reward must not be given"):
-        log.write(policy.pull(), reward=1.0)
-    hidden = dpb.LinUCBJDP(2, 1, budget=ZCDP(1.0), horizon=100)
-    with pytest.raises(ArgumentError, match="features must be False"):
-        DecisionLog(tmp_path, hidden, features=True)
-    log.flush()
-    assert not list(tmp_path.iterdir())
 
 
 # What must not be learned twice, or by halves ----------------------------------------------------
@@ -337,19 +307,3 @@ def test_a_log_with_a_bad_row_is_refused_before_anything_is_learned():
         fit = {} if "features" not in given else {"features": shown}
         if policy is not retired:
             assert fit_logs(policy, whole, **fit).used.sum() > 90
-
-
-def test_a_decision_log_of_two_writers_is_read_back(tmp_path):
-    policy, world = dpb.LinUCB(3, 2), np.random.default_rng(1)
-    logs = [dpb.DecisionLog(tmp_path, policy, rewards=True, features=True, rows=7) for _ in "ab"]
-    for i in range(60):
-        shown = world.uniform(-0.5, 0.5, (3, 2))
-        decision = policy.pull(shown)
-        policy.update(0.5, decision)
-        logs[i % 2].write(decision, reward=0.5, contexts=shown)
-    for log in logs:
-        log.flush()
-    (tmp_path / ".decisions-draft.parquet").write_bytes(b"left by a crash")
-    frame = pd.read_parquet(tmp_path)
-    assert sorted(frame["number"]) == list(range(60))
-    assert fit_logs(dpb.LinUCB(3, 2), frame, features="features").used.sum() == 60

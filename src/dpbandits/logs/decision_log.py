@@ -174,11 +174,12 @@ def _reward(policy: Policy, reward: Any) -> float:
 def _features(policy: Policy, contexts: Any, arm: int) -> list[list[float]]:
     """Row by row; one vector is one row."""
     found = entries(contexts)
-    rows = contexts if found is None or found.values.ndim != 1 else [contexts]
-    array = table("contexts", rows, PUBLIC_FEATURES)
-    if not policy.takes_shape(array.shape, arm):
+    single = found is not None and found.values.ndim == 1
+    array = table("contexts", [contexts] if single else contexts, PUBLIC_FEATURES)
+    shape = array.shape[1:] if single else array.shape
+    if not policy.takes_shape(shape, arm):
         raise ArgumentError(
-            f"contexts must be what pull() was given for this decision, got shape {array.shape}",
+            f"contexts must be what pull() was given for this decision, got shape {shape}",
             "contexts",
         )
     lines: list[list[float]] = array.tolist()
@@ -194,6 +195,10 @@ class _Rows:
     _living: ClassVar[weakref.WeakSet[_Rows]] = weakref.WeakSet()
 
     def __init__(self, folder: Path, most: int) -> None:
+        # Arrow asks for pandas when it makes a table; the end of a process is too late to import.
+        import pandas  # noqa: F401
+        import pyarrow.parquet  # noqa: F401
+
         self._folder, self._most = folder, most
         self._begin()
         self._living.add(self)

@@ -155,7 +155,7 @@ class Policy(Configured, ABC):
         return 0
 
     def takes_shape(self, shape: tuple[int, ...], arm: int) -> bool:
-        """Whether contexts, as a matrix of that shape, may have led to the choice of an arm."""
+        """Whether contexts of that shape may have led to the choice of an arm."""
         return False
 
     # What users call --------------------------------------------------------------------------

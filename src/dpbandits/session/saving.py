@@ -18,7 +18,8 @@ from .session import Session
 
 def saved(session: Session) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """As JSON data and arrays; never with a generator of secure noise."""
-    last, streams = session.last, {} if session.gate.noise.secure else session.state.streams
+    last = session.last
+    streams = {} if session.gate.noise.secure else session.state.streams
     numbers, arrays = session.rounds.saved()
     header = {
         "former": session.former,
@@ -26,7 +27,9 @@ def saved(session: Session) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "key": session.seal.key.hex(),
         **session.exchange.saved(),
         "rounds": numbers,
-        "last": last and [last.arm, last.propensity, last.number, last.recorded, last.life],
+        "last": None
+        if last is None
+        else [last.arm, last.propensity, last.number, last.recorded, last.life],
         "streams": {name: rng.bit_generator.state for name, rng in streams.items()},
     }
     return header, {**session.state.arrays, **arrays}

@@ -179,9 +179,10 @@ class ContextualPolicy(SideInformationPolicy):
         ]
 
     def takes_shape(self, shape: tuple[int, ...], arm: int) -> bool:
-        rows, length = shape
-        fits = rows in (1, self.n_arms) if self._takes_one_row else arm < rows <= self.n_arms
-        return fits and length == self.dimension
+        *rows, length = shape
+        if self._takes_one_row:
+            return rows in ([], [1], [self.n_arms]) and length == self.dimension
+        return len(rows) == 1 and arm < rows[0] <= self.n_arms and length == self.dimension
 
     def seen(self, contexts: Any) -> np.ndarray:
         shape = (self.n_arms, self.dimension)
