@@ -1,0 +1,399 @@
+"""What a log may hold, and what is said of what it may not: where, and never what stands there."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+import warnings
+from datetime import timedelta
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import dpbandits as dpb
+from dpbandits import ZCDP, ArgumentError, DecisionLog, LinearIMED, MergedIMED, fit_logs, read_logs
+
+N = 40
+ARMS = np.arange(N) % 2
+SECRET = "777.25"  # of which no message may tell
+
+
+def fresh(**options):
+    return MergedIMED(2, budget=ZCDP(0.5), seed=1, **options)
+
+
+def learned(policy):
+    return policy.session.state.public.estimate.tolist()
+
+
+def with_one(value, *, rest=0.5, at=7):
+    column = [rest] * N
+    column[at] = value
+    return column
+
+
+NO_REWARDS = {
+    "dates": pd.date_range("2020", periods=N),
+    "durations": pd.to_timedelta(np.arange(N), unit="s"),
+    "NumPy's dates": np.arange(N).astype("M8[s]"),
+    "complex numbers": np.full(N, 1 + 1j),
+    "digits": ["0.5"] * N,
+    "a date": with_one(pd.Timestamp("2020")),
+    "a duration": with_one(timedelta(1)),
+    "a complex number": with_one(777.25j),
+    "a text": with_one(SECRET),
+    "an array": with_one([777.25]),
+    "nothing": [None] * N,
+    "only NaN": [math.nan] * N,
+    "one too few": [0.5] * (N - 1),
+    "two columns": np.full((N, 2), 777.25),
+    "Arrow's text": pa.array([SECRET] * N),
+    "Arrow's nothing": pa.nulls(N, pa.float64()),
+}
+
+
+@pytest.mark.parametrize("private", [True, False])
+@pytest.mark.parametrize("name", NO_REWARDS)
+def test_rewards_are_numbers_or_missing(name, private):
+    policy = fresh()
+    before = str(policy.guarantee)
+    with pytest.raises(ArgumentError, match=r"^reward \(column 'paid'\) must ") as error:
+        fit_logs(policy, {"arm": ARMS, "paid": NO_REWARDS[name]}, reward="paid", private=private)
+    assert "777" not in str(error.value)
+    assert error.value.argument == "reward"
+    if name in ("a date", "a duration", "a text"):
+        assert "row 7" in str(error.value)
+    assert (str(policy.guarantee), policy.rounds, policy.ledger.spent()) == (before, 0, None)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [0.25, None] * (N // 2),
+        [Decimal("0.25"), None] * (N // 2),
+        np.ma.masked_array([0.25, 1.0] * (N // 2), mask=[False, True] * (N // 2)),
+        pd.array([0.25, None] * (N // 2), dtype="Float64"),
+        pa.array([0.25, None] * (N // 2)),
+        [0.25, pd.NA] * (N // 2),
+    ],
+)
+def test_what_is_missing_counts_as_the_default_and_is_told(column, caplog):
+    policy = fresh(default_reward=0.75)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # which would tell others than the operator
+        fit_logs(policy, {"arm": ARMS, "reward": column}, private=False)
+    assert learned(policy) == [0.25, 0.75]
+    assert "20 of the 40 rewards of the log (50 %) are missing" in caplog.text
+    assert policy.diagnostics.missing == N // 2
+
+
+def test_a_few_missing_rewards_are_not_told(caplog):
+    fit_logs(fresh(), {"arm": ARMS, "reward": with_one(None)})
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_what_is_clipped_is_counted_and_told(private, caplog):
+    policy = fresh()
+    n = 400
+    fit_logs(policy, {"arm": np.arange(n) % 2, "reward": [50.0, 100.0] * (n // 2)}, private=private)
+    assert policy.diagnostics.clipped == (policy.rounds if private else n)
+    (told,) = [one for one in caplog.records if "clipped" in one.getMessage()]
+    assert told.levelno == logging.WARNING
+
+
+def test_arms_are_read_by_name_where_they_have_names():
+    names, by_number = ["no", "yes"], fresh()
+    log = {"arm": ARMS, "reward": np.arange(N) / N}
+    fit_logs(by_number, log)
+    given = [names[a] for a in ARMS]
+    for column in (
+        given,
+        np.array(given),
+        pd.Series(given),
+        pd.Categorical(given, categories=["yes", "no"]),
+        pa.array(given),
+        pa.array(given).dictionary_encode(),
+    ):
+        policy = fresh(arm_names=names)
+        fit_logs(policy, {**log, "arm": column})
+        assert learned(policy) == learned(by_number)
+    policy = fresh(arm_names=names)
+    fit_logs(policy, log)  # numbers are taken, too
+    assert learned(policy) == learned(by_number)
+
+
+@pytest.mark.parametrize(
+    ("column", "options", "told"),
+    [
+        (
+            with_one(SECRET, rest="no"),
+            {"arm_names": ["no", "yes"]},
+            "names of arms, 'no', 'yes', got",
+        ),
+        (with_one(1, rest="no"), {"arm_names": ["no", "yes"]}, "names of arms, 'no', 'yes', got"),
+        (with_one("no", rest=0), {}, r"whole numbers in \[0, 1\], got text in"),
+        (with_one(777.25, rest=0), {}, r"whole numbers in \[0, 1\], got another number in"),
+        (with_one(0.5, rest=0), {}, r"whole numbers in \[0, 1\], got another number in"),
+        (with_one(-1, rest=0), {}, r"whole numbers in \[0, 1\], got another number in"),
+        (with_one(None, rest=0), {}, r"whole numbers in \[0, 1\], got nothing in"),
+        (with_one(math.inf, rest=0), {}, r"whole numbers in \[0, 1\], got an infinite number in"),
+    ],
+)
+def test_other_arms_are_refused_with_their_row(column, options, told):
+    policy = fresh(**options)
+    with pytest.raises(
+        ArgumentError, match=rf"^arm \(column 'group'\) must hold {told}.* row 7"
+    ) as error:
+        fit_logs(policy, {"group": column, "reward": [0.5] * N}, arm="group")
+    assert "777" not in str(error.value)
+    assert policy.ledger.spent() is None
+
+
+def test_a_retired_arm_is_refused_with_its_row():
+    policy = fresh()
+    policy.retire(1)
+    log = {"arm": [0] * 9 + [1] * 3, "reward": [0.5] * 12}
+    with pytest.raises(
+        ArgumentError, match=r"not retired, got one that is in row 9, and in 2 more"
+    ):
+        fit_logs(policy, log)
+
+
+def test_rewards_that_are_not_clipped_are_bounded():
+    policy = MergedIMED(2, budget=None, clip=False)
+    with pytest.raises(ArgumentError, match=r"reward .* got another number in row 7"):
+        fit_logs(policy, {"arm": ARMS, "reward": with_one(1e200)})
+    fit_logs(policy, {"arm": ARMS, "reward": with_one(1e90)})
+
+
+# Horizons ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda h: LinearIMED(2, 1, budget=ZCDP(1.0), horizon=h, models="disjoint", seed=1),
+        lambda h: dpb.RSLinearIMED(2, 1, budget=ZCDP(1.0), horizon=h, seed=1),
+        lambda h: dpb.LinUCBJDP(2, 1, budget=ZCDP(1.0), horizon=h, batch=7, seed=1),
+        lambda h: dpb.DPTS(2, budget=dpb.PureDP(1.0), horizon=h, seed=1),
+    ],
+)
+def test_a_log_that_is_longer_than_the_horizon_is_refused_before_anything_is_spent(make):
+    policy = make(30)
+    features = None if isinstance(policy, dpb.DPTS) else np.full((31, 2, 1), 0.5)
+    log = {"arm": [0] * 31, "reward": [0.5] * 31}
+    before = str(policy.guarantee)
+    with pytest.raises(ArgumentError, match=r"frame must have at most 30 records, .* got 31"):
+        fit_logs(policy, log, features=features)
+    assert (policy.ledger.spent(), policy.rounds, str(policy.guarantee)) == (None, 0, before)
+    shorter = {name: column[:30] for name, column in log.items()}
+    fitted = fit_logs(policy, shorter, features=None if features is None else features[:30])
+    assert fitted.used.sum() == 30
+    # A public log releases nothing, so that it may be of any length.
+    assert fit_logs(make(30), log, features=features, private=False).used.sum() == 31
+
+
+# Features ----------------------------------------------------------------------------------------
+
+
+def ragged(n=60, seed=1):
+    rng = np.random.default_rng(seed)
+    rows = [rng.uniform(-0.5, 0.5, (rng.integers(1, 6), 2)) for _ in range(n)]
+    return rows, np.array([rng.integers(len(one)) for one in rows]), rng.random(n)
+
+
+def test_candidate_sets_of_several_sizes_are_written_read_and_learned_from(tmp_path):
+    rows, _, rewards = ragged()
+    policy = dpb.RSLinearIMED(5, 2, budget=ZCDP(1.0), horizon=100, seed=1)
+    arms = []
+    with DecisionLog(tmp_path, policy, rewards=True, features=True, rows=9) as log:
+        for one, reward in zip(rows, rewards, strict=True):
+            decision = policy.pull(one)
+            arms.append(decision.arm)
+            log.write(decision, contexts=one, reward=reward)
+    frame = pd.read_parquet(tmp_path)
+    nested = [one.tolist() for one in rows]
+    ways = [
+        ({"arm": arms, "reward": rewards}, rows),
+        ({"arm": arms, "reward": rewards, "x": nested}, "x"),
+        (frame, "features"),
+        (pa.Table.from_pandas(frame), "features"),
+        (tmp_path, "features"),
+        (str(tmp_path), "features"),
+        (read_logs(tmp_path), "features"),
+    ]
+    fits = []
+    for given, features in ways:
+        new = dpb.RSLinearIMED(5, 2, budget=ZCDP(1.0), horizon=100, seed=1)
+        assert fit_logs(new, given, features=features).used.sum() == 60
+        fits.append([side.tolist() for side in new.session.state.public])
+    assert all(one == fits[0] for one in fits)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda rows: rows[:-1], r"must have 60 rows, got 59"),
+        (lambda rows: [*rows[:9], None, *rows[10:]], r"got nothing in row 9"),
+        (lambda rows: [*rows[:9], 777.25, *rows[10:]], r"got no array of numbers in row 9"),
+        (lambda rows: [*rows[:9], np.full((2, 3), 777.25), *rows[10:]], r"shape .* in row 9"),
+        (lambda rows: [*rows[:9], np.full((6, 2), 777.25), *rows[10:]], r"shape .* in row 9"),
+        (
+            lambda rows: [*rows[:9], [[0.5, math.nan]], *rows[10:]],
+            r"got nothing in entry \(9, 0, 1\)",
+        ),
+        (lambda rows: [*rows[:9], [[0.5, SECRET]], *rows[10:]], r"got text in entry \(9, 0, 1\)"),
+        (
+            lambda rows: [*rows[:9], [[0.5, 1e101]], *rows[10:]],
+            r"got another number in entry \(9, 0",
+        ),
+    ],
+)
+def test_features_are_refused_with_their_row(change, told):
+    rows, arms, rewards = ragged()
+    policy = dpb.RSLinearIMED(5, 2, budget=ZCDP(1.0), horizon=100, seed=1)
+    with pytest.raises(ArgumentError, match=rf"^features .*{told}") as error:
+        fit_logs(policy, {"arm": arms, "reward": rewards}, features=change(rows))
+    assert "777" not in str(error.value)
+    assert policy.ledger.spent() is None
+
+
+def test_the_arm_that_was_played_must_be_among_the_candidates():
+    rows, arms, rewards = ragged()
+    arms[9] = len(rows[9])
+    policy = dpb.RSLinearIMED(6, 2, budget=ZCDP(1.0), horizon=100, seed=1)
+    with pytest.raises(ArgumentError, match=r"features must have a row for the arm .* in row 9"):
+        fit_logs(policy, {"arm": arms, "reward": rewards}, features=rows)
+
+
+@pytest.mark.parametrize("features", [["x", "y"], "both"])
+def test_a_number_that_is_missing_among_public_features_is_refused(features):
+    x = with_one(None)
+    log = {"arm": ARMS, "reward": [0.5] * N, "x": x, "y": [0.1] * N}
+    log["both"] = [[a, 0.1] for a in x]
+    policy = LinearIMED(2, 2, budget=ZCDP(1.0), horizon=100, models="disjoint", seed=1)
+    with pytest.raises(
+        ArgumentError, match=r"^features \(column '(x|both)'\) .*got nothing in row 7"
+    ):
+        fit_logs(policy, log, features=features)
+
+
+def test_private_features_that_are_no_numbers_count_as_zero_and_are_counted_once():
+    """An error would tell of one person's features."""
+    shown = np.full((N, 2, 1), 0.5)
+    fits = []
+    for entry in (0.0, math.nan, math.inf):
+        shown[7] = entry
+        policy = dpb.LinUCBJDP(2, 1, budget=ZCDP(1.0), horizon=100, batch=7, seed=1)
+        fit_logs(policy, {"arm": ARMS, "reward": [0.5] * N}, features=shown)
+        assert policy.diagnostics.blanked == (entry != 0.0)
+        fits.append([side.tolist() for side in policy.session.state.public])
+    assert fits[0] == fits[1] == fits[2]
+
+
+# One row for each decision -----------------------------------------------------------------------
+
+
+def test_a_decision_that_was_written_twice_is_one_record(tmp_path):
+    """Else its person would be in two releases."""
+    policy = fresh(arm_names=["no", "yes"])
+    log = DecisionLog(tmp_path, policy, rewards=True, rows=5)
+    for i in range(30):
+        decision = policy.pull()
+        policy.update(i / 30, decision)
+        log.write(decision)
+        log.flush()
+        log.write(decision, reward=i / 30)
+    log.flush()
+    frame = pd.read_parquet(tmp_path)
+    assert len(frame) == 60
+    whole = read_logs(tmp_path)
+    told = whole[["arm", "reward"]]
+    fits = []
+    for given in (tmp_path, frame, pa.Table.from_pandas(frame), frame.to_dict("list"), whole, told):
+        new = fresh(arm_names=["no", "yes"])
+        fitted = fit_logs(new, given)
+        assert fitted.used.sum() + fitted.left.sum() == 30
+        fits.append(learned(new))
+    by_name = fresh(arm_names=["no", "yes"])
+    fit_logs(by_name, tmp_path, arm="name")
+    assert all(one == fits[0] for one in [*fits, learned(by_name)])
+
+
+def test_a_table_with_columns_of_these_names_is_taken_as_it_is():
+    """It holds no decisions: people who live equally long are not one."""
+    log = {"arm": ARMS, "reward": np.arange(N) / N, "life": [70] * N, "number": [1] * N}
+    policy = fresh()
+    fitted = fit_logs(policy, pd.DataFrame(log))
+    assert fitted.used.sum() + fitted.left.sum() == N
+
+
+# Propensities ------------------------------------------------------------------------------------
+
+
+def skewed(n=60_000, least=0.02, seed=5):
+    """Few people of one kind get arm 0, and do well with it: arm 0 has mean 0.5 among all."""
+    rng = np.random.default_rng(seed)
+    rare = rng.random(n) < 0.2
+    p = np.where(rare, least, 0.5)
+    arms = (rng.random(n) >= p).astype(int)
+    means = np.where(rare, 0.9, 0.4)
+    return {
+        "arm": arms,
+        "reward": (rng.random(n) < means).astype(float),
+        "p": np.where(arms == 0, p, 1 - p),
+    }
+
+
+def test_one_tiny_propensity_leaves_out_nearly_all_and_is_told(caplog):
+    n = 90
+    log = {"arm": [0] * n, "reward": [0.5] * n, "p": [1e-6] + [0.5] * (n - 1)}
+    fitted = fit_logs(MergedIMED(2, budget=None), log, propensity="p")
+    assert fitted.used.sum() == 1
+    assert "propensities leave out 89 of the 90 records of the log (99 %)" in caplog.text
+    caplog.clear()
+    fitted = fit_logs(MergedIMED(2, budget=None), log, propensity="p", least_propensity=0.5)
+    assert (fitted.used.sum() + fitted.left.sum(), "leave out" in caplog.text) == (90, False)
+
+
+def test_the_bias_of_a_lower_bound_is_within_what_is_told(caplog):
+    """At 0.1 the rare people, a fifth, have the weight .02 / .1 in place of 1: E[w] is .84, and the
+    mean of arm 0 is (.8 x .4 + .2 x .2 x .9) / .84 = .424 in place of .5; told is .16 at most.
+    Five standard errors are .02 or less; to leave the rare out would give .4.
+    """
+    log = skewed()
+    for lowest, expected, more in ((0.0, 0.5, 0.07), (0.1, 0.4238, 0.02)):
+        policy = MergedIMED(2, budget=None)
+        caplog.clear()
+        fit_logs(policy, log, propensity="p", least_propensity=lowest, private=False)
+        assert learned(policy)[0] == pytest.approx(expected, abs=more)
+        found = re.search(r"mean of arm 0 may be off by up to ([\d.]+) times", caplog.text)
+        if lowest == 0.0:
+            assert found is None
+        else:
+            assert float(found[1]) == pytest.approx(0.16, abs=0.015)
+            assert abs(learned(policy)[0] - 0.5) < float(found[1])
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"propensity": "none"}, r"^propensity \(column 'none'\) .*got nothing in row 7"),
+        ({"propensity": "zero"}, r"^propensity \(column 'zero'\) .*got another number in row 7"),
+        ({"propensity": "p", "least_propensity": 1.5}, r"^least_propensity must be a number in"),
+        ({"propensity": "p", "least_propensity": "x"}, r"^least_propensity must be a number in"),
+        ({"propensity": "p", "seed": -1}, r"^seed must be an integer"),
+    ],
+)
+def test_other_propensities_are_refused(options, told):
+    log = {"arm": ARMS, "reward": [0.5] * N, "p": [0.5] * N}
+    log |= {"none": with_one(None), "zero": with_one(0.0)}
+    policy = fresh()
+    with pytest.raises(ArgumentError, match=told):
+        fit_logs(policy, log, **options)
+    assert policy.ledger.spent() is None
