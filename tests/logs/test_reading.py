@@ -235,6 +235,42 @@ def test_candidate_sets_of_several_sizes_are_written_read_and_learned_from(tmp_p
     assert all(one == fits[0] for one in fits)
 
 
+def test_vectors_of_people_are_read_alike_wherever_they_stand(tmp_path):
+    rng, arms = np.random.default_rng(1), [ARMS, ["no" if a == 0 else "yes" for a in ARMS]]
+    x, rewards = rng.uniform(-0.5, 0.5, (N, 2)), rng.random(N)
+    frame = pd.DataFrame({"arm": arms[1], "reward": rewards, "x": x[:, 0], "y": x[:, 1]})
+    frame["both"] = list(x)
+
+    def make():
+        options = {"models": "disjoint", "arm_names": ["no", "yes"], "seed": 1}
+        return LinearIMED(2, 2, budget=ZCDP(1.0), horizon=100, **options)
+
+    policy = make()
+    with DecisionLog(tmp_path, policy, rewards=True, features=True) as log:
+        for one, reward in zip(x, rewards, strict=True):
+            decision = policy.pull(one)
+            log.write(decision, contexts=one, reward=reward)
+    logged = read_logs(tmp_path)["arm"].to_numpy()
+    fits = []
+    for given, features in (
+        (frame, ["x", "y"]),
+        (frame, frame.columns[2:4]),
+        (frame, frame[["x", "y"]]),
+        (frame, x),
+        (frame, list(x)),
+        (frame, "both"),
+        (pa.Table.from_pandas(frame), "both"),
+        ({**frame.to_dict("list"), "arm": ARMS}, np.ma.masked_array(x)),
+        ({"arm": logged, "reward": rewards}, x),
+        (tmp_path, "features"),
+    ):
+        new = make()
+        fit_logs(new, given, features=features)
+        fits.append([side.tolist() for side in new.session.state.public])
+    assert all(one == fits[0] for one in fits[:-2])
+    assert fits[-2] == fits[-1]
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ..errors import ArgumentError, UpdateError
 from ..policies import Policy
 from ..session import Decision
@@ -72,6 +74,8 @@ class DecisionLog:
         features: bool = False,
         rows: int = 10_000,
     ) -> None:
+        if not isinstance(policy, Policy):
+            raise ArgumentError(f"policy must be a policy, got {type(policy).__name__}", "policy")
         if flag("features", features) and policy.card.hides_contexts:
             raise ArgumentError("features must be False where contexts are private", "features")
         self._with = {"reward": flag("rewards", rewards), "contexts": features}
@@ -173,8 +177,11 @@ def _reward(policy: Policy, reward: Any) -> float:
 
 def _features(policy: Policy, contexts: Any, arm: int) -> list[list[float]]:
     """Row by row; one vector is one row."""
-    found = entries(contexts)
-    single = found is not None and found.values.ndim == 1
+    if isinstance(contexts, np.ndarray):
+        single = contexts.ndim == 1
+    else:
+        found = entries(contexts)
+        single = found is not None and found.values.ndim == 1
     array = table("contexts", [contexts] if single else contexts, PUBLIC_FEATURES)
     shape = array.shape[1:] if single else array.shape
     if not policy.takes_shape(shape, arm):

@@ -6,7 +6,6 @@ Errors tell whoever holds the log in which row it is wrong, and never what stand
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,7 +119,10 @@ def _contexts(policy: Policy, frame: Any, features: Any, manner: Manner, rows: i
 
 
 def _are_names(features: Any) -> bool:
-    return isinstance(features, Sequence) and all(isinstance(one, str) for one in features)
+    """Whether it is a list of names, or the columns of a data frame."""
+    if hasattr(features, "columns") or not np.iterable(features) or len(features) == 0:
+        return False
+    return all(isinstance(one, str) for one in features)
 
 
 def _look_at(policy: Policy, contexts: Any, arms: np.ndarray) -> None:

@@ -76,7 +76,7 @@ class _LikeAnArm:
         return str(self) if spec == "" else _refused("has no format of a number")(self)
 
     __hash__ = _refused("is no key")
-    __bool__ = _refused("is neither true nor false")
+    __bool__ = _refused("is neither true nor false; to tell it from None, test `is None`")
     __float__ = __complex__ = _refused("is no number")
     __lt__ = __le__ = __gt__ = __ge__ = _refused("is neither more nor less")
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refused("is no number")

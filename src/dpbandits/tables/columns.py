@@ -130,7 +130,7 @@ def labels(argument: str, given: Any, *, at: str = "") -> list[str] | None:
 
 def _nested(column: Any) -> Any:
     """Lists of lists of what stands in arrays of arrays, as a data frame holds them."""
-    if isinstance(column, np.ndarray) and column.dtype != object:
+    if hasattr(column, "columns") or (isinstance(column, np.ndarray) and column.dtype != object):
         return column
     if hasattr(column, "__len__") and not isinstance(column, str | bytes | np.ma.MaskedArray):
         return [_nested(one) for one in column]

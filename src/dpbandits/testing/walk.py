@@ -253,7 +253,7 @@ def snapshot(policy: Policy) -> dict[str, Any]:
         "wall": frozen(wall),
         "rounds": _comparable(session.rounds),
         "streams": {name: str(rng.bit_generator.state) for name, rng in state.streams.items()},
-        "last": session.last and session.last.number,
+        "last": None if session.last is None else session.last.number,
     }
 
 
