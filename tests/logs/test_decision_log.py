@@ -322,6 +322,8 @@ def test_rows_are_written_when_a_log_is_no_longer_used(tmp_path):
         "if os.fork() == 0: child(); sys.exit()",
         "if os.fork() == 0: child(); log = None; os._exit(0)",
         "one = multiprocessing.get_context('fork').Process(target=child); one.start(); one.join()",
+        "one = multiprocessing.get_context('fork').Process(target=log.write, args=[policy.pull()]);"
+        " one.start(); one.join()",
     ],
 )
 def test_a_fork_writes_its_own_rows_and_leaves_its_parents_to_the_parent(tmp_path, fork):
@@ -341,10 +343,65 @@ def test_a_fork_writes_its_own_rows_and_leaves_its_parents_to_the_parent(tmp_pat
         tmp_path,
     )
     assert ended.stderr == ""
-    written = pd.read_parquet(tmp_path)
-    # The second pull is another person's in each of the two, of one number.
-    assert sorted(written["number"]) == [0, 1, 1]
     assert len(list(tmp_path.iterdir())) == 2
+    written, found = pd.read_parquet(tmp_path), read_logs(tmp_path)
+    # A pull of the same number is another person's in each of the two.
+    assert sorted(written["number"]) == sorted(found["number"])
+    assert sorted(written["number"]) in ([0, 1, 1], [0, 1, 2])
+
+
+def test_a_signal_that_ends_the_process_loses_nothing(tmp_path):
+    """Its handler writes and flushes in the midst of another write, or of a file."""
+    ended = run(
+        """
+        import signal
+        policy = dpb.MergedIMED(2, budget=None)
+        log = dpb.DecisionLog(folder, policy, rows=3)
+        log.write(policy.pull())
+
+        def stop(*_):
+            log.write(policy.pull())
+            log.flush()
+            sys.exit(5)
+
+        signal.signal(signal.SIGALRM, stop)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        while True:
+            log.write(policy.pull())
+        """,
+        tmp_path,
+    )
+    assert (ended.returncode, ended.stderr) == (5, "")
+    found = read_logs(tmp_path)["number"].tolist()
+    assert len(found) > 3
+    assert len(set(range(max(found))) - set(found)) <= 1  # a pull whose row was not begun
+
+
+def test_a_fork_completes_what_its_parent_has_decided(tmp_path):
+    ended = run(
+        """
+        policy = dpb.MergedIMED(2, budget=None)
+        log = dpb.DecisionLog(folder, policy, rewards=True)
+        first = policy.pull()
+        log.write(first)
+        log.flush()
+        if os.fork() == 0:
+            log.write(first.token, reward=0.25)
+            second = policy.pull()
+            log.write(second, reward=0.5)
+            sys.exit()
+        os.wait()
+        log.write(policy.pull(), reward=0.75)
+        """,
+        tmp_path,
+    )
+    assert ended.stderr == ""
+    found = read_logs(tmp_path)
+    assert sorted(zip(found["number"], found["reward"], strict=True)) == [
+        (0, 0.25),
+        (1, 0.5),
+        (1, 0.75),
+    ]
 
 
 def test_threads_write_into_one_log(tmp_path):

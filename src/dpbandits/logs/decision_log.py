@@ -6,14 +6,16 @@ private contexts arms alone tell of them.  Keep it as you keep the rewards thems
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
 import uuid
 import weakref
+from multiprocessing import util
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -85,6 +87,10 @@ class DecisionLog:
         self._rows = _Rows(self.folder, integer("rows", rows, 1))
         # When this log is no longer used, and at the end of the process.
         weakref.finalize(self, self._rows.flush)
+        _flush_at_end(self)
+        util.register_after_fork(self, _flush_at_end)
+        self._own_from, self._fork = math.inf, ""  # the first pull that a fork has made itself
+        _LOGS.add(self)
 
     def write(
         self,
@@ -121,6 +127,8 @@ class DecisionLog:
             row["reward"] = _reward(policy, reward)
         own = _own(policy, decision)
         row |= {"life": own.life, "number": own.number}
+        if own.number >= self._own_from:  # its parent's pulls have the same numbers
+            row["life"] += self._fork
         if isinstance(decision, Decision):
             told = ("arm", "name", "propensity", "recorded")
             row |= {name: getattr(own, name) for name in told}
@@ -132,6 +140,14 @@ class DecisionLog:
                 "decision",
             )
         self._rows.add(row)
+
+    def _begin_after_fork(self) -> None:
+        """Forget the rows that the parent will write, and tell own pulls from the parent's."""
+        policy = self._policy()
+        if policy is not None:
+            self._own_from = policy.session.rounds.pulls
+        self._fork = f"-{uuid.uuid4().hex[:8]}"
+        self._rows.begin()
 
     def flush(self) -> None:
         """Write what has not been written.
@@ -199,36 +215,24 @@ def _features(policy: Policy, contexts: Any, arm: int) -> list[list[float]]:
 class _Rows:
     """Rows that are not in a file yet, one for each decision."""
 
-    _living: ClassVar[weakref.WeakSet[_Rows]] = weakref.WeakSet()
-
     def __init__(self, folder: Path, most: int) -> None:
         # Arrow asks for pandas when it makes a table; the end of a process is too late to import.
         import pandas  # noqa: F401
         import pyarrow.parquet  # noqa: F401
 
         self._folder, self._most = folder, most
-        self._begin()
-        self._living.add(self)
+        self.begin()
 
-    def _begin(self) -> None:
-        self._lock = threading.Lock()
+    def begin(self) -> None:
+        """Without any row; a lock may be held by a thread that a fork does not have."""
+        self._lock = threading.RLock()  # a signal may come, and write, while a row is written
         self._rows: dict[tuple[str, int], dict[str, Any]] = {}
         # Names sort by time; others may write into the folder, too.
         self._writer, self._written = f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}", 0
 
-    @classmethod
-    def begin_after_fork(cls) -> None:
-        """Forget what the parent will write; its lock may be held by a thread that is not here."""
-        for rows in list(cls._living):
-            rows._begin()
-
     def add(self, row: dict[str, Any]) -> None:
         with self._lock:
-            known = self._rows.setdefault((row["life"], row["number"]), row)
-            if known is not row:
-                known |= {
-                    name: one for name, one in row.items() if one is not None and name != "time"
-                }
+            self._complete(row)
             if len(self._rows) >= self._most:
                 self._flush()
 
@@ -236,27 +240,58 @@ class _Rows:
         with self._lock:
             self._flush()
 
+    def _complete(self, row: dict[str, Any]) -> None:
+        known = self._rows.setdefault((row["life"], row["number"]), row)
+        if known is not row:
+            new = {name: one for name, one in row.items() if one is not None and name != "time"}
+            known.update(new)
+
     def _flush(self) -> None:
         if not self._rows:
             return
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        content = pa.Table.from_pylist(list(self._rows.values()), schema())
         path = self._folder / FILE.format(self._writer, self._written)
-        draft = path.with_name(f".{path.name}")  # which readers of the folder leave out
-        try:
-            with open(draft, "wb") as file:
-                parquet.write_table(content, file)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
         self._written += 1
-        self._rows.clear()
+        rows, self._rows = self._rows, {}
+        try:
+            _write_whole(path, list(rows.values()))
+        except BaseException:
+            later, self._rows = self._rows, rows
+            for row in later.values():
+                self._complete(row)
+            raise
+
+
+def _write_whole(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write a file that appears complete or not at all, and outlasts a loss of power."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    draft = path.with_name(f".{path.name}")  # which readers of the folder leave out
+    try:
+        with open(draft, "wb") as file:
+            parquet.write_table(pa.Table.from_pylist(rows, schema()), file)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+# Ends and forks of processes ----------------------------------------------------------------------
+
+_LOGS: weakref.WeakSet[DecisionLog] = weakref.WeakSet()
+
+
+def _flush_at_end(log: DecisionLog) -> None:
+    """Processes of ``multiprocessing`` end without what ``weakref`` and ``atexit`` have noted."""
+    util.Finalize(log, log._rows.flush, exitpriority=0)
+
+
+def _begin_after_fork() -> None:
+    for log in list(_LOGS):
+        log._begin_after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_Rows.begin_after_fork)
+    os.register_at_fork(after_in_child=_begin_after_fork)

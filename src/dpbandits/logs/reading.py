@@ -120,9 +120,10 @@ def _contexts(policy: Policy, frame: Any, features: Any, manner: Manner, rows: i
 
 def _are_names(features: Any) -> bool:
     """Whether it is a list of names, or the columns of a data frame."""
-    if hasattr(features, "columns") or not np.iterable(features) or len(features) == 0:
+    if hasattr(features, "columns") or not np.iterable(features):
         return False
-    return all(isinstance(one, str) for one in features)
+    entries = list(features)
+    return len(entries) > 0 and all(isinstance(one, str) for one in entries)
 
 
 def _look_at(policy: Policy, contexts: Any, arms: np.ndarray) -> None:
