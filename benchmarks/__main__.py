@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from . import adversarial, auditing, glm, linear, serving, shuffling, simulation, startup
+from . import adversarial, auditing, glm, linear, logs, serving, shuffling, simulation, startup
 from .timing import Row
 
 GROUPS = {
@@ -22,6 +22,7 @@ GROUPS = {
     "serving": serving,
     "simulation": simulation,
     "linear": linear,
+    "logs": logs,
     "adversarial": adversarial,
     "shuffling": shuffling,
     "glm": glm,

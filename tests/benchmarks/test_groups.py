@@ -79,6 +79,12 @@ def test_linear_policies_are_compared_with_peers():
 
 
 @pytest.mark.long
+def test_logs_are_learned_from_written_and_read():
+    rows = measured("logs")
+    assert {name.split(",")[0] for name in rows} == {"fit_logs", "DecisionLog.write", "read_logs"}
+
+
+@pytest.mark.long
 def test_adversarial_policies_run_with_and_without_advice():
     rows = measured("adversarial")
     named = {name.split(",")[0] for name in rows}
@@ -120,6 +126,7 @@ def test_every_group_is_among_these():
         "serving",
         "simulation",
         "linear",
+        "logs",
         "adversarial",
         "shuffling",
         "glm",
