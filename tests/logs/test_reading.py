@@ -48,11 +48,9 @@ NO_REWARDS = {
     "a text": with_one(SECRET),
     "an array": with_one([777.25]),
     "nothing": [None] * N,
-    "only NaN": [math.nan] * N,
     "one too few": [0.5] * (N - 1),
     "two columns": np.full((N, 2), 777.25),
     "Arrow's text": pa.array([SECRET] * N),
-    "Arrow's nothing": pa.nulls(N, pa.float64()),
 }
 
 
@@ -89,6 +87,18 @@ def test_what_is_missing_counts_as_the_default_and_is_told(column, caplog):
     assert learned(policy) == [0.25, 0.75]
     assert "20 of the 40 rewards of the log (50 %) are missing" in caplog.text
     assert policy.diagnostics.missing == N // 2
+
+
+def test_a_decision_log_without_rewards_is_refused(tmp_path):
+    """Whether it was made with them is asked, and not whether there are any."""
+    policy = fresh()
+    for rewards in (False, True):
+        with DecisionLog(tmp_path / str(rewards), policy, rewards=rewards) as log:
+            log.write(policy.pull(), reward=1.0 if rewards else None)
+    with pytest.raises(ArgumentError, match="frame must be a log with rewards"):
+        fit_logs(fresh(), tmp_path / "False")
+    assert read_logs(tmp_path / "False")["reward"].isna().all()
+    fit_logs(fresh(), tmp_path / "True")
 
 
 def test_a_few_missing_rewards_are_not_told(caplog):
@@ -319,13 +329,14 @@ def test_a_number_that_is_missing_among_public_features_is_refused(features):
         fit_logs(policy, log, features=features)
 
 
-def test_private_features_that_are_no_numbers_count_as_zero_and_are_counted_once():
+@pytest.mark.parametrize("cls", [dpb.LinUCBJDP, dpb.LinUCBLDP])  # the latter learns at once
+def test_private_features_that_are_no_numbers_count_as_zero_and_are_counted_once(cls):
     """An error would tell of one person's features."""
     shown = np.full((N, 2, 1), 0.5)
     fits = []
     for entry in (0.0, math.nan, math.inf):
         shown[7] = entry
-        policy = dpb.LinUCBJDP(2, 1, budget=ZCDP(1.0), horizon=100, batch=7, seed=1)
+        policy = cls(2, 1, budget=ZCDP(1.0), horizon=100, seed=1)
         fit_logs(policy, {"arm": ARMS, "reward": [0.5] * N}, features=shown)
         assert policy.diagnostics.blanked == (entry != 0.0)
         fits.append([side.tolist() for side in policy.session.state.public])

@@ -22,7 +22,8 @@ import numpy as np
 from ..errors import ArgumentError, UpdateError
 from ..policies import Policy
 from ..session import Decision
-from ..tables import entries, table
+from ..tables import entries
+from ..tables import table as numbers
 from ..tables.manners import PUBLIC_FEATURES
 from ..validation import flag, integer, real
 from .folders import COLUMNS, FILE, schema
@@ -84,7 +85,7 @@ class DecisionLog:
         self._policy = weakref.ref(policy)  # which may be let go, and loaded again
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._rows = _Rows(self.folder, integer("rows", rows, 1))
+        self._rows = _Rows(self.folder, integer("rows", rows, 1), rewards)
         # When this log is no longer used, and at the end of the process.
         weakref.finalize(self, self._rows.flush)
         _flush_at_end(self)
@@ -198,7 +199,7 @@ def _features(policy: Policy, contexts: Any, arm: int) -> list[list[float]]:
     else:
         found = entries(contexts)
         single = found is not None and found.values.ndim == 1
-    array = table("contexts", [contexts] if single else contexts, PUBLIC_FEATURES)
+    array = numbers("contexts", [contexts] if single else contexts, PUBLIC_FEATURES)
     shape = array.shape[1:] if single else array.shape
     if not policy.takes_shape(shape, arm):
         raise ArgumentError(
@@ -215,12 +216,12 @@ def _features(policy: Policy, contexts: Any, arm: int) -> list[list[float]]:
 class _Rows:
     """Rows that are not in a file yet, one for each decision."""
 
-    def __init__(self, folder: Path, most: int) -> None:
+    def __init__(self, folder: Path, most: int, rewards: bool) -> None:
         # Arrow asks for pandas when it makes a table; the end of a process is too late to import.
         import pandas  # noqa: F401
         import pyarrow.parquet  # noqa: F401
 
-        self._folder, self._most = folder, most
+        self._folder, self._most, self._rewards = folder, most, rewards
         self.begin()
 
     def begin(self) -> None:
@@ -251,9 +252,10 @@ class _Rows:
             return
         path = self._folder / FILE.format(self._writer, self._written)
         self._written += 1
-        rows, self._rows = self._rows, {}
+        rows: dict[tuple[str, int], dict[str, Any]] = {}
         try:
-            _write_whole(path, list(rows.values()))
+            rows, self._rows = self._rows, {}
+            _write_whole(path, list(rows.values()), rewards=self._rewards)
         except BaseException:
             later, self._rows = self._rows, rows
             for row in later.values():
@@ -261,7 +263,7 @@ class _Rows:
             raise
 
 
-def _write_whole(path: Path, rows: list[dict[str, Any]]) -> None:
+def _write_whole(path: Path, rows: list[dict[str, Any]], *, rewards: bool) -> None:
     """Write a file that appears complete or not at all, and outlasts a loss of power."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -269,7 +271,8 @@ def _write_whole(path: Path, rows: list[dict[str, Any]]) -> None:
     draft = path.with_name(f".{path.name}")  # which readers of the folder leave out
     try:
         with open(draft, "wb") as file:
-            parquet.write_table(pa.Table.from_pylist(rows, schema()), file)
+            table = pa.Table.from_pylist(rows, schema(rewards=rewards))
+            parquet.write_table(table, file)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)

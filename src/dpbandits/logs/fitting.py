@@ -50,8 +50,9 @@ from ..errors import ArgumentError
 from ..policies import Policy
 from ..policies.watch import LOGGER
 from ..session import Choice
+from ..session.choosing import row
 from ..validation import flag, integer, real
-from .reading import Log, as_table, propensities, read
+from .reading import Log, as_table, propensities, read, seen_aside
 from .schedule import batches
 
 _SHARE = 0.1  # of a log's records, of which operators hear
@@ -253,12 +254,6 @@ def choose_records(
 # Learning -----------------------------------------------------------------------------------------
 
 
-def _row(policy: Policy, log: Log, i: int, arm: int) -> Any:
-    """The features of an arm as the algorithm takes them; 0 where there are none."""
-    shown = policy.seen(log.shown(i))
-    return shown[arm].copy() if isinstance(shown, np.ndarray) else 0
-
-
 def _play(policy: Policy, log: Log) -> Iterator[int]:
     """Each record as a round; tells of which arm."""
     session = policy.session
@@ -269,7 +264,7 @@ def _play(policy: Policy, log: Log) -> Iterator[int]:
             decision = policy.pull(log.shown(i))
             if policy.card.learns_at_once:
                 # nothing of this round has been booked: its answer says which arm it was
-                pending, x = session.rounds.pending, _row(policy, log, i, arm)
+                pending, x = session.rounds.pending, row(seen_aside(policy, log.shown(i)), arm)
                 pending[decision.number] = pending[decision.number]._replace(arm=arm, weights=x)
             policy.update(log.rewards[i], decision)
             yield arm
@@ -284,7 +279,7 @@ def _publish(policy: Policy, log: Log) -> Iterator[int]:
     for arm, batch in batches(policy, log.arms, whole=whole):
         own = policy.params_for(int(counts[arm])) if whole else policy.params
         for i in batch:
-            x = _row(policy, log, i, arm)
+            x = row(policy.seen(log.shown(i)), arm)
             reward = session.intake.entering(float(log.rewards[i]), session.rounds)
             kernels.record_pull(own, state.public, arm, x, 1)
             kernels.weigh(own, state.public, arm, x)

@@ -26,7 +26,10 @@ COLUMNS = ("life", "number", "time", "arm", "name", "propensity", "recorded", "f
 _TELLING = {"life", "number", "time", "arm", "recorded"}  # by which a log of decisions is known
 
 
-def schema() -> pa.Schema:
+_REWARDS = b"rewards"  # in the metadata of a file: whether rewards may be in it
+
+
+def schema(*, rewards: bool = False) -> pa.Schema:
     """The columns of every file, whatever was asked for."""
     import pyarrow as pa
 
@@ -41,7 +44,7 @@ def schema() -> pa.Schema:
         "features": pa.list_(pa.list_(pa.float64())),
         "reward": pa.float64(),
     }
-    return pa.schema([(name, kinds[name]) for name in COLUMNS])
+    return pa.schema([(name, kinds[name]) for name in COLUMNS], {_REWARDS: str(rewards)})
 
 
 def read_logs(folder: str | os.PathLike[str]) -> pd.DataFrame:
@@ -79,8 +82,10 @@ def read_logs(folder: str | os.PathLike[str]) -> pd.DataFrame:
     return read_table("folder", folder).to_pandas()
 
 
-def read_table(argument: str, folder: str | os.PathLike[str]) -> pa.Table:
-    """The same as an Arrow table; errors begin with the argument."""
+def read_table(argument: str, folder: str | os.PathLike[str], *, rewards: bool = False) -> pa.Table:
+    """The same as an Arrow table; errors begin with the argument.  With ``rewards`` a log that was
+    made without them is refused, which owes nothing to any reward.
+    """
     import pyarrow as pa
 
     paths = sorted(Path(folder).glob(_FILES))
@@ -90,7 +95,14 @@ def read_table(argument: str, folder: str | os.PathLike[str]) -> pa.Table:
             f" without files {_FILES}",
             argument,
         )
-    table = _completed(pa.concat_tables([_read(argument, path) for path in paths]))
+    tables = [_read(argument, path) for path in paths]
+    if rewards and all(table.schema.metadata[_REWARDS] == b"False" for table in tables):
+        raise ArgumentError(
+            f"{argument} must be a log with rewards, as DecisionLog(..., rewards=True) writes it,"
+            f" got one without: {os.fspath(folder)!r}",
+            argument,
+        )
+    table = _completed(pa.concat_tables(tables))
     lives = _codes(table["life"])
     return table.take(np.lexsort((table["number"].to_numpy(), lives)))
 
@@ -132,13 +144,15 @@ def _read(argument: str, path: Path) -> pa.Table:
     if "life" not in table.column_names:
         writer = path.stem.removeprefix("decisions-").rpartition("-")[0]
         table = table.append_column("life", pa.array([writer] * len(table), pa.string()))
+    asked = (table.schema.metadata or {}).get(_REWARDS, b"True")
+    rewards = asked == b"True" and "reward" in table.column_names
     columns = [
         table[field.name].cast(field.type)
         if field.name in table.column_names
         else pa.nulls(len(table), field.type)
         for field in schema()
     ]
-    return pa.table(columns, schema=schema())
+    return pa.table(columns, schema=schema(rewards=rewards))
 
 
 def _completed(table: pa.Table) -> pa.Table:

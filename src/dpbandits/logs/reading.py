@@ -6,6 +6,7 @@ Errors tell whoever holds the log in which row it is wrong, and never what stand
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,9 +44,9 @@ class Log(NamedTuple):
 
 def as_table(frame: Any) -> Any:
     """A table with one row for each decision, from a folder of ``DecisionLog`` or a table."""
-    return (
-        read_table("frame", frame) if isinstance(frame, str | os.PathLike) else one_row_each(frame)
-    )
+    if isinstance(frame, str | os.PathLike):
+        return read_table("frame", frame, rewards=True)
+    return one_row_each(frame)
 
 
 def read(policy: Policy, frame: Any, arm: str, reward: str, features: Any, *, private: bool) -> Log:
@@ -128,20 +129,25 @@ def _are_names(features: Any) -> bool:
 
 def _look_at(policy: Policy, contexts: Any, arms: np.ndarray) -> None:
     """Whether the policy takes them, and they tell of the arms that were played."""
+    for i, (one, arm) in enumerate(zip(contexts, arms.tolist(), strict=True)):
+        try:
+            shown = seen_aside(policy, one)
+        except ArgumentError as error:
+            told = str(error).removeprefix("contexts ")
+            raise ArgumentError(f"features {told} in row {i}", "features") from None
+        if arm >= len(shown):
+            raise ArgumentError(
+                f"features must have a row for the arm that was played, got {len(shown)} rows"
+                f" in row {i}",
+                "features",
+            )
+
+
+def seen_aside(policy: Policy, contexts: Any) -> Any:
+    """What ``choose`` sees, of contexts that ``pull`` is given, too, and alone counts."""
     rounds = policy.session.rounds
-    policy.session.rounds = rounds.copied()  # they are looked at, and counted, once more
+    policy.session.rounds = replace(rounds)  # whose counters change, and nothing else
     try:
-        for i, (one, arm) in enumerate(zip(contexts, arms.tolist(), strict=True)):
-            try:
-                shown = policy.seen(one)
-            except ArgumentError as error:
-                told = str(error).removeprefix("contexts ")
-                raise ArgumentError(f"features {told} in row {i}", "features") from None
-            if arm >= len(shown):
-                raise ArgumentError(
-                    f"features must have a row for the arm that was played, got {len(shown)} rows"
-                    f" in row {i}",
-                    "features",
-                )
+        return policy.seen(contexts)
     finally:
         policy.session.rounds = rounds
