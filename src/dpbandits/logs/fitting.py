@@ -19,11 +19,12 @@ their own propensities, and eliminations play plans of their own: they are refus
 **Propensities.**  Where the log's arms were drawn by features z that the policy does not see, an
 arm's mean reward in the log is that of those who got it.  Let p(z) be the probability with which a
 person gets arm a, and f_a a number that is the same for everybody.  A record of arm a is taken with
-probability min(1, f_a / p), by a draw of its own, so that a person is among the records of arm a
-with probability p(z) min(1, f_a / p(z)) = min(p(z), f_a).
+probability min(1, f_a / p), by a draw of its own.  Then a person is among the records of arm a with
+probability p(z) min(1, f_a / p(z)) = min(p(z), f_a).
 
-* With f_a the least propensity of the arm in the log, that is f_a whoever the person is: the
-  records are of people as they come, and their mean is the arm's.
+* If nobody's p(z) is below f_a, that is f_a whoever the person is: the records are of people as
+  they come, and their mean is the arm's.  The least propensity of the arm in the log is taken for
+  such a bound.
 * One record of a tiny propensity makes f_a tiny, and leaves nearly all others out.  With
   ``least_propensity`` f_a is not below that number.  Then people with p(z) < f_a are among the
   records too seldom, with the weight w(z) = min(p(z), f_a) / f_a in place of 1, and the mean is
@@ -86,8 +87,8 @@ def fit_logs(
 ) -> Fitted:
     """Let a policy learn from a log, before its first pull.
 
-    What is missing among rewards, and what propensities leave out, is told to the operator's log,
-    the Python logger ``dpbandits``, where it is a tenth or more.
+    The operator's log, the Python logger ``dpbandits``, hears of missing rewards, and of records
+    that propensities leave out, where they are a tenth or more.
 
     Args:
         policy: which has made no pull.  It must be able to learn from arms that it has not chosen:
@@ -98,13 +99,14 @@ def fit_logs(
             cost nothing, and get no noise.
         arm: the column of arms, from 0, or of their names.
         reward: the column of rewards.  They are clipped to the policy's ``reward_range``, and never
-            to their own; what is missing counts as ``default_reward``.
+            to their own; missing ones count as ``default_reward``.
         features: for policies with contexts: the columns of one vector, the column of what ``pull``
             takes, or an array of that for each record.
         propensity: the column of the probabilities with which the arms were drawn, where they went
             by features that the policy does not see.
-        least_propensity: lower ones of an arm do not decide how many of its other records are used,
-            which biases its mean: see the module, ``dpbandits.logs.fitting``.
+        least_propensity: f of an arm is not below it, where a record is taken with probability f
+            over its propensity.  More records are used, and the mean of the arm is biased; the
+            module ``dpbandits.logs.fitting`` says by how much.
         seed: of the draws that propensities ask for.
 
     Returns:
@@ -146,7 +148,7 @@ def fit_logs(
 
 
 def _tell(policy: Policy, log: Log, taken: int, off: np.ndarray) -> None:
-    """Tell the operator of what is missing, left out, and off."""
+    """Tell the operator of missing rewards, records left out, and means that may be off."""
     n, name = log.arms.size, policy.name or type(policy).__name__
     if (missing := int(np.isnan(log.rewards).sum())) >= _SHARE * max(n, 1):
         LOGGER.warning(

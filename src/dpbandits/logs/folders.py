@@ -1,8 +1,8 @@
 """Folders of decision logs: which columns their files have, and how they become one table.
 
 A decision may be written more than once: when it is made, and when its reward is known, by then
-maybe into another file.  Rows of one ``life`` and ``number`` are one decision, and what later rows
-tell completes what earlier ones told.
+maybe into another file.  Rows of one ``life`` and ``number`` are one decision, and later rows
+complete earlier ones.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def read_table(argument: str, folder: str | os.PathLike[str], *, rewards: bool =
 
 
 def one_row_each(frame: Any) -> Any:
-    """A table without rows that others complete; what is no log of decisions as it is."""
+    """A log of decisions with one row for each; any other table as it is."""
     import pandas as pd
     import pyarrow as pa
 

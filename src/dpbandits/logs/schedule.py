@@ -1,6 +1,6 @@
 """In which order a log is learned from: batch by batch, always the one that is complete first.
 
-Which records an arm's next batch takes follows from the arms of the log and from what is public.
+Which records an arm's next batch takes follows from the arms of the log and from the public side.
 After each batch the lengths of all others may have changed: memories decay with time, and
 variances fall with other arms' releases.  So all arms are asked again, in compiled code.
 """

@@ -156,7 +156,7 @@ class Policy(Configured, ABC):
 
     def takes_shape(self, shape: tuple[int, ...], arm: int) -> bool:
         """Whether contexts of that shape may have led to the choice of an arm."""
-        return False
+        return type(self).seen is not Policy.seen
 
     # What users call --------------------------------------------------------------------------
 

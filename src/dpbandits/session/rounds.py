@@ -42,9 +42,9 @@ def _refused(what: str) -> Callable[..., NoReturn]:
 class _LikeAnArm:
     """Whatever takes a decision for its arm gets the arm, or an error that says what to use.
 
-    It is an index, and equals its arm.  It is no key and no number: two persons may get one arm,
-    so that pending decisions, kept by their arms, would replace each other; and a reward in the
-    place of a decision, or a test of arm 0 for truth, would go unnoticed.
+    A decision is an index, and equals its arm.  It is no key: two persons may get one arm, and
+    their pending decisions would replace each other.  It is no number and no condition: nobody
+    would notice a decision in the place of a reward, or that arm 0 is false.
     """
 
     __slots__ = ()
