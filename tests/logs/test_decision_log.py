@@ -218,8 +218,8 @@ def test_what_a_file_could_not_hold_is_refused_at_once(tmp_path):
     for given, options, told in (
         (decision, {"contexts": 0.5}, "contexts must be a table"),
         (decision, {"contexts": [[0.5, 0.5], [0.5]]}, "contexts must be a table"),
-        (decision, {"contexts": [["a", "b"]] * 3}, "contexts must hold numbers in"),
-        (decision, {"contexts": [[0.5, math.nan]] * 3}, "contexts must hold numbers in"),
+        (decision, {"contexts": [["a", "b"]] * 3}, "contexts .*must hold numbers"),
+        (decision, {"contexts": [[0.5, math.nan]] * 3}, "contexts .*must hold numbers"),
         (decision, {"contexts": np.full((3, 3), 0.5)}, "contexts must be what pull"),
         (decision, {"contexts": np.full((4, 2), 0.5)}, "contexts must be what pull"),
         (decision, {"contexts": [0.5, 0.5]}, "contexts must be what pull"),

@@ -43,6 +43,7 @@ owe nothing to rewards.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -289,7 +290,8 @@ def _publish(policy: Policy, log: Log) -> Iterator[int]:
             yield arm
         if kernels.release_due(own, state.public):
             _pass(policy, own)
-    policy.watch.look(session.rounds)
+    # No round was pulled; of missing rewards the operator has heard.
+    policy.watch.look(replace(session.rounds, pulls=log.arms.size, missing=0))
 
 
 def _pass(policy: Policy, params: Any) -> None:
