@@ -181,6 +181,14 @@ def test_rewards_that_are_not_clipped_are_bounded():
     fit_logs(policy, {"arm": ARMS, "reward": with_one(1e90)})
 
 
+@pytest.mark.parametrize("private", [True, False])
+def test_a_log_may_have_no_records(private):
+    for policy in (fresh(), dpb.UCB1(2), dpb.DiscountedIMED(2, budget=None, rounds_per_change=9)):
+        fitted = fit_logs(policy, {"arm": [], "reward": []}, private=private)
+        assert (fitted.used.tolist(), fitted.left.tolist()) == ([0, 0], [0, 0])
+        assert policy.ledger.releases == 0
+
+
 # Horizons ----------------------------------------------------------------------------------------
 
 
@@ -434,6 +442,7 @@ def test_the_bias_of_a_lower_bound_is_within_what_is_told(caplog):
         ({"propensity": "zero"}, r"^propensity \(column 'zero'\) .*got another number in row 7"),
         ({"propensity": "p", "least_propensity": 1.5}, r"^least_propensity must be a number in"),
         ({"propensity": "p", "least_propensity": "x"}, r"^least_propensity must be a number in"),
+        ({"least_propensity": 0.1}, r"^least_propensity must be 0 without propensity"),
         ({"propensity": "p", "seed": -1}, r"^seed must be an integer"),
     ],
 )

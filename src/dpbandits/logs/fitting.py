@@ -134,6 +134,10 @@ def fit_logs(
     table = as_table(frame)
     whole = log = read(policy, table, arm, reward, features, private=private)
     off = np.zeros(policy.n_arms)
+    if propensity is None and lowest > 0.0:
+        raise ArgumentError(
+            f"least_propensity must be 0 without propensity, got {lowest:g}", "least_propensity"
+        )
     if propensity is not None:
         _refuse_features(features)
         given = propensities(table, propensity, whole.arms.size)

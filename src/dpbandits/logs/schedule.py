@@ -43,7 +43,7 @@ def batches(policy: Policy, arms: np.ndarray, *, whole: bool = False) -> Iterato
 def _by_arm(arms: np.ndarray) -> list[Batch]:
     records = np.argsort(arms, kind="stable")
     present, starts = np.unique(arms[records], return_index=True)
-    return list(zip(present.tolist(), np.split(records, starts[1:]), strict=True))
+    return list(zip(present.tolist(), np.split(records, starts)[1:], strict=True))
 
 
 def _first_complete(policy: Policy, arms: np.ndarray) -> Iterator[Batch]:
