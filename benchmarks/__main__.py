@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from . import adversarial, auditing, glm, linear, serving, shuffling, simulation, startup
+from . import adversarial, auditing, glm, linear, noise, serving, shuffling, simulation, startup
 from .timing import Row
 
 GROUPS = {
@@ -24,6 +24,7 @@ GROUPS = {
     "linear": linear,
     "adversarial": adversarial,
     "shuffling": shuffling,
+    "noise": noise,
     "glm": glm,
     "auditing": auditing,
 }
