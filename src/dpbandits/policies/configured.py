@@ -70,8 +70,9 @@ class Configured:
         more noise the deeper their tree is.
         """
         scale = self.statistic.noise_scale(self.channel)
-        grid = self.grid / row_scale(self._counter)
-        return drawn_scale(self.channel.family, scale, grid) if grid > 0.0 else scale
+        if self.grid == 0.0:
+            return scale
+        return drawn_scale(self.channel.family, scale, self.grid / row_scale(self._counter))
 
     @property
     def grid(self) -> float:
@@ -136,7 +137,7 @@ class Configured:
         if name == "grid":
             # To simulated noise it makes no difference; there saved policies have 2**-20, whatever
             # their range.
-            unused = self.settings.noise == "simulation" and value == 2.0**-20
+            unused = value == 2.0**-20 and self.settings.noise == "simulation"
             return unused or value == self._default_grid
         return name in DEFAULTS and value == DEFAULTS[name]
 
