@@ -14,7 +14,18 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from . import adversarial, auditing, glm, linear, logs, serving, shuffling, simulation, startup
+from . import (
+    adversarial,
+    auditing,
+    glm,
+    linear,
+    logs,
+    noise,
+    serving,
+    shuffling,
+    simulation,
+    startup,
+)
 from .timing import Row
 
 GROUPS = {
@@ -25,6 +36,7 @@ GROUPS = {
     "logs": logs,
     "adversarial": adversarial,
     "shuffling": shuffling,
+    "noise": noise,
     "glm": glm,
     "auditing": auditing,
 }

@@ -22,7 +22,7 @@ from .privacy.budgets import Budget
 from .privacy.guarantees import Guarantee
 from .privacy.ledger import Ledger
 from .session.estimates import Estimates
-from .session.saving import charge, show
+from .session.saving import charge, charge_older_noise, show
 from .stores import Announcement, Life, Store, decode, store_at
 from .stores.snapshots import arguments
 
@@ -122,6 +122,7 @@ def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
         show(policy.session, header, arrays)
         estimates = policy.estimates
     charge(policy.session, announced)
+    charge_older_noise(policy.session, header)
     policy.session.gate.store = store  # which the card names
     return Inspection(
         policy=policy.heading,

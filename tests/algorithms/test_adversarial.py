@@ -33,6 +33,7 @@ from dpbandits.kernel import kernel
 from dpbandits.privacy.noise import SimulationNoise
 from dpbandits.session.steps import release_of
 from dpbandits.simulation.arms_loop import arms_loop
+from dpbandits.simulation.clipping import Entering
 from dpbandits.simulation.tally import DONE, new_tally
 
 ALPHA = 1e-4
@@ -50,7 +51,10 @@ def driven(policy, world, horizon, seed=0):
     state, rngs = policy.new_state(), [np.random.default_rng([seed, i]) for i in range(3)]
     loop = arms_loop(policy.kernels, release_of(policy.kernels, policy.mechanism), world.kernels)
     sides = (policy.params, state.raw, state.public, state.memo, state.wall)
-    tally, bounds = new_tally(np.array([horizon]), policy.n_arms), (False, *policy.reward_range)
+    tally, bounds = (
+        new_tally(np.array([horizon]), policy.n_arms),
+        Entering(False, *policy.reward_range),
+    )
     assert loop(*sides, world.state, tally, bounds, horizon, horizon, 1 << 62, *rngs) == DONE
     return state.public
 

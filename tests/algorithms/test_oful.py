@@ -139,6 +139,6 @@ def test_sums_that_could_grow_inexact_are_refused_at_once():
             r"^grid must be coarser than .*, or counter 'tree': a release may cover 1000000 rounds"
         ),
     ):
-        AdaCOFUL(1, 1, **options)
+        AdaCOFUL(1, 1, grid=2.0**-20, **options)
     for fitting in ({"counter": "tree"}, {"grid": 2.0**-10}):
         assert AdaCOFUL(1, 1, **options, **fitting).pull([[1.0]]).recorded

@@ -63,6 +63,12 @@ def test_every_registered_policy_is_served():
     assert {row.name.split(", ")[1] for row in secure} == {"AdaPUCB", "AdaCUCB"}
 
 
+def test_secure_noise_is_compared_with_simulated_noise():
+    rows = [row for name, row in measured("noise").items() if name.startswith("secure over")]
+    assert len(rows) == 9
+    assert all(1.0 <= row.value < 1.02 for row in rows)
+
+
 @pytest.mark.long
 def test_simulations_are_compared_with_pull_and_update_and_with_peers():
     rows = measured("simulation")
@@ -129,6 +135,7 @@ def test_every_group_is_among_these():
         "logs",
         "adversarial",
         "shuffling",
+        "noise",
         "glm",
         "auditing",
     }

@@ -72,7 +72,7 @@ mechanism = unbound
 
 @kernel
 def one_scalar_for_all(running, family, scale, statistic, release, rng):
-    draw_noise(family, scale, release[:1], rng)
+    draw_noise(family, scale, 0.0, release[:1], rng)
     for i in range(statistic.size - 1, -1, -1):
         release[i] = statistic[i] + release[0]
 

@@ -275,7 +275,7 @@ def test_secure_noise_is_on_the_grid_and_has_its_law():
     assert sensitivity > model._score().sensitivity(0.5 * 2, dimension=2)
     approx = PrivateGLM(budget=BUDGET, noise="secure", steps=1).fit(features, outcomes)
     assert approx.ledger.spent() == BUDGET
-    assert 0.5 / approx.ledger.frame["multiplier"].iloc[0] ** 2 == pytest.approx(BUDGET.rho)
+    assert 1.0 / approx.ledger.frame["multiplier"].iloc[0] == pytest.approx(BUDGET.mu)
 
 
 def test_more_people_than_exact_sums_hold_are_refused():

@@ -12,6 +12,7 @@ from dpbandits.environments import ContextTable
 from dpbandits.privacy.ledger import HEAD
 from dpbandits.session.steps import release_of
 from dpbandits.simulation import simulate
+from dpbandits.simulation.clipping import Entering
 from dpbandits.simulation.context_loop import context_loop
 from dpbandits.simulation.tally import DONE, new_tally
 
@@ -230,7 +231,7 @@ def test_the_compiled_loop_stops_releasing_after_the_horizon_too():
     crossing = release_of(policy.driven, policy.mechanism, inside=True)
     loop = context_loop(policy.driven, crossing, table.kernels)
     sides = (policy.params, state.raw, state.public, state.memo, state.wall)
-    world = (table.state, np.zeros(0), tally, contexts, contexts, False, (False, 0.0, 1.0))
+    world = (table.state, np.zeros(0), tally, contexts, contexts, False, Entering(False, 0.0, 1.0))
     arguments = (*sides, *world)
     assert loop(*arguments, 50, 6, *rngs) != DONE
     estimate = state.public.estimate.copy()
@@ -274,7 +275,12 @@ def test_a_bound_whose_square_is_no_number_is_refused():
 def test_sums_behind_secure_noise_stay_exact():
     pytest.importorskip("opendp")
     policy = episodic(
-        noise="secure", seed=None, budget=dpb.ZCDP(1.0), counter="tree", context_bound=2.0**20
+        noise="secure",
+        seed=None,
+        budget=dpb.ZCDP(1.0),
+        counter="tree",
+        context_bound=2.0**20,
+        grid=2.0**-20,
     )
     # of up to 2^40 grid units each: more than 2^53 in all, less than 2^61 / releases
     gate, state = policy.session.gate, policy.session.state

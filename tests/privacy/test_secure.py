@@ -55,7 +55,7 @@ def p_value(sample, channel, scale):
 @pytest.mark.parametrize(
     ("name", "scale", "grid"),
     [
-        ("gaussian", 0.7, 1.0),
+        ("gaussian", 0.9, 1.0),
         ("laplace", 11.25, 2.0**-6),
         pytest.param("laplace", 0.7, 1.0, marks=pytest.mark.long),
         pytest.param("gaussian", 11.25, 2.0**-6, marks=pytest.mark.long),
@@ -63,6 +63,7 @@ def p_value(sample, channel, scale):
 )
 def test_noise_follows_the_exact_discrete_law(name, scale, grid):
     noise = draws(name, scale, grid)
+    scale = math.sqrt(max(1.0, scale**2 + 0.1)) if name == "gaussian" else scale
     assert p_value(noise, CHANNELS[name], scale) > ALPHA
     # Ten percent less or more noise would be seen: at 40,000 draws the non-centrality of the
     # chi-square is above 400, the threshold below 120.
@@ -174,7 +175,7 @@ def test_a_range_whose_ends_are_off_the_grid():
 
 
 @pytest.mark.parametrize(
-    "grid", [0.0, -0.5, 0.3, 3, 2.0**-41, 2.0**21, math.nan, math.inf, True, "fine", None]
+    "grid", [0.0, -0.5, 0.3, 3, 2.0**-401, 2.0**401, math.nan, math.inf, True, "fine", None]
 )
 def test_a_grid_that_is_no_power_of_two_in_range_is_refused(grid):
     with pytest.raises(dpb.ArgumentError, match="grid must be a power of two"):
@@ -234,8 +235,8 @@ def test_gaussian_noise_is_never_smaller_than_claimed(rho, reward_range, power):
     with pytest.MonkeyPatch.context() as patch:
         mechanism, scale = mechanism_of(policy, patch)
     width = Fraction(reward_range[1] - reward_range[0]) / Fraction(2) ** power
-    assert width**2 <= 2 * Fraction(rho) * Fraction(scale) ** 2
-    assert Fraction(scale) ** 2 * 2 * Fraction(rho) <= width**2 * (1 + Fraction(1, 10**12))
+    claimed = max(width**2 / (2 * Fraction(rho)) + Fraction(1, 10), Fraction(1))
+    assert claimed <= Fraction(scale) ** 2 <= claimed * (1 + Fraction(1, 10**12))
     assert mechanism.map(float(width)) <= rho  # OpenDP's own bound, rounded up
 
 
@@ -257,14 +258,18 @@ def test_laplace_noise_is_never_smaller_than_claimed(epsilon, reward_range, powe
     assert secure._mechanism(LAPLACE, seen[0]).map(bound) <= epsilon
 
 
-def test_an_epsilon_delta_budget_is_kept_in_zcdp():
-    budget = dpb.ApproxDP(1.0, 1e-6)
-    simulated, safe = (
-        dpb.AdaCUCB(2, budget=budget, noise=noise) for noise in ("simulation", "secure")
-    )
-    assert safe.meter.currency == "zcdp"
-    assert 0.5 / safe.channel.multiplier**2 == pytest.approx(budget.rho, rel=1e-9)
-    assert safe.channel.multiplier > simulated.channel.multiplier
+@pytest.mark.parametrize("delta", [0.1, 1e-3, 1e-6])
+def test_an_epsilon_delta_budget_costs_no_more_noise_than_in_simulations(delta):
+    """From 64 steps in a standard deviation on at most 2 %; it is 13 millionths at 62."""
+    budget = dpb.ApproxDP(1.0, delta)
+    simulated = dpb.AdaCUCB(2, budget=budget)
+    for grid in (None, 2.0**-12, 2.0**-6):
+        safe = dpb.AdaCUCB(2, budget=budget, noise="secure", grid=grid)
+        assert safe.meter == simulated.meter
+        assert safe.channel == simulated.channel
+        width = secure.in_steps(safe.channel.family, safe.channel.scale(1.0), safe.grid)
+        assert 1.0 < width * safe.grid / simulated.noise_scale < 1.0 + 1.3e-5
+        assert safe.noise_scale == pytest.approx(width * safe.grid, rel=1e-12)
 
 
 # What it refuses -----------------------------------------------------------------------------
@@ -306,7 +311,7 @@ def test_a_policy_releases_on_the_grid_once_per_episode(reward_range, monkeypatc
 
     def watched(channel, scale, statistic, release, rng):
         add_noise(channel, scale, statistic, release, rng)
-        assert scale == policy.noise_scale
+        assert scale == policy.channel.scale(policy.statistic.max_sensitivity)
         released.append(float(release[0]))
 
     monkeypatch.setattr(policy.noise_source, "add_noise", watched)

@@ -75,6 +75,17 @@ def test_no_pair_of_records_loses_more_than_is_proved(excess: int, releases: int
     assert worst > 2 * stats_delta(epsilon, gaussian)
 
 
+@pytest.mark.parametrize("shape", [(6, 4, 1), (3, 15, 1), (3, 15, 3)])
+@pytest.mark.parametrize("budget", [(1.0, 0.01), (1.0, 1e-6), (0.1, 1e-3), (5.0, 0.3)])
+def test_the_least_freedom_keeps_the_delta_that_was_asked_for(shape, budget):
+    """And one degree less does not, but for a few degrees in all, where cutting off decides."""
+    noise, (epsilon, delta) = WishartNoise(*shape), budget
+    freedom = noise.least_freedom(epsilon, delta)
+    assert noise.delta(epsilon, freedom) <= delta
+    if freedom > 30:
+        assert noise.delta(epsilon, freedom - 1) > delta
+
+
 def stats_delta(epsilon: float, mu: float) -> float:
     """Of a Gaussian release."""
     above, below = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu

@@ -11,7 +11,7 @@ from scipy import stats
 from dpbandits import ApproxDP, ArgumentError
 from dpbandits.privacy.accounting import gaussian_delta, gaussian_mu
 from dpbandits.shuffle import BitSum, GaussianReports, ModularSum
-from dpbandits.shuffle.certificates import Tails
+from dpbandits.shuffle.certificates import DiscreteGaussian, Tails
 
 
 def coins(n, heads):
@@ -53,7 +53,7 @@ def test_the_bound_covers_discrete_gaussians():
     t = np.arange(-120, 121)
     weight = np.exp(-0.5 * (t / 12) ** 2)
     law = {int(x): float(p) for x, p in zip(t, np.log(weight / weight.sum()), strict=True)}
-    bound = Tails.of_discrete_gaussian(12).delta(1.0, 5.0, 2)
+    bound = DiscreteGaussian(12).delta(1.0, 5.0, 2)
     exact = [outright(law, shift, 1.0) for shift in [(5, 0), (3, 4), (-4, 3)]]
     assert 0.99 * bound < max(exact) <= bound
 

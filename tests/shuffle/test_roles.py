@@ -126,7 +126,7 @@ def test_simulated_noise_goes_nowhere_else():
     told = Randomizer(protocol).to_dict()
     assert told["class"] == "GaussianReports"
     numerator, denominator = map(int, told["sigma_squared"])
-    assert 0 < numerator - protocol.noise**2 * denominator <= 2
+    assert numerator == protocol.noise**2 * denominator
     with pytest.raises(ArgumentError, match=r"^noise must be 'secure' for a device elsewhere"):
         Randomizer(protocol, noise="simulation").to_dict()
 

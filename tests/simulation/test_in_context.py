@@ -10,6 +10,7 @@ from dpbandits.kernel import kernel
 from dpbandits.privacy.ledger import HEAD, empty_arrays
 from dpbandits.session.steps import release_of
 from dpbandits.simulation import simulate
+from dpbandits.simulation.clipping import Entering
 from dpbandits.simulation.context_loop import context_loop
 from dpbandits.simulation.simulating import play, recorded_rounds
 from dpbandits.simulation.tally import DONE, LEDGER_FULL, PAUSED, new_tally
@@ -158,7 +159,16 @@ def driven(policy, every, room=64, altered=False):
     crossing = release_of(policy.driven, policy.mechanism, inside=policy.card.learns_at_once)
     loop, until, seen = context_loop(policy.driven, crossing, TABLE.kernels), every, []
     sides = (policy.params, state.raw, state.public, state.memo)
-    world = (TABLE.state, np.zeros(0), tally, contexts, taken, altered, (False, 0.0, 1.0), 800)
+    world = (
+        TABLE.state,
+        np.zeros(0),
+        tally,
+        contexts,
+        taken,
+        altered,
+        Entering(False, 0.0, 1.0),
+        800,
+    )
     while not seen or seen[-1] != DONE:
         seen.append(loop(*sides, state.wall, *world, until, *rngs))
         if seen[-1] == LEDGER_FULL:

@@ -172,8 +172,8 @@ class Quiet(Gaussian):
     """Half the noise that the budget asks for."""
 
     @classmethod
-    def calibrated(cls, budget, *, calibration="exact", discrete=False):
-        true = Gaussian.calibrated(budget, calibration=calibration, discrete=discrete)
+    def calibrated(cls, budget, *, calibration="exact"):
+        true = Gaussian.calibrated(budget, calibration=calibration)
         return Gaussian(true.multiplier / 2)
 
 

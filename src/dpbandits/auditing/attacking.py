@@ -103,7 +103,7 @@ def audit(
     seed, n_jobs = integer("seed", seed, 0), job_count(n_jobs)
     flag("controls", controls)
     attacked = policy.renewed(noise)
-    claim = _claim(attacked, noise)
+    claim = _claim(attacked)
     started = time.perf_counter()
     plan = _plan(attacked, adversary, horizon, seed)
     bug = planted(plant or Plant(), attacked)
@@ -139,7 +139,7 @@ def audit(
     )
 
 
-def _claim(policy: Policy, noise: str) -> Claim:
+def _claim(policy: Policy) -> Claim:
     """What is to be refuted.
 
     Raises:
@@ -157,8 +157,7 @@ def _claim(policy: Policy, noise: str) -> Claim:
             f"policy must clip, or its releases may be moved by any amount, got {policy!r}",
             "policy",
         )
-    gaussian = policy.channel.family == GAUSSIAN and noise == "simulation"
-    return claim_of(promised, gaussian=gaussian)
+    return claim_of(promised, gaussian=policy.channel.family == GAUSSIAN)
 
 
 def _controls(policy: Policy, play: Play, runs: int, alpha: float, n_jobs: int) -> pd.DataFrame:

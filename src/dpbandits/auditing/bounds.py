@@ -123,8 +123,8 @@ class Claim(NamedTuple):
 
 
 def claim_of(budget: Budget, *, gaussian: bool) -> Claim:
-    """What a budget promises; ``gaussian`` where all noise is continuous and normal, and GDP with
-    it.
+    """What a budget promises; ``gaussian`` where all noise is Gaussian, discrete or not, and GDP
+    with it.
     """
     if isinstance(budget, PureDP):
         return Claim(budget.epsilon, EPSILON)

@@ -31,10 +31,11 @@ def _redrawn(
         running.clock[0] += 1
         for i in range(statistic.size):
             running.total[i] += statistic[i]
-        add_noise(family, scale * running.column_norm, running.total, release, rng)
+        width = scale * running.column_norm
+        add_noise(family, width, running.grid, running.total, release, rng)
         return
     for _ in range(READINGS):
-        draw_noise(family, scale, release, rng)
+        draw_noise(family, scale, running.grid, release, rng)
         for i in range(statistic.size):
             statistic[i] += release[i] / READINGS  # it is zeroed after the release
     for i in range(statistic.size):

@@ -9,6 +9,7 @@ import numpy as np
 from ..errors import ArgumentError, DPBanditsError
 from ..privacy import Budget, Guarantee, Ledger
 from ..privacy.channels import Calibration
+from ..privacy.grids import default_grid
 from ..privacy.noise import NoiseSource
 from ..privacy.sources import noise_source
 from ..validation import choice, real
@@ -61,7 +62,8 @@ class PrivateGLM(Estimator):
         calibration: "exact", or "paper": the published noise, for an ``ApproxDP`` budget shared out
             equally; ``guarantee`` says what it comes to.
         noise: "simulation" (seeded, protects nobody) or "secure" (needs the extra ``secure``).
-        grid: of secure noise: a power of two to which what a person adds is rounded.
+        grid: of secure noise: a power of two to which what a person adds is rounded; by default
+            2**-20 for a ``context_bound`` of 1, and in proportion to others.
         seed: of simulated noise.
         outcome_variance: a public bound on the variance of an outcome given features, which makes
             intervals shorter; by default what follows from ``outcome_range``.
@@ -103,7 +105,7 @@ class PrivateGLM(Estimator):
         step_size: float | None = None,
         calibration: Calibration = "exact",
         noise: str = "simulation",
-        grid: float = 2.0**-20,
+        grid: float | None = None,
         seed: int | None = None,
         outcome_variance: float | None = None,
     ) -> None:
@@ -134,9 +136,14 @@ class PrivateGLM(Estimator):
     def _is_objective(self) -> bool:
         return self.method == "objective" and self.budget is not None
 
+    @property
+    def _step(self) -> float:
+        """The grid, by default in proportion to the features."""
+        return default_grid((0.0, self.context_bound)) if self.grid is None else self.grid
+
     def _source(self) -> NoiseSource:
-        widest = record_range(self.context_bound, self.hessian_weight, self.grid)
-        return noise_source(self.noise, self.seed, grid=self.grid, reward_range=widest)
+        widest = record_range(self.context_bound, self.hessian_weight, self._step)
+        return noise_source(self.noise, self.seed, grid=self._step, reward_range=widest)
 
     def _perturbation(self) -> ObjectivePerturbation:
         if self.noise == "secure":
@@ -152,7 +159,6 @@ class PrivateGLM(Estimator):
             self.budget,
             self._shares(),
             calibration=self.calibration,
-            discrete=self.noise == "secure",
         )
 
     def _shares(self) -> list[float]:
@@ -215,9 +221,9 @@ class PrivateGLM(Estimator):
         source = self._source() if private else None
         if source is not None and len(features) > source.most_records:
             raise ArgumentError(
-                f"grid must be coarser for {len(features)} people, got {self.grid!r}", "grid"
+                f"grid must be coarser for {len(features)} people, got {self._step!r}", "grid"
             )
-        grid = self.grid if source is not None and source.secure else 0.0
+        grid = self._step if source is not None and source.secure else 0.0
         return People(features, outcomes, self._score(bounded=private), source, grid)
 
     def _descend(self, people: People, spending: Spending) -> np.ndarray:

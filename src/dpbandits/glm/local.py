@@ -29,6 +29,7 @@ from ..errors import ArgumentError, DPBanditsError
 from ..privacy import Budget, Guarantee, Ledger
 from ..privacy.channels import OPEN, Calibration, Channel
 from ..privacy.continual import smat
+from ..privacy.grids import default_grid
 from ..privacy.ledger import empty_arrays
 from ..privacy.noise import NoiseSource
 from ..privacy.randomiser import VectorRandomiser
@@ -193,7 +194,7 @@ class Curator:
             self._weight,
             self._noise_channel,
             model.noise,
-            model.grid,
+            model._step,
             model.seed,
         )
 
@@ -321,7 +322,7 @@ class LocalGLM(Estimator):
         hessian_weight: float = _HESSIAN_WEIGHT,
         calibration: Calibration = "exact",
         noise: str = "simulation",
-        grid: float = 2.0**-20,
+        grid: float | None = None,
         seed: int | None = None,
         outcome_variance: float | None = None,
     ) -> None:
@@ -343,12 +344,17 @@ class LocalGLM(Estimator):
         self._source()
         self._spending()
 
+    @property
+    def _step(self) -> float:
+        """The grid, by default in proportion to the features."""
+        return default_grid((0.0, self.context_bound)) if self.grid is None else self.grid
+
     def _source(self) -> NoiseSource:
         return noise_source(
             self.noise,
             self.seed,
-            grid=self.grid,
-            reward_range=record_range(self.context_bound, self.hessian_weight, self.grid),
+            grid=self._step,
+            reward_range=record_range(self.context_bound, self.hessian_weight, self._step),
             device=True,
         )
 
@@ -357,7 +363,6 @@ class LocalGLM(Estimator):
             self.budget,
             [1.0],
             calibration=self.calibration,
-            discrete=self.noise == "secure",
         )
 
     @property

@@ -46,7 +46,6 @@ class Spending:
         shares: Sequence[float],
         *,
         calibration: Calibration = "exact",
-        discrete: bool = False,
     ) -> Spending:
         """The shares of a budget, each a release; they add up to 1.
 
@@ -63,7 +62,7 @@ class Spending:
             if published:
                 multipliers = [_published_multiplier(published, len(shares))] * len(shares)
             else:
-                whole = Gaussian.calibrated(budget, discrete=discrete).multiplier
+                whole = Gaussian.calibrated(budget).multiplier
                 multipliers = [whole / math.sqrt(share) for share in shares]
         except ArithmeticError as error:
             raise _too_extreme(budget) from error
@@ -71,11 +70,11 @@ class Spending:
             raise _too_extreme(budget)
         channels = tuple(Gaussian(multiplier) for multiplier in multipliers)
         if not published:
-            return cls(budget, channels, budget, Meter.of(budget, gaussian=not discrete))
-        holds = _really(published, channels, discrete)
+            return cls(budget, channels, budget, Meter.of(budget))
+        holds = _really(published, channels)
         if holds is None:
             return cls(budget, channels, None, None)
-        meter = Meter.of(holds, gaussian=not discrete)
+        meter = Meter.of(holds)
         total = sum(channel.cost(meter.currency) for channel in channels)
         return cls(budget, channels, holds, replace(meter, limit=total))
 
@@ -135,13 +134,9 @@ def _published_multiplier(budget: ApproxDP, releases: int) -> float:
     return 2.0 * math.sqrt(math.log(1.25 * releases / budget.delta)) * releases / budget.epsilon
 
 
-def _really(budget: ApproxDP, channels: Sequence[Channel], discrete: bool) -> ApproxDP | None:
-    if discrete:
-        rho = sum(channel.cost("zcdp") for channel in channels)
-        delta = accounting.zcdp_delta(rho, budget.epsilon)
-    else:
-        mu = math.sqrt(sum(channel.cost("gdp") for channel in channels))
-        delta = accounting.gaussian_delta(budget.epsilon, mu)
+def _really(budget: ApproxDP, channels: Sequence[Channel]) -> ApproxDP | None:
+    mu = math.sqrt(sum(channel.cost("gdp") for channel in channels))
+    delta = accounting.gaussian_delta(budget.epsilon, mu)
     return ApproxDP(budget.epsilon, max(delta, math.ulp(0.0))) if delta < 1.0 else None
 
 

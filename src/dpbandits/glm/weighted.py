@@ -293,7 +293,7 @@ class InformationWeightedGLM(Estimator):
         )
 
     def _spending(self) -> Spending:
-        return Spending.of(self.budget, [1.0], discrete=self.noise == "secure")
+        return Spending.of(self.budget, [1.0])
 
     @property
     def guarantee(self) -> Guarantee:

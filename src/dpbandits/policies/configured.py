@@ -10,8 +10,10 @@ from typing import Any
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Channel
 from ..privacy.continual import Counter
+from ..privacy.grids import default_grid, finest_grid
 from ..privacy.ledger import Meter
 from ..privacy.noise import NoiseSource
+from ..privacy.secure import drawn_scale, row_scale
 from ..protocol import Card, Statistic
 from ..session.options import DEFAULTS, NAMES, Settings
 from .terms import Terms
@@ -21,6 +23,7 @@ class Configured:
     """Arguments that stay as the constructor has checked them, and what they amount to."""
 
     card: Card
+    reward_range: tuple[float, float]
     name: str | None
     max_rounds: int | None
     budget: Budget | None
@@ -60,17 +63,30 @@ class Configured:
     @property
     def noise_scale(self) -> float:
         """The scale of the noise on a sum of rewards; with a counter, that of each noise variable
-        which ``Counter.decoder`` combines.
+        which ``Counter.decoder`` combines.  Discrete Gaussian noise has it as its parameter, with
+        the 1/10 of a squared grid step that it takes more (``privacy.discrete``).
 
         Coefficients are at most ``Counter.widening``: 1 but for ``HybridTree``, whose nodes have
         more noise the deeper their tree is.
         """
-        return self.statistic.noise_scale(self.channel)
+        scale = self.statistic.noise_scale(self.channel)
+        if self.grid == 0.0:
+            return scale
+        return drawn_scale(self.channel.family, scale, self.grid / row_scale(self._counter))
 
     @property
     def grid(self) -> float:
         """Of what secure noise needs records to be multiples; 0 where they may be anything."""
         return float(self.config["grid"]) if self.noise_source.secure else 0.0
+
+    @property
+    def _largest_entry(self) -> float:
+        """The largest number that a record has in a statistic."""
+        return max(map(abs, self.reward_range))
+
+    @property
+    def _default_grid(self) -> float:
+        return max(default_grid(self.reward_range), finest_grid(self._largest_entry))
 
     @property
     def planned_rounds(self) -> int | None:
@@ -114,8 +130,16 @@ class Configured:
         return {
             name: value
             for name, value in self.config.items()
-            if name not in without and (name not in DEFAULTS or value != DEFAULTS[name])
+            if name not in without and not self._is_default(name, value)
         }
+
+    def _is_default(self, name: str, value: Any) -> bool:
+        if name == "grid":
+            # To simulated noise it makes no difference; there saved policies have 2**-20, whatever
+            # their range.
+            unused = value == 2.0**-20 and self.settings.noise == "simulation"
+            return unused or value == self._default_grid
+        return name in DEFAULTS and value == DEFAULTS[name]
 
     def _call(self, given: dict[str, Any]) -> str:
         written = ", ".join(f"{name}={value!r}" for name, value in given.items())

@@ -13,6 +13,7 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -34,7 +35,7 @@ from ..session.exchange import Release, checked_release
 from ..session.gate import Gate
 from ..session.options import WIDEST, WILDEST, checked
 from ..session.rounds import Decision, checked_user
-from ..session.saving import replay, restore, saved
+from ..session.saving import charge_older_noise, replay, restore, saved
 from ..session.session import Session
 from ..session.state import State
 from ..stores import WHY, FileStore, Life, Store, User, decode, encode, store_at
@@ -80,6 +81,8 @@ class Policy(Configured, ABC):
         config = {**config, "n_arms": self.n_arms} if n_arms is None else config
         self.budget = budget
         self.reward_range = lo, _ = settings.reward_range
+        if options.get("grid") is None and settings.grid != self._default_grid:
+            settings = replace(settings, grid=self._default_grid)
         self.calibration, self.clip = settings.calibration, settings.clip
         self.patience, self.choices_public = settings.patience, settings.choices_public
         self.max_rounds, self.name = settings.max_rounds, settings.name
@@ -563,10 +566,11 @@ class Policy(Configured, ABC):
         return self.session.gate.mechanism
 
     def simulated(self, choices: np.random.Generator | None, noise: np.random.Generator) -> Policy:
-        """An empty policy of the same kind, for a simulation, that draws from these generators and
-        gets rewards as they are.
+        """An empty policy of the same kind, for a simulation, that draws from these generators, in
+        the law of its own noise, and gets rewards as they are.
         """
-        policy = self.renewed("simulation")
+        policy = self.renewed(self.config["noise"])
+        object.__setattr__(policy, "session", policy._new_session(simulated=True))
         policy.session.state.choice_rng = choices
         policy.session.state.noise_rng = noise
         return policy
@@ -636,7 +640,7 @@ class Policy(Configured, ABC):
             return real("reward", value, lo - most, hi + most)
         return value if self.clip else real("reward", value, -WIDEST, WIDEST)
 
-    def _new_session(self) -> Session:
+    def _new_session(self, *, simulated: bool = False) -> Session:
         gate = Gate(
             kernels=self.driven,
             params=self.params,
@@ -647,8 +651,9 @@ class Policy(Configured, ABC):
             ledger_family=self._terms.ledger_family(self.statistic),
             private=self.budget is not None,
             reports=self.takes_reports,
+            simulated=simulated,
         )
-        state = gate.new_state(simulated=False).in_blocks()
+        state = gate.new_state(simulated=simulated).in_blocks()
         if self.card.randomised:
             state.choice_rng = self.noise_source.exploration()
         if gate.private:
@@ -697,9 +702,11 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
                 f" {WHY}"
             )
         replay(policy.session, store.announced(life))
+        charge_older_noise(policy.session, header)
         return policy
     with store.claim(life):
         replay(policy.session, store.announced(life))
+        charge_older_noise(policy.session, header)
         policy.save(store)
         policy._let_go = weakref.finalize(policy, store.hold())
     return policy

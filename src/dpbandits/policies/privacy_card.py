@@ -142,8 +142,8 @@ def spent(promise: Guarantee, ledger: Ledger) -> str:
 
 
 def as_approx(policy: Configured, delta: float = DELTA) -> ApproxDP | PureDP | None:
-    """What holds as (epsilon, delta)-DP, with the exact curve of Gaussian noise; pure DP as it is,
-    and (epsilon, delta)-DP at its own delta.
+    """What holds as (epsilon, delta)-DP, with the exact curve of Gaussian noise, which secure noise
+    keeps, too (``privacy.discrete``); pure DP as it is, and (epsilon, delta)-DP at its own delta.
 
     >>> from dpbandits import AdaCUCB, ZCDP
     >>> round(as_approx(AdaCUCB(2, budget=ZCDP(0.02))).epsilon, 4)
@@ -151,8 +151,7 @@ def as_approx(policy: Configured, delta: float = DELTA) -> ApproxDP | PureDP | N
     """
     holds = policy.effective_budget
     if isinstance(holds, ZCDP):
-        exact = policy.channel.family == GAUSSIAN and not policy.noise_source.secure
-        return holds.to_approx(delta, gaussian=exact)
+        return holds.to_approx(delta, gaussian=policy.channel.family == GAUSSIAN)
     if isinstance(holds, RDP):
         return holds.to_approx(delta)
     assert holds is None or isinstance(holds, PureDP | ApproxDP)

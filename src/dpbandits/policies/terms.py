@@ -51,9 +51,7 @@ class Terms:
             )
         kind = cast(Any, channels[type(self.budget)])
         try:
-            channel: Channel = kind.calibrated(
-                self.budget, calibration=self.settings.calibration, discrete=self.noise.secure
-            )
+            channel: Channel = kind.calibrated(self.budget, calibration=self.settings.calibration)
         except (ArgumentError, ArithmeticError) as error:
             raise self._too_extreme() from error
         if not NARROWEST <= channel.multiplier <= WIDEST:
@@ -96,12 +94,10 @@ class Terms:
 
     @property
     def _obeys_gdp(self) -> bool:
-        """Whether the noise keeps a Gaussian-DP curve, or counts as such; discrete and Laplace
-        noise keep a zCDP bound only.
+        """Whether the noise keeps a Gaussian-DP curve, or counts as such; Laplace noise on vectors
+        keeps a zCDP bound only.
         """
-        if self.is_certified:
-            return True
-        return not (self.noise.secure or isinstance(self.channel, LaplaceVector))
+        return not isinstance(self.channel, LaplaceVector)
 
     @cached_property
     def effective_budget(self) -> Budget | None:

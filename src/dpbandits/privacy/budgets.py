@@ -133,8 +133,9 @@ class ZCDP(Budget):
     def to_approx(self, delta: float, *, gaussian: bool = False) -> ApproxDP:
         """(epsilon, delta)-DP at the given delta.
 
-        With ``gaussian`` the exact curve, valid when every release is Gaussian with continuous
-        noise, else the best known bound for zCDP.
+        With ``gaussian`` the exact curve, valid when the noise of every release is Gaussian, be it
+        continuous or the discrete noise of this package (``discrete``); else the best known bound
+        for zCDP.
         """
         delta = real("delta", delta, 0.0, 1.0, strict=True)
         epsilon = (

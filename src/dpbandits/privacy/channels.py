@@ -15,9 +15,9 @@ what was released:
   hence (1/m)-DP; two such vectors differ by at most D = 2.
 * ``Open``: no noise, no privacy; it turns an algorithm into its non-private counterpart.
 
-Discrete Gaussian noise keeps the zCDP and RDP statements exactly (Canonne, Kamath & Steinke 2020)
-but not the GDP one, so an (epsilon, delta) budget is calibrated through zCDP when the noise is
-discrete.
+All of this holds for discrete noise, too.  Discrete Gaussian noise keeps the zCDP and RDP
+statements (Canonne, Kamath & Steinke 2020); with 1/10 of a squared grid step more variance it also
+keeps the GDP one (``discrete``), and secure noise always has that.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from ..kernel import Generator, Vector, entry, kernel, outlined
 from ..validation import real
 from . import accounting
 from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
+from .discrete import raised, simulated_gaussian, simulated_laplace
 
 Calibration = Literal["exact", "paper"]
 
@@ -46,12 +47,18 @@ HEMISPHERE = 6
 
 
 @outlined
-def draw_noise(family: int, scale: float, noise: Vector, rng: Generator) -> None:
-    """Fill ``noise`` with independent variables of a family.  Simulation only: ``rng`` can be
-    predicted.
+def draw_noise(family: int, scale: float, grid: float, noise: Vector, rng: Generator) -> None:
+    """Fill ``noise`` with independent variables of a family: multiples of ``grid``, in the law of
+    secure noise, or any numbers where that is 0.  Simulation only: ``rng`` can be predicted.
     """
+    if scale == 0.0:  # of a statistic that nobody moves
+        grid = 0.0
     for i in range(noise.size):
-        if family == GAUSSIAN:
+        if grid > 0.0 and family == GAUSSIAN:
+            noise[i] = grid * simulated_gaussian(raised(scale / grid), rng)
+        elif grid > 0.0 and family in (LAPLACE, VECTOR):
+            noise[i] = grid * simulated_laplace(scale / grid, rng)
+        elif family == GAUSSIAN:
             noise[i] = scale * rng.standard_normal()
         elif family in (LAPLACE, VECTOR):
             noise[i] = scale * rng.laplace(0.0, 1.0)
@@ -93,15 +100,15 @@ def draw_from_hemisphere(scale: float, statistic: Vector, release: Vector, rng: 
 
 @kernel
 def add_noise(
-    family: int, scale: float, statistic: Vector, release: Vector, rng: Generator
+    family: int, scale: float, grid: float, statistic: Vector, release: Vector, rng: Generator
 ) -> None:
     """Write the statistic plus independent noise of the family into ``release``, or what the family
-    releases in its place.
+    releases in its place; ``grid`` as for ``draw_noise``.
     """
     if family == HEMISPHERE:
         draw_from_hemisphere(scale, statistic, release, rng)
         return
-    draw_noise(family, scale, release, rng)
+    draw_noise(family, scale, grid, release, rng)
     for i in range(statistic.size):
         release[i] += statistic[i]
 
@@ -110,8 +117,8 @@ def add_noise(
 def add_noise_from_python(
     family: int, scale: float, statistic: Vector, release: Vector, rng: Generator
 ) -> None:
-    """``add_noise`` for callers that hand over a Python generator."""
-    add_noise(family, scale, statistic, release, rng)
+    """``add_noise`` without a grid, for callers that hand over a Python generator."""
+    add_noise(family, scale, 0.0, statistic, release, rng)
 
 
 @dataclass(frozen=True)
@@ -178,9 +185,7 @@ class Gaussian(Channel):
     name: ClassVar[str] = "Gaussian"
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False
-    ) -> Gaussian:
+    def calibrated(cls, budget: Budget, *, calibration: Calibration = "exact") -> Gaussian:
         """The channel one release of which spends the budget.
 
         ``calibration="paper"`` uses the classical sqrt(2 ln(1.25 / delta)) / epsilon for an
@@ -197,7 +202,7 @@ class Gaussian(Channel):
         if isinstance(budget, ApproxDP):
             if calibration == "paper":
                 return cls(math.sqrt(2.0 * math.log(1.25 / budget.delta)) / budget.epsilon)
-            return cls(math.sqrt(0.5 / budget.rho) if discrete else 1.0 / budget.mu)
+            return cls(1.0 / budget.mu)
         raise ArgumentError(
             f"budget must be ZCDP, ApproxDP or RDP for Gaussian noise, got {budget!r}"
         )
@@ -217,12 +222,10 @@ class PublishedGaussian:
     def __repr__(self) -> str:
         return "PublishedGaussian"
 
-    def calibrated(
-        self, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False
-    ) -> Gaussian:
+    def calibrated(self, budget: Budget, *, calibration: Calibration = "exact") -> Gaussian:
         if calibration == "paper" and isinstance(budget, ApproxDP):
             return Gaussian(self._multiplier(budget))
-        return Gaussian.calibrated(budget, discrete=discrete)
+        return Gaussian.calibrated(budget)
 
 
 @dataclass(frozen=True)
@@ -236,9 +239,7 @@ class Laplace(Channel):
     name: ClassVar[str] = "Laplace"
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False
-    ) -> Laplace:
+    def calibrated(cls, budget: Budget, *, calibration: Calibration = "exact") -> Laplace:
         """The channel one release of which spends the budget, which must be in pure DP; published
         constants are exact here.
         """
@@ -262,9 +263,7 @@ class LaplaceVector(Channel):
     name: ClassVar[str] = "Laplace vector"
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False
-    ) -> LaplaceVector:
+    def calibrated(cls, budget: Budget, *, calibration: Calibration = "exact") -> LaplaceVector:
         """The channel one release of which spends the budget.
 
         ``calibration="paper"`` uses 3 sqrt(ln(1 / delta)) / epsilon for an (epsilon, delta) budget,
@@ -297,9 +296,7 @@ class Certified(Channel):
     name: ClassVar[str] = "certified"
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False
-    ) -> Certified:
+    def calibrated(cls, budget: Budget, *, calibration: Calibration = "exact") -> Certified:
         """The channel one release of which spends the budget."""
         if isinstance(budget, ApproxDP):
             return cls(1.0 / budget.mu)
@@ -336,9 +333,7 @@ class Hemisphere(Channel):
     name: ClassVar[str] = "hemisphere"
 
     @classmethod
-    def calibrated(
-        cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False
-    ) -> Hemisphere:
+    def calibrated(cls, budget: Budget, *, calibration: Calibration = "exact") -> Hemisphere:
         """The channel one release of which spends the budget, which must be in pure DP; published
         constants are exact here.
         """

@@ -39,7 +39,8 @@ class ContinualSum:
         bound: shrinks every increment into the ball of this radius, at most half the sensitivity.
         noise: ``"simulation"`` (seeded, protects nobody) or ``"secure"`` (integers on the grid).
         grid: with secure noise, the power of two that increments are multiples of; with ``bound``
-            they are rounded towards zero.
+            they are rounded towards zero.  By default 2**-10, or less in proportion to a
+            sensitivity below 1.
         seed: of simulated noise.
 
     Raises:
@@ -67,7 +68,7 @@ class ContinualSum:
         shape: tuple[int, ...] = (),
         bound: float | None = None,
         noise: str = "simulation",
-        grid: float = 2.0**-10,
+        grid: float | None = None,
         seed: int | None = None,
     ) -> None:
         if not isinstance(counter, Counter):
@@ -80,7 +81,9 @@ class ContinualSum:
         self._bound = None if bound is None else real("bound", bound, 0.0, self.sensitivity / 2)
         self._secure = choice("noise", noise, ("simulation", "secure")) == "secure"
         family: type[Gaussian] | type[Laplace] = Laplace if isinstance(budget, PureDP) else Gaussian
-        self._channel: Channel = family.calibrated(budget, discrete=self._secure)
+        if grid is None:
+            grid = 2.0**-10 * min(1.0, math.ldexp(0.5, math.frexp(self.sensitivity)[1]))
+        self._channel: Channel = family.calibrated(budget)
         if counter.exact_column_norm(self._channel.norm) > counter.column_norm(
             self._channel.norm
         ) * (1.0 + 1e-12):
@@ -89,7 +92,7 @@ class ContinualSum:
                 " cost more",
                 "counter",
             )
-        self._meter = Meter.of(budget, gaussian=not self._secure)
+        self._meter = Meter.of(budget)
         self._scale = self._channel.scale(self.sensitivity)
         if self._secure:
             if seed is not None:

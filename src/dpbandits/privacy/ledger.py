@@ -231,8 +231,8 @@ class Meter:
 
     @classmethod
     def of(cls, budget: Budget, *, gaussian: bool = True) -> Meter:
-        """The meter of a budget; where noise is not exactly Gaussian, an (epsilon, delta) budget is
-        kept in zCDP instead of GDP.
+        """The meter of a budget; where noise is not Gaussian, an (epsilon, delta) budget is kept in
+        zCDP instead of GDP.
         """
         if isinstance(budget, PureDP):
             return cls("pure", budget.epsilon, budget)

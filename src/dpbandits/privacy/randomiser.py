@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import ArgumentError
 from ..validation import integer, interval, number, real
 from .channels import Channel
+from .grids import checked_grid, default_grid
 from .secure import DeviceNoise, refuse_wide_noise
 from .sources import noise_source
 
@@ -28,7 +29,8 @@ class Randomiser:
         reward_range: (lo, hi); one reward moves a report by at most hi - lo, which is the
             sensitivity.
         noise: "secure", or "simulation", which protects nobody.
-        grid: of secure noise, a power of two.
+        grid: of secure noise, a power of two; by default 2**-20 for a range of width 1, and in
+            proportion to the width of others.
         default_reward: what is randomised where no reward came, or one that is not a number; by
             default the lower end of the range.
         seed: of simulated noise.
@@ -50,7 +52,7 @@ class Randomiser:
         reward_range: tuple[float, float],
         *,
         noise: str = "secure",
-        grid: float = 2.0**-20,
+        grid: float | None = None,
         default_reward: float | None = None,
         seed: int | None = None,
     ) -> None:
@@ -60,7 +62,11 @@ class Randomiser:
         if default_reward is not None:
             self.default_reward = real("default_reward", default_reward, lo, hi)
         self._noise = noise_source(
-            noise, seed, grid=grid, reward_range=self.reward_range, device=True
+            noise,
+            seed,
+            grid=default_grid(self.reward_range) if grid is None else grid,
+            reward_range=self.reward_range,
+            device=True,
         )
         self._rng = self._noise.generator("privacy")
 
@@ -135,7 +141,7 @@ class VectorRandomiser:
         sensitivity: by how much two vectors may differ, in the channel's norm; with secure noise
             they hold multiples of the grid.
         largest: what no coordinate exceeds in size.
-        noise, grid, seed: as in ``Randomiser``.
+        noise, grid, seed: as in ``Randomiser``, with ``largest`` for the width.
         number: of the device; each has simulated noise of its own.
 
     Raises:
@@ -155,13 +161,14 @@ class VectorRandomiser:
         largest: float,
         *,
         noise: str = "secure",
-        grid: float = 2.0**-20,
+        grid: float | None = None,
         seed: int | None = None,
         number: int = 0,
     ) -> None:
         if seed is not None:
             seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
         self._channel, self._scale = channel, channel.scale(real("sensitivity", sensitivity, 0.0))
+        grid = default_grid((0.0, largest)) if grid is None else checked_grid(grid)
         ends = max(grid, math.ceil(largest / grid) * grid)  # multiples of the grid
         self._noise = noise_source(noise, seed, grid=grid, reward_range=(-ends, ends), device=True)
         if self._noise.secure:

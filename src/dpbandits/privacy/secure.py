@@ -14,8 +14,9 @@ nothing is rounded behind the wall:
   Kamath & Steinke (2020).  Integers are turned into floats afterwards.
 * Discrete Laplace noise of scale b on a statistic of L1 sensitivity D is (D / b)-DP.  Discrete
   Gaussian noise of parameter s with L2 sensitivity D is (D^2 / 2s^2)-zCDP, hence (alpha, alpha D^2
-  / 2s^2)-RDP; it obeys no Gaussian-DP curve exactly, so that an (epsilon, delta) budget is kept in
-  zCDP.  D and the scale are divided by the same grid, which changes neither.
+  / 2s^2)-RDP.  With 1/10 of a squared grid step more in s^2 it is also (D / s)-GDP, as Gaussian
+  noise is (``discrete``); so it is drawn, under every budget.  D and the scale are divided by the
+  same grid, which changes nothing.
 * A vector that is replaced instead (``Hemisphere``) gets a direction in integers, of which the
   released floats are a function (``exact.hemisphere``); it need not be on a grid.
 * Scales are rounded up by more than all rounding errors on the way from the budget.
@@ -39,12 +40,13 @@ import numpy as np
 from ..errors import ArgumentError, BudgetExhausted, DPBanditsError, MissingExtra
 from .channels import GAUSSIAN, HEMISPHERE, LAPLACE, OPEN, Channel, hemisphere_radius
 from .continual import BinaryTree, Counter, HybridTree, Independent, SqrtToeplitz
+from .discrete import raised
 from .exact import Source, discrete_gaussian, discrete_laplace, hemisphere
+from .grids import LARGEST, checked_grid
 from .noise import EXACT, NoiseSource
 
-_FINEST, _COARSEST = 2.0**-40, 2.0**20
-_LARGEST = 2**32  # reward in grid units: at least 2**21 rewards always fit into one exact sum
 _UP = 1.0 + 2.0**-48  # outweighs a dozen roundings
+NOISE_LAW = 2  # of this version; before, discrete Gaussian noise was ``scale / grid`` steps wide
 _BATCH = 32  # noise variables drawn at once
 _SCALES = 64  # for how many scales noise is kept ready
 _MOST_RELEASES = 2**30  # of a continual sum
@@ -84,7 +86,7 @@ class GridNoise(NoiseSource):
     """Discrete noise that protects people.  It has no seed.
 
     Args:
-        grid: a power of two between 2**-40 and 2**20.
+        grid: a power of two between 2**-400 and 2**400.
         reward_range: must hold at least two multiples of the grid, and none beyond 2**32 grid
             units.
 
@@ -102,7 +104,7 @@ class GridNoise(NoiseSource):
     )
 
     def __init__(self, grid: float, reward_range: tuple[float, float]) -> None:
-        self.grid = _checked_grid(grid)
+        self.grid = checked_grid(grid)
         lo, hi = reward_range
         # In exact arithmetic: the quotient of a tiny bound underflows to zero, which lies outside
         # the range.
@@ -116,9 +118,9 @@ class GridNoise(NoiseSource):
                 f" {grid!r}: take a finer one"
             )
         largest = max(abs(self._low), abs(self._high))
-        if largest > _LARGEST:
+        if largest > LARGEST:
             raise ArgumentError(
-                f"grid must be at least {max(-lo, hi) / _LARGEST:g} for rewards in [{lo:g},"
+                f"grid must be at least {max(-lo, hi) / LARGEST:g} for rewards in [{lo:g},"
                 f" {hi:g}], got {grid!r}"
             )
         self.most_records = (EXACT - 1) // largest
@@ -167,10 +169,9 @@ class GridNoise(NoiseSource):
                 "the statistic is not a sum of rewards on the grid: this algorithm cannot use"
                 " secure noise"
             )
+        width = in_steps(channel.family, scale, self.grid)
         for i, value in enumerate(units):
-            release[i] = (
-                int(value) + self._draw(channel.family, scale / self.grid * _UP)
-            ) * self.grid
+            release[i] = (int(value) + self._draw(channel.family, width)) * self.grid
 
     def _replace_vector(self, scale: float, statistic: np.ndarray, release: np.ndarray) -> None:
         """What ``Hemisphere`` releases of a vector, in a direction that is an exact one's: lengths
@@ -211,8 +212,8 @@ class DeviceNoise(GridNoise):
 
     Example:
         >>> source = DeviceNoise(2.0**-2, (0.0, 1.0))
-        >>> source.sigma_squared(0.75)  # 3 grid units, and the rounding
-        Fraction(9437185, 1048576)
+        >>> float(source.sigma_squared(0.75))  # 3 grid units and what discrete noise takes more
+        9.10000...
     """
 
     def __init__(
@@ -225,7 +226,7 @@ class DeviceNoise(GridNoise):
         """The parameter of discrete Gaussian noise of that scale, in squared grid units: rounded
         up.
         """
-        return _squared(scale / self.grid * _UP)
+        return _squared(in_steps(GAUSSIAN, scale, self.grid))
 
     def law(self, channel: Channel, scale: float, reach: int) -> np.ndarray:
         """The probabilities of the noise -reach, ..., reach in grid units, as it is drawn; what
@@ -234,7 +235,7 @@ class DeviceNoise(GridNoise):
         Raises:
             ArgumentError: the channel has neither Gaussian nor Laplace noise.
         """
-        units, noise = scale / self.grid * _UP, np.arange(-reach, reach + 1.0)
+        units, noise = in_steps(channel.family, scale, self.grid), np.arange(-reach, reach + 1.0)
         if channel.family == GAUSSIAN:
             weights = np.exp(-(noise**2) / (2.0 * float(_squared(units))))
         elif channel.family == LAPLACE:
@@ -304,7 +305,7 @@ class SecureSum:
     """
 
     def __init__(self, counter: Counter, size: int, grid: float, source: Sampler) -> None:
-        self.counter, self.grid = integer_counter(counter), _checked_grid(grid)
+        self.counter, self.grid = integer_counter(counter), checked_grid(grid)
         self._shape = self.counter.start(size, 2).memory.shape
         self._source = source
 
@@ -373,11 +374,9 @@ class SecureSum:
 
     def _row_scale(self, t: int, norm: int) -> float:
         """By how much the integer row that ends at release t is longer than the row of C."""
-        if isinstance(self.counter, SqrtToeplitz):
-            return 2.0**self.counter.bits  # type: ignore[operator]
         if isinstance(self.counter, HybridTree):
             return float(self.counter.scales(norm)[t.bit_length() - 1 if t & (t - 1) else 0])
-        return 1.0
+        return row_scale(self.counter)
 
     def _noise(self, family: int, width: float) -> np.ndarray:
         size = self._shape[1]
@@ -385,7 +384,8 @@ class SecureSum:
             return np.zeros(size, np.int64)
         refuse_wide_noise(width, self.grid, self.widest)
         return np.array(
-            [self._source._draw(family, width / self.grid * _UP) for _ in range(size)], np.int64
+            [self._source._draw(family, in_steps(family, width, self.grid)) for _ in range(size)],
+            np.int64,
         )
 
     def _advance(
@@ -428,6 +428,25 @@ def _node(
     )
 
 
+def row_scale(counter: Counter | None) -> float:
+    """By how much longer the rows of integers are that stand for those of C."""
+    return 2.0 ** (counter.bits or 0) if isinstance(counter, SqrtToeplitz) else 1.0
+
+
+def in_steps(family: int, scale: float, grid: float) -> float:
+    """The parameter with which noise of that scale is drawn on the grid, in its steps; rounded up.
+
+    >>> round(in_steps(GAUSSIAN, 1.0, 0.25), 4), round(in_steps(LAPLACE, 1.0, 0.25), 4)
+    (4.0125, 4.0)
+    """
+    return drawn_scale(family, scale / grid, 1.0) * _UP
+
+
+def drawn_scale(family: int, scale: float, grid: float) -> float:
+    """The scale of noise as it is drawn on the grid, for what noise of that scale would hide."""
+    return grid * raised(scale / grid) if family == GAUSSIAN and scale > 0.0 else scale
+
+
 def refuse_wide_noise(scale: float, grid: float, widest: float = _WIDEST) -> None:
     """Raise ArgumentError where noise of that scale is too wide on the grid."""
     if scale / grid > widest:
@@ -456,14 +475,6 @@ def integer_counter(counter: Counter) -> Counter:
         f" with at most 2**30 releases, because sums are made in integers; got {counter!r}",
         "counter",
     )
-
-
-def _checked_grid(grid: Any) -> float:
-    good = isinstance(grid, int | float | np.floating | np.integer) and not isinstance(grid, bool)
-    good = good and _FINEST <= grid <= _COARSEST and math.frexp(grid)[0] == 0.5
-    if not good:
-        raise ArgumentError(f"grid must be a power of two between 2**-40 and 2**20, got {grid!r}")
-    return float(grid)
 
 
 @functools.cache

@@ -28,6 +28,7 @@ from . import accounting
 from .budgets import ApproxDP, Budget
 from .channels import Calibration, PublishedGaussian
 from .continual import smat, svec
+from .grids import checked_grid, default_grid
 from .randomiser import VectorRandomiser
 
 
@@ -47,7 +48,8 @@ class VectorChannel:
         bound: D; longer vectors are scaled to it.
         calibration: "exact", or "paper" for the published constants with an ``ApproxDP`` budget.
         noise: "secure", or "simulation", which protects nobody.
-        grid: of secure noise, a power of two.
+        grid: of secure noise, a power of two; by default 2**-20 for a ``bound`` of 1, and in
+            proportion to others.
         seed: of simulated noise.
 
     Raises:
@@ -68,13 +70,14 @@ class VectorChannel:
         *,
         calibration: Calibration = "exact",
         noise: str = "secure",
-        grid: float = 2.0**-20,
+        grid: float | None = None,
         seed: int | None = None,
     ) -> None:
         choice("calibration", calibration, ("exact", "paper"))
         self.budget, self.bound = budget, real("bound", bound, 1e-50, 1e12)
         secure = noise == "secure"
-        self.channel = CHANNEL_GAUSSIAN.calibrated(budget, calibration=calibration, discrete=secure)
+        self.channel = CHANNEL_GAUSSIAN.calibrated(budget, calibration=calibration)
+        grid = default_grid((0.0, self.bound)) if grid is None else checked_grid(grid)
         self._noise: dict[str, Any] = {"noise": noise, "grid": grid, "seed": seed}
         self._grid = grid if secure else 0.0
         self._randomisers: dict[int, VectorRandomiser] = {}  # by length
@@ -83,14 +86,10 @@ class VectorChannel:
     @property
     def holds(self) -> Budget:
         """What is really kept: with published constants, a smaller delta."""
-        exact = CHANNEL_GAUSSIAN.calibrated(self.budget, discrete=self._grid > 0.0)
+        exact = CHANNEL_GAUSSIAN.calibrated(self.budget)
         if not isinstance(self.budget, ApproxDP) or exact == self.channel:
             return self.budget
-        delta = (
-            accounting.zcdp_delta(0.5 / self.channel.multiplier**2, self.budget.epsilon)
-            if self._grid > 0.0
-            else accounting.gaussian_delta(self.budget.epsilon, 1.0 / self.channel.multiplier)
-        )
+        delta = accounting.gaussian_delta(self.budget.epsilon, 1.0 / self.channel.multiplier)
         return ApproxDP(self.budget.epsilon, max(delta, math.ulp(0.0)))
 
     @property

@@ -87,7 +87,7 @@ MOST_FREEDOM = 2**44
 _CELLS = 8000
 _TAIL = 1e-15  # beyond the grid, where losses are small
 _PARTS = (1e-3, 0.2)  # of delta, for noise that is too small or too large
-_SMALL = np.geomspace(1e-290, 1e-2, 60)
+_LEAST = 1e-280  # delta; what is less is not told apart
 _SLACK = 1e-8  # of ln delta: more than is rounded
 
 
@@ -128,9 +128,22 @@ class WishartNoise:
         excess, share = freedom - self.dimension - 1, _share(epsilon, self.records)
         if excess < 1 or share == 0.0:
             return 1.0
-        each = epsilon / self.records
-        least = min(_delta(each, excess, self.releases, float(small)) for small in _SMALL)
-        return min(1.0, least / share)
+        return min(1.0, self._least_delta(epsilon / self.records, excess) / share)
+
+    def _kept(self, epsilon: float, excess: int, delta: float) -> float:
+        """A bound on the delta of one record, which is the best where it is about ``delta``."""
+        return min(_delta(epsilon, excess, self.releases, part * delta) for part in _PARTS)
+
+    def _least_delta(self, epsilon: float, excess: int) -> float:
+        """The least delta that is kept, from above: a larger one is kept, too, because what is cut
+        off grows by less than it does.
+        """
+        low, high = math.log(_LEAST), 0.0
+        while high - low > 1e-4:
+            middle = 0.5 * (low + high)
+            kept = self._kept(epsilon, excess, math.exp(middle)) <= math.exp(middle)
+            low, high = (low, middle) if kept else (middle, high)
+        return self._kept(epsilon, excess, math.exp(high))
 
     def least_freedom(self, epsilon: float, delta: float) -> int:
         """A k that is proved to keep (epsilon, delta)-DP, and hardly more than the least.
@@ -143,8 +156,7 @@ class WishartNoise:
         each, allowed = epsilon / self.records, delta * _share(epsilon, self.records)
 
         def kept(excess: int) -> bool:
-            parts = (part * allowed for part in _PARTS)
-            return any(_delta(each, excess, self.releases, small) <= allowed for small in parts)
+            return self._kept(each, excess, allowed) <= allowed
 
         low, high = 0, 1
         while not kept(high):

@@ -17,7 +17,7 @@ from ..privacy.channels import Channel
 from ..privacy.continual import SINGLE, mechanism_from_python, mechanism_of, release_exactly
 from ..privacy.ledger import WHOLE, Ledger, Line, Meter
 from ..privacy.noise import EXACT, NoiseSource
-from ..privacy.secure import GridNoise, SecureNoise, SecureSum, refuse_wide_noise
+from ..privacy.secure import GridNoise, SecureNoise, SecureSum, refuse_wide_noise, row_scale
 from ..protocol import Kernels, Statistic
 from ..stores import Announcement, Counted, Store
 from .state import Ended, Span, State, wall_of
@@ -42,6 +42,7 @@ class Gate:
         private: whether there is a budget.
         reports: whether rewards arrive with their noise, so that this wall adds none.
         store: where releases are announced; None for a policy that lives in memory only.
+        simulated: whether noise is simulated although its source is secure: in the law of that.
     """
 
     kernels: Kernels
@@ -54,6 +55,7 @@ class Gate:
     private: bool
     reports: bool
     store: Store | None = None
+    simulated: bool = False
     _process: int = field(default_factory=os.getpid)
 
     def __post_init__(self) -> None:
@@ -68,7 +70,7 @@ class Gate:
     @cached_property
     def secure(self) -> bool:
         """Whether releases need the secure source."""
-        return self.private and self.noise.secure and not self.reports
+        return self.private and self.noise.secure and not (self.reports or self.simulated)
 
     @cached_property
     def sum(self) -> SecureSum | None:
@@ -92,12 +94,16 @@ class Gate:
 
     def new_state(self, *, simulated: bool = True) -> State:
         """Both sides empty, and a wall with an empty ledger; with ``simulated`` noise at the wall,
-        whatever the source.
+        whatever the source: in the law of secure noise where the policy has that.
         """
         raw, public = self.kernels.init(self.params)
         exact = None if simulated or self.sum is None else self.sum.start()
         wall = wall_of(
-            self.statistic, self.channel, self.ledger_family, in_integers=exact is not None
+            self.statistic,
+            self.channel,
+            self.ledger_family,
+            in_integers=exact is not None,
+            grid=self._grid / row_scale(self.statistic.counter),
         )
         return State(raw, public, np.zeros(self.statistic.memo), wall, exact)
 
@@ -256,10 +262,11 @@ class Gate:
     def most_records(self) -> float:
         """Over how many records a sum is exact under secure noise."""
         most = self.noise.most_records / self.statistic.max_weight
-        if self.sum is None:
+        if not self.secure or not isinstance(self.noise, GridNoise):
             return most
-        largest = min(self.sum.largest, EXACT - 1) * self.sum.grid
-        return min(most, largest / (self.statistic.max_abs_contribution + self.sum.grid))
+        largest = EXACT - 1 if self.sum is None else min(self.sum.largest, EXACT - 1)
+        each = self.statistic.max_abs_contribution / self._grid + 1.0
+        return min(most, largest / each)
 
     def _is_spent(self, state: State, waiting: int = 0) -> bool:
         running = state.wall.running

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypedDict, cast
 
 from ..errors import ArgumentError
 from ..privacy.channels import Calibration
+from ..privacy.grids import checked_grid, default_grid
 from ..privacy.noise import NoiseSource
 from ..privacy.sources import noise_source
 from ..validation import choice, flag, integer, interval, printable, real
@@ -32,7 +33,11 @@ class Options(TypedDict, total=False):
     clip: False leaves rewards as they are, to reproduce papers that do; it voids the guarantee.
     noise: "simulation" (default; seeded, fast, protects nobody) or "secure" (needs the extra
         ``secure``, unless devices draw it; takes no seed).
-    grid: rewards are rounded to multiples of this power of two under secure noise.  Default 2**-20.
+    grid: rewards are rounded to multiples of this power of two under secure noise.  That moves a
+        reward, and a mean, by half of it at most; at an end of the range that is no multiple, by
+        less than all of it.  Default None: 2**-20 for a range of width 1, and in proportion to
+        the width of others, which is less than one part in a million; coarser where a range, or
+        the square of ``context_bound``, is far larger.
     seed: of the policy's own random numbers and of simulated noise; an integer or None.
     patience: rounds to wait for late rewards after an episode's end; None waits for all of them.
         Default 0.
@@ -52,7 +57,7 @@ class Options(TypedDict, total=False):
     calibration: Calibration
     clip: bool
     noise: Noise
-    grid: float
+    grid: float | None
     seed: int | None
     patience: int | None
     default_reward: float | None
@@ -74,7 +79,7 @@ class Settings:
     calibration: Calibration = "exact"
     clip: bool = True
     noise: Noise = "simulation"
-    grid: float = 2.0**-20
+    grid: float | None = None
     seed: int | None = None
     patience: int | None = 0
     default_reward: float | None = None
@@ -91,12 +96,14 @@ class Settings:
                 f" got {self.reward_range!r}",
                 "reward_range",
             )
-        if max(-lo, hi) > _FARTHEST * (hi - lo):
+        if max(lo, -hi) > _FARTHEST * (hi - lo):
             raise ArgumentError(
                 f"reward_range must lie no farther from zero than {_FARTHEST:g} times its width, or"
                 f" sums lose their last digits, got {self.reward_range!r}",
                 "reward_range",
             )
+        grid = default_grid((lo, hi)) if self.grid is None else checked_grid(self.grid)
+        object.__setattr__(self, "grid", grid)
         choice("calibration", self.calibration, ("exact", "paper"))
         flag("clip", self.clip)
         flag("choices_public", self.choices_public)
@@ -117,7 +124,11 @@ class Settings:
     def source(self, device: bool) -> NoiseSource:
         """Where noise comes from; ``device``: whether all of it is drawn on people's devices."""
         source = noise_source(
-            self.noise, self.seed, grid=self.grid, reward_range=self.reward_range, device=device
+            self.noise,
+            self.seed,
+            grid=cast(float, self.grid),
+            reward_range=self.reward_range,
+            device=device,
         )
         if source.secure and not self.clip:
             raise ArgumentError("clip must be True with noise='secure', got False", "clip")

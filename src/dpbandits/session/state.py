@@ -172,9 +172,16 @@ _ALIGNED = 8  # bytes, to which arrays begin
 
 
 def wall_of(
-    statistic: Statistic, channel: Any, ledger_family: int, *, in_integers: bool = False
+    statistic: Statistic,
+    channel: Any,
+    ledger_family: int,
+    *,
+    in_integers: bool = False,
+    grid: float = 0.0,
 ) -> Wall:
-    """A wall with an empty ledger; ``in_integers`` if the running sum is kept elsewhere."""
+    """A wall with an empty ledger; ``in_integers`` if the running sum is kept elsewhere; ``grid``:
+    of which simulated noise has multiples.
+    """
     counter, n = statistic.counter, statistic.size
     running = no_running_sum()
     if counter is not None:
@@ -190,7 +197,7 @@ def wall_of(
         release=np.zeros(n),
         first_unreleased=np.zeros(statistic.parts + 1, np.int64),
         ledger=empty_arrays(),
-        running=running,
+        running=running._replace(grid=grid),
         earlier=np.zeros(0 if counter is None else n),
     )
 

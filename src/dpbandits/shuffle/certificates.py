@@ -1,8 +1,11 @@
 """What integer noise on a vector of integers is proved to hide.
 
+Discrete Gaussian noise hides what Gaussian noise does: ``privacy.discrete``.  What follows is about
+binomial noise.
+
 One person moves the vector by integers s with |s|_2 <= r.  Independent noise of one law is added to
-every coordinate, of a law that is log-concave, as binomials and discrete Gaussians are.  Let F be
-its distribution function, and z(t) = Phi^-1(F(t)).
+every coordinate, of a law that is log-concave, as binomials are.  Let F be its distribution
+function, and z(t) = Phi^-1(F(t)).
 
 *One coordinate.*  Suppose that z(t) - z(t - 1) <= c for all integers t.  Because the law is
 log-concave, noise X and X + s are told apart best by thresholds: to say "X + s" of values above t
@@ -37,12 +40,14 @@ it is rounded.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import betainc, ndtri
 
 from ..errors import ArgumentError
 from ..privacy import accounting
+from ..privacy.discrete import hidden
 
 _CUTS = np.arange(3.0, 14.1, 0.25)  # where tails may begin, in standard deviations
 _REACH = 16.0
@@ -64,14 +69,6 @@ class Tails:
         t = np.arange(max(0.0, math.floor(mean - reach)), min(n - 1.0, mean + reach) + 1.0)
         return cls(betainc(n - t, t + 1.0, 1.0 - p), betainc(t + 1.0, n - t, p))
 
-    @classmethod
-    def of_discrete_gaussian(cls, std: int) -> Tails:
-        """Of the discrete Gaussian law with that parameter."""
-        t = np.arange(-_REACH * _checked(std), _REACH * std + 1.0)
-        weight = np.exp(-0.5 * (t / std) ** 2)
-        below = np.cumsum(weight)
-        return cls(below[:-1] / below[-1], (below / below[-1])[-2::-1])
-
     def delta(self, epsilon: float, shift: float, dimension: int, batches: int = 1) -> float:
         """The least delta of this module for which the vectors of so many batches are (epsilon,
         delta)-DP, where one person moves each by integers of L2 norm at most ``shift``.
@@ -86,6 +83,20 @@ class Tails:
                 lost = (1.0 + math.exp(min(epsilon, 700.0))) * batches * dimension * tail
                 least = min(least, accounting.gaussian_delta(epsilon, mu) + lost)
         return float(least)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian:
+    """Discrete Gaussian noise with that parameter."""
+
+    parameter: int
+
+    def delta(self, epsilon: float, shift: float, dimension: int, batches: int = 1) -> float:
+        """The least delta for which the vectors of so many batches are (epsilon, delta)-DP; see
+        ``Tails.delta``.
+        """
+        mu = shift * math.sqrt(batches) / hidden(float(self.parameter)) * (1.0 + 2.0**-48)
+        return accounting.gaussian_delta(epsilon, mu)
 
 
 def _checked(std: float) -> float:

@@ -44,7 +44,7 @@ import numpy as np
 from ..errors import ArgumentError
 from ..privacy import ApproxDP, Budget
 from ..validation import choice, integer, real
-from .certificates import Tails
+from .certificates import DiscreteGaussian, Tails
 from .published import LEVELS, divided_budget, regression_shape
 from .randomness import Source, gaussian_parameter
 
@@ -261,7 +261,7 @@ class CertifiedProtocol(Protocol):
             return math.inf
         return 0.0 if excess(0.0) <= 0.0 else _crossing(excess, most)
 
-    def _tails_at(self, level: str) -> Tails:
+    def _tails_at(self, level: str) -> Tails | DiscreteGaussian:
         alone = choice("level", level, LEVELS) == "local"
         return self._tails_alone() if alone else self._tails()
 
@@ -286,11 +286,11 @@ class CertifiedProtocol(Protocol):
         """The ``noise`` with which what hides one person has that standard deviation, in steps."""
 
     @abstractmethod
-    def _tails(self) -> Tails:
+    def _tails(self) -> Tails | DiscreteGaussian:
         """Of the noise that hides one person."""
 
     @abstractmethod
-    def _tails_alone(self) -> Tails:
+    def _tails_alone(self) -> Tails | DiscreteGaussian:
         """Of her own noise."""
 
 
@@ -384,10 +384,10 @@ class GaussianReports(CertifiedProtocol):
     def _noise_of_std(self, std: float) -> float:
         return std
 
-    def _tails(self) -> Tails:
-        return Tails.of_discrete_gaussian(self.noise)
+    def _tails(self) -> DiscreteGaussian:
+        return DiscreteGaussian(self.noise)
 
-    def _tails_alone(self) -> Tails:
+    def _tails_alone(self) -> DiscreteGaussian:
         return self._tails()
 
     @property

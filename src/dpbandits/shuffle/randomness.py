@@ -17,7 +17,6 @@ from ..errors import ArgumentError
 from ..kernel import Matrix, Vector, kernel
 from ..privacy.exact import discrete_gaussian
 from ..privacy.noise import SimulationNoise
-from ..privacy.secure import DeviceNoise
 from ..validation import choice, integer
 
 _WORD = 2**64 - 1
@@ -143,8 +142,8 @@ class Source:
 
 
 def gaussian_parameter(std: int) -> Fraction:
-    """The sigma^2 with which exact noise of that parameter is drawn: rounded up."""
-    return DeviceNoise(1.0, (0.0, 1.0)).sigma_squared(std)
+    """The sigma^2 of discrete Gaussian noise of that parameter."""
+    return Fraction(std * std)
 
 
 def seed_of(*words: int) -> int:

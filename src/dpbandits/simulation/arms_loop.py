@@ -17,6 +17,7 @@ from ..environments.base import ArmsKernels
 from ..kernel import Generator, Kernel, Vector, bind, entry, kernel, unbound
 from ..privacy.ledger import is_full
 from ..protocol import Kernels, Wall
+from .clipping import Entering, entered
 from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, PAUSED, Tally
 
 prepare = choose = hold_rounds = record_pull = weigh = accumulate = release_due = unbound
@@ -37,14 +38,14 @@ _STEPS = (
 
 @kernel
 def _clipped(
-    environment: Any, arm: int, start: int, n: int, clip: bool, lo: float, hi: float, rng: Generator
+    environment: Any, arm: int, start: int, n: int, entering: Entering, rng: Generator
 ) -> float:
-    """The sum of n rewards, each clipped to [lo, hi] where ``clip`` says so."""
-    if not clip:
+    """The sum of n rewards, each as the policy takes it in."""
+    if not entering.clip:
         return draw(environment, arm, start, n, rng)
     total = 0.0
     for i in range(n):
-        total += min(max(draw(environment, arm, start + i, np.int64(1), rng), lo), hi)
+        total += entered(entering, draw(environment, arm, start + i, np.int64(1), rng))
     return total
 
 
@@ -57,7 +58,7 @@ def _arms(
     wall: Wall,
     environment: Any,
     tally: Tally,
-    bounds: tuple[bool, float, float],
+    entering: Entering,
     horizon: int,
     until: int,
     max_hold: int,
@@ -69,7 +70,6 @@ def _arms(
 
     ``max_hold`` = 1 takes every round of a hold by itself, for checks.
     """
-    clip, lo, hi = bounds
     # Taken out once: in an entry every look into a named tuple counts references.
     cursor, marks, curve, sums, counts, ledger = (
         tally.cursor,
@@ -100,7 +100,7 @@ def _arms(
         cursor[CURSOR.left] -= n
         for i in range(min(n, tally.trace.size - t)):
             tally.trace[t + i] = arm
-        total = clipped(environment, arm, t, n, clip, lo, hi, world_rng)
+        total = clipped(environment, arm, t, n, entering, world_rng)
         while mark < marks.size and marks[mark] <= t + n:
             curve[mark] = sums[0] + regret(environment, arm, t, marks[mark] - t)
             mark += 1

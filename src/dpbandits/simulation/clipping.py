@@ -12,18 +12,52 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..environments.base import ArmsEnvironment
 from ..errors import ClippingWarning
+from ..kernel import kernel
 from ..policies import Policy
 
+_FINE = 2.0**-12
 Interval = Sequence[float | None]  # as in JSON, where an end is None if there is none
 
 
 def clipping_range(policy: Policy) -> tuple[float, float] | None:
     """The range that a policy clips rewards to; None where it clips nothing."""
     return policy.reward_range if policy.clip else None
+
+
+class Entering(NamedTuple):
+    """How rewards become what a policy takes in: clipped, and under secure noise rounded."""
+
+    clip: bool  # whether any of this is to be done
+    low: float
+    high: float
+    step: float = 0.0  # of the grid; 0 where rewards stay as they are within the ends
+
+
+@kernel
+def entered(entering: Entering, reward: float) -> float:
+    """A reward as a policy takes it in."""
+    if not entering.clip:
+        return reward
+    if entering.step > 0.0:
+        reward = np.rint(reward / entering.step) * entering.step
+    return min(max(reward, entering.low), entering.high)
+
+
+def entering_of(policy: Policy, support: tuple[float, float]) -> Entering:
+    """What becomes of rewards with that support.  Grids of less than 1/4096 of the range are too
+    fine to be seen, and left out: rewards would have to be drawn one by one.
+    """
+    (lo, hi), (low, high) = policy.reward_range, support
+    step = policy.grid if policy.grid > _FINE * (hi - lo) else 0.0
+    clips = bool(policy.clip and (low < lo or high > hi))
+    ends = (policy.noise_source.to_grid(lo), policy.noise_source.to_grid(hi)) if step else (lo, hi)
+    return Entering(clips or step > 0.0, *ends, step)
 
 
 def support_ends(support: tuple[float, float]) -> list[float | None]:

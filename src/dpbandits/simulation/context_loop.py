@@ -26,6 +26,7 @@ from ..kernel import (
 )
 from ..privacy.ledger import is_full
 from ..protocol import Kernels, Wall
+from .clipping import Entering, entered
 from .tally import BAD_SENSITIVITY, CURSOR, DONE, LEDGER_FULL, PAUSED, Tally
 
 show = answer = preprocess_contexts = prepare = choose = record_pull = weigh = accumulate = unbound
@@ -64,7 +65,7 @@ def _play(
     contexts: Matrix,
     seen: Matrix,
     altered: bool,
-    bounds: tuple[bool, float, float],
+    entering: Entering,
     horizon: int,
     until: int,
     world_rng: Generator,
@@ -84,7 +85,6 @@ def _play(
         tally.sums,
         wall.ledger,
     )
-    clip, lo, hi = bounds
     t, mark = cursor[CURSOR.round], cursor[CURSOR.mark]
     status = DONE
     while t < horizon:
@@ -100,8 +100,7 @@ def _play(
         prepare(params, public, seen, choice_rng)
         arm = choose(params, public, seen, choice_rng)[0]
         reward, regret = answer(environment, t, contexts, hidden, arm, world_rng)
-        if clip:
-            reward = min(max(reward, lo), hi)
+        reward = entered(entering, reward)
         sums[0] += regret
         sums[1] += reward
         tally.counts[arm] += 1
@@ -139,7 +138,7 @@ def _contexts(
     contexts: Matrix,
     seen: Matrix,
     altered: bool,
-    bounds: tuple[bool, float, float],
+    entering: Entering,
     horizon: int,
     until: int,
     world_rng: Generator,
@@ -153,7 +152,7 @@ def _contexts(
     takes longer than a short run.
     """
     sides, rngs = (params, raw, public, memo, wall), (world_rng, choice_rng, privacy_rng)
-    shown = (environment, parameter, tally, contexts, seen, altered, bounds, horizon, until)
+    shown = (environment, parameter, tally, contexts, seen, altered, entering, horizon, until)
     return play(*sides, *shown, *rngs)
 
 

@@ -358,6 +358,8 @@ def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed:
     privacy = stream(seed, "privacy", owner, run)
     arms, rewards = log.arms[order], log.rewards[order]
     seen = np.clip(rewards, *policy.reward_range) if policy.clip else rewards
+    if policy.noise_source.secure:
+        seen = np.array([policy.noise_source.to_grid(reward) for reward in seen.tolist()])
     limit = len(log) if horizon is None else min(horizon, len(log))
     cursor, counted = np.zeros(len(CURSOR), np.int64), np.empty(limit, np.int64)
     people: tuple[Any, ...] = (arms, seen, cursor, counted, limit, choices, privacy)

@@ -17,7 +17,7 @@ from ..protocol import NO_ARM
 from ..session.steps import release_of
 from ..validation import flag, integer
 from .arms_loop import arms_loop
-from .clipping import support_ends, warn_of_clipping
+from .clipping import entering_of, support_ends, warn_of_clipping
 from .context_loop import context_loop
 from .late import play_late
 from .parallel import ProgressCallback, distinct_policies, job_count, play_in_batches
@@ -235,8 +235,7 @@ def play(
     choices = stream(seed, "policy", owner, run) if policy.card.randomised else None
     privacy = stream(seed, "privacy", owner, run)
     state = policy.new_state()
-    (lo, hi), (low, high) = policy.reward_range, environment.support
-    bounds = (bool(policy.clip and (low < lo or high > hi)), lo, hi)
+    entering = entering_of(policy, environment.support)
     traced = horizon if trace else 0
     if environment.delay is not None:
         tally = new_tally(marks, policy.n_arms, trace=traced)
@@ -259,14 +258,14 @@ def play(
         altered = policy.alters(environment.context_bound)
         contexts = np.zeros((policy.n_arms, policy.dimension))
         seen = np.zeros_like(contexts) if altered else contexts
-        world_of = (environment.state, parameter, tally, contexts, seen, altered, bounds, horizon)
+        world_of = (environment.state, parameter, tally, contexts, seen, altered, entering, horizon)
 
         def advance(until: int) -> int:
             return show(*sides, state.wall, *world_of, until, *rngs)
 
     else:
         loop = arms_loop(policy.driven, crossing, environment.kernels)
-        world_in = (environment.state, tally, bounds, horizon)
+        world_in = (environment.state, tally, entering, horizon)
         one_by_one = round_by_round or policy.takes_each_reward
         max_hold = _EVERY_ROUND if one_by_one else _UNBROKEN
 

@@ -12,6 +12,7 @@ from ..kernel import Kernel, interpreted
 from ..policies import Policy
 from ..session.steps import Steps, release_of
 from ..simulation.arms_loop import arms_loop
+from ..simulation.clipping import Entering
 from ..simulation.context_loop import context_loop
 from ..simulation.seeding import identity, stream
 from ..simulation.tally import CURSOR, DONE, LEDGER_FULL, new_tally
@@ -63,7 +64,7 @@ class Run:
     def until(self, pause: int, horizon: int | None = None) -> int:
         """Go on to a round, or stop at the horizon; how the loop ended."""
         bounds, horizon = (
-            (False, *self.policy.reward_range),
+            Entering(False, *self.policy.reward_range),
             horizon or self.last,
         )
         state = self.state

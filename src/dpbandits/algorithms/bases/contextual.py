@@ -160,6 +160,10 @@ class ContextualPolicy(SideInformationPolicy):
         super().__init__(own, budget=budget, **options)
 
     @property
+    def _largest_entry(self) -> float:
+        return self.context_bound * max(map(abs, self.reward_range))
+
+    @property
     def takes_masks(self) -> bool:
         # Rows of arms that are closed are copies of another's, which one model takes for the same.
         return not self._takes_one_row

@@ -102,6 +102,10 @@ class HiddenContextPolicy(ContextualPolicy):
 
     _serving: ClassVar[str]  # the argument that makes a policy the server of devices
 
+    @property
+    def _largest_entry(self) -> float:
+        return max(super()._largest_entry, self.context_bound**2)
+
     if not TYPE_CHECKING:  # who does pull has to show contexts, as the base says
 
         def pull(

@@ -28,6 +28,7 @@ class RunningSum(NamedTuple):
     table: np.ndarray  # (r, c) float64 public coefficients; what they are depends on the kind
     memory: np.ndarray  # (m, n) float64 noise that was drawn
     total: np.ndarray  # (n,) float64, private: the exact sum so far
+    grid: float = 0.0  # of which simulated noise is drawn in multiples; 0 for any numbers
 
     def __repr__(self) -> str:
         # Sums end up in logs by way of tracebacks and debuggers.
@@ -110,25 +111,39 @@ def _add_node(t: int, first: int, memory: Matrix, noise: Vector) -> None:
 
 @kernel
 def _tree(
-    t: int, family: int, width: float, table: Vector, memory: Matrix, noise: Vector, rng: Generator
+    t: int,
+    family: int,
+    width: float,
+    grid: float,
+    table: Vector,
+    memory: Matrix,
+    noise: Vector,
+    rng: Generator,
 ) -> None:
-    draw_noise(family, width, noise, rng)
+    draw_noise(family, width, grid, noise, rng)
     _add_node(t, 0, memory, noise)
 
 
 @kernel
 def _honaker(
-    t: int, family: int, width: float, table: Vector, memory: Matrix, noise: Vector, rng: Generator
+    t: int,
+    family: int,
+    width: float,
+    grid: float,
+    table: Vector,
+    memory: Matrix,
+    noise: Vector,
+    rng: Generator,
 ) -> None:
     """All nodes that end at t, from the leaf up: each is averaged with what its halves say,
     weighted by their precision.
     """
-    draw_noise(family, width, noise, rng)
+    draw_noise(family, width, grid, noise, rng)
     top = lowest_bit(t)
     _keep(top, memory, noise)
     for level in range(1, top + 1):
         own = table[0, level]
-        draw_noise(family, width, noise, rng)
+        draw_noise(family, width, grid, noise, rng)
         for i in range(noise.size):
             halves = memory[level - 1, i] + memory[top, i]
             memory[top, i] = own * noise[i] + (1.0 - own) * halves
@@ -139,9 +154,16 @@ def _honaker(
 
 @kernel
 def _toeplitz(
-    t: int, family: int, width: float, table: Vector, memory: Matrix, noise: Vector, rng: Generator
+    t: int,
+    family: int,
+    width: float,
+    grid: float,
+    table: Vector,
+    memory: Matrix,
+    noise: Vector,
+    rng: Generator,
 ) -> None:
-    draw_noise(family, width, noise, rng)
+    draw_noise(family, width, grid, noise, rng)
     _keep(t - 1, memory, noise)
     fours = (t - 1) // 4 * 4
     for s in range(0, fours, 4):  # rows that do not wait for each other's additions
@@ -158,9 +180,16 @@ def _toeplitz(
 
 @kernel
 def _buffered(
-    t: int, family: int, width: float, table: Vector, memory: Matrix, noise: Vector, rng: Generator
+    t: int,
+    family: int,
+    width: float,
+    grid: float,
+    table: Vector,
+    memory: Matrix,
+    noise: Vector,
+    rng: Generator,
 ) -> None:
-    draw_noise(family, width, noise, rng)
+    draw_noise(family, width, grid, noise, rng)
     # Written out, because only so is it compiled to vector instructions.
     d0, d1, d2, d3, d4 = table[0, 0], table[0, 1], table[0, 2], table[0, 3], table[0, 4]
     w0, w1, w2, w3, w4 = table[1, 0], table[1, 1], table[1, 2], table[1, 3], table[1, 4]
@@ -174,9 +203,16 @@ def _buffered(
 
 @kernel
 def _independent(
-    t: int, family: int, width: float, table: Vector, memory: Matrix, noise: Vector, rng: Generator
+    t: int,
+    family: int,
+    width: float,
+    grid: float,
+    table: Vector,
+    memory: Matrix,
+    noise: Vector,
+    rng: Generator,
 ) -> None:
-    draw_noise(family, width, noise, rng)
+    draw_noise(family, width, grid, noise, rng)
     for i in range(noise.size):
         memory[0, i] += noise[i]
         noise[i] = memory[0, i]
@@ -184,7 +220,14 @@ def _independent(
 
 @kernel
 def _hybrid(
-    t: int, family: int, width: float, table: Vector, memory: Matrix, noise: Vector, rng: Generator
+    t: int,
+    family: int,
+    width: float,
+    grid: float,
+    table: Vector,
+    memory: Matrix,
+    noise: Vector,
+    rng: Generator,
 ) -> None:
     """A noisy block at every power of two, which adds to row 0; between them the nodes of a tree,
     in the rows after it.
@@ -192,16 +235,23 @@ def _hybrid(
     depth = highest_bit(t)
     inside = t - (1 << depth)
     if inside:
-        draw_noise(family, width * table[0, depth], noise, rng)
+        draw_noise(family, width * table[0, depth], grid, noise, rng)
         _add_node(inside, 1, memory, noise)
         _add_rows(1, 0, memory, noise)
     else:
-        _independent(t, family, width * table[0, 0], table, memory, noise, rng)
+        _independent(t, family, width * table[0, 0], grid, table, memory, noise, rng)
 
 
 @kernel
 def _integers(
-    t: int, family: int, width: float, table: Vector, memory: Matrix, noise: Vector, rng: Generator
+    t: int,
+    family: int,
+    width: float,
+    grid: float,
+    table: Vector,
+    memory: Matrix,
+    noise: Vector,
+    rng: Generator,
 ) -> None:
     """What people have added to a sum of their own, in steps of a grid; ``family`` and ``width``
     say what that costs, and not what it is.
@@ -219,7 +269,14 @@ def _integers(
 
 @kernel
 def _wishart(
-    t: int, family: int, width: float, table: Vector, memory: Matrix, noise: Vector, rng: Generator
+    t: int,
+    family: int,
+    width: float,
+    grid: float,
+    table: Vector,
+    memory: Matrix,
+    noise: Vector,
+    rng: Generator,
 ) -> None:
     """A tree whose nodes have a Wishart matrix in each block; ``family`` and ``width`` say what
     that costs, and not what it is.
@@ -277,7 +334,7 @@ def _release_alone(
     release: Vector,
     rng: Generator,
 ) -> None:
-    add_noise(family, scale, statistic, release, rng)
+    add_noise(family, scale, running.grid, statistic, release, rng)
 
 
 @outlined
@@ -294,7 +351,7 @@ def _release_prefix_sum(
         return
     running.clock[0] += 1
     t, width = running.clock[0], scale * running.column_norm
-    step(t, family, width, running.table, running.memory, release, rng)
+    step(t, family, width, running.grid, running.table, running.memory, release, rng)
     for i in range(statistic.size):
         running.total[i] += statistic[i]
         release[i] += running.total[i]
