@@ -16,8 +16,11 @@ import numpy as np
 from scipy.special import expit
 
 import dpbandits as dpb
+from dpbandits.algorithms.glm.bounds import largest_residual
 from dpbandits.environments import GLMContexts
 from dpbandits.glm import LocalGLM, PrivateGLM
+from dpbandits.glm.links import link_of
+from dpbandits.glm.replacement import replacement_sensitivity
 
 from .timing import Row, best, scaled
 
@@ -56,6 +59,16 @@ def _play(policy: dpb.Policy, world: GLMContexts, rounds: int) -> None:
     dpb.simulate(policy, world, horizon=rounds, runs=1, seed=1, n_jobs=1, record=[rounds])
 
 
+def of_sensitivities() -> Iterator[Row]:
+    """How far a replaced record moves a score, beside what residuals of any sign would allow."""
+    for name in ("logistic", "probit", "identity"):
+        link = link_of(name)
+        for parameter in (1.0, 3.0):
+            bound = replacement_sensitivity(link, (0.0, 1.0), length=1.0, parameter=parameter)
+            anchor = 2.0 * largest_residual(link, parameter, (0.0, 1.0))
+            yield Row(f"{name}, |p| <= {parameter:g}: sensitivity", bound / anchor, "x", "< 1")
+
+
 class World:
     """Features on the unit sphere, outcomes of a logistic model with a parameter of length 1."""
 
@@ -81,6 +94,7 @@ Peer = Callable[[World, float], float]
 
 
 def rows(size: float) -> Iterator[Row]:
+    yield from of_sensitivities()
     yield from of_bandits(scaled(ROUNDS, size, 100))
     world = World(scaled(PEOPLE, size, 200))
     ordinary = PrivateGLM(budget=None, steps=8, parameter_bound=10.0).fit(world.X, world.y)

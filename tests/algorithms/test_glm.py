@@ -84,7 +84,7 @@ def test_no_record_moves_score_and_information_farther_than_the_bound(
     lengths = [bound, bound * rng.random()]
     records = [
         score(policy, points, a * np.array([math.cos(t), math.sin(t)]), y, m)
-        for a, t, y, m in itertools.product(lengths, turns, [-1e9, 0.0, 1e9], [0, 1])
+        for a, t, y, m in itertools.product(lengths, turns, [range_[0], 0.3, range_[1]], [0, 1])
     ]
     farthest = max(np.linalg.norm(a - b) for a, b in itertools.combinations(records, 2))
     assert farthest <= most * (1 + 1e-12)
@@ -104,7 +104,8 @@ def test_the_bound_on_scores_is_nearly_attained():
     other = score(logit, far, y, 1.0)
     widest, steepest = logistic(1.0), 0.25
     assert one[0] == pytest.approx(widest)
-    assert logit.statistic.max_sensitivity == pytest.approx(math.hypot(2 * widest, steepest))
+    # Outcomes of both signs for one <x, p>, and steep and flat records, exclude each other.
+    assert logit.statistic.max_sensitivity < 0.8 * math.hypot(2 * widest, steepest)
     # opposite features that both outdo what was expected of them
     nearly = [score(logit, np.zeros((1, 2)), sign * x, 1.0) for sign in (1.0, -1.0)]
     assert np.linalg.norm(nearly[0] - nearly[1]) == pytest.approx(1.0)

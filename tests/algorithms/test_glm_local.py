@@ -154,9 +154,8 @@ def test_reports_move_by_at_most_the_sensitivity_wherever_they_are_looked_at_fro
             look(params, p, x / np.linalg.norm(x), float(rng.integers(0, 2)), report)
         farthest = max(farthest, float(np.linalg.norm(reports[0] - reports[1])))
     assert 0.7 * policy.statistic.max_sensitivity < farthest <= policy.statistic.max_sensitivity
-    assert published or policy.statistic.max_sensitivity == pytest.approx(
-        joint_sensitivity(1 / (1 + np.exp(-2.0)), 1.0)
-    )
+    whatever = joint_sensitivity(1 / (1 + np.exp(-2.0)), 1.0)  # for any link
+    assert published or policy.statistic.max_sensitivity < 0.95 * whatever
 
 
 def exact_reports(server, people: list[tuple[np.ndarray, float]]) -> np.ndarray:

@@ -128,7 +128,7 @@ class Link:
         # Between two points a slope may leave what it has at both by half of what it moves.
         moved = 0.5 * float(np.abs(np.diff(slopes)).max())
         least, largest = max(least - moved, 0.5 * least), largest + moved
-        if self.name in _EXACT:
+        if self.name in EXACT:
             least, largest = float(slopes[[0, -1]].min()), self.slope(0.0)
         if not least > 0.0:
             raise ArgumentError(
@@ -140,7 +140,7 @@ class Link:
 
 
 # Their slopes are largest at 0 and fall to both sides.
-_EXACT = ("identity", "logistic", "probit")
+EXACT = ("identity", "logistic", "probit")
 _LINKS = {
     "identity": Link("identity", _identity, _one, _FARTHEST["identity"]),
     "logistic": Link("logistic", _logistic, _logistic_slope, _FARTHEST["logistic"]),
@@ -196,9 +196,9 @@ def register_link(
         >>> round(link.conditioning(1.0).number, 2)
         2.38
     """
-    if not (isinstance(name, str) and name.isidentifier()) or name in _EXACT:
+    if not (isinstance(name, str) and name.isidentifier()) or name in EXACT:
         raise ArgumentError(
-            f"name must be an identifier other than {', '.join(_EXACT)}, got {name!r}", "name"
+            f"name must be an identifier other than {', '.join(EXACT)}, got {name!r}", "name"
         )
     lowest = real("least_slope", least_slope, 0.0, strict=True)
     highest = real("largest_slope", largest_slope, lowest)

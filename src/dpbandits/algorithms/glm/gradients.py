@@ -1,9 +1,12 @@
 """Stochastic gradients of generalised linear models with private features, one from each person.
 
 What crosses the wall, which stands around each person: g / C, where g = (nu(<x, p>) - r) x is the
-gradient of her log-loss at the public point p, cut to the length C.  It lies in the unit ball, so
-that two records of hers differ by at most 2, whatever link, point, features and reward are; where
-secure noise needs multiples of a grid, by sqrt(d) grid steps more.
+gradient of her log-loss at the public point p, cut to the length C.  It lies in the unit ball: two
+records of hers differ by at most 2, whatever link, point, features and reward are.  The kernel
+scales points to |p| <= S, too, by which two gradients differ by at most D for the links of this
+package (``glm.replacement``).  To cut vectors to a ball is to project them on it, which brings no
+two farther apart: they differ by at most min(2, D / C).  Where secure noise needs multiples of a
+grid, it is sqrt(d) grid steps more.
 
 The point moves against the mean of a batch of noisy gradients, and back into the ball |p| <= S in
 which theta lies.
@@ -18,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...glm.links import Link, cut
+from ...glm.replacement import point_scale
 from ...kernel import Generator, Matrix, Vector, bind, kernel, outlined, unbound
 from ...policies import Kernels
 from ...protocol import Row
@@ -90,7 +94,8 @@ def accumulate(
 @kernel
 def residual_at(params: Any, point: Vector, x: Vector, outcome: float) -> float:
     """nu(<x, p>) - r, no farther from 0 than R."""
-    t = cut(dot(x, point), -params.reach, params.reach)
+    scale = point_scale(point, params.parameter_bound)  # behind the wall, or on the device
+    t = cut(scale * dot(x, point), -params.reach, params.reach)
     return cut(mean(t) - outcome, -params.residual, params.residual)
 
 

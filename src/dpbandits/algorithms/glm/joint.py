@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Unpack
 
 from ...glm.links import link_of
+from ...glm.replacement import replacement_sensitivity
 from ...policies import Card, Statistic, register
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
 from ...privacy.channels import Gaussian
@@ -83,7 +84,23 @@ class JointGLMPolicy(LinkedPolicy, JointPolicy):
         return self._weight * self._residual
 
     def _moved(self, reward: float, length: float) -> float:
-        return score_sensitivity(reward, self._conditioning.largest_slope, length)
+        steepest, least = self._conditioning.largest_slope, self._conditioning.least_slope
+        whatever = score_sensitivity(reward, steepest, length)
+        found = replacement_sensitivity(
+            self._link,
+            self.reward_range,
+            length=length,
+            parameter=self._parameter_bound,
+            weight=self._weight,
+            square=steepest * length * length,
+            least=least / steepest,
+        )
+        if found is None:
+            return whatever
+        if self.n_models > 1:  # a record may move to another block
+            apart = math.sqrt(2.0) * math.hypot(reward, steepest * length) * length
+            found = max(found, apart)
+        return min(found, whatever)
 
     def _statistic(self) -> Statistic:
         bound, steepest = self.context_bound, self._conditioning.largest_slope

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...glm.links import link_of
+from ...glm.replacement import replacement_sensitivity
 from ...policies import Card, Options, Statistic, register
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Hemisphere, PublishedGaussian
@@ -223,6 +224,14 @@ class LDPSGD(LinkPolicy, ReportPolicy):
 
     def _statistic(self) -> Statistic:
         moved = 2.0
+        found = replacement_sensitivity(
+            self._link,
+            self.reward_range,
+            length=self.context_bound,
+            parameter=self._parameter_bound,
+        )
+        if found is not None and not isinstance(self.channel, Hemisphere):
+            moved = min(moved, found / self.gradient_bound)
         if self._rounds_gradients:
             moved += math.sqrt(self.dimension) * self.grid + 8.0 * _ULP
         return Statistic(
@@ -386,7 +395,16 @@ class LDPGLOC(LinkPolicy, LocalPolicy):
 
     def _moved(self, reward: float, length: float) -> float:
         if not self._published:
-            return super()._moved(reward, length)
+            found = replacement_sensitivity(
+                self._link,
+                self.reward_range,
+                length=length,
+                parameter=self._parameter_bound,
+                weight=self._weight,
+                square=length * length,
+            )
+            whatever = super()._moved(reward, length)
+            return whatever if found is None else min(found, whatever)
         moved = online.published_sensitivity(reward / self._diagonal, length, self._parameter_bound)
         return self._diagonal * moved
 

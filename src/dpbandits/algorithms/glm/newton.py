@@ -12,22 +12,27 @@ epoch could be repeated on the same people, at the price of a release each.  An 
 in two costs the same noise as an epoch that is looked at twice, and the first look of the second is
 not lost: so there is one step an epoch, and more epochs where one is not enough.
 
-**Sensitivity.**  Let |x| <= l, which scaling enforces, and |w (r - nu)| <= R and 0 <= h <= L, to
-which the kernel cuts them: nothing rests on what the link, or the point, is like.  (No honest
-residual is cut: with |<x, p>| <= reach it is at most R / w = max(hi - nu(-reach), nu(reach) - lo).)
-With a = h |x|^2 <= P = L l^2, q = w (r - nu) |x| in [-R l, R l], and c = cos(x, x') another record
-of hers moves the sum by
+**Sensitivity.**  Let |x| <= l, which scaling enforces, |w (r - nu)| <= R and m <= h <= L, to which
+the kernel cuts them.  The kernel scales points to |p| <= S, too, whatever the public side holds.
+For the links of this package another record of hers then moves the sum by at most what
+``glm.replacement`` proves.  (No honest residual is cut: with |<x, p>| <= reach it is at most R / w
+= max(hi - nu(-reach), nu(reach) - lo).)
+
+For registered links, of which nothing is proved, the bound rests on the cuts alone.  With a = h
+|x|^2 <= P = L l^2, q = w (r - nu) |x| in [-R l, R l], and c = cos(x, x'),
 
     D^2 = q^2 + q'^2 - 2 q q' c + a^2 + a'^2 - 2 a a' c^2 ,
 
-which is convex in (q, q') and in (a, a'), so that all lie at the ends of their ranges, and D^2 is
-at most 2 R^2 l^2 (1 + |c|) plus 2 P^2 (1 - c^2), for a = a' = P, or plus P^2, for a' = 0:
+which is convex in (q, q') and in (a, a').  So all lie at the ends of their ranges, and D^2 is at
+most 2 R^2 l^2 (1 + |c|) plus 2 P^2 (1 - c^2), for a = a' = P, or plus P^2, for a' = 0:
 
     D^2  <=  max( L^2 J(R / L, l)^2 ,  4 R^2 l^2 + P^2 ) ,
 
 where J is the sensitivity of the linear model (``joint_sensitivity``), the maximum over c of the
-first case.  With one model per arm a record may move to another block, to which its old one is
-orthogonal: 2 R^2 l^2 + 2 P^2 is the first case at c = 0.
+first case.
+
+With one model per arm a record may move to another block, with another point, to which its old one
+is orthogonal: then D^2 <= 2 R^2 l^2 + 2 P^2, the first case at c = 0.
 
 **Post-processing.**  Each epoch stands for a linear model of z = r - nu(<x, p>) + h <x, p>, so that
 the increments of the release, with score g and information H, add [g + w H p ; H] to moments, by
@@ -59,6 +64,7 @@ from typing import Any
 import numpy as np
 
 from ...glm.links import Link, cut
+from ...glm.replacement import point_scale
 from ...kernel import Generator, Matrix, Vector, bind, kernel, outlined, unbound
 from ...policies import Kernels
 from ...protocol import Row
@@ -82,7 +88,7 @@ mean = slope = unbound  # of the link
 
 
 def score_sensitivity(residual: float, steepest: float, length: float) -> float:
-    """By how much a record moves [r x ; svec(h x x^T)] at most, in the L2 norm; see above.
+    """By how much a record moves [r x ; svec(h x x^T)] at most, whatever the link is; see above.
 
     Args:
         residual: bound on |r|.
@@ -119,8 +125,10 @@ def add_score(
 ) -> None:
     """Add [w (r - nu) x ; svec(h x x^T)] of one record, looked at from its model's point."""
     d, grid = x.size, params.linear.grid
-    t = cut(dot(x, points[m]), -params.reach, params.reach)
-    h = cut(slope(t), 0.0, params.steepest)
+    # Scaled here, behind the wall: sensitivity rests on it.
+    scale = point_scale(points[m], params.linear.parameter_bound)
+    t = cut(scale * dot(x, points[m]), -params.reach, params.reach)
+    h = cut(slope(t), params.flattest, params.steepest)
     residual = cut(outcome - mean(t), -params.residual, params.residual)
     first = m * statistic_size(d)
     k = first + 2 * d

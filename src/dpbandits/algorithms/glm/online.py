@@ -5,7 +5,8 @@ r) x is the gradient of her log-loss at the public point p, |p| <= S.
 
 **Sensitivity.**  This is the statistic of a linear model with nu - r in the place of a reward
 (``private_contexts.model``): its proof takes any r with |r| <= R, and the kernel cuts nu - r to
-[-R, R].
+[-R, R].  For the links of this package the bound is that of ``glm.replacement``, with h = 1: the
+kernel scales points to |p| <= S.
 
 The published report has (x^T p) x, too.  That is (x x^T) p, a linear map of what is reported anyway
 and known to the server, which therefore makes it of the noisy matrix: with no noise of its own, and
@@ -62,6 +63,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...glm.links import Link
+from ...glm.replacement import point_scale
 from ...kernel import Generator, Matrix, Vector, bind, kernel, outlined, unbound
 from ...policies import Kernels
 from ...protocol import Row
@@ -169,7 +171,8 @@ def look(params: OnlineParams, point: Vector, x: Vector, outcome: float, statist
     residual = residual_at(params, point, x, outcome)
     add_record(params.linear, statistic, 0, x, residual)
     if params.linear.published:
-        first, expected = params.size - params.dimension, dot(x, point)
+        first = params.size - params.dimension
+        expected = point_scale(point, params.parameter_bound) * dot(x, point)
         for i in range(x.size):
             product = params.linear.weight * expected * x[i]
             statistic[first + i] = on_grid(product, params.linear.grid)
