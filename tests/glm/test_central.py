@@ -5,8 +5,9 @@ import math
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
-from scipy import optimize, stats
+from scipy import optimize, sparse, stats
 from sklearn.base import clone
 from worlds import logistic
 
@@ -165,7 +166,7 @@ ODD = {
     "no features": (np.zeros((10, 3)), np.ones(10)),
     "no numbers": (np.full((10, 3), np.nan), np.full(10, np.nan)),
     "infinite": (np.full((10, 3), np.inf), np.full(10, -np.inf)),
-    "words": ([["a", None], [10**400, 1j]], ["yes", object()]),
+    "words": ([["a", None], [10**400, 1j], [0.1, 0.2]], ["yes", object(), 1.0]),
 }
 
 
@@ -185,6 +186,28 @@ def test_no_data_make_an_error_or_another_number_of_releases(name: str, method: 
     if method == "newton":
         intervals = model.confidence_intervals()
         assert np.all((intervals >= -2.0) & (intervals <= 2.0))
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (np.zeros((2, 2)), ["yes", "no"], "y must hold numbers, got text only"),
+        (np.zeros((2, 2)), [None, None], "y must hold numbers, got missing values only"),
+        ([["a", 1.0], ["b", 2.0]], [0.0, 1.0], r"X \(column 0\) must hold numbers, got text only"),
+        (
+            pd.DataFrame({"when": pd.to_datetime(["2020", "2021"]), "x": [1.0, 2.0]}),
+            [0.0, 1.0],
+            r"X \(column 'when'\) must hold numbers, got dates only",
+        ),
+        (sparse.eye(2), [0.0, 1.0], r"X must be dense, got a sparse table: pass X.toarray\(\)"),
+    ],
+)
+def test_a_column_without_a_number_is_refused_by_name(X, y, message):
+    model = PrivateGLM(budget=BUDGET, seed=1)
+    with pytest.raises(ArgumentError, match=message):
+        model.fit(X, y)
+    assert not hasattr(model, "coef_")
+    assert "which columns hold numbers is public" in model.guarantee.assumptions
 
 
 @pytest.mark.parametrize(
@@ -250,7 +273,9 @@ def test_it_has_the_manners_of_scikit_learn():
     again = pickle.loads(pickle.dumps(copied))
     assert np.array_equal(again.coef_, copied.coef_)
     assert np.array_equal(clone(model).fit(features, outcomes).coef_, copied.coef_)
-    with pytest.raises(ArgumentError, match=r"^X must have 2 columns"):
+    with pytest.raises(
+        ArgumentError, match=r"^X has 3 features, but PrivateGLM is expecting 2 features"
+    ):
         copied.predict(np.zeros((2, 3)))
     copied.set_params(method="gradient").fit(features, outcomes)
     with pytest.raises(DPBanditsError, match="newton"):

@@ -231,7 +231,7 @@ def test_altered_and_quick(folder: Path) -> None:
         (
             '"table.csv"',
             '"study.toml"',
-            "environments[1].path: must hold rows of numbers, one column per arm; study.toml: ",
+            "environments[1].path: must have as many cells in each row as in the first, 1; line ",
         ),
         ('"table.csv"', "3", "environments[1].path: must be a file beside the study, got 3"),
         (

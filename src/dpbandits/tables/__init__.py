@@ -5,7 +5,7 @@ files that commands read.  Arrays, pandas, Arrow, lists and text files follow on
 no message holds a value of the data.
 """
 
-from .columns import column, flat, labels, table
+from .columns import column, flat, labels, read_numbers, table
 from .entries import Entries, entries
 from .files import TextTable, read_text_table
 from .manners import Manner
@@ -18,6 +18,7 @@ __all__ = [
     "entries",
     "flat",
     "labels",
+    "read_numbers",
     "read_text_table",
     "table",
 ]

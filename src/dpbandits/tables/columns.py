@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ..errors import ArgumentError
 from .entries import Entries, entries
+from .files import read_text_table
 from .manners import Manner
 
 
@@ -48,7 +50,7 @@ def flat(
     found = entries(given)
     if found is not None and found.values.ndim == 2 and found.values.shape[1] == 1:
         values, missing, wrong = (part.ravel() for part in found[:3])
-        found = Entries(values, missing, wrong, found.kind)
+        found = Entries(values, missing, wrong, found.kind, found.typed)
     if found is None or found.values.ndim != 1:
         shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
         raise ArgumentError(f"{_place(argument, at)} must be a column, got {shape}", argument)
@@ -56,9 +58,8 @@ def flat(
         raise ArgumentError(
             f"{_place(argument, at)} must have {rows} rows, got {found.values.size}", argument
         )
-    if found.all_absent and (manner.wrong == "keep" or not found.wrong.any()):
-        kind = f"{found.kind} only" if found.wrong.any() else "missing values only"
-        raise ArgumentError(f"{_place(argument, at)} must hold numbers, got {kind}", argument)
+    if manner.typed and found.all_absent and (manner.wrong == "keep" or not found.wrong.any()):
+        _refuse_type(_place(argument, at), found, argument)
     return _accepted(argument, found, manner, at)
 
 
@@ -68,8 +69,14 @@ def table(
     """Numbers of shape (n, d), n and d at least 1; ``names`` are those of columns, for messages.
 
     Raises:
-        ArgumentError: as for ``flat``.
+        ArgumentError: as for ``flat``; or the table is sparse.
     """
+    if hasattr(given, "tocsr"):
+        raise ArgumentError(
+            f"{argument} must be dense, got a sparse table: pass {argument}.toarray()", argument
+        )
+    if hasattr(given, "to_pandas") and hasattr(given, "column_names"):  # of Arrow
+        given = given.to_pandas()
     found = entries(given)
     if found is None or found.values.ndim != 2 or found.values.size == 0:
         shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
@@ -78,7 +85,39 @@ def table(
         )
     if names is None and hasattr(given, "columns"):
         names = list(map(str, given.columns))
+    if manner.typed and not found.typed:
+        for j in range(found.values.shape[1]):
+            if (one := found.column(j)).all_absent:
+                place = f"column {j}" if names is None else f"column {names[j]!r}"
+                _refuse_type(_place(argument, place), one, argument)
     return _accepted(argument, found, manner, "", names)
+
+
+def read_numbers(argument: str, path: str | os.PathLike[str], **marks: Any) -> np.ndarray:
+    """A file of public numbers as a table; its first line is a header where a cell is no number.
+
+    Args:
+        argument, path, marks: as for ``read_text_table``.
+
+    Raises:
+        ArgumentError: as for ``read_text_table``; or a cell is no finite number, whose line and
+            column the message names.
+    """
+    text = read_text_table(argument, path, header=False, **marks)
+    parts = [text.entries(name) for name in text.names]
+    if any(part.wrong[0] for part in parts) and len(text.lines) > 1:
+        text = read_text_table(argument, path, **marks)
+        parts = [text.entries(name) for name in text.names]
+    for name, part in zip(text.names, parts, strict=True):
+        bad = np.flatnonzero(~np.isfinite(part.values))
+        if bad.size:
+            kind = "no number" if part.wrong[bad[0]] else "nothing"
+            raise ArgumentError(
+                f"{argument} must hold numbers, got {kind} on line {text.lines[bad[0]]} of {path},"
+                f" column {name!r}",
+                argument,
+            )
+    return np.column_stack([part.values for part in parts])
 
 
 def labels(argument: str, given: Any, *, at: str = "") -> list[str] | None:
@@ -114,6 +153,11 @@ def _accepted(
                 argument,
             )
     return values
+
+
+def _refuse_type(place: str, found: Entries, argument: str) -> NoReturn:
+    kind = f"{found.kind} only" if found.wrong.any() else "missing values only"
+    raise ArgumentError(f"{place} must hold numbers, got {kind}", argument)
 
 
 def _place(argument: str, at: str) -> str:

@@ -300,7 +300,7 @@ def _among(table: pd.DataFrame, column: str, known: tuple[str, ...]) -> pd.Serie
     """A column whose entries are among ``known``, or missing."""
     wrong = ~table[column].isin([*known, ""])
     if wrong.any():
-        _refuse(column, table[column][wrong].iloc[0], f"one of {', '.join(known)}")
+        _refuse(column, wrong, f"one of {', '.join(known)}")
     return table[column]
 
 
@@ -308,7 +308,7 @@ def _numbers(table: pd.DataFrame, column: str, low: float, high: float) -> pd.Se
     values = pd.to_numeric(table[column].replace("", "nan"), errors="coerce")
     wrong = (table[column] != "") & ~values.between(low, high)
     if wrong.any():
-        _refuse(column, table[column][wrong].iloc[0], f"a number in [{low:g}, {high:g}]")
+        _refuse(column, wrong, f"a number in [{low:g}, {high:g}]")
     return values
 
 
@@ -316,11 +316,13 @@ def _decades(ages: pd.Series) -> pd.Series:
     known = {f"{decade}0 - {decade}9": float(decade) for decade in range(1, 9)} | {"90+": 9.0}
     wrong = ~ages.isin([*known, ""])
     if wrong.any():
-        _refuse("Age", ages[wrong].iloc[0], "such as '60 - 69', or '90+'")
+        _refuse("Age", wrong, "such as '60 - 69', or '90+'")
     return ages.map(known)
 
 
-def _refuse(column: str, entry: str, wanted: str) -> None:
+def _refuse(column: str, wrong: pd.Series, wanted: str) -> None:
     raise ArgumentError(
-        f"path must be a file whose column {column!r} holds {wanted}, or NA, got {entry!r}", "path"
+        f"path must be a file whose column {column!r} holds {wanted}, or NA, got another entry in"
+        f" row {int(wrong.argmax())} of the patients with a dose",
+        "path",
     )
