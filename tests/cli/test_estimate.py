@@ -103,7 +103,7 @@ def test_every_export_of_one_table_gives_one_estimate(people, tmp_path: Path):
         "dutch": ("sep=;\r\nage;cured;dose;\r\n" + dutch, ["--decimal", ","]),
         "words": ("age\tcured\tdose\n" + words, ["--separator", "tab", "--positive", "yes"]),
         "index": (",age,cured,dose\n" + index, []),
-        "wide": (f"id,age,cured,dose\n{index}", ["--ignore", "id"]),
+        "wide": (f'"id, new",age,cured,dose\n{index}', ["--ignore", '"id, new"']),
         "chosen": (f"id,age,cured,dose\n{index}", ["--features", "age,dose"]),
     }
     for name, (content, options) in files.items():
@@ -115,13 +115,15 @@ def test_every_export_of_one_table_gives_one_estimate(people, tmp_path: Path):
 
 def test_what_is_changed_is_counted_for_the_operator_alone(tmp_path: Path):
     path = tmp_path / "people.csv"
-    path.write_text("a,b,y\n3,0.1,1\n0.1,x7919,0\n0.2,0.1,NA\n0.1,,5\n", encoding="utf-8")
+    rows = "3,0.1,1\n0.1,x7919,0\n0.2,0.1,NA\n1e200,,5\n"
+    path.write_text(f"a,b,y\n{rows}", encoding="utf-8")
     found, said = fitted(path, "--outcome", "y")
     assert set(found) == {"a", "b"}
     assert "no guarantee covers these counts" in said
     for words in (
         "1 of 4 cells of column 'b' are no numbers, and count as 0",
         "1 of 4 cells of column 'b' are empty",
+        "1 of 8 cells are beyond 1e+100",
         "1 of 4 people have no outcome",
         "1 of 4 people are longer than --context-bound 1",
         "1 of 4 outcomes lie outside",
@@ -134,9 +136,16 @@ def test_what_is_changed_is_counted_for_the_operator_alone(tmp_path: Path):
     ("content", "options", "words"),
     [
         ("a,y\n.1,1,\n.2,0,\n", [], "line 2"),
-        ("a,y\n.1,yes\n.2,no\n", [], "'y' must hold numbers, got text only: say which text"),
-        ("a,y\nmale,1\nfemale,0\n", [], "'a' must hold numbers, got text only: --ignore"),
-        ("a,b,y\n,1,1\n,1,0\n", [], "'a' must hold numbers, got empty cells only"),
+        ("a,y\n.1,yes\n.2,no\n", [], "got text only in 'y': say with --positive which text"),
+        (
+            "a,y\nmale,1\nfemale,0\n",
+            [],
+            "only in the column a: leave such columns out with --ignore",
+        ),
+        ("a,b,y\n,1,1\n,1,0\n", [], "got text or empty cells only in the column a:"),
+        ('a,"b, c",d,y\nx,?,1,1\nx,?,1,0\n', [], 'in the columns a,"b, c": leave'),
+        ("a;y\n1;1\n", [], "is --separator right?"),
+        ("a,y\n1,\n2,NA\n", [], "got empty cells only in 'y'"),
         ('a,y\n"8,981",1\n"8,982",0\n', [], "need --decimal or --thousands"),
         ("age,y\n1,1\n", ["--ignore", "agee"], "did you mean age?"),
         ("age,y\n1,1\n", ["--features", "y"], "neither the outcome"),

@@ -3,9 +3,11 @@
 import itertools
 import math
 import pickle
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy import optimize, sparse, stats
 from sklearn.base import clone
@@ -208,6 +210,32 @@ def test_a_column_without_a_number_is_refused_by_name(X, y, message):
         model.fit(X, y)
     assert not hasattr(model, "coef_")
     assert "which columns hold numbers is public" in model.guarantee.assumptions
+
+
+def _holders():
+    rng = np.random.default_rng(4)
+    x, y = rng.integers(0, 3, (60, 2)) / 10, rng.integers(0, 2, 60)
+    frame = pd.DataFrame(x, columns=["a", "b"])
+    return {
+        "arrays": (x, y),
+        "lists": (x.tolist(), y.tolist()),
+        "a frame": (frame, pd.Series(y)),
+        "nullable types": (frame.convert_dtypes(), pd.Series(y, dtype="Int64")),
+        "categories": (frame.astype("category"), pd.Series(y).astype("category")),
+        "arrow types": (frame.astype("double[pyarrow]"), pd.Series(y == 1, dtype="bool[pyarrow]")),
+        "an arrow table": (pa.Table.from_pandas(frame), pa.array(y)),
+        "decimals": (frame.map(lambda one: Decimal(str(one))), y.reshape(-1, 1)),
+    }
+
+
+HOLDERS = _holders()
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_whatever_holds_the_numbers_there_is_one_estimate(holder):
+    model = PrivateGLM(budget=BUDGET, seed=1)
+    expected = model.fit(*HOLDERS["arrays"]).coef_.tolist()
+    assert model.fit(*HOLDERS[holder]).coef_.tolist() == expected
 
 
 @pytest.mark.parametrize(

@@ -38,12 +38,19 @@ WIDE = {"outcome_range": (-1e3, 1e3), "context_bound": 50.0}
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("budget", [None, ZCDP(10.0)])
 @pytest.mark.filterwarnings("ignore")
-def test_scikit_learns_own_checks_pass_but_for_those_that_are_refused(kind):
-    results = check_estimator(kind("identity", budget=None, **WIDE), on_fail=None, on_skip=None)
-    failed = {one["check_name"] for one in results if one["status"] == "failed"}
-    assert len(results) > 40
-    assert failed <= set(REFUSED)
+def test_scikit_learns_own_checks_pass_but_for_those_that_are_refused(kind, budget):
+    if budget is not None and kind is InformationWeightedGLM:
+        pytest.skip("the tables of these checks have fewer people than batches")
+    model = kind("identity", budget=budget, seed=1, **WIDE)
+    results = check_estimator(model, expected_failed_checks=REFUSED, on_fail=None, on_skip=None)
+    found = {status: set() for status in ("passed", "failed", "xfail", "skipped")}
+    for one in results:
+        found[one["status"]].add(one["check_name"])
+    assert len(found["passed"]) > 30
+    assert found["failed"] == set()
+    assert found["xfail"] == set(REFUSED)
 
 
 @pytest.fixture
@@ -90,3 +97,6 @@ def test_the_score_is_the_share_of_variance_explained(people):
     model = PrivateGLM(budget=None).fit(x, y)
     left = np.sum((y - model.predict(x)) ** 2)
     assert model.score(x, y) == pytest.approx(1.0 - left / np.sum((y - y.mean()) ** 2))
+    half = np.where(np.arange(3000) < 1500, y, np.nan)
+    assert model.score(x, half) == pytest.approx(model.score(x[:1500], y[:1500]))
+    assert np.isnan(model.score(x, np.full(3000, np.nan)))

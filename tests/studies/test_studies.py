@@ -124,6 +124,16 @@ def test_run_is_what_simulate_gives_and_does_not_depend_on_the_workers(folder: P
     assert [step[1:] for step in steps][-1] == (20, 20)
 
 
+def test_a_table_of_rewards_is_read_as_a_spreadsheet_writes_it(folder: Path) -> None:
+    text = (folder / "table.csv").read_text(encoding="utf-8")
+    local = "sep=;\r\n" + text.replace(",", ";").replace(".", ",").replace("\n", "\r\n")
+    (folder / "local.csv").write_text(local, encoding="utf-16")
+    plain = load_study(written(folder, STUDY)).environments[1]
+    marks = '"local.csv"\nseparator = ";"\ndecimal = ","'
+    other = load_study(written(folder, STUDY.replace('"table.csv"', marks))).environments[1]
+    assert np.array_equal(other.rewards, plain.rewards)
+
+
 def test_altered_and_quick(folder: Path) -> None:
     study = load_study(
         written(

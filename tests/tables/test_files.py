@@ -129,8 +129,9 @@ def test_a_table_of_public_numbers_has_a_header_or_not(tmp_path):
     assert read_numbers("--features", path).tolist() == [[1, 2], [3, 4]]
     named = written(tmp_path / "named.csv", "a,b\n3,4\n")
     assert read_numbers("--features", named).tolist() == [[3, 4]]
-    for content in ("1,2\n3,x7919\n", "1,2\n3,\n"):
-        with pytest.raises(ArgumentError, match=r"^--features must hold .* line 2 of .*'1'") as got:
+    for content, line in (("1,2\n3,x7919\n", 2), ("1,2\n3,\n", 2), ("1,x7919\n3,4\n", 1)):
+        words = rf"^--features must hold .* line {line} of .*'1'"
+        with pytest.raises(ArgumentError, match=words) as got:
             read_numbers("--features", written(tmp_path / "bad.csv", content))
         assert "7919" not in str(got.value)
 

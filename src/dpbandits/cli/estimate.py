@@ -73,7 +73,7 @@ def estimate(
     """
     from ..glm import PrivateGLM
     from ..tables import read_text_table
-    from .private_tables import private_table
+    from .private_tables import listed, private_table
 
     with clear_errors():
         model = PrivateGLM(
@@ -97,8 +97,8 @@ def estimate(
             text,
             outcome,
             positive=positive or (),
-            features=_listed(features),
-            ignore=_listed(ignore),
+            features=listed(features),
+            ignore=listed(ignore),
         )
         model.fit(people.features, people.outcomes)
         rows = _rows(model, people.names)
@@ -110,16 +110,12 @@ def estimate(
     _print(rows, model)
 
 
-def _listed(names: str | None) -> list[str]:
-    return [name.strip() for name in names.split(",")] if names else []
-
-
 def _changed(people: PrivateTable, model: PrivateGLM) -> list[str]:
     """How many people the bounds of the model have changed."""
     import numpy as np
 
     said, n = [], len(people.outcomes)
-    lengths = np.linalg.norm(np.nan_to_num(people.features, posinf=0.0, neginf=0.0), axis=1)
+    lengths = np.linalg.norm(np.nan_to_num(people.features), axis=1)
     if scaled := int((lengths > model.context_bound).sum()):
         said.append(
             f"the features of {scaled:,} of {n:,} people are longer than --context-bound"

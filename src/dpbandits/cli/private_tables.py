@@ -6,14 +6,19 @@ is a number is refused, since it would count as 0 for everybody; the guarantee l
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Sequence
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import ArgumentError
-from ..tables import TextTable
+from ..tables import Entries, TextTable
 from ..tables.files import MISSING
+from ..tables.manners import LARGEST
+
+_MARKS = "numbers with a decimal comma, or with thousands marks, need --decimal or --thousands"
 
 
 class PrivateTable(NamedTuple):
@@ -56,21 +61,36 @@ def private_table(
     _check_names(table, "--outcome", [outcome])
     _check_names(table, "--features", features)
     _check_names(table, "--ignore", ignore)
-    chosen = list(features) or [name for name in table.names if name not in {outcome, *ignore}]
+    others = [name for name in table.names if name not in {outcome, *ignore}]
+    chosen = list(dict.fromkeys(features)) or others
     if outcome in chosen or set(chosen) & set(ignore):
         raise ArgumentError("--features must name neither the outcome nor an ignored column")
     if not chosen:
         raise ArgumentError(f"TABLE must have a column beside {outcome!r}")
     said: list[str] = []
-    y = (
-        _positive(table, outcome, positive, said)
-        if positive
-        else _numbers(table, outcome, said, True)
-    )
+    y = _positive(table, outcome, positive, said) if positive else _numbers(table, outcome, said)
     if missing := int(np.isnan(y).sum()):
         said.append(f"{missing:,} of {y.size:,} people have no outcome, and add nothing")
-    columns = [_numbers(table, name, said, False) for name in chosen]
-    return PrivateTable(chosen, np.column_stack(columns), y, said)
+    columns = {name: table.entries(name) for name in chosen}
+    _refuse_without_numbers(columns)
+    for name, found in columns.items():
+        _say(said, found.wrong, f"cells of column {name!r} are no numbers, and count as 0")
+        _say(said, found.missing, f"cells of column {name!r} are empty, and count as 0")
+    values = np.column_stack([found.values for found in columns.values()])
+    beyond = np.abs(values) > LARGEST
+    _say(said, beyond, f"cells are beyond {LARGEST:g}, and count as 0")
+    values[beyond] = np.nan
+    return PrivateTable(chosen, values, y, said)
+
+
+def listed(names: str | None) -> list[str]:
+    """Names between commas; one with a comma in it stands in quotes.
+
+    >>> listed('age, "dose, in mg"')
+    ['age', 'dose, in mg']
+    """
+    rows = csv.reader([names or ""], skipinitialspace=True)
+    return [name.strip() for row in rows for name in row]
 
 
 def _check_names(table: TextTable, option: str, names: Sequence[str]) -> None:
@@ -80,6 +100,8 @@ def _check_names(table: TextTable, option: str, names: Sequence[str]) -> None:
         if name not in table.names:
             near = close_name(name, table.names)
             hint = f"; {near}" if near.startswith("did") else ""
+            if len(table.names) == 1:
+                hint += "; is --separator right?"
             raise ArgumentError(
                 f"{option} must be one of the columns {', '.join(table.names)}, got {name!r}{hint}"
             )
@@ -98,32 +120,31 @@ def _positive(
     return found
 
 
-def _numbers(table: TextTable, name: str, said: list[str], is_outcome: bool) -> np.ndarray:
-    found = table.entries(name)
+def _numbers(table: TextTable, outcome: str, said: list[str]) -> np.ndarray:
+    found = table.entries(outcome)
     if found.all_absent:
-        _refuse(name, bool(found.wrong.any()), is_outcome)
-    if wrong := int(found.wrong.sum()):
-        becomes = "add nothing" if is_outcome else "count as 0"
-        said.append(
-            f"{wrong:,} of {found.wrong.size:,} cells of column {name!r} are no numbers, and"
-            f" {becomes}"
+        got = "text" if found.wrong.any() else "empty cells"
+        raise ArgumentError(
+            f"--outcome must name a column of numbers, got {got} only in {outcome!r}: say with"
+            f" --positive which text counts as 1; {_MARKS}"
         )
-    if not is_outcome and (missing := int(found.missing.sum())):
-        said.append(
-            f"{missing:,} of {found.missing.size:,} cells of column {name!r} are empty, and count"
-            " as 0"
-        )
+    _say(said, found.wrong, f"cells of column {outcome!r} are no numbers, and add nothing")
     return found.values
 
 
-def _refuse(name: str, text: bool, is_outcome: bool) -> NoReturn:
-    if not text:
-        way = "name another --outcome" if is_outcome else f"leave it out with --ignore {name}"
-        raise ArgumentError(
-            f"TABLE's column {name!r} must hold numbers, got empty cells only: {way}"
-        )
-    way = "say which text counts as 1 with --positive" if is_outcome else "--ignore leaves it out"
+def _refuse_without_numbers(columns: dict[str, Entries]) -> None:
+    bad = [name for name, found in columns.items() if found.all_absent]
+    if not bad:
+        return
+    named = io.StringIO()
+    csv.writer(named, lineterminator="").writerow(bad)
+    plural = "s" if len(bad) > 1 else ""
     raise ArgumentError(
-        f"TABLE's column {name!r} must hold numbers, got text only: {way}; numbers with a decimal"
-        " comma, or with thousands marks, need --decimal or --thousands"
+        f"TABLE must hold numbers, got text or empty cells only in the column{plural}"
+        f" {named.getvalue()}: leave such columns out with --ignore; {_MARKS}"
     )
+
+
+def _say(said: list[str], where: np.ndarray, words: str) -> None:
+    if count := int(where.sum()):
+        said.append(f"{count:,} of {where.size:,} {words}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -113,6 +114,8 @@ class Estimator(ABC):
     def score(self, X: Any, y: Any) -> float:  # noqa: N803
         """The coefficient of determination R^2 of ``predict``, for outcomes of shape (n,).
 
+        People without an outcome do not count; where nobody has one, it is NaN.
+
         It is computed from the data as they are: it is not private.  A search over parameters by
         such scores spends the budget once for each ``fit``, and leaks more by its choice.
 
@@ -123,6 +126,8 @@ class Estimator(ABC):
         means = self.predict(X)
         outcomes = column(y, means.size)
         known = np.isfinite(outcomes)
+        if not known.any():
+            return math.nan
         left = float(np.sum((outcomes[known] - means[known]) ** 2))
         spread = float(np.sum((outcomes[known] - outcomes[known].mean()) ** 2))
         return 1.0 - left / spread if spread > 0.0 else float(left == 0.0)

@@ -283,10 +283,13 @@ def _shown(world: World) -> str:
 
 
 def _table_reader(folder: Path) -> Callable[[Any], RewardTable]:
-    def read(path: Any) -> RewardTable:
+    def read(
+        path: Any, separator: str = ",", decimal: str = ".", thousands: str = ""
+    ) -> RewardTable:
         if not isinstance(path, str) or not (folder / path).is_file():
             raise ArgumentError(f"path must be a file beside the study, got {path!r}", "path")
-        return RewardTable(read_numbers("path", folder / path))
+        marks = {"separator": separator, "decimal": decimal, "thousands": thousands}
+        return RewardTable(read_numbers("path", folder / path, **marks))
 
     return read
 

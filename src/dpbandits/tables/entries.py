@@ -37,8 +37,9 @@ class Entries(NamedTuple):
     @property
     def all_absent(self) -> bool:
         """Whether there are entries, and neither they nor their type say that they are numbers."""
-        absent = self.missing | self.wrong
-        return absent.size > 0 and not self.typed and bool(np.all(absent))
+        if self.typed or self.values.size == 0:
+            return False
+        return bool(np.all(self.missing | self.wrong))
 
     def column(self, j: int) -> Entries:
         """One column of a table."""
@@ -73,6 +74,11 @@ def entries(given: Any) -> Entries | None:
     wrong = found.wrong & ~masked
     kind = found.kind if wrong.any() else ""
     return Entries(values, found.missing | masked, wrong, kind, found.typed)
+
+
+def holds_floats(given: Any) -> bool:
+    """Whether this is an array of floats that needs no look at its entries."""
+    return type(given) is np.ndarray and given.dtype == np.float64
 
 
 def _of_array(array: np.ndarray) -> Entries:

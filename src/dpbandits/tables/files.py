@@ -59,12 +59,11 @@ class TextTable:
         >>> found.values.tolist(), found.missing.sum(), found.wrong.sum()
         ([1234.5, nan, nan], np.int64(1), np.int64(1))
         """
-        shape, marks = (
-            _shape_of_numbers(self.decimal, self.thousands),
-            (self.decimal, self.thousands),
-        )
-        parsed = [_parsed(cell, shape, *marks) for cell in self.texts(name)]
-        values = np.array([np.nan if one is None else one for one in parsed], np.float64)
+        texts, marks = self.texts(name), (self.decimal, self.thousands)
+        shape = _shape_of_numbers(*marks)
+        known = {cell: _parsed(cell, shape, *marks) for cell in set(texts)}  # cells repeat
+        parsed = [known[cell] for cell in texts]
+        values = np.array(parsed, np.float64)  # None becomes NaN
         wrong = np.array([one is None for one in parsed], bool)
         kind = "text" if wrong.any() else ""
         return Entries(values, np.isnan(values) & ~wrong, wrong, kind)
@@ -152,14 +151,14 @@ def _rows(
     rows, lines, begins = [], [], 1 + skipped
     try:
         for row in reader:
-            if any(map(str.strip, row)) or len(row) > 1:  # an empty line is no row
+            if len(row) > 1 or (row and row[0].strip()):  # an empty line is no row
                 rows.append([cell.strip() for cell in row])
                 lines.append(begins)
             begins = reader.line_num + 1 + skipped
     except csv.Error:  # whose words may quote a cell
         raise ArgumentError(
             f"{argument} must be a table of cells, got a broken quotation from line {begins} of"
-            f" {path} on",
+            f" {path} on: a cell that begins with a quotation mark must end with one",
             argument,
         ) from None
     return rows, lines

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 Answer = Literal["refuse", "keep"]  # keep: NaN, for the caller to replace
@@ -37,6 +38,12 @@ class Manner:
     open_low: bool = False
     whole: bool = False
     typed: bool = True
+
+    @cached_property
+    def takes_all(self) -> bool:
+        """Whether no entry is refused for itself."""
+        anything = self.missing == self.wrong == self.infinite == "keep"
+        return anything and not self.whole and (self.low, self.high) == (-math.inf, math.inf)
 
     @property
     def wanted(self) -> str:

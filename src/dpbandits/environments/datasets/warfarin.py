@@ -246,11 +246,12 @@ def warfarin(path: str | os.PathLike[str], *, ends: str = "medium") -> Warfarin:
         raw = Path(path).read_bytes()
         text = raw.decode("utf-8-sig")
         lines = list(csv.DictReader(StringIO(text, newline=""), strict=True))
-    except (OSError, TypeError, ValueError, csv.Error) as error:
+    except (OSError, TypeError, ValueError, csv.Error) as error:  # whose words may quote a cell
+        got = error.strerror if isinstance(error, OSError) else "no table of text in UTF-8"
         raise ArgumentError(
-            f"path must be the CSV file of the patients, got {path!r} ({error}).  {_INSTRUCTIONS}",
+            f"path must be the CSV file of the patients, got {path!r} ({got}).  {_INSTRUCTIONS}",
             "path",
-        ) from error
+        ) from None
     missing = [name for name in _COLUMNS if not lines or name not in lines[0]]
     if missing:
         raise ArgumentError(
@@ -258,7 +259,14 @@ def warfarin(path: str | os.PathLike[str], *, ends: str = "medium") -> Warfarin:
             f"  {_INSTRUCTIONS}",
             "path",
         )
-    table = pd.DataFrame(lines, columns=list(_COLUMNS)).replace({"NA": "", None: ""})
+    ragged = [row for row, line in enumerate(lines) if None in line or None in line.values()]
+    if ragged:
+        raise ArgumentError(
+            f"path must be a file of rows as long as its header, which row {ragged[0]} of {path!r}"
+            " is not",
+            "path",
+        )
+    table = pd.DataFrame(lines, columns=list(_COLUMNS)).replace({"NA": ""})
     table = table[table[_DOSE] != ""].reset_index(drop=True)
     if not len(table):
         raise ArgumentError(f"path must hold patients with a dose, and {path!r} has none", "path")
