@@ -5,9 +5,9 @@ files that commands read.  Arrays, pandas, Arrow, lists and text files follow on
 no message holds a value of the data.
 """
 
-from .columns import column, flat, labels, read_numbers, table
+from .columns import column, flat, labels, table
 from .entries import Entries, entries
-from .files import TextTable, read_text_table
+from .files import TextTable, read_numbers, read_text_table
 from .manners import Manner
 
 __all__ = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -10,7 +9,6 @@ import numpy as np
 
 from ..errors import ArgumentError
 from .entries import Entries, entries, holds_floats
-from .files import read_text_table
 from .manners import Manner
 
 
@@ -93,33 +91,6 @@ def table(
                 place = f"column {j}" if names is None else f"column {names[j]!r}"
                 _refuse_type(_place(argument, place), one, argument)
     return _accepted(argument, found, manner, "", names)
-
-
-def read_numbers(argument: str, path: str | os.PathLike[str], **marks: Any) -> np.ndarray:
-    """A file of public numbers as a table; its first line is a header where no cell is a number.
-
-    Args:
-        argument, path, marks: as for ``read_text_table``.
-
-    Raises:
-        ArgumentError: as for ``read_text_table``; or a cell is no finite number, whose line and
-            column the message names.
-    """
-    text = read_text_table(argument, path, header=False, **marks)
-    parts = [text.entries(name) for name in text.names]
-    if all(part.wrong[0] or part.missing[0] for part in parts) and len(text.lines) > 1:
-        text = read_text_table(argument, path, **marks)
-        parts = [text.entries(name) for name in text.names]
-    for name, part in zip(text.names, parts, strict=True):
-        bad = np.flatnonzero(~np.isfinite(part.values))
-        if bad.size:
-            kind = "no number" if part.wrong[bad[0]] else "nothing"
-            raise ArgumentError(
-                f"{argument} must hold numbers, got {kind} on line {text.lines[bad[0]]} of {path},"
-                f" column {name!r}",
-                argument,
-            )
-    return np.column_stack([part.values for part in parts])
 
 
 def labels(argument: str, given: Any, *, at: str = "") -> list[str] | None:

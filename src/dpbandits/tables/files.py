@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -121,6 +122,33 @@ def read_text_table(
     cells = rows if len(kept) == width else [[row[j] for j in kept] for row in rows]
     found = tuple(names[j] for j in kept)
     return TextTable(Path(path), found, cells, lines, width - len(kept), decimal, thousands)
+
+
+def read_numbers(argument: str, path: str | os.PathLike[str], **marks: Any) -> np.ndarray:
+    """A file of public numbers as a table; its first line is a header where no cell is a number.
+
+    Args:
+        argument, path, marks: as for ``read_text_table``.
+
+    Raises:
+        ArgumentError: as for ``read_text_table``; or a cell is no finite number, whose line and
+            column the message names.
+    """
+    text = read_text_table(argument, path, header=False, **marks)
+    parts = [text.entries(name) for name in text.names]
+    if all(part.wrong[0] or part.missing[0] for part in parts) and len(text.lines) > 1:
+        text = read_text_table(argument, path, **marks)
+        parts = [text.entries(name) for name in text.names]
+    for name, part in zip(text.names, parts, strict=True):
+        bad = np.flatnonzero(~np.isfinite(part.values))
+        if bad.size:
+            kind = "no number" if part.wrong[bad[0]] else "nothing"
+            raise ArgumentError(
+                f"{argument} must hold numbers, got {kind} on line {text.lines[bad[0]]} of {path},"
+                f" column {name!r}",
+                argument,
+            )
+    return np.column_stack([part.values for part in parts])
 
 
 def _text(argument: str, path: str | os.PathLike[str]) -> str:
