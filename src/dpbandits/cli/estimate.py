@@ -46,13 +46,13 @@ def estimate(
     features: Annotated[
         str | None,
         typer.Option(
-            help="Columns that explain, with commas; by default all but the outcome.",
+            help="Columns that explain, with commas between; by default all but the outcome.",
             show_default=False,
         ),
     ] = None,
     ignore: Annotated[
         str | None,
-        typer.Option(help="Columns to leave out, with commas.", show_default=False),
+        typer.Option(help="Columns to leave out, with commas between.", show_default=False),
     ] = None,
     separator: Separator = ",",
     decimal: Decimal = ".",
@@ -66,10 +66,10 @@ def estimate(
 ) -> None:
     """Fit a generalised linear model to a table of private data, and say what that promises.
 
-    All columns beside the outcome are features, unless --features or --ignore say otherwise.  Cells
-    that are no numbers count as 0; a column without a number is refused.  What was changed is
-    counted on the standard error stream, for the operator alone.  Bounds must not be taken from the
-    data.
+    All columns beside the outcome are features, unless --features or --ignore
+    say otherwise.  Cells that are no numbers count as 0; a column without a
+    number is refused.  What was changed is counted on the standard error
+    stream, for the operator alone.  Bounds must not be taken from the data.
     """
     from ..glm import PrivateGLM
     from ..tables import read_text_table

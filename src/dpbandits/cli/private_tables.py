@@ -94,10 +94,10 @@ def listed(names: str | None) -> list[str]:
 
 
 def _check_names(table: TextTable, option: str, names: Sequence[str]) -> None:
-    from ..studies.schema import close_name
-
     for name in names:
         if name not in table.names:
+            from ..studies.schema import close_name
+
             near = close_name(name, table.names)
             hint = f"; {near}" if near.startswith("did") else ""
             if len(table.names) == 1:
@@ -141,7 +141,8 @@ def _refuse_without_numbers(columns: dict[str, Entries]) -> None:
     plural = "s" if len(bad) > 1 else ""
     raise ArgumentError(
         f"TABLE must hold numbers, got text or empty cells only in the column{plural}"
-        f" {named.getvalue()}: leave such columns out with --ignore; {_MARKS}"
+        f" {named.getvalue()}: leave such columns out with --ignore, or name"
+        f" others with --features; {_MARKS}"
     )
 
 

@@ -180,7 +180,7 @@ def _rows(
     try:
         for row in reader:
             if len(row) > 1 or (row and row[0].strip()):  # an empty line is no row
-                rows.append([cell.strip() for cell in row])
+                rows.append(list(map(str.strip, row)))
                 lines.append(begins)
             begins = reader.line_num + 1 + skipped
     except csv.Error:  # whose words may quote a cell
