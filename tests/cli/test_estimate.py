@@ -81,3 +81,87 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path):
     answer = run(missing, "--outcome", "cured", "--budget", "zcdp=1", *QUIET)
     assert answer.exit_code == 2
     assert "nobody.csv" in answer.output
+
+
+def fitted(*arguments: object):
+    """What a command finds by feature, and what it says to the operator."""
+    answer = run(*arguments, "--budget", "zcdp=1", "--json", *QUIET)
+    assert answer.exit_code == 0, answer.output
+    rows = json.loads(answer.stdout)["estimates"]
+    return {row["feature"]: row["estimate"] for row in rows}, answer.stderr
+
+
+def test_every_export_of_one_table_gives_one_estimate(people, tmp_path: Path):
+    path, x, y = people
+    expected, said = fitted(path, "--outcome", "cured")
+    assert said == ""
+    rows = list(zip(x.tolist(), y, strict=True))
+    dutch = "\n".join(f"{a:.17f};{c:g};{b:.17f};".replace(".", ",") for (a, b), c in rows)
+    words = "\n".join(f"{a!r}\t{'YES' if c else 'no'}\t{b!r}" for (a, b), c in rows)
+    index = "\n".join(f"{i},{a!r},{c:g},{b!r}" for i, ((a, b), c) in enumerate(rows))
+    files = {
+        "dutch": ("sep=;\r\nage;cured;dose;\r\n" + dutch, ["--decimal", ","]),
+        "words": ("age\tcured\tdose\n" + words, ["--separator", "tab", "--positive", "yes"]),
+        "index": (",age,cured,dose\n" + index, []),
+        "wide": (f'"id, new",age,cured,dose\n{index}', ["--ignore", '"id, new"']),
+        "chosen": (f"id,age,cured,dose\n{index}", ["--features", "age,dose"]),
+    }
+    for name, (content, options) in files.items():
+        made = tmp_path / f"{name}.csv"
+        made.write_text(content, encoding="utf-16" if name == "dutch" else "utf-8")
+        found, _ = fitted(made, "--outcome", "cured", *options)
+        assert found == pytest.approx(expected), name
+
+
+def test_what_is_changed_is_counted_for_the_operator_alone(tmp_path: Path):
+    path = tmp_path / "people.csv"
+    rows = "3,0.1,1\n0.1,x7919,0\n0.2,0.1,NA\n1e200,,5\n"
+    path.write_text(f"a,b,y\n{rows}", encoding="utf-8")
+    found, said = fitted(path, "--outcome", "y")
+    assert set(found) == {"a", "b"}
+    assert "no guarantee covers these counts" in said
+    for words in (
+        "1 of 4 cells of column 'b' are no numbers, and count as 0",
+        "1 of 4 cells of column 'b' are empty",
+        "1 of 8 cells are beyond 1e+100",
+        "1 of 4 people have no outcome",
+        "1 of 4 people are longer than --context-bound 1",
+        "1 of 4 outcomes lie outside",
+    ):
+        assert words in said
+    assert "7919" not in said
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "words"),
+    [
+        ("a,y\n.1,1,\n.2,0,\n", [], "line 2"),
+        ("a,y\n.1,yes\n.2,no\n", [], "got text only in 'y': say with --positive which text"),
+        (
+            "a,y\nmale,1\nfemale,0\n",
+            [],
+            "only in the column a: leave such columns out with --ignore",
+        ),
+        ("a,b,y\n,1,1\n,1,0\n", [], "got text or empty cells only in the column a:"),
+        ('a,"b, c",d,y\nx,?,1,1\nx,?,1,0\n', [], 'in the columns a,"b, c": leave'),
+        ("a;y\n1;1\n", [], "is --separator right?"),
+        ("a,y\n1,\n2,NA\n", [], "got empty cells only in 'y'"),
+        ('a,y\n"8,981",1\n"8,982",0\n', [], "need --decimal or --thousands"),
+        ("age,y\n1,1\n", ["--ignore", "agee"], "did you mean age?"),
+        ("age,y\n1,1\n", ["--features", "y"], "neither the outcome"),
+        ("y\n1\n", [], "a column beside 'y'"),
+    ],
+)
+def test_a_table_that_would_count_as_nothing_is_refused(tmp_path, content, options, words):
+    path = tmp_path / "people.csv"
+    path.write_text(content, encoding="utf-8")
+    answer = run(path, "--outcome", "y", "--budget", "zcdp=1", *options, *QUIET)
+    assert answer.exit_code == 2
+    assert words in answer.output
+
+
+def test_a_text_that_nobody_has_is_said_and_makes_no_error(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("a,y\n.1,yes\n.2,no\n", encoding="utf-8")
+    _, said = fitted(path, "--outcome", "y", "--positive", "YES!")
+    assert "no cell of column 'y' is 'YES!': all outcomes count as 0" in said

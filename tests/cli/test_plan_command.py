@@ -67,7 +67,7 @@ def test_features_come_from_a_file(tmp_path):
     assert said.stdout.startswith("MergedLinearIMED(arms=")
     assert run(*options, "--arms", "4").exit_code == 2
     (tmp_path / "arms.csv").write_text("1,x\n")
-    assert "--features must be a CSV file" in run(*options).output
+    assert "--features must hold numbers, got no number on line 1" in run(*options).output
 
 
 def test_what_is_measured_is_what_python_measures():

@@ -149,14 +149,18 @@ def test_other_files_than_the_published_are_refused(folder):
         (
             "user_artists.dat",
             b"userID\tartistID\tweight\r\n2\t5\t1\r\n2\t6\t1\r\n",
-            r"artistID are all in artists\.dat, got 5 and 1 more",
+            r"artistID are all in artists\.dat, got 2 that are not",
         ),
         (
             "artists.dat",
             FILES["artists.dat"].decode().encode("latin-1"),
             r"artists\.dat with the columns id",
         ),
-        ("tags.dat", b"tagID\ttagValue\r\n1\tmetal\r\n", r"tagID are all in tags\.dat, got 2"),
+        (
+            "tags.dat",
+            b"tagID\ttagValue\r\n1\tmetal\r\n",
+            r"tagID are all in tags\.dat, got \d that",
+        ),
         ("tags.dat", b"\x89PNG\r\n\x1a\n\0\0\0", r"tags\.dat with the columns tagID, tagValue"),
     ],
 )

@@ -3,10 +3,13 @@
 import itertools
 import math
 import pickle
+from decimal import Decimal
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
-from scipy import optimize, stats
+from scipy import optimize, sparse, stats
 from sklearn.base import clone
 from worlds import logistic
 
@@ -165,7 +168,7 @@ ODD = {
     "no features": (np.zeros((10, 3)), np.ones(10)),
     "no numbers": (np.full((10, 3), np.nan), np.full(10, np.nan)),
     "infinite": (np.full((10, 3), np.inf), np.full(10, -np.inf)),
-    "words": ([["a", None], [10**400, 1j]], ["yes", object()]),
+    "words": ([["a", None], [10**400, 1j], [0.1, 0.2]], ["yes", object(), 1.0]),
 }
 
 
@@ -185,6 +188,54 @@ def test_no_data_make_an_error_or_another_number_of_releases(name: str, method: 
     if method == "newton":
         intervals = model.confidence_intervals()
         assert np.all((intervals >= -2.0) & (intervals <= 2.0))
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (np.zeros((2, 2)), ["yes", "no"], "y must hold numbers, got text only"),
+        (np.zeros((2, 2)), [None, None], "y must hold numbers, got missing values only"),
+        ([["a", 1.0], ["b", 2.0]], [0.0, 1.0], r"X \(column 0\) must hold numbers, got text only"),
+        (
+            pd.DataFrame({"when": pd.to_datetime(["2020", "2021"]), "x": [1.0, 2.0]}),
+            [0.0, 1.0],
+            r"X \(column 'when'\) must hold numbers, got dates only",
+        ),
+        (sparse.eye(2), [0.0, 1.0], r"X must be dense, got a sparse table: pass X.toarray\(\)"),
+    ],
+)
+def test_a_column_without_a_number_is_refused_by_name(X, y, message):
+    model = PrivateGLM(budget=BUDGET, seed=1)
+    with pytest.raises(ArgumentError, match=message):
+        model.fit(X, y)
+    assert not hasattr(model, "coef_")
+    assert "which columns hold numbers is public" in model.guarantee.assumptions
+
+
+def _holders():
+    rng = np.random.default_rng(4)
+    x, y = rng.integers(0, 3, (60, 2)) / 10, rng.integers(0, 2, 60)
+    frame = pd.DataFrame(x, columns=["a", "b"])
+    return {
+        "arrays": (x, y),
+        "lists": (x.tolist(), y.tolist()),
+        "a frame": (frame, pd.Series(y)),
+        "nullable types": (frame.convert_dtypes(), pd.Series(y, dtype="Int64")),
+        "categories": (frame.astype("category"), pd.Series(y).astype("category")),
+        "arrow types": (frame.astype("double[pyarrow]"), pd.Series(y == 1, dtype="bool[pyarrow]")),
+        "an arrow table": (pa.Table.from_pandas(frame), pa.array(y)),
+        "decimals": (frame.map(lambda one: Decimal(str(one))), y.reshape(-1, 1)),
+    }
+
+
+HOLDERS = _holders()
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_whatever_holds_the_numbers_there_is_one_estimate(holder):
+    model = PrivateGLM(budget=BUDGET, seed=1)
+    expected = model.fit(*HOLDERS["arrays"]).coef_.tolist()
+    assert model.fit(*HOLDERS[holder]).coef_.tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -250,7 +301,9 @@ def test_it_has_the_manners_of_scikit_learn():
     again = pickle.loads(pickle.dumps(copied))
     assert np.array_equal(again.coef_, copied.coef_)
     assert np.array_equal(clone(model).fit(features, outcomes).coef_, copied.coef_)
-    with pytest.raises(ArgumentError, match=r"^X must have 2 columns"):
+    with pytest.raises(
+        ArgumentError, match=r"^X has 3 features, but PrivateGLM is expecting 2 features"
+    ):
         copied.predict(np.zeros((2, 3)))
     copied.set_params(method="gradient").fit(features, outcomes)
     with pytest.raises(DPBanditsError, match="newton"):

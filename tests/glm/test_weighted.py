@@ -311,6 +311,6 @@ def test_shapes_are_refused():
         model.predict([[1.0]])
     with pytest.raises(ArgumentError, match="X must have more rows for 7 batches, got 5"):
         model.fit(np.ones((5, 2)), np.ones(5))
-    with pytest.raises(ArgumentError, match="y must have shape"):
+    with pytest.raises(ArgumentError, match="y must have 5 rows, got 4"):
         model.fit(np.ones((5, 2)), np.ones(4))
     assert repr(model) == "InformationWeightedGLM(budget=ZCDP(rho=1.0))"

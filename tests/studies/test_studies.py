@@ -124,6 +124,17 @@ def test_run_is_what_simulate_gives_and_does_not_depend_on_the_workers(folder: P
     assert [step[1:] for step in steps][-1] == (20, 20)
 
 
+def test_a_table_of_rewards_is_read_as_a_spreadsheet_writes_it(folder: Path) -> None:
+    text = (folder / "table.csv").read_text(encoding="utf-8")
+    local = "sep=;\r\n" + text.replace(",", ";").replace(".", ",").replace("\n", "\r\n")
+    (folder / "local.csv").write_text(local, encoding="utf-16")
+    plain = load_study(written(folder, GOOD)).environments[1]
+    marks = '"local.csv"\nseparator = ";"\ndecimal = ","'
+    other = load_study(written(folder, GOOD.replace('"table.csv"', marks))).environments[1]
+    assert np.array_equal(other.state.prefix, plain.state.prefix)
+    assert plain.n_arms == 2
+
+
 def test_altered_and_quick(folder: Path) -> None:
     study = load_study(
         written(
@@ -231,7 +242,7 @@ def test_altered_and_quick(folder: Path) -> None:
         (
             '"table.csv"',
             '"study.toml"',
-            "environments[1].path: must hold rows of numbers, one column per arm; study.toml: ",
+            "environments[1].path: must have as many cells in each row as in the first, 1; line ",
         ),
         ('"table.csv"', "3", "environments[1].path: must be a file beside the study, got 3"),
         (

@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import ArgumentError
-from .inputs import Noise, budget_of, clear_errors
+from .inputs import Decimal, Header, Noise, Separator, Thousands, budget_of, clear_errors
 from .tables import new_console
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ..glm import PrivateGLM
+    from ..tables import TextTable
+    from .private_tables import PrivateTable
 
 
 def estimate(
     table: Annotated[
-        Path, typer.Argument(metavar="TABLE.csv", help="A row for each person.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="TABLE.csv", help="A text table, a row for each person.", show_default=False
+        ),
     ],
     outcome: Annotated[str, typer.Option(help="The column to explain.", show_default=False)],
     budget: Annotated[
@@ -34,6 +36,28 @@ def estimate(
         float, typer.Option(help="Longer rows of features are scaled to this length.")
     ] = 1.0,
     parameter_bound: Annotated[float, typer.Option(help="On the length of the parameter.")] = 1.0,
+    positive: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Text of the outcome that counts as 1, others count as 0; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns that explain, with commas between; by default all but the outcome.",
+            show_default=False,
+        ),
+    ] = None,
+    ignore: Annotated[
+        str | None,
+        typer.Option(help="Columns to leave out, with commas between.", show_default=False),
+    ] = None,
+    separator: Separator = ",",
+    decimal: Decimal = ".",
+    thousands: Thousands = "",
+    header: Header = True,
     noise: Annotated[
         Noise, typer.Option(help="simulation is seeded, and protects nobody.")
     ] = Noise.secure,
@@ -42,10 +66,14 @@ def estimate(
 ) -> None:
     """Fit a generalised linear model to a table of private data, and say what that promises.
 
-    All other columns are features; entries that are no numbers count as 0.  Bounds must not be
-    taken from the data.
+    All columns beside the outcome are features, unless --features or --ignore
+    say otherwise.  Cells that are no numbers count as 0; a column without a
+    number is refused.  What was changed is counted on the standard error
+    stream, for the operator alone.  Bounds must not be taken from the data.
     """
     from ..glm import PrivateGLM
+    from ..tables import read_text_table
+    from .private_tables import listed, private_table
 
     with clear_errors():
         model = PrivateGLM(
@@ -57,9 +85,24 @@ def estimate(
             noise=noise.value,
             seed=seed,
         )
-        features, outcomes = _read(table, outcome)
-        model.fit(features.to_numpy(), outcomes.to_numpy())
-        rows = _rows(model, list(map(str, features.columns)))
+        text = read_text_table(
+            "TABLE",
+            table,
+            separator=separator,
+            decimal=decimal,
+            thousands=thousands,
+            header=header,
+        )
+        people = private_table(
+            text,
+            outcome,
+            positive=positive or (),
+            features=listed(features),
+            ignore=listed(ignore),
+        )
+        model.fit(people.features, people.outcomes)
+        rows = _rows(model, people.names)
+    _tell(text, people.said + _changed(people, model))
     if as_json:
         found = {"estimates": rows, "guarantee": model.guarantee.to_dict()}
         typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
@@ -67,28 +110,37 @@ def estimate(
     _print(rows, model)
 
 
-def _read(path: Path, outcome: str) -> tuple[pd.DataFrame, pd.Series]:
-    """Features and outcomes as floats; nothing is said of what was in a cell."""
-    import pandas as pd
+def _changed(people: PrivateTable, model: PrivateGLM) -> list[str]:
+    """How many people the bounds of the model have changed."""
+    import numpy as np
 
-    try:
-        # As text: types that follow from all cells would raise errors that tell of one.
-        frame = pd.read_csv(path, dtype=str, encoding="utf-8-sig", keep_default_na=False)
-    except OSError as error:
-        raise ArgumentError(
-            f"TABLE must be a readable file, got {path}: {error.strerror}"
-        ) from None
-    except ValueError:  # whose words may quote a cell
-        raise ArgumentError(f"TABLE must be a CSV file in UTF-8, got {path}") from None
-    if outcome not in frame.columns:
-        raise ArgumentError(
-            f"--outcome must be one of the columns {', '.join(map(str, frame.columns))}, got"
-            f" {outcome!r}"
+    said, n = [], len(people.outcomes)
+    lengths = np.linalg.norm(np.nan_to_num(people.features), axis=1)
+    if scaled := int((lengths > model.context_bound).sum()):
+        said.append(
+            f"the features of {scaled:,} of {n:,} people are longer than --context-bound"
+            f" {model.context_bound:g}, and were scaled to it: bring columns to one scale, by"
+            " public ranges, or leave out with --ignore what is no measurement"
         )
-    if frame.shape[1] < 2:
-        raise ArgumentError(f"TABLE must have a column beside {outcome!r}")
-    numbers = frame.apply(pd.to_numeric, errors="coerce").astype("float64")
-    return numbers.drop(columns=outcome), numbers[outcome]
+    lo, hi = model.outcome_range
+    if clipped := int(((people.outcomes < lo) | (people.outcomes > hi)).sum()):
+        said.append(
+            f"{clipped:,} of {n:,} outcomes lie outside of --outcome-range {lo:g} {hi:g}, and were"
+            " clipped to it"
+        )
+    return said
+
+
+def _tell(text: TextTable, said: list[str]) -> None:
+    if text.nameless:
+        plural = "s" if text.nameless > 1 else ""
+        typer.echo(f"Note: {text.nameless} column{plural} without a name left out.", err=True)
+    if said:
+        typer.echo(
+            "For the operator alone, since no guarantee covers these counts:\n  "
+            + "\n  ".join(said),
+            err=True,
+        )
 
 
 def _rows(model: PrivateGLM, names: list[str]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import contextlib
 import warnings
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,23 @@ if TYPE_CHECKING:
     from ..privacy import Budget
 
 WRONG_INPUT, INTERRUPTED = 2, 130
+
+
+Separator = Annotated[
+    str, typer.Option(help="Between the cells of a text table; tab for a tabulator.")
+]
+Decimal = Annotated[str, typer.Option(help="The mark before decimals: . or a comma.")]
+Thousands = Annotated[
+    str,
+    typer.Option(help="The mark between groups of three digits, as in 1,234.", show_default=False),
+]
+Header = Annotated[
+    bool,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line names the columns; without names they are 0, 1, ...",
+    ),
+]
 
 
 class Noise(StrEnum):

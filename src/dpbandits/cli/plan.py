@@ -10,7 +10,7 @@ import typer
 
 from ..errors import ArgumentError
 from .first_run import announce_compilation
-from .inputs import budget_of, clear_errors
+from .inputs import Decimal, Separator, Thousands, budget_of, clear_errors
 from .tables import new_console
 
 if TYPE_CHECKING:
@@ -86,8 +86,11 @@ def plan(
     ] = None,
     features: Annotated[
         Path | None,
-        typer.Option(help="CSV file of fixed features of the arms: a row of numbers for each."),
+        typer.Option(help="Text table of fixed features of the arms: a row of numbers for each."),
     ] = None,
+    separator: Separator = ",",
+    decimal: Decimal = ".",
+    thousands: Thousands = "",
     experts: Annotated[int | None, typer.Option(min=1, help="Number of experts.")] = None,
     standing_advice: Annotated[
         bool,
@@ -143,7 +146,8 @@ def plan(
                 raise ArgumentError("a study says itself what its arms are")
             setting, horizon, asked = _of_study(study_file, given, horizon, asked)
         else:
-            setting = _described(arms, means, features, given)
+            marks = {"separator": separator, "decimal": decimal, "thousands": thousands}
+            setting = _described(arms, means, features, marks, given)
         if horizon is None:
             raise ArgumentError("--horizon must be given")
         from ..planning import plan as make
@@ -158,14 +162,18 @@ def plan(
 
 
 def _described(
-    arms: int | None, means: list[float] | None, features: Path | None, given: dict[str, Any]
+    arms: int | None,
+    means: list[float] | None,
+    features: Path | None,
+    marks: dict[str, Any],
+    given: dict[str, Any],
 ) -> Setting:
-    """The setting that the options describe."""
+    """The setting that the options describe; ``marks`` are those of the file of features."""
     from ..environments import Bernoulli
     from ..planning import Setting
 
     if features is not None:
-        given = {**given, "features": _read(features), "contexts": "fixed"}
+        given = {**given, "features": _read(features, marks), "contexts": "fixed"}
     told = [len(given[name]) for name in ("gaps", "features") if name in given]
     told += [len(means)] if means else []
     counts = {count for count in (arms, *told) if count is not None}
@@ -177,13 +185,11 @@ def _described(
     return Setting.of(Bernoulli(means), **given) if means else Setting(counts.pop(), **given)
 
 
-def _read(path: Path) -> Any:
-    import numpy as np
+def _read(path: Path, marks: dict[str, Any]) -> Any:
+    """The numbers of a file, which has a header where its first line holds another thing."""
+    from ..tables import read_numbers
 
-    try:
-        return np.loadtxt(path, delimiter=",", ndmin=2)
-    except (OSError, ValueError) as error:
-        raise ArgumentError(f"--features must be a CSV file of numbers: {error}") from None
+    return read_numbers("--features", path, **marks)
 
 
 def _of_study(

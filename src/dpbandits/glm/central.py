@@ -13,7 +13,7 @@ from ..privacy.grids import default_grid
 from ..privacy.noise import NoiseSource
 from ..privacy.sources import noise_source
 from ..validation import choice, real
-from .estimator import Estimator, column, count_or_none, positive_or_none, table
+from .estimator import TYPES_ARE_PUBLIC, Estimator, count_or_none, positive_or_none
 from .intervals import coefficient_intervals
 from .objective import ObjectivePerturbation
 from .scores import Score, record_range, statistic_size
@@ -176,6 +176,7 @@ class PrivateGLM(Estimator):
             "a person is one row, and one fit is made of her data",
             "the number of rows is public",
             f"features are at most {self.context_bound:g} long, which scaling enforces",
+            TYPES_ARE_PUBLIC,
         ]
         if self._is_objective:
             return self._perturbation().guarantee(self._source(), assumed, _OBJECTIVE_PROOF)
@@ -188,10 +189,8 @@ class PrivateGLM(Estimator):
             ArgumentError: the shapes are others, or, with secure noise, there are too many people
                 for exact sums on so fine a grid.
         """
-        features = table(X)
-        outcomes = column(y, len(features))
-        self._check()
-        self.n_features_in_ = features.shape[1]
+        features, outcomes = self._read(X, y)
+        self._note_columns(X, features.shape[1])
         self._releases: list[Release] = []
         if self._is_objective:
             perturbation = self._perturbation()

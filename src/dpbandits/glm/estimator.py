@@ -4,33 +4,60 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 
+from .. import tables
 from ..errors import ArgumentError, DPBanditsError
+from ..privacy.budgets import Budget
+from ..tables import Manner, manners
 from ..validation import choice, integer, interval, real
 from .links import link_of
 from .scores import Score
 
+# What is taken for public of a private table.
+TYPES_ARE_PUBLIC = "which columns hold numbers is public"
 NARROWEST, WIDEST = 1e-6, 1e6  # bounds on features and parameters
 _MOST_FEATURES = 1000
 
 
-class Estimator:
+class Estimator(ABC):
     """The base of both estimators: a constructor that stores, and predictions.
 
     Attributes:
         coef_: (d,) the estimate, after ``fit``.
         n_features_in_: d.
+        feature_names_in_: (d,) names of the columns, where ``fit`` was given a table with names.
     """
 
     link: str
     outcome_range: tuple[float, float]
     context_bound: float
     parameter_bound: float
+    budget: Budget | None
+    seed: int | None
     coef_: np.ndarray
     n_features_in_: int
+    feature_names_in_: np.ndarray
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks of a regression: this works without that package installed."""
+        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="regressor",
+            target_tags=TargetTags(required=True),
+            regressor_tags=RegressorTags(poor_score=self.budget is not None),
+            input_tags=InputTags(allow_nan=True),
+            non_deterministic=self.budget is not None and self.seed is None,
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's arguments, as scikit-learn asks for them."""
@@ -68,30 +95,85 @@ class Estimator:
             ArgumentError: the shape is another one.
             DPBanditsError: there is no estimate yet.
         """
-        features = table(X)
-        if features.shape[1] != self._learnt().size:
+        self._learnt()
+        features = table(X, manners.PRIVATE_RECORD)
+        if features.shape[1] != self.n_features_in_:
+            # In scikit-learn's words, by which its pipelines know the error.
             raise ArgumentError(
-                f"X must have {self.coef_.size} columns, got {features.shape[1]}", "X"
+                f"X has {features.shape[1]} features, but {type(self).__name__} is expecting"
+                f" {self.n_features_in_} features as input",
+                "X",
+            )
+        names, known = names_of(X), getattr(self, "feature_names_in_", None)
+        if names is not None and known is not None and names.tolist() != known.tolist():
+            raise ArgumentError(
+                f"X must have the columns of fit, in their order: {', '.join(known)}", "X"
             )
         return self._score().mean(features, self.coef_)
 
-    def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
-        """The probabilities of outcomes 0 and 1, shape (n, 2).
+    def score(self, X: Any, y: Any) -> float:  # noqa: N803
+        """The coefficient of determination R^2 of ``predict``, for outcomes of shape (n,).
+
+        People without an outcome do not count; where nobody has one, it is NaN.
+
+        It is computed from the data as they are: it is not private.  A search over parameters by
+        such scores spends the budget once for each ``fit``, and leaks more by its choice.
+
+        Raises:
+            ArgumentError: as for ``predict``; or ``y`` has another shape.
+            DPBanditsError: there is no estimate yet.
+        """
+        means = self.predict(X)
+        outcomes = column(y, means.size)
+        known = np.isfinite(outcomes)
+        if not known.any():
+            return math.nan
+        left = float(np.sum((outcomes[known] - means[known]) ** 2))
+        spread = float(np.sum((outcomes[known] - outcomes[known].mean()) ** 2))
+        return 1.0 - left / spread if spread > 0.0 else float(left == 0.0)
+
+    @property
+    def predict_proba(self) -> Callable[[Any], np.ndarray]:
+        """The probabilities of outcomes 0 and 1: a function of features, whose result has shape
+        (n, 2).  There is none, for ``hasattr`` too, where the link gives no probabilities.
 
         Raises:
             ArgumentError: as for ``predict``.
             DPBanditsError: there is no estimate yet, or the link does not give probabilities.
         """
         if self.link not in ("logistic", "probit") or tuple(self.outcome_range) != (0, 1):
-            raise DPBanditsError(
+            raise _NoProbabilities(
                 "probabilities need the link 'logistic' or 'probit', and outcomes in (0, 1)"
             )
+        return self._probabilities
+
+    def _probabilities(self, X: Any) -> np.ndarray:  # noqa: N803
         ones = self.predict(X)
         return np.column_stack((1.0 - ones, ones))
 
+    def _read(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803
+        """Features and outcomes of ``fit``; nothing of this object changes where one is refused."""
+        if y is None:
+            raise ArgumentError("y must be given: fit requires y to be passed", "y")
+        features = table(X)
+        outcomes = column(y, len(features))
+        self._check()
+        return features, outcomes
+
+    def _note_columns(self, X: Any, dimension: int) -> None:  # noqa: N803
+        self.n_features_in_ = dimension
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if (names := names_of(X)) is not None:
+            self.feature_names_in_ = names
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Refuse arguments that are out of range, or do not fit together."""
+
     def _learnt(self) -> np.ndarray:
         if not hasattr(self, "coef_"):
-            raise DPBanditsError("there is no estimate yet: call fit first")
+            raise _not_fitted("there is no estimate yet: call fit first")
         return self.coef_
 
     def _score(self, bounded: bool = True) -> Score:
@@ -112,20 +194,31 @@ class Estimator:
         )
 
 
-def table(given: Any) -> np.ndarray:
+class _NoProbabilities(DPBanditsError, AttributeError):
+    """What ``hasattr`` takes for an answer."""
+
+
+def _not_fitted(message: str) -> DPBanditsError:
+    """The error of an estimator without an estimate; scikit-learn's own where that is loaded."""
+    loaded = sys.modules.get("sklearn.exceptions")
+    if loaded is None:
+        return DPBanditsError(message)
+    kind = type("NotFittedError", (DPBanditsError, loaded.NotFittedError), {})
+    return kind(message)
+
+
+def table(given: Any, manner: Manner = manners.PRIVATE) -> np.ndarray:
     """Features as an (n, d) array; what is no number is NaN, and nothing else is looked at.
 
     Raises:
-        ArgumentError: the shape is another one, which is public.
+        ArgumentError: the shape is another one, or a column holds no numbers at all; both are
+            public.
     """
-    features = _numbers(given)
-    if features is None or features.ndim != 2 or features.size == 0:
-        shape = "rows of several lengths" if features is None else f"shape {features.shape}"
-        raise ArgumentError(
-            f"X must be a table of shape (n, d), n and d at least 1, got {shape}", "X"
-        )
+    features = tables.table("X", given, manner)
     if features.shape[1] > _MOST_FEATURES:
-        raise ArgumentError(f"X must have at most {_MOST_FEATURES} columns", "X")
+        raise ArgumentError(
+            f"X must have at most {_MOST_FEATURES} columns, got {features.shape[1]}", "X"
+        )
     return features
 
 
@@ -135,30 +228,15 @@ def column(given: Any, people: int) -> np.ndarray:
     Raises:
         ArgumentError: there is not one for each row of the features.
     """
-    outcomes = _numbers(given)
-    if outcomes is None or outcomes.shape not in ((people,), (people, 1)):
-        shape = "a list of lists" if outcomes is None else f"shape {outcomes.shape}"
-        raise ArgumentError(f"y must have shape ({people},), got {shape}", "y")
-    return np.ascontiguousarray(outcomes.reshape(people))
+    return np.ascontiguousarray(tables.flat("y", given, manners.PRIVATE, rows=people))
 
 
-def _numbers(given: Any) -> np.ndarray | None:
-    """An array of floats; None for a ragged list.  An error would tell of what a person entered."""
-    if isinstance(given, np.ndarray) and given.dtype.kind in "biuf":
-        return np.ascontiguousarray(given, dtype=np.float64)
-    try:
-        entries = np.asarray(given, dtype=object)
-    except ValueError:
+def names_of(given: Any) -> np.ndarray | None:
+    """The names of columns, as scikit-learn keeps them: where all of them are text."""
+    names = getattr(given, "column_names", None) or getattr(given, "columns", None)
+    if names is None or not all(isinstance(name, str) for name in names):
         return None
-    flat = [_number(entry) for entry in entries.ravel().tolist()]
-    return np.array(flat, dtype=np.float64).reshape(entries.shape)
-
-
-def _number(entry: Any) -> float:
-    try:
-        return math.nan if isinstance(entry, str | bytes) else float(entry)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
+    return np.array(list(names), dtype=object)
 
 
 def positive_or_none(name: str, value: Any) -> float | None:

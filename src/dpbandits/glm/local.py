@@ -34,8 +34,16 @@ from ..privacy.ledger import empty_arrays
 from ..privacy.noise import NoiseSource
 from ..privacy.randomiser import VectorRandomiser
 from ..privacy.sources import noise_source
+from ..tables import entries
+from ..tables.manners import PRIVATE_RECORD
 from ..validation import choice, integer, real
-from .estimator import Estimator, column, count_or_none, positive_or_none, table
+from .estimator import (
+    TYPES_ARE_PUBLIC,
+    Estimator,
+    count_or_none,
+    positive_or_none,
+    table,
+)
 from .intervals import coefficient_intervals
 from .scores import Score, record_range, statistic_size
 from .spending import Spending, record_release
@@ -138,13 +146,14 @@ class LocalDevice:
                 again.
         """
         d = self._channel.theta.size
-        features = np.zeros((1, d)) if x is None else table([x])
+        features = np.zeros((1, d)) if x is None else table([x], PRIVATE_RECORD)
         if features.shape != (1, d):
             raise ArgumentError(f"x must have shape ({d},)", "x")
         if self._sent:
             raise DPBanditsError("a device reports once")
         # Whatever an outcome is, there is a report: silence would tell.
-        outcome = math.nan if x is None or y is None or np.ndim(y) else column([y], 1)[0]
+        found = None if x is None or y is None else entries(y)
+        outcome = math.nan if found is None or found.values.ndim else float(found.values)
         self._sent = True
         values = self._channel.record(features, np.array([outcome]))
         return Report(self._channel.batch, self._randomise(values))
@@ -375,6 +384,7 @@ class LocalGLM(Estimator):
             "what a batch is asked follows from reports of the batches before (sequential"
             " interaction)",
             f"features are at most {self.context_bound:g} long, which scaling enforces",
+            TYPES_ARE_PUBLIC,
             "a device runs a channel of which its own copy of this model says `accepts`: noise,"
             " its source and all bounds come with the channel",
             "devices and curator are apart, as `channel`, `report` and `receive` are; whoever calls"
@@ -420,9 +430,7 @@ class LocalGLM(Estimator):
         Raises:
             ArgumentError: the shapes are others, or there are fewer rows than batches.
         """
-        features = table(X)
-        outcomes = column(y, len(features))
-        self._check()
+        features, outcomes = self._read(X, y)
         curator = self.curator(*features.shape)
         spending, size = self._spending(), statistic_size(features.shape[1])
         arrays, first, source = empty_arrays(len(curator.sizes)), 0, self._source()
@@ -443,7 +451,8 @@ class LocalGLM(Estimator):
             span = (first, first + people - 1)
             record_release(arrays, span, channel.noise_channel, channel.sensitivity, size * people)
             first += people
-        self.n_features_in_, self.coef_ = features.shape[1], curator.estimate
+        self.coef_ = curator.estimate
+        self._note_columns(X, features.shape[1])
         self.ledger, self._curator = Ledger(arrays, spending.meter), curator
         return self
 

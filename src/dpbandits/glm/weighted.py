@@ -42,7 +42,7 @@ from ..privacy.noise import NoiseSource
 from ..privacy.randomiser import VectorRandomiser
 from ..privacy.sources import noise_source
 from ..validation import choice, integer, real
-from .estimator import Estimator, column, count_or_none, table
+from .estimator import TYPES_ARE_PUBLIC, Estimator, count_or_none
 from .links import cut, link_of
 from .quadratics import minimise_in_ball
 from .scores import Score, record_range
@@ -302,6 +302,7 @@ class InformationWeightedGLM(Estimator):
             "a person is one row, and one fit is made of her data",
             "in which batch a person is, and the number of people, are public",
             f"features are at most {self.context_bound:g} long, which scaling enforces",
+            TYPES_ARE_PUBLIC,
             *(
                 ["`fit` plays devices and curator, and whoever calls it sees all data"]
                 if self._is_local
@@ -318,16 +319,15 @@ class InformationWeightedGLM(Estimator):
             ArgumentError: the shapes are others, there are fewer people than batches, or, with
                 secure noise, too many for exact sums on so fine a grid.
         """
-        features = table(X)
-        outcomes = column(y, len(features))
-        self._check()
+        features, outcomes = self._read(X, y)
         people = self._people(features, outcomes)
         finding, regressing = self._batches(len(features))
         d = features.shape[1]
         self.ridge_, damping = self._tuning(sum(map(len, regressing)), d)
         weighting, moments = _find(people, finding, self.ridge_, damping)
         self.coef_ = self._regress(people, regressing, weighting, moments) / self.context_bound
-        self.weighting_, self.n_features_in_ = weighting.matrix, d
+        self.weighting_ = weighting.matrix
+        self._note_columns(X, d)
         spending = self._spending()
         arrays = empty_arrays(max(1, len(people.releases)))
         for span, sensitivity, draws in people.releases:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +38,7 @@ from ..environments import (
 from ..errors import ArgumentError
 from ..policies import Policy
 from ..simulation.simulating import check_users, what_is_shown, what_is_taken
+from ..tables import read_numbers
 from .building import Problems, build
 from .schema import WorldEntry, close_name
 
@@ -283,17 +283,13 @@ def _shown(world: World) -> str:
 
 
 def _table_reader(folder: Path) -> Callable[[Any], RewardTable]:
-    def read(path: Any) -> RewardTable:
+    def read(
+        path: Any, separator: str = ",", decimal: str = ".", thousands: str = ""
+    ) -> RewardTable:
         if not isinstance(path, str) or not (folder / path).is_file():
             raise ArgumentError(f"path must be a file beside the study, got {path!r}", "path")
-        try:
-            text = (folder / path).read_text(encoding="utf-8").splitlines()
-            header = bool(text) and not re.fullmatch(r"[\s\d.,eE+-]*", text[0])
-            return RewardTable(np.loadtxt(text, delimiter=",", ndmin=2, skiprows=int(header)))
-        except ValueError as error:
-            raise ArgumentError(
-                f"path must hold rows of numbers, one column per arm; {path}: {error}", "path"
-            ) from None
+        marks = {"separator": separator, "decimal": decimal, "thousands": thousands}
+        return RewardTable(read_numbers("path", folder / path, **marks))
 
     return read
 

@@ -7,7 +7,7 @@ no message holds a value of the data.
 
 from .columns import blocks, column, flat, labels, table
 from .entries import Entries, entries
-from .files import TextTable, read_text_table
+from .files import TextTable, read_numbers, read_text_table
 from .manners import Manner
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "entries",
     "flat",
     "labels",
+    "read_numbers",
     "read_text_table",
     "table",
 ]

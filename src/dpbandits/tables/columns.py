@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ..errors import ArgumentError
-from .entries import Entries, entries
+from .entries import Entries, entries, holds_floats
 from .manners import Manner
 
 
@@ -48,7 +48,7 @@ def flat(
     found = entries(given)
     if found is not None and found.values.ndim == 2 and found.values.shape[1] == 1:
         values, missing, wrong = (part.ravel() for part in found[:3])
-        found = Entries(values, missing, wrong, found.kind)
+        found = Entries(values, missing, wrong, found.kind, found.typed)
     if found is None or found.values.ndim != 1:
         shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
         raise ArgumentError(f"{_place(argument, at)} must be a column, got {shape}", argument)
@@ -56,9 +56,8 @@ def flat(
         raise ArgumentError(
             f"{_place(argument, at)} must have {rows} rows, got {found.values.size}", argument
         )
-    if found.all_absent and (manner.wrong == "keep" or not found.wrong.any()):
-        kind = f"{found.kind} only" if found.wrong.any() else "missing values only"
-        raise ArgumentError(f"{_place(argument, at)} must hold numbers, got {kind}", argument)
+    if manner.typed and found.all_absent and (manner.wrong == "keep" or not found.wrong.any()):
+        _refuse_type(_place(argument, at), found, argument)
     return _accepted(argument, found, manner, at)
 
 
@@ -68,8 +67,16 @@ def table(
     """Numbers of shape (n, d), n and d at least 1; ``names`` are those of columns, for messages.
 
     Raises:
-        ArgumentError: as for ``flat``.
+        ArgumentError: as for ``flat``; or the table is sparse.
     """
+    if manner.takes_all and holds_floats(given) and given.ndim == 2 and given.size:
+        return np.ascontiguousarray(given)  # in a microsecond, for predictions one at a time
+    if hasattr(given, "tocsr"):
+        raise ArgumentError(
+            f"{argument} must be dense, got a sparse table: pass {argument}.toarray()", argument
+        )
+    if hasattr(given, "to_pandas") and hasattr(given, "column_names"):  # of Arrow
+        given = given.to_pandas()
     found = entries(given)
     if found is None or found.values.ndim != 2 or found.values.size == 0:
         shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
@@ -78,6 +85,11 @@ def table(
         )
     if names is None and hasattr(given, "columns"):
         names = list(map(str, given.columns))
+    if manner.typed and not found.typed:
+        for j in range(found.values.shape[1]):
+            if (one := found.column(j)).all_absent:
+                place = f"column {j}" if names is None else f"column {names[j]!r}"
+                _refuse_type(_place(argument, place), one, argument)
     return _accepted(argument, found, manner, "", names)
 
 
@@ -147,6 +159,8 @@ def _accepted(
     within: tuple[int, ...] = (),
 ) -> np.ndarray:
     values = found.values
+    if manner.takes_all:
+        return values
     with np.errstate(invalid="ignore"):
         infinite = np.isinf(values)
         below = values <= manner.low if manner.open_low else values < manner.low
@@ -167,6 +181,11 @@ def _accepted(
                 argument,
             )
     return values
+
+
+def _refuse_type(place: str, found: Entries, argument: str) -> NoReturn:
+    kind = f"{found.kind} only" if found.wrong.any() else "missing values only"
+    raise ArgumentError(f"{place} must hold numbers, got {kind}", argument)
 
 
 def _place(argument: str, at: str) -> str:

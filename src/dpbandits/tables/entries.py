@@ -25,17 +25,27 @@ class Entries(NamedTuple):
         missing: where there is nothing.
         wrong: where there is something that is no number.
         kind: of the first wrong entry, in the plural, as in "text"; empty where there is none.
+        typed: whether the type of the array says that it holds numbers, missing ones or not.
     """
 
     values: np.ndarray
     missing: np.ndarray
     wrong: np.ndarray
     kind: str = ""
+    typed: bool = False
 
     @property
     def all_absent(self) -> bool:
-        """Whether there are entries, and none is a number."""
-        return self.values.size > 0 and bool(np.all(self.missing | self.wrong))
+        """Whether there are entries, and neither they nor their type say that they are numbers."""
+        if self.typed or self.values.size == 0:
+            return False
+        return bool(np.all(self.missing | self.wrong))
+
+    def column(self, j: int) -> Entries:
+        """One column of a table."""
+        wrong = self.wrong[:, j]
+        kind = self.kind if wrong.any() else ""
+        return Entries(self.values[:, j], self.missing[:, j], wrong, kind, self.typed)
 
 
 def entries(given: Any) -> Entries | None:
@@ -62,13 +72,19 @@ def entries(given: Any) -> Entries | None:
         return found
     values = np.where(masked, np.nan, found.values)
     wrong = found.wrong & ~masked
-    return Entries(values, found.missing | masked, wrong, found.kind if wrong.any() else "")
+    kind = found.kind if wrong.any() else ""
+    return Entries(values, found.missing | masked, wrong, kind, found.typed)
+
+
+def holds_floats(given: Any) -> bool:
+    """Whether this is an array of floats that needs no look at its entries."""
+    return type(given) is np.ndarray and given.dtype == np.float64
 
 
 def _of_array(array: np.ndarray) -> Entries:
     if array.dtype.kind in "biuf":
         values = np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
-        return Entries(values, np.isnan(values), np.zeros(array.shape, bool))
+        return Entries(values, np.isnan(values), np.zeros(array.shape, bool), typed=True)
     if array.dtype.kind != "O":
         absent = np.isnat(array) if array.dtype.kind in "mM" else np.zeros(array.shape, bool)
         kind = _KINDS.get(array.dtype.kind, "other things")

@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -52,13 +53,18 @@ class TextTable:
         return [row[j] for row in self.cells]
 
     def entries(self, name: str) -> Entries:
-        """A column as numbers; see ``tables.entries``."""
-        shape, marks = (
-            _shape_of_numbers(self.decimal, self.thousands),
-            (self.decimal, self.thousands),
-        )
-        parsed = [_parsed(cell, shape, *marks) for cell in self.texts(name)]
-        values = np.array([np.nan if one is None else one for one in parsed], np.float64)
+        """A column as numbers; see ``tables.entries``.
+
+        >>> cells = [["1.234,5"], ["NA"], ["none of it"]]
+        >>> found = TextTable(Path("a.csv"), ("a",), cells, [2, 3, 4], 0, ",", ".").entries("a")
+        >>> found.values.tolist(), found.missing.sum(), found.wrong.sum()
+        ([1234.5, nan, nan], np.int64(1), np.int64(1))
+        """
+        texts, marks = self.texts(name), (self.decimal, self.thousands)
+        shape = _shape_of_numbers(*marks)
+        known = {cell: _parsed(cell, shape, *marks) for cell in set(texts)}  # cells repeat
+        parsed = [known[cell] for cell in texts]
+        values = np.array(parsed, np.float64)  # None becomes NaN
         wrong = np.array([one is None for one in parsed], bool)
         kind = "text" if wrong.any() else ""
         return Entries(values, np.isnan(values) & ~wrong, wrong, kind)
@@ -118,6 +124,33 @@ def read_text_table(
     return TextTable(Path(path), found, cells, lines, width - len(kept), decimal, thousands)
 
 
+def read_numbers(argument: str, path: str | os.PathLike[str], **marks: Any) -> np.ndarray:
+    """A file of public numbers as a table; its first line is a header where no cell is a number.
+
+    Args:
+        argument, path, marks: as for ``read_text_table``.
+
+    Raises:
+        ArgumentError: as for ``read_text_table``; or a cell is no finite number, whose line and
+            column the message names.
+    """
+    text = read_text_table(argument, path, header=False, **marks)
+    parts = [text.entries(name) for name in text.names]
+    if all(part.wrong[0] or part.missing[0] for part in parts) and len(text.lines) > 1:
+        text = read_text_table(argument, path, **marks)
+        parts = [text.entries(name) for name in text.names]
+    for name, part in zip(text.names, parts, strict=True):
+        bad = np.flatnonzero(~np.isfinite(part.values))
+        if bad.size:
+            kind = "no number" if part.wrong[bad[0]] else "nothing"
+            raise ArgumentError(
+                f"{argument} must hold numbers, got {kind} on line {text.lines[bad[0]]} of {path},"
+                f" column {name!r}",
+                argument,
+            )
+    return np.column_stack([part.values for part in parts])
+
+
 def _text(argument: str, path: str | os.PathLike[str]) -> str:
     try:
         content = Path(path).read_bytes()
@@ -146,14 +179,14 @@ def _rows(
     rows, lines, begins = [], [], 1 + skipped
     try:
         for row in reader:
-            if any(map(str.strip, row)) or len(row) > 1:  # an empty line is no row
-                rows.append([cell.strip() for cell in row])
+            if len(row) > 1 or (row and row[0].strip()):  # an empty line is no row
+                rows.append(list(map(str.strip, row)))
                 lines.append(begins)
             begins = reader.line_num + 1 + skipped
     except csv.Error:  # whose words may quote a cell
         raise ArgumentError(
             f"{argument} must be a table of cells, got a broken quotation from line {begins} of"
-            f" {path} on",
+            f" {path} on: a cell that begins with a quotation mark must end with one",
             argument,
         ) from None
     return rows, lines
@@ -170,10 +203,8 @@ def _check_marks(separator: str, decimal: str, thousands: str) -> None:
         raise ArgumentError(
             f"thousands must be one of , . ' _ or a space, got {thousands!r}", "thousands"
         )
-    if len({separator, decimal, thousands}) < 3 and separator != decimal:
-        raise ArgumentError(
-            f"thousands must differ from separator and decimal, got {thousands!r}", "thousands"
-        )
+    if thousands == decimal:
+        raise ArgumentError(f"thousands must differ from decimal, got {thousands!r}", "thousands")
 
 
 def _check_names(

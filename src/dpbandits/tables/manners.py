@@ -8,7 +8,8 @@ what holds of a whole column, its type, is refused there.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 Answer = Literal["refuse", "keep"]  # keep: NaN, for the caller to replace
@@ -25,6 +26,8 @@ class Manner:
         low, high: the allowed range, of which an entry outside is refused.
         open_low: whether ``low`` itself lies outside of the range.
         whole: whether entries must be whole numbers.
+        typed: whether a column is refused in which nothing is a number.  Which columns hold numbers
+            is then taken for public.
     """
 
     missing: Answer = "refuse"
@@ -34,6 +37,13 @@ class Manner:
     high: float = math.inf
     open_low: bool = False
     whole: bool = False
+    typed: bool = True
+
+    @cached_property
+    def takes_all(self) -> bool:
+        """Whether no entry is refused for itself."""
+        anything = self.missing == self.wrong == self.infinite == "keep"
+        return anything and not self.whole and (self.low, self.high) == (-math.inf, math.inf)
 
     @property
     def wanted(self) -> str:
@@ -57,6 +67,7 @@ UNCLIPPED_REWARDS = Manner(missing="keep", low=-LARGEST, high=LARGEST)  # for ``
 PROPENSITIES = Manner(low=0.0, high=1.0, open_low=True)
 # Private tables: an error would tell of one person's entry.
 PRIVATE = Manner(missing="keep", wrong="keep", infinite="keep")
+PRIVATE_RECORD = replace(PRIVATE, typed=False)  # of one person, whose entries are the column
 
 
 def arms(count: int | None = None) -> Manner:

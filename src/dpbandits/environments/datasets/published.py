@@ -80,9 +80,9 @@ def table(
         # pandas would fill up what is missing and drop what is too much
         for number, line in enumerate(lines, 1):
             if line.count(separator) != len(columns) - 1:
-                raise ValueError(f"line {number} has {line.count(separator) + 1} values")
+                raise _Malformed(f"line {number} has {line.count(separator) + 1} values")
         if header and lines[0] != separator.join(columns):
-            raise ValueError(f"its first line is {lines[0]!r}")
+            raise _Malformed("another first line")
         options = {
             "names": list(columns),
             "header": 0 if header else None,
@@ -92,10 +92,15 @@ def table(
         return pd.read_csv(
             StringIO(text), sep=separator, lineterminator="\n", quoting=csv.QUOTE_NONE, **options
         )
-    except (ValueError, OverflowError) as error:
+    except (ValueError, OverflowError) as error:  # of which pandas' words may quote a cell
+        got = str(error) if isinstance(error, _Malformed) else "an entry of another type"
         raise ArgumentError(
-            f"folder must hold {name} with the columns {', '.join(columns)}, got: {error}", "folder"
-        ) from error
+            f"folder must hold {name} with the columns {', '.join(columns)}, got: {got}", "folder"
+        ) from None
+
+
+class _Malformed(ValueError):
+    """A table without its shape, in words that quote nothing."""
 
 
 def require_known(name: str, values: pd.Series, known: pd.Series, source: str) -> None:
@@ -103,7 +108,7 @@ def require_known(name: str, values: pd.Series, known: pd.Series, source: str) -
     unknown = values[~values.isin(known)]
     if len(unknown):
         message = (
-            f"folder must hold {name} whose {values.name} are all in {source}, got"
-            f" {unknown.iloc[0]}"
+            f"folder must hold {name} whose {values.name} are all in {source}, got {len(unknown):,}"
+            " that are not"
         )
-        raise ArgumentError(f"{message} and {len(unknown) - 1} more that are not", "folder")
+        raise ArgumentError(message, "folder")

@@ -246,11 +246,12 @@ def warfarin(path: str | os.PathLike[str], *, ends: str = "medium") -> Warfarin:
         raw = Path(path).read_bytes()
         text = raw.decode("utf-8-sig")
         lines = list(csv.DictReader(StringIO(text, newline=""), strict=True))
-    except (OSError, TypeError, ValueError, csv.Error) as error:
+    except (OSError, TypeError, ValueError, csv.Error) as error:  # whose words may quote a cell
+        got = error.strerror if isinstance(error, OSError) else "no table of text in UTF-8"
         raise ArgumentError(
-            f"path must be the CSV file of the patients, got {path!r} ({error}).  {_INSTRUCTIONS}",
+            f"path must be the CSV file of the patients, got {path!r} ({got}).  {_INSTRUCTIONS}",
             "path",
-        ) from error
+        ) from None
     missing = [name for name in _COLUMNS if not lines or name not in lines[0]]
     if missing:
         raise ArgumentError(
@@ -258,7 +259,14 @@ def warfarin(path: str | os.PathLike[str], *, ends: str = "medium") -> Warfarin:
             f"  {_INSTRUCTIONS}",
             "path",
         )
-    table = pd.DataFrame(lines, columns=list(_COLUMNS)).replace({"NA": "", None: ""})
+    ragged = [row for row, line in enumerate(lines) if None in line or None in line.values()]
+    if ragged:
+        raise ArgumentError(
+            f"path must be a file of rows as long as its header, which row {ragged[0]} of {path!r}"
+            " is not",
+            "path",
+        )
+    table = pd.DataFrame(lines, columns=list(_COLUMNS)).replace({"NA": ""})
     table = table[table[_DOSE] != ""].reset_index(drop=True)
     if not len(table):
         raise ArgumentError(f"path must hold patients with a dose, and {path!r} has none", "path")
@@ -300,7 +308,7 @@ def _among(table: pd.DataFrame, column: str, known: tuple[str, ...]) -> pd.Serie
     """A column whose entries are among ``known``, or missing."""
     wrong = ~table[column].isin([*known, ""])
     if wrong.any():
-        _refuse(column, table[column][wrong].iloc[0], f"one of {', '.join(known)}")
+        _refuse(column, wrong, f"one of {', '.join(known)}")
     return table[column]
 
 
@@ -308,7 +316,7 @@ def _numbers(table: pd.DataFrame, column: str, low: float, high: float) -> pd.Se
     values = pd.to_numeric(table[column].replace("", "nan"), errors="coerce")
     wrong = (table[column] != "") & ~values.between(low, high)
     if wrong.any():
-        _refuse(column, table[column][wrong].iloc[0], f"a number in [{low:g}, {high:g}]")
+        _refuse(column, wrong, f"a number in [{low:g}, {high:g}]")
     return values
 
 
@@ -316,11 +324,13 @@ def _decades(ages: pd.Series) -> pd.Series:
     known = {f"{decade}0 - {decade}9": float(decade) for decade in range(1, 9)} | {"90+": 9.0}
     wrong = ~ages.isin([*known, ""])
     if wrong.any():
-        _refuse("Age", ages[wrong].iloc[0], "such as '60 - 69', or '90+'")
+        _refuse("Age", wrong, "such as '60 - 69', or '90+'")
     return ages.map(known)
 
 
-def _refuse(column: str, entry: str, wanted: str) -> None:
+def _refuse(column: str, wrong: pd.Series, wanted: str) -> None:
     raise ArgumentError(
-        f"path must be a file whose column {column!r} holds {wanted}, or NA, got {entry!r}", "path"
+        f"path must be a file whose column {column!r} holds {wanted}, or NA, got another entry in"
+        f" row {int(wrong.argmax())} of the patients with a dose",
+        "path",
     )

@@ -1,0 +1,150 @@
+"""What a number is, whatever holds it."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+from dpbandits.errors import ArgumentError
+from dpbandits.tables import column, entries, flat, labels, table
+from dpbandits.tables.manners import PRIVATE, PRIVATE_RECORD, PUBLIC, PUBLIC_FEATURES, arms
+
+MARK = 7919.73125
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("given", "values"),
+    [
+        ([1, 2.5, True, Decimal("0.5"), Fraction(1, 4)], [1, 2.5, 1, 0.5, 0.25]),
+        ([1, None, NAN, pd.NA, pd.NaT], [1, NAN, NAN, NAN, NAN]),
+        (np.ma.masked_array([1.0, 9.0], [False, True]), [1, NAN]),
+        (pd.Series([1, None], dtype="Int64"), [1, NAN]),
+        (pd.Series([True, None], dtype="boolean"), [1, NAN]),
+        (pd.Series([1, 2], dtype="int8[pyarrow]"), [1, 2]),
+        (pd.Series(pd.Categorical([3, 1, None])), [3, 1, NAN]),
+        (pa.array([1, None]), [1, NAN]),
+        (pa.chunked_array([[True], [None]]), [1, NAN]),
+        (pa.array([Decimal("1.25"), None]), [1.25, NAN]),
+        (np.array([1, 2], np.uint8), [1, 2]),
+        ([10**400], [np.inf]),
+    ],
+)
+def test_numbers_and_missing_values(given, values):
+    found = entries(given)
+    assert np.array_equal(found.values, np.array(values, float), equal_nan=True)
+    assert not found.wrong.any()
+    assert found.missing.tolist() == np.isnan(found.values).tolist()
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (["1", "2"], "text"),
+        (["2", 1.0], "text"),
+        (np.array(["1", "2"]), "text"),
+        (pd.Series(["1", "2"]), "text"),
+        (pa.array(["1", "2"]), "text"),
+        ([b"1", 2], "text"),
+        ([1j, 2], "complex numbers"),
+        (np.array([1j, 2]), "complex numbers"),
+        (pd.date_range("2020", periods=2), "dates"),
+        (pd.Series(pd.to_datetime(["2020", "2021"], utc=True)), "dates"),
+        (pa.array([datetime.date(2020, 1, 1), None]), "dates"),
+        ([datetime.datetime(2020, 1, 1), 1], "dates"),
+        (pd.to_timedelta([1, 2]), "durations"),
+        ([datetime.timedelta(1), 2], "durations"),
+        ([np.datetime64("2020"), 2], "dates"),
+        ([{}, 2], "other things"),
+    ],
+)
+def test_what_is_no_number(given, kind):
+    found = entries(given)
+    assert found.wrong[0]
+    assert found.kind == kind
+    assert np.isnan(found.values[0])
+    with pytest.raises(ArgumentError, match=f"^paid must hold finite numbers, got {kind} in row 0"):
+        flat("paid", given, PUBLIC)
+
+
+@pytest.mark.parametrize("given", [[[1.0], [1.0, 2.0]], pd.Series([[1], [1, 2]]), [[1, 2], 3]])
+def test_rows_of_several_lengths_are_none(given):
+    assert entries(given) is None
+
+
+def test_a_frame_of_mixed_types_is_read_cell_by_cell():
+    frame = pd.DataFrame({"a": [1, 2], "b": [True, None], "c": ["x", "y"]})
+    found = entries(frame)
+    assert found.values[0].tolist()[:2] == [1.0, 1.0]
+    assert found.wrong.tolist() == [[False, False, True]] * 2
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([0, 1, 2.5], "got another number in row 2"),
+        ([0, -1, 7], "got another number in row 1, and in 1 more"),
+        ([0, None], "got nothing in row 1"),
+        ([0, np.inf], "got an infinite number in row 1"),
+        ([0, "1"], "got text in row 1"),
+    ],
+)
+def test_a_refusal_names_argument_column_range_and_row(given, words):
+    with pytest.raises(ArgumentError) as caught:
+        flat("arm", given, arms(3), at="column 'group'")
+    assert str(caught.value) == f"arm (column 'group') must hold whole numbers in [0, 2], {words}"
+    assert caught.value.argument == "arm"
+
+
+def test_a_table_names_row_and_column():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, np.inf]})
+    with pytest.raises(ArgumentError, match="an infinite number in row 1 of column 'b'"):
+        table("X", frame, PUBLIC)
+    with pytest.raises(ArgumentError, match="an infinite number in row 1, column 1"):
+        table("X", frame.to_numpy(), PUBLIC)
+    with pytest.raises(ArgumentError, match="must be dense"):
+        table("X", sparse.eye(2), PUBLIC)
+    arrow = pa.table({"a": [1, 2], "b": [3, None]})
+    assert np.isnan(table("X", arrow, PRIVATE)[1, 1])
+
+
+def test_one_private_entry_never_raises_and_a_column_without_numbers_does():
+    odd = [1.0, "x", None, np.inf, 1j]
+    assert np.isnan(flat("y", odd, PRIVATE)[[1, 2, 4]]).all()
+    for given in ([None, None], ["yes", "no"], pd.date_range("2020", periods=2)):
+        with pytest.raises(ArgumentError, match=r"^y must hold numbers, got"):
+            flat("y", given, PRIVATE)
+    # The type says that these are numbers, whatever is missing; and of one person nothing is told.
+    assert np.isnan(flat("y", np.array([NAN, NAN]), PRIVATE)).all()
+    assert np.isnan(table("x", [["words", None]], PRIVATE_RECORD)).all()
+
+
+@pytest.mark.parametrize(
+    "given", [[MARK, "secret"], [[MARK, 1.0], ["secret", 2.0]], [MARK, None, np.inf, -MARK]]
+)
+def test_no_message_holds_what_stands_in_a_cell(given):
+    for read, manner in ((flat, arms(2)), (table, PUBLIC_FEATURES), (flat, PUBLIC)):
+        with pytest.raises(ArgumentError) as caught:
+            read("x", given, manner)
+        assert "7919" not in str(caught.value)
+        assert "secret" not in str(caught.value)
+
+
+def test_a_column_is_named_with_those_that_there_are():
+    for frame in (pd.DataFrame({"a": [1]}), pa.table({"a": [1]}), {"a": [1]}):
+        assert len(column(frame, "a")) == 1
+        with pytest.raises(ArgumentError, match="must have a column 'b', and has 'a'"):
+            column(frame, "b")
+
+
+def test_labels_are_text_and_nothing_else():
+    assert labels("arm", pd.Series(["x", "y"])) == ["x", "y"]
+    assert labels("arm", pa.array(["x"])) == ["x"]
+    assert labels("arm", ["x", 1]) is None
