@@ -135,6 +135,8 @@ class LinUCBLDP(LocalPolicy):
     ) -> None:
         as_published = asks_for_published(options, budget)
         self._published, chosen = chosen_bounds(bounds, as_published)
+        # Exact bounds take the noise on a square for twice the variance that it has then, so they
+        # hold: norms of normal noise are the smaller the less covariance it has (Anderson 1955).
         if as_published:  # the same noise on x r, squares and products
             self._weight = self._diagonal = math.sqrt(2.0)
             refuse_unpublished(options)

@@ -466,7 +466,7 @@ def _profiles(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Exhi
         "How far from the best, and how often",
         "Left and high is good: on this share of the instances the mean regret of a policy is at"
         " most so many times the least one there; shown are those who keep tails. A policy that"
-        " no other beats anywhere is at 1 from the left on. Of the variants of a policy the one with"
+        " no other beats is at 1 from the left on. Of the variants of a policy the one with"
         " the least worst factor is shown.",
         "Rising curves, one per policy, in one panel per contest: the share of instances on which a"
         " policy is within a factor of the least mean regret.",
