@@ -95,6 +95,7 @@ from .inspection import Inspection, inspect
 from .logs import DecisionLog, fit_logs, read_logs
 from .policies import Chooser, Decision, Diagnostics, Estimates, Policy, Release, load
 from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
+from .validation import close_name
 
 if TYPE_CHECKING:
     from . import environments, theory
@@ -235,7 +236,9 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(".planning", __name__), name)
     if name in _AUDITING:
         return getattr(import_module(".auditing", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    hint = "" if name.startswith("_") else close_name(name, __all__)
+    meant = f"; {hint}" if hint.startswith("did") else ""  # and not all names that there are
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{meant}")
 
 
 def __dir__() -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -121,6 +121,23 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise ArgumentError(f"{name} must be True or False, got {value!r}", name)
     return value
+
+
+def close_name(word: str, known: Iterable[str]) -> str:
+    """What to say after an unknown name: the name that was meant, or those there are.
+
+    >>> close_name("adacub", ["AdaCUCB", "UCB1"]), close_name("x", ["AdaCUCB", "UCB1"])
+    ('did you mean AdaCUCB?', 'known: AdaCUCB, UCB1')
+    """
+    import difflib  # only for mistakes
+
+    folded = {name.lower(): name for name in known}
+    match = difflib.get_close_matches(word.lower(), folded, n=1)
+    return (
+        f"did you mean {folded[match[0]]}?"
+        if match
+        else f"known: {', '.join(folded.values()) or 'none'}"
+    )
 
 
 def shortest(number: float) -> str:

@@ -150,3 +150,46 @@ def test_bad_arguments_are_named():
         )
     with pytest.raises(ArgumentError, match=r"^budget must be"):
         LinUCBJDP(3, 2, budget=dpb.PureDP(1.0), horizon=100)
+
+
+@pytest.mark.parametrize("cls", [LinUCBJDP, dpb.LinUCBLDP])
+def test_the_published_noise_may_have_our_radius(cls):
+    shape = {"budget": ApproxDP(10.0, 0.1), "horizon": 1000, "calibration": "paper", "seed": 1}
+    published, ours = (cls(4, 5, bounds=bounds, **shape) for bounds in ("published", "exact"))
+    assert "bounds" not in published.config  # its random numbers are those of before
+    assert "bounds='exact'" in repr(ours)
+    assert repr(cls(**ours.config)) == repr(ours)
+    assert ours.guarantee == published.guarantee
+    assert ours.statistic == published.statistic
+    assert ours.noise_scale == published.noise_scale
+    assert (published.params.published, ours.params.published) == (True, False)
+    exact = {**shape, "calibration": "exact"}
+    assert cls(4, 5, bounds="exact", **exact).params == cls(4, 5, **exact).params
+    with pytest.raises(ArgumentError, match=r"^bounds must be one of 'exact', 'published'"):
+        cls(4, 5, bounds="paper", **shape)
+
+
+@pytest.mark.parametrize("cls", [LinUCBJDP, dpb.LinUCBLDP])
+def test_our_bounds_cover_the_published_noise(cls):
+    """Of one release: the norm of the noise on V, as drawn on the statistic, and that of n - N
+    theta for a theta of length 1; each is left once in some thousand at most, and not by far.
+    """
+    d, draws = 5, 4000
+    policy = cls(4, d, budget=ApproxDP(10.0, 0.1), horizon=1, calibration="paper", bounds="exact")
+    params, std = policy.params, policy.noise_scale
+    rng = np.random.default_rng(5)
+    n = rng.normal(size=(draws, d)) * std / params.weight
+    matrix = np.zeros((draws, d, d))
+    index = np.arange(d)
+    matrix[:, index, index] = rng.normal(size=(draws, d)) * std / params.diagonal
+    rows, columns = np.triu_indices(d, 1)
+    matrix[:, rows, columns] = rng.normal(size=(draws, len(rows))) * std / math.sqrt(2.0)
+    matrix[:, columns, rows] = matrix[:, rows, columns]
+    norms = np.abs(np.linalg.eigvalsh(matrix)).max(axis=1)
+    rest = np.linalg.norm(n - matrix[:, :, 0], axis=1)
+    bound = params.matrix_norm
+    assert np.mean(norms > bound) < 2e-3
+    assert np.quantile(norms, 0.99) > 0.5 * bound
+    if cls is LinUCBJDP:  # where noise adds up, the bound is that of a walk
+        assert np.mean(rest > params.vector_norm) < 2e-3
+        assert np.quantile(rest, 0.99) > 0.5 * params.vector_norm

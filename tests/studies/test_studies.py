@@ -272,6 +272,21 @@ def test_altered_and_quick(folder: Path) -> None:
         ),
         (
             'kind = "AdaCUCB"',
+            'kind = "AdaCUCB"\nbudget = 1.0',
+            "policies[0].budget: stands in budgets, as in budgets.zcdp = [0.5]",
+        ),
+        (
+            'kind = "AdaCUCB"',
+            'kind = "AdaCUCB"\nepsilon = 1.0',
+            "policies[0].epsilon: stands in budgets, as in budgets.zcdp = [0.5]",
+        ),
+        (
+            'kind = "AdaCUCB"',
+            'kind = "AdaCUCB"\nrho = 1.0',
+            "policies[0].rho: stands in budgets, as in budgets.zcdp = [0.5]",
+        ),
+        (
+            'kind = "AdaCUCB"',
             'kind = "AdaCUCB"\nreward_range = [1, 0]',
             "policies[0].reward_range: must be a pair (lo, hi)",
         ),

@@ -18,6 +18,7 @@ import typer
 
 from .. import __version__
 from ..policies import DEFAULTS, Policy, registered
+from ..validation import close_name
 from .audit import audit
 from .check_policy import check_policy
 from .estimate import estimate
@@ -203,19 +204,28 @@ def demo(output: Output = None, jobs: Jobs = -1, force: Force = False) -> None:
         _run(study, DEMO, output or _dated("dpbandits-demo"), jobs, force)
 
 
+def _paper(name: str) -> str:
+    if name not in set(Paper):
+        raise typer.BadParameter(f"there is no {name!r}; {close_name(name, Paper)}")
+    return name
+
+
 @app.command()
 def reproduce(
     paper: Annotated[
-        Paper, typer.Argument(help="Whose experiments; or equal-budget.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="PAPER",
+            callback=_paper,
+            help=f"Whose experiments: {', '.join(Paper)}.",
+            show_default=False,
+        ),
     ],
     quick: Annotated[
         bool,
         typer.Option(
             "--quick",
-            help=(
-                "A small version of everything; once the algorithms were compiled, the three took"
-                " 29 to 37 seconds on two idle cores, and 27 to 41 of processor time."
-            ),
+            help="A small version of everything; at full size verdicts may be others.",
         ),
     ] = False,
     full: Annotated[

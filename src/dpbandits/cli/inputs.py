@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import ArgumentError, DPBanditsError
+from ..validation import close_name
 
 if TYPE_CHECKING:
     from ..policies import Policy
@@ -61,7 +62,6 @@ def clear_errors(interrupted: str = "Interrupted: nothing was written.") -> Iter
 def policy_class(name: str) -> type[Policy]:
     """The policy of that name."""
     from ..policies import registered
-    from ..studies.schema import close_name
 
     known = registered()
     if name not in known:

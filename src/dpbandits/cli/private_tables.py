@@ -96,7 +96,7 @@ def listed(names: str | None) -> list[str]:
 def _check_names(table: TextTable, option: str, names: Sequence[str]) -> None:
     for name in names:
         if name not in table.names:
-            from ..studies.schema import close_name
+            from ..validation import close_name
 
             near = close_name(name, table.names)
             hint = f"; {near}" if near.startswith("did") else ""

@@ -10,6 +10,7 @@ import numpy as np
 import typer
 
 from ..errors import ArgumentError
+from ..validation import close_name
 from .inputs import clear_errors
 from .tables import new_console
 
@@ -41,8 +42,6 @@ def theory(
             _list(list(BOUNDS.values()), as_json)
             return
         if name not in BOUNDS:
-            from ..studies.schema import close_name
-
             raise ArgumentError(f"there is no bound {name!r}; {close_name(name, BOUNDS)}", "name")
         bound = BOUNDS[name]
         if not arguments:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.budgets import EXAMPLES, Budget
 from ..privacy.channels import Channel
 from ..privacy.continual import Counter
 from ..privacy.grids import default_grid, finest_grid
@@ -148,8 +148,7 @@ class Configured:
     @classmethod
     def example_budgets(cls) -> list[Budget]:
         """One small budget of every notion that the class accepts."""
-        examples: list[Budget] = [PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, 1e-5), RDP(4.0, 1.0)]
-        return [budget for budget in examples if type(budget) in cls.card.channels]
+        return [budget for budget in EXAMPLES if type(budget) in cls.card.channels]
 
     def __repr__(self) -> str:
         return self._call(self._given())

@@ -11,7 +11,7 @@ import math
 import os
 import threading
 import weakref
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import PurePath
@@ -43,6 +43,7 @@ from ..stores.snapshots import arguments
 from ..validation import integer, number, real
 from .chooser import Chooser
 from .configured import Configured
+from .making import PolicyClass
 from .privacy_card import PrivacyCard, Standing
 from .registry import of_this_version, registered
 from .signatures import Signature
@@ -50,7 +51,7 @@ from .terms import Terms
 from .watch import Watch
 
 
-class Policy(Configured, ABC):
+class Policy(Configured, metaclass=PolicyClass):
     """The base of all policies.
 
     A subclass gives ``card``, ``kernels``, ``_params`` and, if it releases more than one number at
@@ -153,7 +154,9 @@ class Policy(Configured, ABC):
         """What ``choose`` sees: a matrix of its own, or 0 for nothing."""
         if contexts is not None:
             raise ArgumentError(
-                f"contexts must not be given to {type(self).__name__}, which takes none", "contexts"
+                f"contexts must not be given to {type(self).__name__}, which takes none: pull()"
+                " chooses the arm",
+                "contexts",
             )
         return 0
 
@@ -634,6 +637,13 @@ class Policy(Configured, ABC):
 
     def checked_reward(self, reward: Any) -> float:
         """A number; where nothing is clipped, or reports come, one that is no outlier."""
+        if reward is None or isinstance(reward, Decision):  # which would count as its arm
+            got = "None" if reward is None else "a decision"
+            raise ArgumentError(
+                f"reward must be a number, got {got}: a decision comes second, as in"
+                " update(1.0, decision), and expire(decision) says that no reward will come",
+                "reward",
+            )
         value, (lo, hi) = number("reward", reward), self.reward_range
         if self.takes_reports:
             most = WILDEST * self.noise_scale

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from ..errors import ArgumentError
 from ..privacy import accounting
-from ..privacy.budgets import ApproxDP, Budget
+from ..privacy.budgets import EXAMPLES, ApproxDP, Budget
 from ..privacy.channels import LAPLACE, OPEN, PURE, Certified, Channel, LaplaceVector, Open
 from ..privacy.continual import Counter, Independent
 from ..privacy.guarantees import Guarantee, View
@@ -46,8 +46,11 @@ class Terms:
         channels = self.card.channels
         if type(self.budget) not in channels:
             allowed = " or ".join(["None", *sorted(kind.__name__ for kind in channels)])
+            fitting = [one for one in EXAMPLES if type(one) in channels]
+            example = f", as in budget={fitting[0]!r}" if fitting else ""
             raise ArgumentError(
-                f"budget must be {allowed} for {self.policy}, got {self.budget!r}", "budget"
+                f"budget must be {allowed} for {self.policy}{example}, got {self.budget!r}",
+                "budget",
             )
         kind = cast(Any, channels[type(self.budget)])
         try:

@@ -192,5 +192,7 @@ class RDP(Budget):
         return f"({shortest(self.alpha)}, {shortest(self.epsilon)})-RDP"
 
 
+# A small budget of every notion.
+EXAMPLES: tuple[Budget, ...] = (PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, 1e-5), RDP(4.0, 1.0))
 # What the notions are called in study files and on the command line.
 NOTIONS: dict[str, type[Budget]] = {"pure": PureDP, "zcdp": ZCDP, "approx": ApproxDP, "rdp": RDP}

@@ -299,7 +299,8 @@ class Session:
             return decision
         # Not its arm, which may be private.
         got = f"number {decision.number}" if isinstance(decision, Decision) else repr(decision)
-        raise UpdateError(f"decision must come from this policy's pull(), got {got}")
+        hint = "; an arm is given as arm=" if isinstance(decision, int) else ""
+        raise UpdateError(f"decision must come from this policy's pull(), got {got}{hint}")
 
     def _signed(self, life: str, number: int, recorded: bool) -> Decision:
         """What a token of our own stands for.  A pull that a crash made us forget is not recorded:

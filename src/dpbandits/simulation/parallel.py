@@ -25,12 +25,14 @@ def distinct_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
     """The policies as a list: one or more, which differ in more than seed and name, and of which no
     two that differ in more than their budget share a name.
     """
-    if not isinstance(policies, Policy | Sequence):
-        raise ArgumentError(f"policies must be a policy or a list of policies, got {policies!r}")
+    if not isinstance(policies, Policy | Sequence) or isinstance(policies, str):
+        raise ArgumentError(
+            f"policies must be a policy or a list of policies, got {_told(policies)}"
+        )
     chosen = [policies] if isinstance(policies, Policy) else list(policies)
     for policy in chosen:
         if not isinstance(policy, Policy):
-            raise ArgumentError(f"policies must hold policies, got {policy!r}")
+            raise ArgumentError(f"policies must hold policies, got {_told(policy)}")
     keys = [policy.stream_key for policy in chosen]
     if not keys or len(set(keys)) < len(keys):
         raise ArgumentError(
@@ -39,6 +41,13 @@ def distinct_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
     if shared := shared_name(chosen):
         raise ArgumentError(f"policies must not share a name, got {shared!r} twice", "policies")
     return chosen
+
+
+def _told(given: object) -> str:
+    """What was given in the place of a policy."""
+    if isinstance(given, type) and issubclass(given, Policy):
+        return f"the class {given.__name__}: make a policy of it, {given.__name__}(...)"
+    return repr(given)
 
 
 def shared_name(policies: Sequence[Policy]) -> str | None:

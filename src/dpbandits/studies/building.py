@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import DPBanditsError
-from .schema import close_name, without_name
+from ..validation import close_name
+from .schema import without_name
 
 
 class Problems(list[str]):

@@ -9,13 +9,11 @@ end removes the folder.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from ..environments import ArmsEnvironment, ContextEnvironment, LoggedTrial
 from ..errors import ArgumentError, StateFileError
 from ..policies import Policy
 from ..simulation import ReplayResult, Result, replay, simulate
+from ..source import code_digest
 
 try:
     import fcntl
@@ -34,9 +33,6 @@ except ImportError:  # Windows, where the folder goes with the first process tha
 
 Progress = Callable[[str, int, int], None]
 
-# whose code decides numbers
-_ROOMS = ("privacy", "glm", "policies", "algorithms", "environments", "simulation")
-_LIBRARIES = ("numpy", "numba", "scipy", "scikit-learn")
 _PREFIX, _SUFFIX = ".dpbandits-", ".cells"
 
 
@@ -250,25 +246,3 @@ def stages(cells: Sequence[Cell]) -> dict[str, int]:
     for cell in cells:
         totals[cell.stage] = totals.get(cell.stage, 0) + cell.runs
     return totals
-
-
-@functools.cache
-def code_digest() -> str:
-    """A digest of the code that decides numbers, and of the libraries below it: results of other
-    code are no results.
-    """
-    package = Path(__file__).parents[1]
-    digest = sha256()
-    for name in ("kernel.py", "calls.py"):
-        digest.update((package / name).read_bytes())
-    for room in _ROOMS:
-        for path in sorted((package / room).rglob("*.py")):
-            digest.update(path.read_bytes())
-    digest.update(repr([_version(name) for name in _LIBRARIES]).encode())
-    return digest.hexdigest()
-
-
-def _version(name: str) -> str | None:
-    with contextlib.suppress(PackageNotFoundError):
-        return version(name)
-    return None

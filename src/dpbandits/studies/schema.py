@@ -6,7 +6,6 @@ What the arguments of a policy or an environment may be is known to their constr
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import fields
@@ -22,7 +21,7 @@ from pydantic import (
 )
 
 from ..privacy.budgets import NOTIONS, RDP, ZCDP, ApproxDP, Budget, PureDP
-from ..validation import integer
+from ..validation import close_name, integer
 
 
 def _reader(notion: Callable[..., Budget]) -> PlainValidator:
@@ -115,21 +114,6 @@ def notions_of(classes: Iterable[type[Budget]]) -> list[str]:
     """The names of kinds of budget, in the order of ``NOTIONS``."""
     wanted = set(classes)
     return [name for name, cls in NOTIONS.items() if cls in wanted]
-
-
-def close_name(word: str, known: Iterable[str]) -> str:
-    """What to say after an unknown name: the name that was meant, or those there are.
-
-    >>> close_name("adacub", ["AdaCUCB", "UCB1"]), close_name("x", ["AdaCUCB", "UCB1"])
-    ('did you mean AdaCUCB?', 'known: AdaCUCB, UCB1')
-    """
-    folded = {name.lower(): name for name in known}
-    match = difflib.get_close_matches(word.lower(), folded, n=1)
-    return (
-        f"did you mean {folded[match[0]]}?"
-        if match
-        else f"known: {', '.join(folded.values()) or 'none'}"
-    )
 
 
 def place_of(loc: Iterable[int | str]) -> str:

@@ -40,7 +40,9 @@ from ..environments import ArmsEnvironment, ContextEnvironment, LoggedTrial
 from ..errors import BudgetWarning, StudyError
 from ..policies import Options, Policy, registered
 from ..privacy import Budget
+from ..privacy.budgets import EXAMPLES
 from ..simulation.parallel import shared_name
+from ..validation import close_name
 from .building import Problems, build
 from .cautions import cautions
 from .schema import (
@@ -49,7 +51,6 @@ from .schema import (
     PolicyEntry,
     StudyForm,
     WorldEntry,
-    close_name,
     form_problems,
     notions_of,
 )
@@ -59,6 +60,7 @@ DEMO = Path(__file__).with_name("demo.toml")
 
 # A study sets the first three itself; noise is always simulated, from the study's seed.
 _NOT_IN_FILES = {"n_arms", "n_experts", "dimension", "budget", "seed", "noise", "grid"}
+_OF_BUDGETS = {"budget"} | {name for budget in EXAMPLES for name in vars(budget)}
 _ANY_HORIZON = 1000
 
 M = TypeVar("M")
@@ -275,8 +277,8 @@ def _policies(
             continue
         cls = kinds[entry.kind]
         known, given = _policy_arguments(cls), entry.arguments
-        for name in sorted(given.keys() & _NOT_IN_FILES):
-            problems.add(f"{place}.{name}", "a study sets this itself")
+        for name in sorted(given.keys() & (_NOT_IN_FILES | (_OF_BUDGETS - known))):
+            problems.add(f"{place}.{name}", _elsewhere(name, cls))
             del given[name]
         if worlds.sound and (misfit := worlds.misfit(cls, given)):
             problems.add(place, misfit)
@@ -303,6 +305,18 @@ def _policies(
             if shared_name(policies) == policy.label:
                 problems.add(f"{place}.name", f"another policy is called {policy.label!r}, too")
     return policies
+
+
+def _elsewhere(name: str, cls: type[Policy]) -> str:
+    """Where that stands which is no argument of a policy in a file."""
+    if name not in _OF_BUDGETS:
+        return "a study sets this itself"
+    taken = cls.example_budgets()
+    if not taken:
+        return f"{cls.__name__} has no privacy"
+    numbers = list(vars(taken[0]).values())
+    written = numbers if len(numbers) == 1 else [numbers]
+    return f"stands in budgets, as in budgets.{notions_of([type(taken[0])])[0]} = {written}"
 
 
 def _policy_arguments(cls: type[Policy]) -> set[str]:

@@ -39,8 +39,9 @@ from ..errors import ArgumentError
 from ..policies import Policy
 from ..simulation.simulating import check_users, what_is_shown, what_is_taken
 from ..tables import read_numbers
+from ..validation import close_name
 from .building import Problems, build
-from .schema import WorldEntry, close_name
+from .schema import WorldEntry
 
 World = ArmsEnvironment | ContextEnvironment
 

@@ -194,8 +194,8 @@ def theorem_5(n_arms: int, n_experts: int, horizon: int, noise: float) -> Tuning
 def theorem_6(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: float) -> Tuning:
     """The published tau, eta and gamma of batched EXP4, and its bound; ``log`` is ln(1 / delta).
 
-    gamma has ln(1 / delta)^(1/3), as the proof uses and the theorem leaves out.  Its constants need
-    K ln(1 / delta) >= 1, without which nothing is bounded.
+    gamma has ln(1 / delta)^(1/3), as the proof uses and the theorem leaves out.  Outside of what
+    ``_is_proved`` says nothing is bounded.
     """
     n, k, t = float(max(n_experts, 2)), float(n_arms), float(horizon)
     nt, few = math.log(n * t), math.log(n)
@@ -217,7 +217,8 @@ def theorem_6(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: fl
         / epsilon ** (1 / 3)
     )
     bound += math.sqrt(n * log) * nt * few / epsilon
-    return Tuning(batch, rate, max(first, second), bound if k * log >= 1.0 else math.inf)
+    proved = _is_proved(n_arms, epsilon, log)
+    return Tuning(batch, rate, max(first, second), bound if proved else math.inf)
 
 
 def theorem_8(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: float) -> Tuning:
@@ -225,8 +226,11 @@ def theorem_8(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: fl
     two of which Theorem 8 has the lesser.  The first is that of Theorem 6, with its tuning.
 
     The proof drops a factor 9 of the noise's variance, (3 sqrt(N ln(1 / delta)) / epsilon)^2: with
-    it 14 becomes 27, and the constant 18 becomes 31, which is what stands here.  They need
-    K ln(1 / delta) >= 1, without which nothing is bounded.
+    it 14 becomes 27, and the constant 18 becomes 31, which is what stands here.  The statement is
+    for every epsilon and delta, but its bounds fall to 0 as epsilon grows, which no algorithm's
+    regret does; outside of what ``_is_proved`` says nothing is bounded.  Within it tau is at least
+    1/9, so that to round it up costs nothing: of 3 + 27 the rounding multiplies the 3 and divides
+    the 27.
     """
     n, k, t = float(max(n_experts, 2)), float(n_arms), float(horizon)
     nt, few = math.log(n * t), math.log(n)
@@ -237,7 +241,16 @@ def theorem_8(n_arms: int, n_experts: int, horizon: int, epsilon: float, log: fl
     # gamma, then make 27 in place of the 12.
     mixing = 12.0 * math.sqrt(rate) * k * n * log * nt / (epsilon * batch)
     bound = 31.0 * size**0.4 * (k * t) ** 0.6 / epsilon**0.4
-    return Tuning(batch, rate, mixing, bound if k * log >= 1.0 else math.inf)
+    proved = _is_proved(n_arms, epsilon, log)
+    return Tuning(batch, rate, mixing, bound if proved else math.inf)
+
+
+def _is_proved(n_arms: int, epsilon: float, log: float) -> bool:
+    """Whether the constants of Theorems 6 and 8 follow: K ln(1 / delta) >= 1, by which terms are
+    compared, and an epsilon up to which advanced composition has the constant 3.  Their proofs need
+    gamma <= 1/2 besides, see ``published``.
+    """
+    return n_arms * log >= 1.0 and epsilon <= COMPOSED * log
 
 
 def published(

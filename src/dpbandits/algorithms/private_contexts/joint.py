@@ -32,6 +32,7 @@ from .policy import (
     PrivateContextPolicy,
     PrivateLinearOptions,
     asks_for_published,
+    chosen_bounds,
     refuse_unpublished,
 )
 from .state import Params
@@ -96,6 +97,8 @@ class LinUCBJDP(JointPolicy):
         **options: see ``PrivateLinearOptions``.  With ``calibration="paper"`` and an ``ApproxDP``
             budget noise, shift and radius are the published ones, for a binary tree of Gaussian
             matrices.
+        bounds: with ``calibration="paper"`` "published" shift and radius, or those of this package
+            for the same noise, "exact" (see ``regression``); without they are exact.
 
     When to choose: features are as private as rewards, whoever runs the policy is trusted with
     both, and the radius is to be one that is proved to hold; ``LinearIMEDJDP`` has less regret.
@@ -131,12 +134,14 @@ class LinUCBJDP(JointPolicy):
         reward_weight: float = 1.0,
         counter: str | None = None,
         models: str = "shared",
+        bounds: str = "published",
         **options: Unpack[PrivateLinearOptions],
     ) -> None:
         self._batch = integer("batch", batch, 1, MOST_ROUNDS)
         self._weight = real("reward_weight", reward_weight, 1e-6, 1e6)
-        self._published = asks_for_published(options, budget)
-        if self._published:
+        self._noise_as_published = asks_for_published(options, budget)
+        self._published, chosen = chosen_bounds(bounds, self._noise_as_published)
+        if self._noise_as_published:
             counter = self._published_counter(counter, self._weight)
             refuse_unpublished(options)
             self._weight = math.sqrt(2.0)
@@ -145,13 +150,14 @@ class LinUCBJDP(JointPolicy):
             "dimension": dimension,
             "batch": self._batch,
             "reward_weight": reward_weight,
+            **chosen,
         }
         super().__init__(
             own, budget=budget, horizon=horizon, counter=counter, models=models, **options
         )
 
     def _moved(self, reward: float, length: float) -> float:
-        if not self._published:
+        if not self._noise_as_published:
             return super()._moved(reward, length)
         # Of (x, r) (x, r)^T, of which r^2 is not used; w = sqrt(2).
         return math.sqrt(2.0) * (length * length + 0.5 * reward * reward)

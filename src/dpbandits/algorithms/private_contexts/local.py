@@ -23,6 +23,7 @@ from .policy import (
     PrivateContextPolicy,
     PrivateLinearOptions,
     asks_for_published,
+    chosen_bounds,
     refuse_unpublished,
 )
 from .reports import ReportPolicy
@@ -87,6 +88,7 @@ class LinUCBLDP(LocalPolicy):
         **options: see ``PrivateLinearOptions``.  With ``calibration="paper"`` and an ``ApproxDP``
             budget noise, shift and radius are the published ones.  They are for features and
             rewards of length 1; noise is proportional to how far a record moves a report.
+        bounds: as in ``LinUCBJDP``.
 
     When to choose: nobody may be trusted with features.  Regret is far above that of the central
     model.
@@ -128,14 +130,18 @@ class LinUCBLDP(LocalPolicy):
         batch: int = 1,
         reports: bool = False,
         models: str = "shared",
+        bounds: str = "published",
         **options: Unpack[PrivateLinearOptions],
     ) -> None:
-        self._published = asks_for_published(options, budget)
-        if self._published:  # the same noise on x r, squares and products
+        as_published = asks_for_published(options, budget)
+        self._published, chosen = chosen_bounds(bounds, as_published)
+        # Exact bounds take the noise on a square for twice the variance that it has then, so they
+        # hold: norms of normal noise are the smaller the less covariance it has (Anderson 1955).
+        if as_published:  # the same noise on x r, squares and products
             self._weight = self._diagonal = math.sqrt(2.0)
             refuse_unpublished(options)
         super().__init__(
-            {"n_arms": n_arms, "dimension": dimension, **self._modelled(models)},
+            {"n_arms": n_arms, "dimension": dimension, **chosen, **self._modelled(models)},
             budget=budget,
             horizon=horizon,
             batch=batch,

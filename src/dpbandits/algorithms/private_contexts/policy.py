@@ -63,6 +63,16 @@ def asks_for_published(options: Mapping[str, object], budget: Budget | None) -> 
     return options.get("calibration") == "paper" and isinstance(budget, ApproxDP)
 
 
+def chosen_bounds(bounds: str, noise_as_published: bool) -> tuple[bool, dict[str, str]]:
+    """Whether shift and radius are the published ones, and what ``config`` says of that: nothing
+    where they belong to the noise, which keeps the random numbers of such policies.
+    """
+    exact = choice("bounds", bounds, ("exact", "published")) == "exact"
+    return noise_as_published and not exact, (
+        {"bounds": bounds} if noise_as_published and exact else {}
+    )
+
+
 def refuse_unpublished(
     options: Mapping[str, object], published: str = "calibration='paper'"
 ) -> None:

@@ -91,7 +91,7 @@ class RSLinearIMED(RarelySwitching):
             runs are lost.
         **options: see ``ModelOptions``.
 
-    When to choose: contexts are public, rewards private.  Least regret, without a theorem;
+    When to choose: contexts are public, rewards private.  Little regret, without a theorem;
     ``AdaCOFUL`` and ``PrivateLinUCB`` have one.  ``LinearIMED`` learns from every answer, has one
     model per arm if wanted, and needs no horizon.
 

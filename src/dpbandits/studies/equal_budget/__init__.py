@@ -1,5 +1,6 @@
 """Least regret at equal budget: every private policy for finite arms, with features or without, on
-one panel of instances per setting, and whether the default is one that nobody beats by much.
+one panel of instances per setting, and whether any policy that was entered, with the settings that
+it was entered with, has clearly less than the default.
 
 Policies are ranked with those alone that trust the same people and spend the same budget, which is
 read off their ledgers.  Runs are paired: run i of all policies meets the same noise of the
@@ -39,7 +40,7 @@ SMALLEST = 100  # rounds, in which means have room to change
 EQUAL = 1e-9  # relative difference of what was spent
 SOURCE = "target of this package"
 WORST = "the worst one"
-READINGS = ("Nobody beats the default", "Runs that are lost", "The budget is equal")
+READINGS = ("The default among those entered", "Runs that are lost", "The budget is equal")
 
 
 def plan(size: Size) -> Plan:
@@ -64,7 +65,7 @@ def plan(size: Size) -> Plan:
     return Plan(
         title="Least regret at equal budget",
         description=(
-            "Every private policy for finite arms that this package has, with features or without,"
+            "The private policies for finite arms that this package has, with features or without,"
             " on instances from easy to close, rare, many-armed and changing, and on contexts that"
             " are diverse or few: who has least regret among those that trust the same people and"
             " spend the same budget."
@@ -86,6 +87,10 @@ def plan(size: Size) -> Plan:
                 " tails, and is not the best anywhere: factors are of the least mean regret of"
                 " those who keep them, and verdicts compare the default with these. Learners for"
                 " rewards that follow no law enter only where rewards have none."
+            ),
+            (
+                "Not entered: other values of ridge than 1, linear policies where arms have no"
+                " features, and indices that know the horizon. Verdicts say nothing of these."
             ),
             (
                 "With features all means are linear, and policies that take a link know that; all"
@@ -461,7 +466,7 @@ def _profiles(played: Sequence[Contest], regrets: Mapping[str, Regrets]) -> Exhi
         "How far from the best, and how often",
         "Left and high is good: on this share of the instances the mean regret of a policy is at"
         " most so many times the least one there; shown are those who keep tails. A policy that"
-        " nobody beats anywhere is at 1 from the left on. Of the variants of a policy the one with"
+        " no other beats is at 1 from the left on. Of the variants of a policy the one with"
         " the least worst factor is shown.",
         "Rising curves, one per policy, in one panel per contest: the share of instances on which a"
         " policy is within a factor of the least mean regret.",

@@ -1,0 +1,125 @@
+"""How a class of policies is called, and what it answers to a call that does not fit.
+
+Python names the function that refuses an argument, which may be the constructor of an internal
+base, and says nothing of what to write instead.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABCMeta
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from ..privacy.budgets import EXAMPLES
+from ..validation import close_name
+
+_LONGEST_EXAMPLE = 40  # characters of an argument that is shown
+
+
+class PolicyClass(ABCMeta):
+    """The class of classes of policies: a call that does not fit the signature is answered in one
+    sentence, which names the class that was called and what to write.
+
+    Nothing is checked before: a call that fits costs no more than it did.
+    """
+
+    def __call__(cls, *args: Any, **given: Any) -> Any:
+        """An instance.
+
+        Raises:
+            TypeError: an argument is missing, or there is no such argument.
+        """
+        try:
+            return super().__call__(*args, **given)
+        except TypeError:
+            wrong = misfit(cls, args, given)
+            if wrong is None:  # something within
+                raise
+        raise TypeError(wrong)
+
+
+def misfit(cls: Any, args: Sequence[Any], given: Mapping[str, Any]) -> str | None:
+    """Why ``cls(*args, **given)`` does not fit its signature; None where it does.
+
+    >>> from dpbandits import UCB1
+    >>> misfit(UCB1, (), {"n_arm": 3})
+    'UCB1 takes no argument n_arm; did you mean n_arms?'
+    """
+    signature = inspect.signature(cls)
+    try:
+        signature.bind(*args, **given)
+    except TypeError as error:
+        reason = str(error)
+    else:
+        return None
+    parameters = signature.parameters
+    kinds = {one.kind for one in parameters.values()}
+    anything = inspect.Parameter.VAR_KEYWORD in kinds
+    unknown = [name for name in given if name not in parameters and not anything]
+    if unknown:
+        return _unknown(cls, unknown, parameters)
+    by_position = [
+        name for name, one in parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD
+    ]
+    if len(args) > len(by_position):
+        return (
+            f"{cls.__name__} takes {_listed(by_position)} by position, and all else by name, as in"
+            f" {_budget(cls)}"
+        )
+    taken = {*by_position[: len(args)], *given}
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    missing = [
+        name
+        for name, one in parameters.items()
+        if one.default is one.empty and one.kind not in variable and name not in taken
+    ]
+    return _missing(cls, missing, given) if missing else f"{cls.__name__}: {reason}"
+
+
+def unknown_argument(cls: Any, name: str, known: Iterable[str]) -> str:
+    """What to say after an unknown argument: that it belongs to the budget, or a close name."""
+    if not any(name in _numbers(budget) for budget in EXAMPLES):
+        return close_name(name, known)
+    taken = cls.example_budgets()
+    if not taken:
+        return "it belongs to a budget, and this policy has no privacy"
+    holders = [repr(one) for one in taken if name in _numbers(one)]
+    return f"it belongs to the budget: budget={' or '.join(holders or map(repr, taken))}"
+
+
+def _unknown(cls: Any, names: Sequence[str], known: Iterable[str]) -> str:
+    return f"{cls.__name__} takes no argument {', '.join(names)}; " + unknown_argument(
+        cls, names[0], known
+    )
+
+
+def _missing(cls: Any, names: Sequence[str], given: Mapping[str, Any]) -> str:
+    last = sorted(names, key=lambda name: name == "budget")  # its example is the longest
+    examples = ", ".join(filter(None, (_example(cls, name, given) for name in last)))
+    return f"{cls.__name__} needs {_listed(names)}" + (f": {examples}" if examples else "")
+
+
+def _example(cls: Any, name: str, given: Mapping[str, Any]) -> str:
+    """How to write an argument; nothing where that takes long."""
+    if name == "budget":
+        return _budget(cls)
+    value = cls.example.get(name)
+    if name == "n_arms" and isinstance(given.get("arm_names"), list | tuple):
+        value = len(given["arm_names"])
+    text = repr(value)
+    return "" if value is None or len(text) > _LONGEST_EXAMPLE else f"{name}={text}"
+
+
+def _budget(cls: Any) -> str:
+    private = [repr(one) for one in cls.example_budgets()]
+    return f"budget={', '.join(private)} or None for no privacy" if private else "budget=None"
+
+
+def _numbers(budget: Any) -> list[str]:
+    return [one.name for one in fields(budget)]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]])) or "nothing"
