@@ -2,10 +2,11 @@
 
 A record (x, y) with |x| <= l is looked at from a public point p with |p| <= S, t = <x, p>:
 
-    f = [w (nu(t) - y) x ;  svec(h x x^T)] ,    y in [lo, hi] ,   m <= h <= W .
+    f = [w (nu(t) - y) x ;  svec(h x x^T)] ,    y in [lo, hi] ,
 
-Its residual u = w (nu(t) - y) lies in [u_lo(t), u_hi(t)], the values at y = hi and y = lo, which
-rise with t as nu does.  With s = <x, x'> another record of the same person moves f by
+with h = nu'(t), h = 1, or without the second block.  Its residual u = w (nu(t) - y) lies in
+[u_lo(t), u_hi(t)], the values at y = hi and y = lo, which rise with t as nu does.  With s = <x, x'>
+another record of the same person moves f by
 
     D^2 = u^2 |x|^2 + u'^2 |x'|^2 - 2 u u' s + h^2 |x|^4 + h'^2 |x'|^4 - 2 h h' s^2 .
 
@@ -24,15 +25,19 @@ then
 
     s / l^2 = c in [cos(a + b), cos(a - b)] .
 
-*Ends.*  D^2 is convex in u and in u', and in (h, h') as a square.  So u and u' are at the ends of
-their intervals, and (h, h') at (W, W), (W, m), (m, W) or (m, m), the last of which is never worse
-than the first.  In c it is concave, with its largest value at a known point.
+*Ends.*  For given t and t', D^2 is convex in u and in u', so that both are at the ends of their
+intervals.  h and h' follow from t and t'.  In c D^2 is concave, with its largest value at a known
+point.
 
-What is left is a maximum over t and t' in [-l S, l S].  ``replacement_sensitivity`` bounds it from
-above: on a cell of t x t' the residuals lie between their values at its corners, and c in the union
-of the intervals.  Cells in which the bound stays below a value that is attained are left out, the
-others are divided.  The bound holds in every dimension, and is attained from three on (without the
-second block from two on).
+What is left is a maximum over a and b in [0, pi].  ``replacement_sensitivity`` bounds it from
+above.  On a cell of a x b the residuals lie between their values at its corners.  Slopes lie
+between bounds that follow from their shape: they rise up to t = 0 and fall from there on.  D^2 is
+convex in each of u, u', h and h', so that all lie at the ends of these intervals.  c lies in the
+union of the intervals above.  Cells in which the bound stays below a value that is about attained
+are left out, the others are divided.
+
+The bound holds in every dimension, and is attained from two on: a point in the plane of x and x'
+that is shorter than S says of them what a longer one outside of the plane does.
 
 Without the bound on p, t may be large for any x, and D reaches what residuals of both signs allow:
 2 l max |u| for the first block.  So the kernels that look at records scale p to S themselves.
@@ -43,6 +48,7 @@ from __future__ import annotations
 import itertools
 import math
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -75,8 +81,7 @@ def replacement_sensitivity(
     length: float,
     parameter: float,
     weight: float = 1.0,
-    square: float = 0.0,
-    least: float = 1.0,
+    square: str = "none",
 ) -> float | None:
     """D for records that are looked at from points within a bound.
 
@@ -86,8 +91,7 @@ def replacement_sensitivity(
         length: l, a bound on features.
         parameter: S, a bound on points.
         weight: w.
-        square: W l^2, the largest Frobenius norm of the second block; 0 without one.
-        least: m / W.
+        square: the second block, with h "slope" for nu'(t), "one" for 1, or "none" without one.
 
     Returns:
         None for links that users have registered: nothing proves that their means rise.
@@ -100,72 +104,108 @@ def replacement_sensitivity(
     if link.name not in EXACT:
         return None
     lo, hi = outcome_range
-    t = np.linspace(-1.0, 1.0, _CELLS + 1)
-    means = np.array([link.mean(length * parameter * one) for one in t.tolist()])
-    ends = weight * (means - hi), weight * (means - lo)
-    angles = np.arccos(t)
-    scale = max(float(np.abs(ends).max()) * length, square)
+    angles = np.linspace(0.0, math.pi, _CELLS + 1)
+    t = length * parameter * np.cos(angles)
+    t[_CELLS // 2] = 0.0
+    means = np.array([link.mean(one) for one in t.tolist()])
+    least = largest = np.zeros(_CELLS)
+    if square != "none":
+        h = np.ones_like(t) if square == "one" else np.array([link.slope(x) for x in t.tolist()])
+        h *= length * length
+        # 0 is one of the points, so that no slope between two of them is beyond both.
+        least, largest = np.minimum(h[:-1], h[1:]), np.maximum(h[:-1], h[1:])
+    residuals = weight * length * np.array([means - hi, means - lo])
+    scale = max(float(np.abs(residuals).max()), float(largest.max()))
     if scale == 0.0:
         return 0.0
-    rows = tuple(end * length / scale for end in ends)
-    return scale * math.sqrt(_largest(rows, angles, square / scale, least)) * _UP
+    path = _Path(
+        angles,
+        residuals / scale,
+        _levels(least / scale, np.minimum),
+        _levels(largest / scale, np.maximum),
+    )
+    return scale * math.sqrt(_largest(path)) * _UP
 
 
-def _largest(
-    residuals: tuple[np.ndarray, ...], angles: np.ndarray, square: float, least: float
-) -> float:
-    """An upper bound on D^2 in the units of l = 1."""
-    cells, attained = np.array([[0, _CELLS, 0, _CELLS]]), 0.0
-    while True:
-        corners = cells[:, [0, 0, 2, 2]]  # each a cell without extent: its values are attained
-        attained = max(attained, float(_bounds(corners, residuals, angles, square, least).max()))
-        bounds = _bounds(cells, residuals, angles, square, least)
-        open_ = bounds > attained * (1.0 + _NEAR)
-        if not open_.any() or cells[0, 1] - cells[0, 0] == 1:
-            return max(float(bounds.max()), attained * (1.0 + _NEAR))
-        cells = _divided(cells[open_])
+class _Path(NamedTuple):
+    """What records may be along the angles between features and point.
+
+    Attributes:
+        angles: (n + 1,) points, from 0 to pi.
+        residuals: (2, n + 1) u_lo and u_hi there, which fall, times l.
+        least, largest: of h l^2 on each cell, for 1, 2, 4, ..., n cells.
+    """
+
+    angles: np.ndarray
+    residuals: np.ndarray
+    least: list[np.ndarray]
+    largest: list[np.ndarray]
 
 
-def _divided(cells: np.ndarray) -> np.ndarray:
-    """Four cells for each."""
-    i0, i1, j0, j1 = cells.T
-    i, j = (i0 + i1) // 2, (j0 + j1) // 2
-    halves = itertools.product(((i0, i), (i, i1)), ((j0, j), (j, j1)))
-    return np.concatenate([np.column_stack((*first, *second)) for first, second in halves])
+class _Side(NamedTuple):
+    """What one of two records may be, in some cells."""
+
+    angles: tuple[np.ndarray, np.ndarray]
+    residuals: tuple[np.ndarray, np.ndarray]
+    slopes: tuple[np.ndarray, np.ndarray]
 
 
-def _bounds(
-    cells: np.ndarray,
-    residuals: tuple[np.ndarray, ...],
-    angles: np.ndarray,
-    square: float,
-    least: float,
-) -> np.ndarray:
-    """Upper bounds on D^2 in each cell."""
-    i0, i1, j0, j1 = cells.T
-    low, high = _cosines(angles[i1], angles[i0], angles[j1], angles[j0])
-    found = np.zeros(len(cells))
-    for mine, other in itertools.product(residuals, repeat=2):
-        for u, v in itertools.product((mine[i0], mine[i1]), (other[j0], other[j1])):
-            for share in {1.0, least} if square > 0.0 else {1.0}:
-                found = np.maximum(found, _moved(u, v, low, high, square, share))
+def _levels(cells: np.ndarray, merge: np.ufunc) -> list[np.ndarray]:
+    """The same for cells that are twice, four times, ... as long; the longest first."""
+    found = [cells]
+    while found[-1].size > 1:
+        found.append(merge(found[-1][::2], found[-1][1::2]))
+    return found[::-1]
+
+
+def _largest(path: _Path) -> float:
+    """An upper bound on D^2, at most ``_NEAR`` of it above where the cells are fine enough."""
+    cells, attained = np.zeros((1, 2), np.int64), 0.0
+    for level in range(len(path.least)):
+        points = [_first(path, level, side) for side in cells.T]
+        attained = max(attained, float(_bounds(*points).max()))
+        bounds = _bounds(*(_side(path, level, side) for side in cells.T))
+        divided = cells[bounds > attained * (1.0 + _NEAR)]
+        if not divided.size:
+            break
+        cells = np.concatenate([2 * divided + half for half in itertools.product((0, 1), repeat=2)])
+    return max(float(bounds.max()), attained * (1.0 + _NEAR))
+
+
+def _side(path: _Path, level: int, cells: np.ndarray) -> _Side:
+    """All that lies in these cells."""
+    width = _CELLS >> level
+    first, last = cells * width, (cells + 1) * width
+    low, high = path.residuals
+    slopes = path.least[level][cells], path.largest[level][cells]
+    return _Side((path.angles[first], path.angles[last]), (low[last], high[first]), slopes)
+
+
+def _first(path: _Path, level: int, cells: np.ndarray) -> _Side:
+    """Their first points, with a slope that is not above the one there."""
+    first = cells * (_CELLS >> level)
+    angle, (low, high), slope = path.angles[first], path.residuals[:, first], path.least[-1][first]
+    return _Side((angle, angle), (low, high), (slope, slope))
+
+
+def _bounds(one: _Side, other: _Side) -> np.ndarray:
+    """Upper bounds on D^2 in each pair of cells."""
+    low, high = _cosines(*one.angles, *other.angles)
+    found = np.zeros(low.size)
+    ends = itertools.product(one.residuals, other.residuals, one.slopes, other.slopes)
+    for u, v, h, k in ends:
+        found = np.maximum(found, _moved(u, v, h, k, low, high))
     return found
 
 
 def _moved(
-    u: np.ndarray,
-    v: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    square: float,
-    share: float,
+    u: np.ndarray, v: np.ndarray, h: np.ndarray, k: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
-    """The largest D^2 over cosines in an interval, with second blocks W and ``share`` times it."""
-    bent = 2.0 * share * square * square
-    straight = np.where(u * v < 0.0, high, low)
-    cosine = np.clip(-u * v / bent, low, high) if bent > 0.0 else straight
-    first = u * u + v * v - 2.0 * u * v * cosine
-    return np.asarray(first + square * square * (1.0 + share * share) - bent * cosine * cosine)
+    """The largest D^2 over cosines in an interval."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        best = np.where(h * k > 0.0, -u * v / (2.0 * h * k), np.where(u * v > 0.0, -1.0, 1.0))
+    cosine = np.clip(best, low, high)
+    return np.asarray(u * u + v * v + h * h + k * k - 2.0 * cosine * (u * v + h * k * cosine))
 
 
 def _cosines(

@@ -84,7 +84,7 @@ class JointGLMPolicy(LinkedPolicy, JointPolicy):
         return self._weight * self._residual
 
     def _moved(self, reward: float, length: float) -> float:
-        steepest, least = self._conditioning.largest_slope, self._conditioning.least_slope
+        steepest = self._conditioning.largest_slope
         whatever = score_sensitivity(reward, steepest, length)
         found = replacement_sensitivity(
             self._link,
@@ -92,8 +92,7 @@ class JointGLMPolicy(LinkedPolicy, JointPolicy):
             length=length,
             parameter=self._parameter_bound,
             weight=self._weight,
-            square=steepest * length * length,
-            least=least / steepest,
+            square="slope",
         )
         if found is None:
             return whatever

@@ -401,7 +401,7 @@ class LDPGLOC(LinkPolicy, LocalPolicy):
                 length=length,
                 parameter=self._parameter_bound,
                 weight=self._weight,
-                square=length * length,
+                square="one",
             )
             whatever = super()._moved(reward, length)
             return whatever if found is None else min(found, whatever)
