@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpbandits.errors import ArgumentError
-from dpbandits.validation import choice, flag, integer, interval, printable, real
+from dpbandits.validation import choice, flag, integer, interval, printable, real, shown
 
 NOT_NUMBERS = [None, "1", b"1", True, False, np.True_, 1j, [1], np.array([1, 2]), object()]
 
@@ -23,7 +23,7 @@ def test_integer_refuses_and_names(value):
         ArgumentError, match=r"^n must be an integer between 1 and 5, got "
     ) as caught:
         integer("n", value, 1, 5)
-    assert repr(value) in str(caught.value)
+    assert shown(value) in str(caught.value)
 
 
 def test_integer_says_which_end_was_missed():

@@ -55,7 +55,7 @@ def test_bad_contexts_are_refused(bad):
 
 @pytest.mark.parametrize(
     "bad",
-    [[], [0.0, 1.0], [[0, 1]], [0, -1], ["a", "b"], None, [True, False], [0, 0], [0, 10**12]],
+    [[], [0.5, 1.0], [[0, 1]], [0, -1], ["a", 1], None, [0j, 1], [0, 0], [0, 10**12]],
     ids=repr,
 )
 def test_bad_arms_are_refused(bad):

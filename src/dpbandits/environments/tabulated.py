@@ -48,13 +48,14 @@ class RewardTable(ArmsEnvironment):
     """A fixed table of potential rewards; regret is against the best column.
 
     Args:
-        rewards: shape (T, K).
+        rewards: shape (T, K); an array, lists, or a pandas or Arrow table with a column for each
+            arm.
         arm_names: what the arms are called, one name each; numbered by default.
         name: what the table is called in reports.
 
     Raises:
-        ArgumentError: this is no table of finite numbers, or there are more or fewer names than
-            columns.
+        ArgumentError: this is no table of finite numbers, in which the message names the first
+            other entry, or there are more or fewer names than columns.
 
     >>> RewardTable([[0, 1], [1, 1]]).horizon
     2
@@ -65,16 +66,7 @@ class RewardTable(ArmsEnvironment):
     def __init__(
         self, rewards: Any, *, arm_names: Sequence[str] | None = None, name: str | None = None
     ) -> None:
-        try:
-            table = np.asarray(rewards, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ArgumentError(
-                f"rewards must be a table (rounds, arms) of finite numbers, got {rewards!r}"
-            ) from None
-        if table.ndim != 2 or 0 in table.shape or not np.all(np.isfinite(table)):
-            raise ArgumentError(
-                f"rewards must be a table (rounds, arms) of finite numbers, got shape {table.shape}"
-            )
+        table = finite_array("rewards", rewards, "T, K")
         self.horizon: int = table.shape[0]
         self.n_arms = table.shape[1]
         self._name = name
@@ -82,7 +74,7 @@ class RewardTable(ArmsEnvironment):
         self.support = (float(table.min()), float(table.max()))
         prefix = np.vstack([np.zeros(self.n_arms), np.cumsum(table, axis=0)])
         if not np.all(np.isfinite(prefix)):
-            raise ArgumentError("rewards must have finite sums over rounds")
+            raise ArgumentError("rewards must have finite sums over rounds", "rewards")
         self.state = TableState(prefix, np.array([int(prefix[-1].argmax())]))
         self._means = table.mean(axis=0)
         self._digest = content(table)

@@ -5,7 +5,7 @@ files that commands read.  Arrays, pandas, Arrow, lists and text files follow on
 no message holds a value of the data.
 """
 
-from .columns import column, flat, labels, table
+from .columns import array, column, features, flat, frozen, labels, table
 from .entries import Entries, entries
 from .files import TextTable, read_text_table
 from .manners import Manner
@@ -14,9 +14,12 @@ __all__ = [
     "Entries",
     "Manner",
     "TextTable",
+    "array",
     "column",
     "entries",
+    "features",
     "flat",
+    "frozen",
     "labels",
     "read_text_table",
     "table",

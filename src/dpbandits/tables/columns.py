@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from .entries import Entries, entries
-from .manners import Manner
+from .manners import LARGEST, Manner
 
 
 def column(frame: Any, name: str, *, argument: str = "frame") -> Any:
@@ -81,6 +81,42 @@ def table(
     return _accepted(argument, found, manner, "", names)
 
 
+def array(argument: str, given: Any, manner: Manner, *axes: str) -> np.ndarray:
+    """Numbers with named axes, none of them empty, as in "T, K, d"; several shapes may be allowed.
+
+    Raises:
+        ArgumentError: as for ``table``.
+    """
+    found = entries(given)
+    allowed = [one.count(",") + 1 for one in axes]
+    if found is None or found.values.ndim not in allowed or found.values.size == 0:
+        shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
+        wanted = " or ".join(f"({one})" for one in axes)
+        raise ArgumentError(
+            f"{argument} must be an array of numbers of shape {wanted}, no axis empty, got {shape}",
+            argument,
+        )
+    names = list(map(str, given.columns)) if hasattr(given, "columns") else None
+    return _accepted(argument, found, manner, "", names)
+
+
+def features(argument: str, given: Any, largest: float = LARGEST) -> np.ndarray:
+    """Features of arms, which are public and stay: a read-only table of its own, shape (K, d), of
+    numbers in [-largest, largest], K and d at least 1.
+
+    Raises:
+        ArgumentError: as for ``table``.
+    """
+    return frozen(table(argument, given, Manner(low=-largest, high=largest)))
+
+
+def frozen(values: np.ndarray) -> np.ndarray:
+    """A read-only C-contiguous copy."""
+    copy = np.array(values, order="C")
+    copy.flags.writeable = False
+    return copy
+
+
 def labels(argument: str, given: Any, *, at: str = "") -> list[str] | None:
     """A column of names; None where it holds anything but text."""
     plain = given.to_pylist() if hasattr(given, "to_pylist") else given
@@ -108,6 +144,8 @@ def _accepted(
     ]
     for where, answer, got in troubles:
         if answer == "refuse" and where.any():
+            if manner.shown and got == "another number":
+                got = f"{values[where][0]:g}"
             raise ArgumentError(
                 f"{_place(argument, at)} must hold {manner.wanted}, got {got} in"
                 f" {_row(np.argwhere(where)[0], names)}{_more(int(where.sum()))}",

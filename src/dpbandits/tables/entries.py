@@ -7,12 +7,11 @@ dates, durations, text (digits too) and everything else are no numbers.  Missing
 
 from __future__ import annotations
 
-import math
-import numbers
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from ..validation import numeric
 
 _KINDS = {"c": "complex numbers", "M": "dates", "m": "durations", "S": "text", "U": "text"}
 
@@ -77,39 +76,13 @@ def _of_array(array: np.ndarray) -> Entries:
 
 
 def _of_objects(array: np.ndarray) -> Entries:
-    flat = [_number(entry) for entry in array.ravel().tolist()]
+    flat = [numeric(entry) for entry in array.ravel().tolist()]
     values = np.array([np.nan if isinstance(one, str) else one for one in flat], np.float64)
     wrong = np.array([isinstance(one, str) for one in flat], bool)
     kind = next((one for one in flat if isinstance(one, str)), "")
     shape = array.shape
     values, wrong = values.reshape(shape), wrong.reshape(shape)
     return Entries(values, np.isnan(values) & ~wrong, wrong, kind)
-
-
-def _number(entry: Any) -> float | str:
-    """The entry as a float, NaN where it is missing; what it is instead of a number, in words."""
-    if isinstance(entry, np.ndarray) and entry.ndim == 0:
-        entry = entry[()]
-    if entry is None or entry is np.ma.masked:
-        return math.nan
-    if isinstance(entry, numbers.Real | Decimal | np.bool_):
-        try:
-            return float(entry)
-        except OverflowError:
-            return math.inf if entry > 0 else -math.inf  # type: ignore[operator]
-        except ValueError:  # a signalling NaN
-            return math.nan
-    if isinstance(entry, numbers.Complex):
-        return "complex numbers"
-    if isinstance(entry, str | bytes):
-        return "text"
-    if type(entry).__name__ in ("NAType", "NaTType"):  # of pandas, which need not be imported
-        return math.nan
-    if isinstance(entry, np.datetime64 | np.timedelta64):
-        return math.nan if np.isnat(entry) else _KINDS[np.asarray(entry).dtype.kind]
-    if hasattr(entry, "isoformat"):
-        return "dates"
-    return "durations" if hasattr(entry, "total_seconds") else "other things"
 
 
 def _plain(given: Any) -> Any:

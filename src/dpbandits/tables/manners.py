@@ -25,6 +25,7 @@ class Manner:
         low, high: the allowed range, of which an entry outside is refused.
         open_low: whether ``low`` itself lies outside of the range.
         whole: whether entries must be whole numbers.
+        shown: whether messages tell the number that is refused: of arguments, never of data.
     """
 
     missing: Answer = "refuse"
@@ -34,6 +35,7 @@ class Manner:
     high: float = math.inf
     open_low: bool = False
     whole: bool = False
+    shown: bool = False
 
     @property
     def wanted(self) -> str:
@@ -50,12 +52,18 @@ LARGEST = 1e100  # of features: their squares have to be numbers
 
 # Public tables: environments, replays, plans.
 PUBLIC = Manner()
+WHOLE_NUMBERS = Manner(low=0.0, high=2.0**53, whole=True)  # which floats tell apart
 PUBLIC_FEATURES = Manner(low=-LARGEST, high=LARGEST)
 # Logs.  A missing reward counts as the default, as in ``update``.
 LOGGED_REWARDS = Manner(missing="keep", infinite="keep")
 PROPENSITIES = Manner(low=0.0, high=1.0, open_low=True)
 # Private tables: an error would tell of one person's entry.
 PRIVATE = Manner(missing="keep", wrong="keep", infinite="keep")
+
+
+def parameters(low: float = -math.inf, high: float = math.inf) -> Manner:
+    """Of simulated environments: arguments, which are nobody's data."""
+    return Manner(low=low, high=high, shown=True)
 
 
 def arms(count: int | None = None) -> Manner:
