@@ -73,6 +73,9 @@ def numeric(entry: Any) -> float | str:
     """
     if entry is None or entry is np.ma.masked:
         return math.nan
+    if isinstance(entry, np.datetime64 | np.timedelta64):  # of which the latter is an integer, too
+        kind = "dates" if isinstance(entry, np.datetime64) else "durations"
+        return math.nan if np.isnat(entry) else kind
     if isinstance(entry, numbers.Real | Decimal | np.bool_):
         try:
             return float(entry)
@@ -86,9 +89,6 @@ def numeric(entry: Any) -> float | str:
         return "text"
     if type(entry).__name__ in ("NAType", "NaTType"):  # of pandas, which need not be imported
         return math.nan
-    if isinstance(entry, np.datetime64 | np.timedelta64):
-        kind = "dates" if isinstance(entry, np.datetime64) else "durations"
-        return math.nan if np.isnat(entry) else kind
     if hasattr(entry, "isoformat"):
         return "dates"
     if hasattr(entry, "total_seconds"):

@@ -39,7 +39,7 @@ from ..session.session import Session
 from ..session.state import State
 from ..stores import WHY, FileStore, Life, Store, User, decode, encode, store_at
 from ..stores.snapshots import arguments
-from ..validation import integer, number, real
+from ..validation import integer, number
 from .chooser import Chooser
 from .configured import Configured
 from .privacy_card import PrivacyCard, Standing
@@ -627,10 +627,15 @@ class Policy(Configured, ABC):
     def checked_reward(self, reward: Any) -> float:
         """A number; where nothing is clipped, or reports come, one that is no outlier."""
         value, (lo, hi) = number("reward", reward), self.reward_range
-        if self.takes_reports:
-            most = WILDEST * self.noise_scale
-            return real("reward", value, lo - most, hi + most)
-        return value if self.clip else real("reward", value, -WIDEST, WIDEST)
+        if self.clip and not self.takes_reports:
+            return value
+        most = WILDEST * self.noise_scale if self.takes_reports else WIDEST
+        low, high = (lo - most, hi + most) if self.takes_reports else (-most, most)
+        if not low <= value <= high:
+            raise ArgumentError(
+                f"reward must be a number in [{low:g}, {high:g}], got another", "reward"
+            )
+        return value
 
     def _new_session(self) -> Session:
         gate = Gate(

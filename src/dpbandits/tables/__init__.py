@@ -5,8 +5,8 @@ files that commands read.  Arrays, pandas, Arrow, lists and text files follow on
 no message holds a value of the data.
 """
 
-from .columns import array, column, features, flat, frozen, labels, table
-from .entries import Entries, entries
+from .columns import array, column, features, flat, frozen, labels, refuse, table
+from .entries import Entries, entries, is_masked
 from .files import TextTable, read_text_table
 from .manners import Manner
 
@@ -20,7 +20,9 @@ __all__ = [
     "features",
     "flat",
     "frozen",
+    "is_masked",
     "labels",
     "read_text_table",
+    "refuse",
     "table",
 ]

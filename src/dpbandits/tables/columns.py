@@ -76,8 +76,7 @@ def table(
         raise ArgumentError(
             f"{argument} must be a table of shape (n, d), n and d at least 1, got {shape}", argument
         )
-    if names is None and hasattr(given, "columns"):
-        names = list(map(str, given.columns))
+    names = _names(given) if names is None else names
     return _accepted(argument, found, manner, "", names)
 
 
@@ -96,8 +95,18 @@ def array(argument: str, given: Any, manner: Manner, *axes: str) -> np.ndarray:
             f"{argument} must be an array of numbers of shape {wanted}, no axis empty, got {shape}",
             argument,
         )
-    names = list(map(str, given.columns)) if hasattr(given, "columns") else None
-    return _accepted(argument, found, manner, "", names)
+    return _accepted(argument, found, manner, "", _names(given))
+
+
+def refuse(argument: str, given: Any, manner: Manner) -> None:
+    """Name the first entry of an array that the manner refuses, whatever the shape.
+
+    Raises:
+        ArgumentError: there is one.
+    """
+    found = entries(given)
+    if found is not None:
+        _accepted(argument, found, manner, "", _names(given))
 
 
 def features(argument: str, given: Any, largest: float = LARGEST) -> np.ndarray:
@@ -152,6 +161,11 @@ def _accepted(
                 argument,
             )
     return values
+
+
+def _names(given: Any) -> list[str] | None:
+    """Those of the columns of a data frame."""
+    return list(map(str, given.columns)) if hasattr(given, "columns") else None
 
 
 def _place(argument: str, at: str) -> str:

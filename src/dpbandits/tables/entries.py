@@ -47,8 +47,12 @@ def entries(given: Any) -> Entries | None:
         array = np.empty((), object)
         array[()] = given
         return _of_objects(array)
-    masked = np.ma.getmaskarray(given) if isinstance(given, np.ma.MaskedArray) else None
     try:
+        if is_masked(given):
+            given = np.ma.stack(given) if isinstance(given, list | tuple) else given
+            masked = np.ma.getmaskarray(given)
+        else:
+            masked = None
         array = np.asarray(_plain(given))
         if array.dtype.kind in "SU" and not _is_text_array(given):
             array = np.asarray(given, dtype=object)  # NumPy writes numbers beside a text as text
@@ -62,6 +66,13 @@ def entries(given: Any) -> Entries | None:
     values = np.where(masked, np.nan, found.values)
     wrong = found.wrong & ~masked
     return Entries(values, found.missing | masked, wrong, found.kind if wrong.any() else "")
+
+
+def is_masked(given: Any) -> bool:
+    """Whether an array or a row of a list is masked, which NumPy would overlook."""
+    if isinstance(given, list | tuple):
+        return any(isinstance(one, np.ma.MaskedArray) for one in given)
+    return isinstance(given, np.ma.MaskedArray)
 
 
 def _of_array(array: np.ndarray) -> Entries:
