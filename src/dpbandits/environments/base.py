@@ -48,6 +48,7 @@ class Environment(ABC):
             of them tells them from others.  Whoever computes features should say it here, as the
             last digits of what is computed differ between machines.
         delay: how late answers come; None where every answer is there at once.
+        holds_data: whether its rewards may be somebody's, of whom messages must not tell.
     """
 
     n_arms: int
@@ -55,6 +56,7 @@ class Environment(ABC):
     horizon: int | None = None
     origin: str | None = None
     delay: Delay | None = None
+    holds_data: ClassVar[bool] = False
     _digest: str = ""  # of the arrays that were given
     _names: Sequence[str] | None = None
 

@@ -61,6 +61,7 @@ class RewardTable(ArmsEnvironment):
     2
     """
 
+    holds_data = True
     kernels = ArmsKernels(_draw_table, _table_regret)
 
     def __init__(
@@ -149,6 +150,7 @@ class RewardFile(ArmsEnvironment):
     3
     """
 
+    holds_data = True
     kernels = ArmsKernels(_draw_file, _file_regret)
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -237,6 +239,7 @@ class ContextTable(ContextEnvironment):
     3
     """
 
+    holds_data = True
     kernels = ContextKernels(_show_table, _answer_table)
 
     def __init__(self, contexts: Any, rewards: Any, means: Any = None) -> None:
@@ -302,6 +305,7 @@ class AdviceTable(AdviceEnvironment):
     3
     """
 
+    holds_data = True
     kernels = ContextKernels(_show_advice, _answer_advice)
 
     def __init__(self, advice: Any, rewards: Any) -> None:

@@ -322,7 +322,9 @@ class Policy(Configured, ABC):
                 "release",
             )
         memo, size = self.statistic.memo, self.statistic.size
-        checked = checked_release(release, self.exchange_key, self.n_arms, memo, size)
+        most = self.statistic.max_abs_contribution if self.clip else WIDEST
+        most += WILDEST * self.noise_scale
+        checked = checked_release(release, self.exchange_key, self.n_arms, memo, size, most)
         with self._lock:
             new = self.session.learn_from(checked)
             if new and ASSUMED_OF_WORKERS not in self.session.told:

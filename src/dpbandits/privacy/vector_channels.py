@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
+from ..tables import as_numbers
 from ..validation import choice, real
 from . import accounting
 from .budgets import ApproxDP, Budget
@@ -99,13 +100,13 @@ class VectorChannel:
         return self.channel.scale(2.0 * self.bound)
 
     def __call__(self, vector: Any) -> np.ndarray:
-        """The private copy of a vector, shape (d,); entries that are not finite count as 0.
+        """The private copy of a vector, shape (d,); entries that are no finite number count as 0.
 
         Raises:
             ArgumentError: it is no vector of numbers.
         """
-        given = np.asarray(vector)
-        if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "biuf":
+        given = as_numbers(vector)
+        if given.ndim != 1 or given.size == 0:
             raise ArgumentError("vector must be one of real numbers, shape (d,)", "vector")
         return self._copy(given)
 
@@ -156,9 +157,9 @@ class SymmetricChannel(VectorChannel):
         Raises:
             ArgumentError: it is no square matrix of numbers.
         """
-        given = np.asarray(matrix)
+        given = as_numbers(matrix)
         square = given.ndim == 2 and 0 < given.shape[0] == given.shape[1]
-        if not square or given.dtype.kind not in "biuf":
+        if not square:
             raise ArgumentError("matrix must be one of real numbers, shape (d, d)", "matrix")
         known = np.abs(given) < 1e100
         entries = np.where(known & known.T, given, 0.0)

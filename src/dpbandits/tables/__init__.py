@@ -6,7 +6,7 @@ no message holds a value of the data.
 """
 
 from .columns import array, column, features, flat, frozen, labels, refuse, table
-from .entries import Entries, entries, is_masked
+from .entries import Entries, as_numbers, entries
 from .files import TextTable, read_text_table
 from .manners import Manner
 
@@ -15,12 +15,12 @@ __all__ = [
     "Manner",
     "TextTable",
     "array",
+    "as_numbers",
     "column",
     "entries",
     "features",
     "flat",
     "frozen",
-    "is_masked",
     "labels",
     "read_text_table",
     "refuse",

@@ -48,7 +48,7 @@ def entries(given: Any) -> Entries | None:
         array[()] = given
         return _of_objects(array)
     try:
-        if is_masked(given):
+        if _is_masked(given):
             given = np.ma.stack(given) if isinstance(given, list | tuple) else given
             masked = np.ma.getmaskarray(given)
         else:
@@ -68,7 +68,22 @@ def entries(given: Any) -> Entries | None:
     return Entries(values, found.missing | masked, wrong, found.kind if wrong.any() else "")
 
 
-def is_masked(given: Any) -> bool:
+def as_numbers(given: Any) -> np.ndarray:
+    """Numbers of any shape, NaN where there is none, for a caller who may not refuse an entry; an
+    array of objects without axes where rows have several lengths.
+    """
+    if not _is_masked(given):
+        try:
+            array = np.asarray(given)
+        except ValueError:
+            return np.array(None)
+        if array.dtype.kind in "biuf":
+            return array
+    found = entries(given)
+    return np.array(None) if found is None else found.values
+
+
+def _is_masked(given: Any) -> bool:
     """Whether an array or a row of a list is masked, which NumPy would overlook."""
     if isinstance(given, list | tuple):
         return any(isinstance(one, np.ma.MaskedArray) for one in given)

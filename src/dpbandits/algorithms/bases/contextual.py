@@ -19,8 +19,7 @@ from ...kernel import Generator, Matrix, entry, kernel
 from ...policies import Decision, Policy
 from ...privacy.budgets import Budget
 from ...stores import User
-from ...tables import entries as entries_of
-from ...tables import is_masked, refuse
+from ...tables import as_numbers, refuse
 from ...tables.manners import PUBLIC_FEATURES
 from ...validation import integer, real
 
@@ -107,7 +106,7 @@ class SideInformationPolicy(Policy):
         """What a user shows, as a matrix of finite numbers of its own; with ``one_row`` it may be
         one that holds for every arm, with ``fewer`` there may be fewer rows.
         """
-        array = _numbers(given)
+        array = as_numbers(given)
         if one_row and array.shape in (shape[1:], (1, shape[1])):
             array = np.broadcast_to(array, shape)
         hidden, rounds = self.card.hides_contexts, self.session.rounds
@@ -141,21 +140,6 @@ class SideInformationPolicy(Policy):
 
 def _wanted(shape: tuple[int, int], one_row: bool) -> str:
     return f"{shape[1:]} or {shape}" if one_row else f"{shape}"
-
-
-def _numbers(given: Any) -> np.ndarray:
-    """An array of numbers, NaN where there are none; one of objects where rows have several
-    lengths.
-    """
-    if not is_masked(given):
-        try:
-            array = np.asarray(given)
-        except ValueError:  # rows of several lengths
-            return np.array(None)
-        if array.dtype.kind in "biuf":
-            return array
-    found = entries_of(given)
-    return np.array(None) if found is None else found.values
 
 
 class ContextualPolicy(SideInformationPolicy):

@@ -56,6 +56,7 @@ class LoggedTrial(Environment):
     ['drug', 'placebo']
     """
 
+    holds_data = True
     contexts: np.ndarray | None = None
     dimension: int | None = None
     context_bound: float = 0.0
