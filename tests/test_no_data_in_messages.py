@@ -138,7 +138,7 @@ class Door(NamedTuple):
 
 
 ZCDP = dpb.ZCDP(0.5)
-ARMS = np.tile([0, 1], 4)
+ARMS, PEOPLE = np.tile([0, 1], 4), np.tile([0, 1], 20)
 HALVES = np.full((4, 2), 0.5)
 
 
@@ -296,7 +296,7 @@ DOORS: dict[str, list[Door]] = {
     "Estimator.predict_proba": [Door((4, 2), lambda v: estimated().predict_proba(v))],
     "HiddenContextPolicy.pull": [Door((2, 3), lambda v: private().pull(v))],
     "InformationWeightedGLM.fit": [
-        Door((8, 2), lambda v: glm.InformationWeightedGLM(budget=ZCDP, seed=1).fit(v, ARMS)),
+        Door((40, 2), lambda v: glm.InformationWeightedGLM(budget=ZCDP, seed=1).fit(v, PEOPLE)),
         Door(
             (8,), lambda v: glm.InformationWeightedGLM(budget=ZCDP, seed=1).fit(np.eye(8)[:, :2], v)
         ),

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -111,10 +111,15 @@ class Environment(ABC):
         """Call the arms by names; there has to be one for each of what the arms are."""
         if names is None:
             return
+        listed = isinstance(names, Iterable) and getattr(names, "ndim", 1) == 1
+        if not listed or isinstance(names, str):
+            raise ArgumentError(
+                f"{argument} must be a list of names, got {type(names).__name__}", argument
+            )
         self._names = [str(name) for name in names]
         if len(self._names) != self.n_arms:
             raise ArgumentError(
-                f"{argument} must hold {self.n_arms} names, one per {what}, got {len(names)}",
+                f"{argument} must hold {self.n_arms} names, one per {what}, got {len(self._names)}",
                 argument,
             )
 

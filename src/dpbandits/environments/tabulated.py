@@ -154,15 +154,17 @@ class RewardFile(ArmsEnvironment):
     kernels = ArmsKernels(_draw_file, _file_regret)
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise ArgumentError(f"path must name a file, got {type(path).__name__}", "path")
         self.path = Path(path)
         try:
             # "c" maps the file for reading with pages that could be written in memory, which is
             # what compiled code expects.
             rows = np.asarray(np.load(self.path, mmap_mode="c", allow_pickle=False))
-        except ValueError as error:
+        except ValueError:  # whose words may quote the file
             raise ArgumentError(
                 f"path must name a .npy file of numbers, got {str(path)!r}", "path"
-            ) from error
+            ) from None
         if (
             rows.ndim != 2
             or 0 in rows.shape

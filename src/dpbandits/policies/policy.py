@@ -39,7 +39,7 @@ from ..session.session import Session
 from ..session.state import State
 from ..stores import WHY, FileStore, Life, Store, User, decode, encode, store_at
 from ..stores.snapshots import arguments
-from ..validation import integer, number
+from ..validation import integer, number, shown
 from .chooser import Chooser
 from .configured import Configured
 from .privacy_card import PrivacyCard, Standing
@@ -170,7 +170,8 @@ class Policy(Configured, ABC):
                 there may be fewer than arms, shape (k, d), for policies that take contexts, or of
                 every arm, or one vector, shape (d,), for those with a model per arm; the advice of
                 every expert, shape (N, K), a probability for each arm, for policies that take
-                advice.
+                advice.  An array, lists, or a pandas or Arrow table whose rows are those of the
+                array.
             user: who she is, a string or an integer, always the same; for policies with
                 ``max_rounds``.  After so many recorded rounds, or where a record of hers is already
                 in the coming release, her round is not recorded.
@@ -190,7 +191,12 @@ class Policy(Configured, ABC):
         """
         name = checked_user(user, self.max_rounds)
         with self._lock:
-            shown, open_arms = self._offered(self.seen(contexts), available)
+            counted = self.session.rounds.blanked, self.session.rounds.scaled
+            try:
+                shown, open_arms = self._offered(self.seen(contexts), available)
+            except ArgumentError:  # after which nothing has happened
+                self.session.rounds.blanked, self.session.rounds.scaled = counted
+                raise
             if open_arms is not None and not self.session.rounds.chosen_among:
                 self.session.rounds.chosen_among = True
                 self._keep()
@@ -207,8 +213,9 @@ class Policy(Configured, ABC):
 
         Args:
             reward: a number; clipped to ``reward_range``, and taken for ``default_reward`` if it is
-                NaN.  A report, where the policy takes them, has to be one that the randomiser may
-                have made; with ``clip=False`` a number within 1e100.
+                missing: NaN, None, ``pandas.NA``, or masked.  A report, where the policy takes
+                them, has to be one that the randomiser may have made; with ``clip=False`` a number
+                within 1e100.
             decision: what ``pull`` returned, or its ``token``; by default the last pull.
             arm: what the person did, if not what was recommended: its name or number.
 
@@ -219,7 +226,8 @@ class Policy(Configured, ABC):
         Raises:
             UpdateError: nothing was pulled, the decision is another policy's, it has been
                 answered, or its token has expired.
-            ArgumentError: the reward is no number, or there is no such arm.
+            ArgumentError: the reward is text, a date, complex, an array with axes, or something
+                else that is no number; or there is no such arm.  The message does not tell it.
             BudgetExhausted, ClaimError: as in ``pull``, for policies that learn from every answer.
         """
         value = self.checked_reward(reward)
@@ -444,10 +452,17 @@ class Policy(Configured, ABC):
             audit: what ``dpbandits.audit`` found of such a policy, or another object with a
                 ``sentence``.
 
+        Raises:
+            ArgumentError: ``audit`` has no ``sentence``.
+
         >>> from dpbandits import MergedIMED, ZCDP
         >>> MergedIMED(2, budget=ZCDP(1.0), seed=1).card_page().claimed
         ZCDP(rho=1.0)
         """
+        if audit is not None and not hasattr(audit, "sentence"):
+            raise ArgumentError(
+                f"audit must be what dpbandits.audit found, got {shown(audit)}", "audit"
+            )
         with self._lock:
             store = self.session.gate.store
             now = Standing(

@@ -129,8 +129,8 @@ def frozen(values: np.ndarray) -> np.ndarray:
 def labels(argument: str, given: Any, *, at: str = "") -> list[str] | None:
     """A column of names; None where it holds anything but text."""
     plain = given.to_pylist() if hasattr(given, "to_pylist") else given
-    found = [] if plain is None or np.isscalar(plain) or getattr(plain, "ndim", 1) != 1 else plain
-    found = list(found) if hasattr(found, "__iter__") and hasattr(found, "__len__") else []
+    listed = hasattr(plain, "__len__") and getattr(plain, "ndim", 1) == 1
+    found = list(plain) if listed and not isinstance(plain, str) else []
     if not found or not all(isinstance(one, str) for one in found):
         return None
     return found

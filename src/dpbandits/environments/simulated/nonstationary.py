@@ -179,10 +179,18 @@ class SwitchingBest(Piecewise):
         regret: str = "static",
     ) -> None:
         k, gap = integer("n_arms", n_arms, 1, 10**6), real("gap", gap, 0.0, 1.0)
-        arms = [integer(f"best[{i}]", arm, 0, k - 1) for i, arm in enumerate(best)]
+        arms = [integer(f"best[{i}]", arm, 0, k - 1) for i, arm in enumerate(_listed("best", best))]
         means = np.full((len(arms), k), (1.0 - gap) / 2.0)
         means[np.arange(len(arms)), arms] += gap
-        super().__init__(means, [0, *switches], horizon=horizon, random=random, regret=regret)
+        starts = [0, *_listed("switches", switches)]
+        super().__init__(means, starts, horizon=horizon, random=random, regret=regret)
+
+
+def _listed(name: str, given: Any) -> list[Any]:
+    try:
+        return list(given)
+    except TypeError:
+        raise ArgumentError(f"{name} must be a list, got {type(given).__name__}", name) from None
 
 
 class LateTurn(Piecewise):
