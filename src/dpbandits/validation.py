@@ -53,8 +53,8 @@ def number(name: str, value: Any) -> float:
 
     It may be somebody's reward, so that messages tell its type alone.
     """
-    if type(value) is float:
-        return value
+    if isinstance(value, float):
+        return float(value)
     found = numeric(value)
     if isinstance(found, str):
         raise ArgumentError(

@@ -111,8 +111,7 @@ class Environment(ABC):
         """Call the arms by names; there has to be one for each of what the arms are."""
         if names is None:
             return
-        listed = isinstance(names, Iterable) and getattr(names, "ndim", 1) == 1
-        if not listed or isinstance(names, str):
+        if not isinstance(names, Iterable) or getattr(names, "ndim", 1) != 1:
             raise ArgumentError(
                 f"{argument} must be a list of names, got {type(names).__name__}", argument
             )
