@@ -92,9 +92,7 @@ def test_only_a_model_per_arm_takes_one_vector():
     for wrong in (PEOPLE[0][:1], PEOPLE[:2], PEOPLE[:1].T):
         with pytest.raises(ArgumentError, match=r"^contexts must have shape \(2,\) or \(3, 2\)"):
             made("LinUCB").pull(wrong)
-    with pytest.raises(
-        ArgumentError, match=r"^contexts must have shape \(2,\) or \(3, 2\), got \(\)"
-    ):
+    with pytest.raises(ArgumentError, match=r"^contexts must be an array .* \(2,\) or \(3, 2\)"):
         made("LinUCB").pull("ab")
     for wrong in ("both", None, 3):
         with pytest.raises(ArgumentError, match=r"^models must be"):

@@ -90,6 +90,7 @@ def array(argument: str, given: Any, manner: Manner, *axes: str) -> np.ndarray:
     allowed = [one.count(",") + 1 for one in axes]
     if found is None or found.values.ndim not in allowed or found.values.size == 0:
         shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
+        shape = "none" if shape == "shape ()" else shape
         wanted = " or ".join(f"({one})" for one in axes)
         raise ArgumentError(
             f"{argument} must be an array of numbers of shape {wanted}, no axis empty, got {shape}",

@@ -116,10 +116,14 @@ class SideInformationPolicy(Policy):
             rounds.blanked += 1
             return np.zeros(shape)
         if array.shape != shape:
-            got = "rows of several lengths" if array.dtype == object else f"{array.shape}"
-            raise ArgumentError(
-                f"{name} must have shape {_wanted(shape, one_row)}, got {got}", name
-            )
+            wanted = _wanted(shape, one_row)
+            if array.ndim == 0:
+                raise ArgumentError(
+                    f"{name} must be an array of numbers of shape {wanted}, got"
+                    f" {'rows of several lengths' if array.dtype == object else 'none'}",
+                    name,
+                )
+            raise ArgumentError(f"{name} must have shape {wanted}, got {array.shape}", name)
         entries = np.array(array, dtype=np.float64, order="C")
         scaled = look_over(entries, self.effective_bound)
         if scaled < 0:
