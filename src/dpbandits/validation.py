@@ -53,8 +53,11 @@ def number(name: str, value: Any) -> float:
 
     It may be somebody's reward, so that messages tell its type alone.
     """
-    if isinstance(value, float):
-        return float(value)
+    if isinstance(value, float) or type(value) is int:  # without a detour in every round
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
     found = numeric(value)
     if isinstance(found, str):
         raise ArgumentError(
