@@ -55,6 +55,7 @@ POLICIES: dict[str, Callable[[], Policy]] = {
 SHOWN = {"public": np.eye(3)[:, :2], "advised": np.full((3, 2), 0.5), "private": np.eye(3)[:, :2]}
 # What is not for users, or takes anything: state for drivers, sentences.
 DRIVERS = {"alters", "assume", "new_state", "params_for", "preprocessed", "renewed", "simulated"}
+DRIVERS |= {"takes_shape"}
 
 
 def methods(policy: Policy) -> list[tuple[str, str]]:
