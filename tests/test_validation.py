@@ -1,13 +1,17 @@
 """The door lets in what it says, and names what it refuses."""
 
 import math
+from datetime import datetime, timedelta
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 from dpbandits.errors import ArgumentError
-from dpbandits.validation import choice, flag, integer, interval, printable, real
+from dpbandits.validation import choice, flag, integer, interval, number, printable, real, shown
 
 NOT_NUMBERS = [None, "1", b"1", True, False, np.True_, 1j, [1], np.array([1, 2]), object()]
 
@@ -23,7 +27,7 @@ def test_integer_refuses_and_names(value):
         ArgumentError, match=r"^n must be an integer between 1 and 5, got "
     ) as caught:
         integer("n", value, 1, 5)
-    assert repr(value) in str(caught.value)
+    assert shown(value) in str(caught.value)
 
 
 def test_integer_says_which_end_was_missed():
@@ -108,3 +112,79 @@ def test_other_text_is_refused_and_named(value):
     with pytest.raises(ArgumentError, match=r"^name must be a text of 1 to 10 printable") as caught:
         printable("name", value, 10)
     assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        (0.5, 0.5),
+        (True, 1.0),
+        (np.float32(0.5), 0.5),
+        (np.int8(3), 3.0),
+        (Decimal("0.5"), 0.5),
+        (Fraction(1, 2), 0.5),
+        (np.array(0.5), 0.5),
+        (pa.scalar(0.5), 0.5),
+        (10**400, math.inf),
+        (-(10**400), -math.inf),
+        (np.ma.array(0.5, mask=False), 0.5),
+    ],
+    ids=str,
+)
+def test_numbers_of_all_kinds_are_floats(given, wanted):
+    assert number("x", given) == wanted
+    assert type(number("x", given)) is float
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        math.nan,
+        pd.NA,
+        pd.NaT,
+        np.ma.masked,
+        np.ma.array(0.5, mask=True),
+        pa.scalar(None),
+        Decimal("sNaN"),
+        np.datetime64("NaT"),
+        np.array(np.datetime64("NaT", "ns")),
+    ],
+    ids=repr,
+)
+def test_what_is_missing_is_nan(given):
+    assert math.isnan(number("x", given))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "7919",
+        b"7919",
+        7919j,
+        np.array([7919.0]),
+        [7919],
+        {},
+        np.timedelta64(7919, "s"),
+        np.datetime64(7919, "s"),
+        datetime(2020, 1, 1),
+        timedelta(7919),
+        pd.Timestamp(7919),
+        np.array(7919, "M8[ns]"),
+        np.array(7919, "m8[ns]"),
+        np.array("7919"),
+        pa.scalar("7919"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_what_is_no_number_is_refused_and_not_told(given):
+    with pytest.raises(ArgumentError, match=r"^x must be a number, got a value of type") as caught:
+        number("x", given)
+    assert "7919" not in str(caught.value)
+
+
+def test_arguments_are_shown_shortly():
+    assert shown("a" * 1000) == "'" + "a" * 99 + "..."
+    assert shown(10**5000) == "a very long int"
+    assert shown(np.full((3, 2), 7919.0)) == "ndarray of shape (3, 2)"
+    assert shown(pd.DataFrame({"a": [7919]})) == "DataFrame of shape (1, 1)"

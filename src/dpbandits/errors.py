@@ -58,8 +58,8 @@ class MissingExtra(DPBanditsError, ImportError):
 
 
 class ClippingWarning(UserWarning):
-    """Rewards of an environment lie outside of a policy's range and are clipped to it, which biases
-    what the policy learns.
+    """Rewards of an environment lie outside of a policy's range and are clipped to it, or public
+    features are longer than its bound and scaled to it, which biases what the policy learns.
     """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Collection, Iterable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from .errors import ArgumentError
 
 _LARGEST = 2**62
+_LONGEST = 100  # characters of an argument in a message
 
 
 def integer(name: str, value: Any, low: int, high: int = _LARGEST) -> int:
@@ -24,7 +26,7 @@ def integer(name: str, value: Any, low: int, high: int = _LARGEST) -> int:
         if high == _LARGEST and not (whole and value > high)
         else f"between {low} and {high}"
     )
-    raise ArgumentError(f"{name} must be an integer {reach}, got {value!r}", name)
+    raise ArgumentError(f"{name} must be an integer {reach}, got {shown(value)}", name)
 
 
 def real(
@@ -42,20 +44,70 @@ def real(
     if math.isfinite(number) and (low < number < high if strict else low <= number <= high):
         return number
     raise ArgumentError(
-        f"{name} must be a number in {_interval(low, high, strict)}, got {value!r}", name
+        f"{name} must be a number in {_interval(low, high, strict)}, got {shown(value)}", name
     )
 
 
 def number(name: str, value: Any) -> float:
-    """``value`` as a float, infinite or NaN where it is; takes what ``float`` takes but text."""
-    try:
-        if not isinstance(value, str | bytes):
+    """``value`` as a float by the rule of ``numeric``, infinite or NaN where it is.
+
+    It may be somebody's reward, so that messages tell its type alone.
+    """
+    if isinstance(value, float) or type(value) is int:  # without a detour in every round
+        try:
             return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-    except (TypeError, ValueError):
-        pass
-    raise ArgumentError(f"{name} must be a number, got {value!r}", name)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+    found = numeric(value)
+    if isinstance(found, str):
+        raise ArgumentError(
+            f"{name} must be a number, got a value of type {type(value).__name__}", name
+        )
+    return found
+
+
+def numeric(entry: Any) -> float | str:
+    """One entry as a float, NaN where it is missing; where it is something else than a number,
+    which kind of thing, in the plural.
+
+    Numbers are integers, floats, booleans (as 0 and 1), decimals, fractions, and arrays, tensors
+    and Arrow scalars without axes that hold one of them.  Missing are ``None``, NaN, ``pandas.NA``,
+    ``NaT``, what is masked, and Arrow's null.
+    """
+    if entry is None or entry is np.ma.masked:
+        return math.nan
+    if isinstance(entry, np.datetime64 | np.timedelta64):  # of which the latter is an integer, too
+        kind = "dates" if isinstance(entry, np.datetime64) else "durations"
+        return math.nan if np.isnat(entry) else kind
+    if isinstance(entry, numbers.Real | Decimal | np.bool_):
+        try:
+            return float(entry)
+        except OverflowError:
+            return math.inf if entry > 0 else -math.inf  # type: ignore[operator]
+        except ValueError:  # a signalling NaN
+            return math.nan
+    if isinstance(entry, numbers.Complex):
+        return "complex numbers"
+    if isinstance(entry, str | bytes):
+        return "text"
+    if type(entry).__name__ in ("NAType", "NaTType"):  # of pandas, which need not be imported
+        return math.nan
+    if hasattr(entry, "isoformat"):
+        return "dates"
+    if hasattr(entry, "total_seconds"):
+        return "durations"
+    inner = _unwrapped(entry)
+    return "other things" if inner is entry else numeric(inner)
+
+
+def _unwrapped(entry: Any) -> Any:
+    """What an array, tensor or Arrow scalar without axes holds; everything else as it is."""
+    if hasattr(entry, "as_py"):
+        return entry.as_py()
+    if isinstance(entry, np.ndarray) and entry.ndim == 0:
+        return np.ma.masked if np.ma.is_masked(entry) else entry[()]
+    bare = getattr(entry, "shape", None) == () and hasattr(entry, "item")
+    return entry.item() if bare else entry
 
 
 def interval(name: str, value: Any) -> tuple[float, float]:
@@ -64,43 +116,21 @@ def interval(name: str, value: Any) -> tuple[float, float]:
         lo, hi = value
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"{name} must be a pair (lo, hi) with lo < hi, got {value!r}", name
+            f"{name} must be a pair (lo, hi) with lo < hi, got {shown(value)}", name
         ) from None
     lo, hi = real(f"{name}[0]", lo), real(f"{name}[1]", hi)
     if not lo < hi or not math.isfinite(hi - lo):
-        raise ArgumentError(f"{name} must be a pair (lo, hi) with lo < hi, got {value!r}", name)
+        raise ArgumentError(
+            f"{name} must be a pair (lo, hi) with lo < hi, got {shown(value)}", name
+        )
     return lo, hi
-
-
-def features(name: str, value: Any, largest: float = 1e100) -> np.ndarray:
-    """``value`` as a read-only table of shape (K, d) of numbers in [-largest, largest], K and d at
-    least 1.
-    """
-    try:
-        table = np.array(value, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            f"{name} must be a table of numbers of shape (K, d), got {value!r}", name
-        ) from None
-    if table.ndim != 2 or table.size == 0:
-        raise ArgumentError(
-            f"{name} must be a table of shape (K, d) with K and d at least 1, got shape"
-            f" {table.shape}",
-            name,
-        )
-    if not np.all(np.abs(table) <= largest):
-        raise ArgumentError(
-            f"{name} must hold numbers in [{-largest:g}, {largest:g}], got {table.tolist()}", name
-        )
-    table.flags.writeable = False
-    return table
 
 
 def choice(name: str, value: Any, allowed: Collection[str]) -> str:
     """``value``, which must be one of ``allowed``."""
     if not isinstance(value, str) or value not in allowed:
         raise ArgumentError(
-            f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}", name
+            f"{name} must be one of {', '.join(map(repr, allowed))}, got {shown(value)}", name
         )
     return value
 
@@ -111,7 +141,8 @@ def printable(name: str, value: Any, longest: int) -> str:
         isinstance(value, str) and value.strip() and value.isprintable() and len(value) <= longest
     ):
         raise ArgumentError(
-            f"{name} must be a text of 1 to {longest} printable characters, got {value!r}", name
+            f"{name} must be a text of 1 to {longest} printable characters, got {shown(value)}",
+            name,
         )
     return value
 
@@ -119,7 +150,7 @@ def printable(name: str, value: Any, longest: int) -> str:
 def flag(name: str, value: Any) -> bool:
     """``value``, which must be True or False."""
     if not isinstance(value, bool):
-        raise ArgumentError(f"{name} must be True or False, got {value!r}", name)
+        raise ArgumentError(f"{name} must be True or False, got {shown(value)}", name)
     return value
 
 
@@ -138,6 +169,22 @@ def close_name(word: str, known: Iterable[str]) -> str:
         if match
         else f"known: {', '.join(folded.values()) or 'none'}"
     )
+
+
+def shown(value: Any) -> str:
+    """An argument in a message: cut where it is long; of an array or a table the shape alone, for
+    its entries may be somebody's.
+
+    >>> shown(0.5), shown(np.eye(2))
+    ('0.5', 'ndarray of shape (2, 2)')
+    """
+    if getattr(value, "shape", ()) != ():
+        return f"{type(value).__name__} of shape {value.shape}"
+    try:
+        text = repr(value)
+    except ValueError:  # of an integer with thousands of digits
+        text = f"a very long {type(value).__name__}"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def shortest(number: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
+from datetime import datetime
 from itertools import product
 from typing import Any
 
@@ -204,7 +205,8 @@ def test_a_bad_reward_changes_nothing(case: Case):
     play(policy, lambda d: 0.5, until=1)
     decision = pull(policy)
     before = snapshot(policy)
-    bad: list[Any] = [None, "1", b"1", [1.0, 2.0], 1j, np.zeros(2), {}]
+    bad: list[Any] = ["1", b"1", [1.0, 2.0], 1j, np.zeros(2), np.zeros(1), {}, decision]
+    bad += [np.datetime64("2020-01-01"), np.timedelta64(1), datetime(2020, 1, 1)]
     for reward in bad:
         for arguments in ((reward,), (reward, decision)):
             with pytest.raises(ArgumentError, match=r"^reward must be a number"):

@@ -126,19 +126,25 @@ def test_without_scikit_learn_the_error_says_what_to_install(monkeypatch):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Classification([[np.nan]], [0]), "features must be an array of finite numbers"),
+        (
+            lambda: Classification([[np.nan]], [0]),
+            "features must hold finite numbers, got nothing in row 0, column 0",
+        ),
         (
             lambda: Classification(FEATURES, LABELS[1:]),
             "features and labels must be equally long, got 12 and 11",
         ),
-        (lambda: Classification(FEATURES, LABELS + 1), "labels must hold every class from 0 to 3"),
+        (
+            lambda: Classification(FEATURES, LABELS + 1),
+            "labels must hold every class from 0 on, got 3",
+        ),
         (
             lambda: Classification(FEATURES, LABELS - 1),
-            "labels must be a list of at least one whole number from 0",
+            r"labels must hold whole numbers in \[0, ",
         ),
         (
             lambda: Classification(FEATURES, LABELS / 2),
-            "labels must be a list of at least one whole number from 0",
+            r"labels must hold whole numbers in \[0, ",
         ),
         (lambda: small(components=4), "components must be an integer between 1 and 3"),
         (lambda: small(once=1), "once must be True or False"),

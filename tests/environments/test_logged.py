@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 from dpbandits import ArgumentError
@@ -55,7 +60,7 @@ def test_bad_contexts_are_refused(bad):
 
 @pytest.mark.parametrize(
     "bad",
-    [[], [0.0, 1.0], [[0, 1]], [0, -1], ["a", "b"], None, [True, False], [0, 0], [0, 10**12]],
+    [[], [0.5, 1.0], [[0, 1]], [0, -1], ["a", 1], None, [0j, 1], [0, 0], [0, 10**12]],
     ids=repr,
 )
 def test_bad_arms_are_refused(bad):
@@ -80,3 +85,72 @@ def test_shares_that_are_clearly_not_equal_are_refused():
     LoggedTrial([0] * 1100 + [1] * 900, np.zeros(2000))
     with pytest.raises(ArgumentError, match="uniformly at random"):
         LoggedTrial([0] * 1200 + [1] * 800, np.zeros(2000))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        (pd.Series([0, 1, 1, 0]), pd.Series([1, 0, 1, 1])),
+        (pd.Series([0, 1, 1, 0], dtype="Int64"), pd.Series([1, 0, 1, 1], dtype="boolean")),
+        (pa.array([0, 1, 1, 0]), pa.array([1.0, 0.0, 1.0, 1.0])),
+        ([0.0, 1.0, 1.0, 0.0], [Decimal(1), Fraction(0), True, 1.0]),
+        (np.array([[0], [1], [1], [0]])[:, 0], [1, 0, 1, 1]),
+    ],
+    ids=["pandas", "nullable", "arrow", "lists", "view"],
+)
+def test_columns_of_all_kinds_are_one_log(columns):
+    plain = LoggedTrial([0, 1, 1, 0], [1.0, 0.0, 1.0, 1.0])
+    assert repr(LoggedTrial(*columns)) == repr(plain)
+
+
+def test_a_log_keeps_no_hold_of_what_it_was_given():
+    rewards, contexts = np.array([1.0, 0.0]), np.ones((2, 2))
+    trial = LoggedTrial([0, 1], rewards, contexts)
+    rewards[0] = contexts[0] = 5.0
+    assert trial.rewards.tolist() == [1.0, 0.0]
+    assert trial.contexts.max() == 1.0
+    assert not trial.rewards.flags.writeable
+
+
+def test_arms_may_have_names():
+    given = ["placebo", "drug", "drug", "placebo"]
+    trial = LoggedTrial(given, [1.0, 0.0, 1.0, 1.0])
+    assert (trial.arm_names, trial.arms.tolist()) == (["drug", "placebo"], [1, 0, 0, 1])
+    ordered = LoggedTrial(given, [1.0, 0.0, 1.0, 1.0], arm_names=["placebo", "drug"])
+    assert (ordered.arm_names, ordered.arms.tolist()) == (["placebo", "drug"], [0, 1, 1, 0])
+    numbered = LoggedTrial([0, 1], [1.0, 0.0], arm_names=["a", "b"])
+    assert numbered.reward_table().arm_names == ["a", "b"]
+    with pytest.raises(ArgumentError, match=r"^arms must be among arm_names, got another .* row 1"):
+        LoggedTrial(given, [1.0, 0.0, 1.0, 1.0], arm_names=["placebo", "other"])
+    with pytest.raises(ArgumentError, match=r"^arm_names must hold 2 names"):
+        LoggedTrial([0, 1], [1.0, 0.0], arm_names=["a"])
+
+
+@pytest.mark.parametrize(
+    ("rewards", "message"),
+    [
+        ([1.0, np.nan, 0.5, np.nan], "got nothing in row 1, and in 1 more"),
+        (np.ma.array([1.0, 0.25, 0.5, 0.5], mask=[0, 0, 1, 0]), "got nothing in row 2"),
+        ([1.0, 0.25, "0.5", 0.5], "got text in row 2"),
+        (np.array([1.0, 0.25, 0.5j, 0.5]), "got complex numbers in row 0, and in 3 more"),
+        (pd.Series(pd.date_range("2020", periods=4)), "got dates in row 0, and in 3 more"),
+        (np.array([1, 2, 3, 4], "m8[s]"), "got durations in row 0"),
+        ([1.0, 0.25, np.inf, 0.5], "got an infinite number in row 2"),
+        ([[1.0, 0.25], [0.5]], "got rows of several lengths"),
+    ],
+    ids=["nan", "masked", "text", "complex", "dates", "durations", "infinite", "ragged"],
+)
+def test_rewards_that_are_no_numbers_are_named_by_their_row(rewards, message):
+    with pytest.raises(ArgumentError) as caught:
+        LoggedTrial([0, 1, 1, 0], rewards)
+    assert str(caught.value).startswith("rewards must")
+    assert message in str(caught.value)
+    assert "0.25" not in str(caught.value)
+    assert len(str(caught.value)) < 150
+
+
+def test_contexts_of_a_data_frame_are_named_by_their_column():
+    frame = pd.DataFrame({"age": [1.0, 2.0], "weight": [3.0, None]})
+    with pytest.raises(ArgumentError, match="got nothing in row 1 of column 'weight'"):
+        LoggedTrial([0, 1], [1.0, 0.0], frame)
+    assert LoggedTrial([0, 1], [1.0, 0.0], frame.fillna(0.0)).contexts.shape == (2, 2, 2)

@@ -102,12 +102,18 @@ def test_it_describes_itself():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((FEATURES, [0], [7]), "items must be rows of the features, at most 6, got 7"),
+        (
+            (FEATURES, [0], [7]),
+            "items must be rows of the features, at most 6, got another number in row 0",
+        ),
         ((FEATURES, [0, 1], [1]), "users and items must be equally long"),
-        ((FEATURES, [], []), "users must be a list of at least one whole number"),
-        ((FEATURES, [-1], [1]), "users must be"),
-        ((FEATURES, [0], [1.5]), "items must be"),
-        ((np.full((3, 2), np.nan), [0], [1]), "features must be an array of finite numbers"),
+        ((FEATURES, [], []), "users must be an array of numbers of shape \\(n\\), no axis empty"),
+        (
+            (FEATURES, [-1], [1]),
+            "users must hold whole numbers of at least 0|users must hold whole",
+        ),
+        ((FEATURES, [0], [1.5]), "items must hold whole numbers"),
+        ((np.full((3, 2), np.nan), [0], [1]), "features must hold finite numbers"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):

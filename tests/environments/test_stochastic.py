@@ -181,7 +181,7 @@ def test_bad_means_are_refused(kind, bad):
     ("kind", "bad"), [(Bernoulli, 1.001), (Bernoulli, -0.1), (Beta, 0.0), (Beta, 1.0)]
 )
 def test_means_out_of_range_are_refused(kind, bad):
-    with pytest.raises(ArgumentError, match="means must hold finite numbers in"):
+    with pytest.raises(ArgumentError, match="means must hold numbers in"):
         kind([0.5, bad])
 
 

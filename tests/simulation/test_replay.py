@@ -482,6 +482,6 @@ def test_a_log_that_goes_beyond_the_range_is_warned_of():
     log = LoggedTrial([0, 1] * 20, [-1.0, 1.0] * 20)
     with pytest.warns(
         dpbandits.ClippingWarning,
-        match=r"outside \[0, 1\] are clipped: those of this environment lie in \[-1, 1\]",
+        match=r"outside \[0, 1\] are clipped, and some of these data are",
     ):
         replay(dpbandits.UCB1(2), log, runs=1)

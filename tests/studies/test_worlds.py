@@ -403,7 +403,7 @@ dimension = 4
         ),
         (
             changed(EXPERTS, "means = [0.2, 0.9, 0.4]", "means = [0.2, 1.9, 0.4]"),
-            ["environments[0].means: must hold finite numbers in [0, 1], got [0.2, 1.9, 0.4]"],
+            ["environments[0].means: must hold numbers in [0, 1], got 1.9 in row 1"],
         ),
         (changed(EXPERTS, "means = [0.2, 0.9, 0.4]\n", ""), ["environments[0].means: is missing"]),
         (

@@ -24,7 +24,8 @@ from ..calls import is_open
 from ..kernel import Generator, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, register
 from ..protocol import Contexts
-from ..validation import features, real
+from ..tables import features
+from ..validation import real
 from .bases.every_round import record_pull, release_due
 from .bases.fixed_features import FixedFeaturesPolicy
 from .bases.sums import accumulate, sensitivity, summarise

@@ -50,7 +50,8 @@ from ..policies import ArmEstimates, Card, Kernels, Options, Statistic, register
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
 from ..protocol import Contexts
-from ..validation import features, real
+from ..tables import features
+from ..validation import real
 from .bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
 from .bases.fixed_features import FixedFeaturesPolicy
 from .bases.sums import accumulate, sensitivity, summarise

@@ -9,63 +9,28 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
+from ..tables import array, frozen
+from ..tables.manners import PUBLIC, WHOLE_NUMBERS, parameters
 
 _TOLERANCE = 1e-6  # by which the probabilities of an expert may miss one
 _STEP = 2.0**-20  # see ``settled``
 
 
 def vector(name: str, values: Any, low: float = -np.inf, high: float = np.inf) -> np.ndarray:
-    """``values`` as a read-only vector of at least one finite number in [low, high]."""
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be a list of numbers, got {values!r}", name) from None
-    if array.ndim != 1 or array.size == 0:
-        raise ArgumentError(
-            f"{name} must be a list of at least one number, got shape {array.shape}", name
-        )
-    if not np.all((array >= low) & (array <= high) & np.isfinite(array)):
-        raise ArgumentError(
-            f"{name} must hold finite numbers in [{low:g}, {high:g}], got {array.tolist()}", name
-        )
-    array.flags.writeable = False
-    return array
+    """Parameters as a read-only vector of at least one finite number in [low, high]."""
+    return frozen(array(name, values, parameters(low, high), "n"))
 
 
-def finite_array(name: str, values: Any, shape: str) -> np.ndarray:
-    """``values`` as a read-only C-contiguous array of finite numbers with the axes that ``shape``
+def finite_array(name: str, values: Any, *shapes: str) -> np.ndarray:
+    """Data as a read-only C-contiguous array of finite numbers with the axes that one of ``shapes``
     names, none of them empty.
     """
-    axes = shape.count(",") + 1
-    try:
-        array = np.array(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            f"{name} must be an array of numbers of shape ({shape}), got {values!r}", name
-        ) from None
-    if array.ndim != axes or 0 in array.shape or not np.all(np.isfinite(array)):
-        raise ArgumentError(
-            f"{name} must be an array of finite numbers of shape ({shape}), got shape"
-            f" {array.shape}",
-            name,
-        )
-    array.flags.writeable = False
-    return array
+    return frozen(array(name, values, PUBLIC, *shapes))
 
 
 def whole_numbers(name: str, values: Any) -> np.ndarray:
-    """``values`` as a vector of at least one integer from 0."""
-    array = np.asarray(values)
-    if (
-        array.ndim != 1
-        or array.size == 0
-        or not np.issubdtype(array.dtype, np.integer)
-        or array.min() < 0
-    ):
-        raise ArgumentError(
-            f"{name} must be a list of at least one whole number from 0, got {values!r}", name
-        )
-    return array.astype(np.int64)
+    """Data as a read-only vector of at least one integer from 0."""
+    return frozen(array(name, values, WHOLE_NUMBERS, "n").astype(np.int64))
 
 
 def distributions(name: str, advice: Any, shape: str) -> np.ndarray:
@@ -74,10 +39,11 @@ def distributions(name: str, advice: Any, shape: str) -> np.ndarray:
     """
     given = finite_array(name, advice, shape)
     totals = given.sum(axis=-1, keepdims=True)
-    if np.any(given < 0.0) or not np.all(np.abs(totals - 1.0) <= _TOLERANCE):
+    bad = (given < 0.0).any(axis=-1) | (np.abs(totals[..., 0] - 1.0) > _TOLERANCE)
+    if bad.any():
         raise ArgumentError(
             f"{name} must hold a probability for every arm in each row: none negative, and 1"
-            " in all",
+            f" in all; row {tuple(np.argwhere(bad)[0].tolist())} does not",
             name,
         )
     return np.ascontiguousarray(np.swapaxes(given / totals, -1, -2))
@@ -94,8 +60,8 @@ def longest(features: np.ndarray) -> float:
 def content(*arrays: np.ndarray) -> str:
     """Eight digits that tell arrays apart in a ``repr``."""
     digest = sha256()
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array).tobytes())
+    for one in arrays:
+        digest.update(np.ascontiguousarray(one).tobytes())
     return digest.hexdigest()[:8]
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -48,6 +48,7 @@ class Environment(ABC):
             of them tells them from others.  Whoever computes features should say it here, as the
             last digits of what is computed differ between machines.
         delay: how late answers come; None where every answer is there at once.
+        holds_data: whether its rewards may be somebody's, of whom messages must not tell.
     """
 
     n_arms: int
@@ -55,6 +56,7 @@ class Environment(ABC):
     horizon: int | None = None
     origin: str | None = None
     delay: Delay | None = None
+    holds_data: ClassVar[bool] = False
     _digest: str = ""  # of the arrays that were given
     _names: Sequence[str] | None = None
 
@@ -109,10 +111,14 @@ class Environment(ABC):
         """Call the arms by names; there has to be one for each of what the arms are."""
         if names is None:
             return
+        if not isinstance(names, Iterable) or getattr(names, "ndim", 1) != 1:
+            raise ArgumentError(
+                f"{argument} must be a list of names, got {type(names).__name__}", argument
+            )
         self._names = [str(name) for name in names]
         if len(self._names) != self.n_arms:
             raise ArgumentError(
-                f"{argument} must hold {self.n_arms} names, one per {what}, got {len(names)}",
+                f"{argument} must hold {self.n_arms} names, one per {what}, got {len(self._names)}",
                 argument,
             )
 

@@ -48,33 +48,26 @@ class RewardTable(ArmsEnvironment):
     """A fixed table of potential rewards; regret is against the best column.
 
     Args:
-        rewards: shape (T, K).
+        rewards: shape (T, K); an array, lists, or a pandas or Arrow table with a column for each
+            arm.
         arm_names: what the arms are called, one name each; numbered by default.
         name: what the table is called in reports.
 
     Raises:
-        ArgumentError: this is no table of finite numbers, or there are more or fewer names than
-            columns.
+        ArgumentError: this is no table of finite numbers, in which the message names the first
+            other entry, or there are more or fewer names than columns.
 
     >>> RewardTable([[0, 1], [1, 1]]).horizon
     2
     """
 
+    holds_data = True
     kernels = ArmsKernels(_draw_table, _table_regret)
 
     def __init__(
         self, rewards: Any, *, arm_names: Sequence[str] | None = None, name: str | None = None
     ) -> None:
-        try:
-            table = np.asarray(rewards, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ArgumentError(
-                f"rewards must be a table (rounds, arms) of finite numbers, got {rewards!r}"
-            ) from None
-        if table.ndim != 2 or 0 in table.shape or not np.all(np.isfinite(table)):
-            raise ArgumentError(
-                f"rewards must be a table (rounds, arms) of finite numbers, got shape {table.shape}"
-            )
+        table = finite_array("rewards", rewards, "T, K")
         self.horizon: int = table.shape[0]
         self.n_arms = table.shape[1]
         self._name = name
@@ -82,7 +75,7 @@ class RewardTable(ArmsEnvironment):
         self.support = (float(table.min()), float(table.max()))
         prefix = np.vstack([np.zeros(self.n_arms), np.cumsum(table, axis=0)])
         if not np.all(np.isfinite(prefix)):
-            raise ArgumentError("rewards must have finite sums over rounds")
+            raise ArgumentError("rewards must have finite sums over rounds", "rewards")
         self.state = TableState(prefix, np.array([int(prefix[-1].argmax())]))
         self._means = table.mean(axis=0)
         self._digest = content(table)
@@ -157,18 +150,21 @@ class RewardFile(ArmsEnvironment):
     3
     """
 
+    holds_data = True
     kernels = ArmsKernels(_draw_file, _file_regret)
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise ArgumentError(f"path must name a file, got {type(path).__name__}", "path")
         self.path = Path(path)
         try:
             # "c" maps the file for reading with pages that could be written in memory, which is
             # what compiled code expects.
             rows = np.asarray(np.load(self.path, mmap_mode="c", allow_pickle=False))
-        except ValueError as error:
+        except ValueError:  # whose words may quote the file
             raise ArgumentError(
                 f"path must name a .npy file of numbers, got {str(path)!r}", "path"
-            ) from error
+            ) from None
         if (
             rows.ndim != 2
             or 0 in rows.shape
@@ -245,6 +241,7 @@ class ContextTable(ContextEnvironment):
     3
     """
 
+    holds_data = True
     kernels = ContextKernels(_show_table, _answer_table)
 
     def __init__(self, contexts: Any, rewards: Any, means: Any = None) -> None:
@@ -310,6 +307,7 @@ class AdviceTable(AdviceEnvironment):
     3
     """
 
+    holds_data = True
     kernels = ContextKernels(_show_advice, _answer_advice)
 
     def __init__(self, advice: Any, rewards: Any) -> None:

@@ -34,7 +34,7 @@ from ..privacy.ledger import empty_arrays
 from ..privacy.noise import NoiseSource
 from ..privacy.randomiser import VectorRandomiser
 from ..privacy.sources import noise_source
-from ..tables import entries
+from ..tables import as_numbers, entries
 from ..tables.manners import PRIVATE_RECORD
 from ..validation import choice, integer, real
 from .estimator import (
@@ -215,7 +215,7 @@ class Curator:
         """
         if not isinstance(report, Report) or report.batch != self.batch or self.is_over:
             raise ArgumentError("report must be one of the open batch", "report")
-        values = np.asarray(report.values, np.float64)
+        values = as_numbers(report.values)
         if values.shape != self._total.shape or not np.all(np.abs(values) <= _MOST_REPORTED):
             raise ArgumentError(
                 f"report must hold {self._total.size} numbers within {_MOST_REPORTED:g}", "report"
@@ -223,7 +223,15 @@ class Curator:
         self.receive_sum(values, 1)
 
     def receive_sum(self, values: np.ndarray, people: int) -> None:
-        """Take in the sum of the reports of so many people of the open batch."""
+        """Take in the sum of the reports of so many people of the open batch.
+
+        Raises:
+            ArgumentError: these are no finite numbers of the shape of a report, or too many people.
+        """
+        values, left = as_numbers(values), 0 if self.is_over else self.sizes[self.batch]
+        if values.shape != self._total.shape or not np.all(np.isfinite(values)):
+            raise ArgumentError(f"values must hold {self._total.size} finite numbers", "values")
+        people = integer("people", people, 1, left - self._received)
         self._total += values
         self._received += people
         if self._received == self.sizes[self.batch]:

@@ -21,7 +21,9 @@ from ..errors import ArgumentError
 from ..policies import Default, default_for
 from ..policies.defaults import CONTEXTS
 from ..simulation.simulating import what_is_shown
-from ..validation import choice, features, flag, integer, real
+from ..tables import features, flat, frozen
+from ..tables.manners import parameters
+from ..validation import choice, flag, integer, real
 
 TRUST = ("central", "shuffle", "local")
 REWARDS = ("law", "changing", "any")
@@ -99,16 +101,14 @@ class Setting:
         object.__setattr__(self, name, value)
 
     def _checked_gaps(self) -> np.ndarray:
-        try:
-            gaps = np.array(self.gaps, dtype=float)
-        except (TypeError, ValueError):
-            raise ArgumentError(f"gaps must be numbers, got {self.gaps!r}", "gaps") from None
-        if gaps.shape != (self.n_arms,) or gaps.min() != 0.0 or not np.isfinite(gaps).all():
+        gaps = flat("gaps", self.gaps, parameters(low=0.0), rows=self.n_arms)
+        if gaps.min() != 0.0:
             raise ArgumentError(
-                f"gaps must be {self.n_arms} numbers, the least of them 0, got {gaps.tolist()}",
+                f"gaps must hold {self.n_arms} numbers, the least of them 0, got {gaps.min():g} for"
+                " the least",
                 "gaps",
             )
-        return gaps
+        return frozen(gaps)
 
     def _check_together(self) -> None:
         plain = self.contexts == "none" and self.rewards == "law" and not self.best_arm

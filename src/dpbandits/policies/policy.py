@@ -40,7 +40,7 @@ from ..session.session import Session
 from ..session.state import State
 from ..stores import WHY, FileStore, Life, Store, User, decode, encode, store_at
 from ..stores.snapshots import arguments
-from ..validation import integer, number, real
+from ..validation import integer, number, shown
 from .chooser import Chooser
 from .configured import Configured
 from .making import PolicyClass
@@ -180,7 +180,8 @@ class Policy(Configured, metaclass=PolicyClass):
                 there may be fewer than arms, shape (k, d), for policies that take contexts, or of
                 every arm, or one vector, shape (d,), for those with a model per arm; the advice of
                 every expert, shape (N, K), a probability for each arm, for policies that take
-                advice.
+                advice.  An array, lists, or a pandas or Arrow table whose rows are those of the
+                array.
             user: who she is, a string or an integer, always the same; for policies with
                 ``max_rounds``.  After so many recorded rounds, or where a record of hers is already
                 in the coming release, her round is not recorded.
@@ -200,7 +201,12 @@ class Policy(Configured, metaclass=PolicyClass):
         """
         name = checked_user(user, self.max_rounds)
         with self._lock:
-            shown, open_arms = self._offered(self.seen(contexts), available)
+            counted = self.session.rounds.blanked, self.session.rounds.scaled
+            try:
+                shown, open_arms = self._offered(self.seen(contexts), available)
+            except ArgumentError:  # after which nothing has happened
+                self.session.rounds.blanked, self.session.rounds.scaled = counted
+                raise
             if open_arms is not None and not self.session.rounds.chosen_among:
                 self.session.rounds.chosen_among = True
                 self._keep()
@@ -217,8 +223,9 @@ class Policy(Configured, metaclass=PolicyClass):
 
         Args:
             reward: a number; clipped to ``reward_range``, and taken for ``default_reward`` if it is
-                NaN.  A report, where the policy takes them, has to be one that the randomiser may
-                have made; with ``clip=False`` a number within 1e100.
+                missing: NaN, None, ``pandas.NA``, or masked.  A report, where the policy takes
+                them, has to be one that the randomiser may have made; with ``clip=False`` a number
+                within 1e100.
             decision: what ``pull`` returned, or its ``token``; by default the last pull.
             arm: what the person did, if not what was recommended: its name or number.
 
@@ -229,7 +236,8 @@ class Policy(Configured, metaclass=PolicyClass):
         Raises:
             UpdateError: nothing was pulled, the decision is another policy's, it has been
                 answered, or its token has expired.
-            ArgumentError: the reward is no number, or there is no such arm.
+            ArgumentError: the reward is text, a date, complex, an array with axes, or something
+                else that is no number; or there is no such arm.  The message does not tell it.
             BudgetExhausted, ClaimError: as in ``pull``, for policies that learn from every answer.
         """
         value = self.checked_reward(reward)
@@ -332,7 +340,9 @@ class Policy(Configured, metaclass=PolicyClass):
                 "release",
             )
         memo, size = self.statistic.memo, self.statistic.size
-        checked = checked_release(release, self.exchange_key, self.n_arms, memo, size)
+        most = self.statistic.max_abs_contribution if self.clip else WIDEST
+        most += WILDEST * self.noise_scale
+        checked = checked_release(release, self.exchange_key, self.n_arms, memo, size, most)
         with self._lock:
             new = self.session.learn_from(checked)
             if new and ASSUMED_OF_WORKERS not in self.session.told:
@@ -452,10 +462,17 @@ class Policy(Configured, metaclass=PolicyClass):
             audit: what ``dpbandits.audit`` found of such a policy, or another object with a
                 ``sentence``.
 
+        Raises:
+            ArgumentError: ``audit`` has no ``sentence``.
+
         >>> from dpbandits import MergedIMED, ZCDP
         >>> MergedIMED(2, budget=ZCDP(1.0), seed=1).card_page().claimed
         ZCDP(rho=1.0)
         """
+        if audit is not None and not hasattr(audit, "sentence"):
+            raise ArgumentError(
+                f"audit must be what dpbandits.audit found, got {shown(audit)}", "audit"
+            )
         with self._lock:
             store = self.session.gate.store
             now = Standing(
@@ -645,10 +662,15 @@ class Policy(Configured, metaclass=PolicyClass):
                 "reward",
             )
         value, (lo, hi) = number("reward", reward), self.reward_range
-        if self.takes_reports:
-            most = WILDEST * self.noise_scale
-            return real("reward", value, lo - most, hi + most)
-        return value if self.clip else real("reward", value, -WIDEST, WIDEST)
+        if self.clip and not self.takes_reports:
+            return value
+        most = WILDEST * self.noise_scale if self.takes_reports else WIDEST
+        low, high = (lo - most, hi + most) if self.takes_reports else (-most, most)
+        if not low <= value <= high:
+            raise ArgumentError(
+                f"reward must be a number in [{low:g}, {high:g}], got another", "reward"
+            )
+        return value
 
     def _new_session(self, *, simulated: bool = False) -> Session:
         gate = Gate(

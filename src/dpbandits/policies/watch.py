@@ -1,12 +1,15 @@
 """The operator's log: what somebody who runs a policy has to hear of answers that go wrong.
 
-It depends on answers, and no guarantee covers it.  Loops of simulations never write to it.
+It depends on answers and on private contexts, and no guarantee covers it.  Loops of simulations
+never write to it.  Of public contexts Python warns, where they are shown.
 """
 
 from __future__ import annotations
 
 import logging
+import warnings
 
+from ..errors import ClippingWarning
 from ..session.rounds import Rounds
 
 LOGGER = logging.getLogger("dpbandits")
@@ -15,31 +18,55 @@ _SHARE = 0.1  # of all pulls
 _CLIPPED = (
     "%d answers lay outside of reward_range %r and were clipped to it, which biases what is learned"
 )
-_DROPPED = (
-    "%d answers to %d pulls were dropped: they came too late, for which a larger patience may help,"
-    " or to rounds that were not recorded"
+_MISSING = "%d answers to %d pulls, %.0f %%, were missing and count as default_reward"
+_LATE = (
+    "%d answers to %d pulls came too late and were dropped, for which a larger patience may help"
+)
+_SCALED = (
+    "%d feature vectors were longer than context_bound=%g and were scaled to it, which loses their"
+    " length: give a larger context_bound, or scale the features"
 )
 
 
 class Watch:
-    """Warns once of answers outside of the reward range, and once of dropped ones."""
+    """Warns once of each: answers outside of the reward range, missing ones, late ones, and feature
+    vectors beyond their bound.
+    """
 
     def __init__(self, policy: str, reward_range: tuple[float, float]) -> None:
         self._policy, self._range = policy, reward_range
         self._said: set[str] = set()
+        self._silent = False
 
     def silence(self) -> None:
         """Nothing is to be said, as in simulations."""
-        self._said = {_CLIPPED, _DROPPED}
+        self._silent = True
 
     def look(self, rounds: Rounds) -> None:
         """Where the policy stands after an answer."""
         if rounds.clipped >= _MANY:
             self._say(_CLIPPED, rounds.clipped, self._range)
-        if rounds.dropped >= _MANY and rounds.dropped > _SHARE * rounds.pulls:
-            self._say(_DROPPED, rounds.dropped, rounds.pulls)
+        if rounds.missing >= _MANY and rounds.missing > _SHARE * rounds.pulls:
+            share = 100.0 * rounds.missing / rounds.pulls
+            self._say(_MISSING, rounds.missing, rounds.pulls, share)
+        if rounds.late >= _MANY and rounds.late > _SHARE * rounds.pulls:
+            self._say(_LATE, rounds.late, rounds.pulls)
+
+    def look_at_features(self, scaled: int, bound: float, hidden: bool) -> None:
+        """After so many feature vectors have been scaled: a Python warning where they are public,
+        the operator's log where they are hidden.
+        """
+        if hidden:
+            if scaled >= _MANY:
+                self._say(_SCALED, scaled, bound)
+        elif not self._silent and _SCALED not in self._said:
+            self._said.add(_SCALED)
+            # Of ``pull``, by way of ``seen`` and ``_entries``.
+            warnings.warn(
+                f"{self._policy}: {_SCALED % (scaled, bound)}", ClippingWarning, stacklevel=5
+            )
 
     def _say(self, message: str, *facts: object) -> None:
-        if message not in self._said:
+        if not self._silent and message not in self._said:
             self._said.add(message)
             LOGGER.warning("%s: " + message + " (docs/serving.md)", self._policy, *facts)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, BudgetExhausted, ClaimError
+from ..tables import as_numbers
 from ..validation import choice, integer, real
 from .budgets import Budget, PureDP
 from .channels import Channel, Gaussian, Laplace
@@ -176,16 +177,14 @@ class ContinualSum:
         )
 
     def _checked(self, x: Any) -> np.ndarray:
-        try:
-            array = np.asarray(x, np.float64)
-        except (TypeError, ValueError):
-            array = np.array(math.nan)
+        array = as_numbers(x)
         if array.shape != self.shape or not np.all(np.isfinite(array)):
             raise ArgumentError(
                 f"x must be finite numbers of shape {self.shape}, got an array of shape"
                 f" {array.shape}",
                 "x",
             )
+        array = array.astype(np.float64)
         vector = svec(array) if array.ndim == 2 else np.array(array, ndmin=1)
         if self._bound is not None:
             length = float(np.linalg.norm(vector, self._channel.norm))
@@ -193,7 +192,7 @@ class ContinualSum:
             vector = np.trunc(vector / self._grid) * self._grid if self._secure else vector
         elif self._secure and np.any(vector / self._grid % 1.0):
             raise ArgumentError(
-                f"x must be multiples of the grid {self._grid:g}, or bound= be given, got {x!r}",
+                f"x must be multiples of the grid {self._grid:g}, or bound= be given",
                 "x",
             )
         return vector

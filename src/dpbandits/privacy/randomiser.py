@@ -9,6 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from ..errors import ArgumentError
+from ..tables import flat
+from ..tables.manners import LOGGED_REWARDS
 from ..validation import integer, interval, number, real
 from .channels import Channel
 from .grids import checked_grid, default_grid
@@ -113,7 +115,8 @@ class Randomiser:
         # So far that what is left out has a share of exp(-40) even of what is cut.
         far = reports.size + math.ceil(40.0 * self._scale / grid)
         weights, drawn = noise.law(self.channel, self._scale, far), np.arange(-far, far + 1)
-        made = [round(self._entering(reward) / grid) + drawn for reward in rewards]
+        given = flat("rewards", rewards, LOGGED_REWARDS).tolist()
+        made = [round(self._entering(reward) / grid) + drawn for reward in given]
         cut = [np.clip(units, *ends) - ends[0] for units in made]
         table = np.array([np.bincount(units, weights, reports.size) for units in cut])
         if (table == 0.0).any():  # which would look as if it never happened

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
+from ..tables import as_numbers, entries
 from ..validation import choice, real
 from . import accounting
 from .budgets import ApproxDP, Budget
@@ -98,13 +99,13 @@ class VectorChannel:
         return self.channel.scale(2.0 * self.bound)
 
     def __call__(self, vector: Any) -> np.ndarray:
-        """The private copy of a vector, shape (d,); entries that are not finite count as 0.
+        """The private copy of a vector, shape (d,); entries that are no finite number count as 0.
 
         Raises:
             ArgumentError: it is no vector of numbers.
         """
-        given = np.asarray(vector)
-        if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "biuf":
+        given = _numbers(vector)
+        if given.ndim != 1 or given.size == 0:
             raise ArgumentError("vector must be one of real numbers, shape (d,)", "vector")
         return self._copy(given)
 
@@ -155,9 +156,9 @@ class SymmetricChannel(VectorChannel):
         Raises:
             ArgumentError: it is no square matrix of numbers.
         """
-        given = np.asarray(matrix)
+        given = _numbers(matrix)
         square = given.ndim == 2 and 0 < given.shape[0] == given.shape[1]
-        if not square or given.dtype.kind not in "biuf":
+        if not square:
             raise ArgumentError("matrix must be one of real numbers, shape (d, d)", "matrix")
         known = np.abs(given) < 1e100
         entries = np.where(known & known.T, given, 0.0)
@@ -170,3 +171,15 @@ class SymmetricChannel(VectorChannel):
         noisy = np.zeros(entries.shape)
         noisy[upper] = self._copy(entries[upper])
         return noisy + np.triu(noisy, 1).T
+
+
+def _numbers(given: Any) -> np.ndarray:
+    """An array of numbers, NaN where there is none; without axes where nothing is of such a type,
+    which is a mistake, and nobody's data.
+    """
+    found = as_numbers(given)
+    if found.dtype.kind == "f" and found.size and np.isnan(found).all():
+        whole = entries(given)
+        if whole is not None and whole.wrong.all():
+            return np.array(None)
+    return found

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from ..errors import ArgumentError
 from ..validation import integer
+from ..validation import shown as brief
 
 _KEPT = 256  # masks
 ASSUMED = "which arms are open owes nothing to rewards that were not released"
@@ -79,10 +81,17 @@ class Arms:
             return self._kept(retired, shown, True)
         try:
             if not isinstance(available, str):
-                return self._kept(retired, shown, False, *available)
+                named = tuple(islice(available, self.count + 1))  # which has an end
+                if len(named) > self.count:
+                    raise ArgumentError(
+                        f"available must hold at most {self.count} arms, got more", "available"
+                    )
+                return self._kept(retired, shown, False, *named)
         except TypeError:  # no list, or of what are no arms
             pass
-        raise ArgumentError(f"available must be a list of arms, got {available!r}", "available")
+        raise ArgumentError(
+            f"available must be a list of arms, got {brief(available)}", "available"
+        )
 
     def _mask(
         self, retired: tuple[int, ...], shown: int, every: bool, *available: Any

@@ -192,8 +192,10 @@ class Diagnostics:
         clipped: answers that lay outside of the reward range.
         missing: answers that were not a number.
         dropped: answers that came too late, or to rounds that were not recorded.
+        late: those of them that came too late, or to a round that a crash made the policy forget.
         blanked: private contexts with entries that were not finite, or above 1e100, and counted as
             0.
+        scaled: feature vectors that were longer than ``context_bound``, and were scaled to it.
         pending: recorded rounds whose answer may still come.
 
     Example:
@@ -201,23 +203,27 @@ class Diagnostics:
         >>> policy = MergedIMED(2, budget=ZCDP(1.0), seed=1)
         >>> policy.update(7.0, policy.pull())
         True
-        >>> policy.diagnostics
-        <Diagnostics, for the operator alone: clipped=1, missing=0, dropped=0, blanked=0, pending=0>
+        >>> policy.diagnostics  # doctest: +NORMALIZE_WHITESPACE
+        <Diagnostics, for the operator alone: clipped=1, missing=0, dropped=0, late=0, blanked=0,
+        scaled=0, pending=0>
     """
 
     clipped: int
     missing: int
     dropped: int
+    late: int
     blanked: int
+    scaled: int
     pending: int
 
     @classmethod
     def of(cls, rounds: Rounds) -> Diagnostics:
         """Where a policy stands."""
-        counted = (rounds.clipped, rounds.missing, rounds.dropped, rounds.blanked)
+        names = ("clipped", "missing", "dropped", "late", "blanked", "scaled")
         waiting = len(rounds.pending) - len(rounds.answers)
         in_flight = sum(len(flight.pending) for flight in rounds.flights)
-        return cls(*counted, pending=waiting + in_flight)
+        counted = {name: getattr(rounds, name) for name in names}
+        return cls(**counted, pending=waiting + in_flight)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{name}={n}" for name, n in asdict(self).items())

@@ -27,6 +27,9 @@ ASSUMED = (
 )
 
 
+_LONGEST = 2**53  # rounds of an episode: floats tell no more apart
+
+
 class Release(NamedTuple):
     """What left a policy's wall at the end of an episode.  It holds numbers and strings alone, so
     that it can be written as JSON: ``Release(*json.loads(text))``.
@@ -80,8 +83,11 @@ class Exchange:
         return cls(shared, learned)
 
 
-def checked_release(given: Any, terms: str, n_arms: int, memo: int, size: int) -> Release:
-    """A release that a policy of these terms can take in.
+def checked_release(
+    given: Any, terms: str, n_arms: int, memo: int, size: int, most: float
+) -> Release:
+    """A release that a policy of these terms can take in; ``most`` is what no number of it exceeds
+    in size for each of its rounds.
 
     Raises:
         ArgumentError: it is none, or of a policy of another kind, budget or arguments.
@@ -93,12 +99,15 @@ def checked_release(given: Any, terms: str, n_arms: int, memo: int, size: int) -
         sound &= (len(release.memo), len(release.values)) == (memo, size)
         sound &= all(map(math.isfinite, numbers))
         sound &= 0 <= numbers[0] < n_arms and numbers[0] == int(numbers[0])
-        sound &= numbers[1] >= 1 and numbers[1] == int(numbers[1])
+        sound &= 1 <= numbers[1] <= _LONGEST and numbers[1] == int(numbers[1])
+        sound &= all(abs(value) <= most * numbers[1] for value in numbers[memo:])
     except (TypeError, ValueError, IndexError, OverflowError):
         sound = False
     if not sound:
         raise ArgumentError(
-            f"release must be one of Policy.releases of another worker, got {given!r}", "release"
+            "release must be one of Policy.releases of another worker, got another"
+            f" {type(given).__name__}",
+            "release",
         )
     if release.terms != terms:
         raise ArgumentError(

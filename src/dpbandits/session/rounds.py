@@ -179,7 +179,7 @@ def checked_user(user: Any, max_rounds: int | None) -> User | None:
         return int(user)
     raise ArgumentError(
         "user must be a string or an integer that names the person, because max_rounds is given,"
-        f" got {user!r}",
+        f" got a value of type {type(user).__name__}",
         "user",
     )
 
@@ -302,9 +302,11 @@ class Rounds:
     pulls: int = 0  # recorded or not
     closed: int = 0  # answers to pulls before this one, that are not awaited, come too late
     dropped: int = 0  # answers that were not used
+    late: int = 0  # those of them that belong to recorded rounds
     clipped: int = 0  # answers that lay outside of the range
     missing: int = 0  # answers that were not a number
     blanked: int = 0  # private contexts with entries that were not numbers
+    scaled: int = 0  # feature vectors that were longer than their bound
     left: int = 0  # rounds for which the current choice still stands
     held: int = 0  # rounds for which it was made
     waited: int = 0  # pulls since the episode ended

@@ -298,7 +298,11 @@ class Session:
         ):
             return decision
         # Not its arm, which may be private.
-        got = f"number {decision.number}" if isinstance(decision, Decision) else repr(decision)
+        got = (
+            f"number {decision.number}"
+            if isinstance(decision, Decision)
+            else type(decision).__name__
+        )
         hint = "; an arm is given as arm=" if isinstance(decision, int) else ""
         raise UpdateError(f"decision must come from this policy's pull(), got {got}{hint}")
 
@@ -323,6 +327,7 @@ class Session:
         found = rounds.find(decision)
         if found is None:
             rounds.dropped += 1
+            rounds.late += decision.recorded
             return False
         pending = found
         deviates, openly = done not in (None, pending.arm), self.settings.choices_public

@@ -43,6 +43,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..privacy import ApproxDP, Budget
+from ..tables import as_numbers
 from ..validation import choice, integer, real
 from .certificates import DiscreteGaussian, Tails
 from .published import LEVELS, divided_budget, regression_shape
@@ -170,10 +171,12 @@ class Protocol(ABC):
         return self.step * (sums + self._noise_of_sums(sums.shape, rng))
 
     def table(self, vectors: Any) -> np.ndarray:
-        """Vectors as an array of shape (..., n, D); ``ArgumentError`` where it is another."""
-        table = np.asarray(vectors, np.float64)
+        """Vectors as an array of shape (..., n, D), NaN where there is no number; ``ArgumentError``
+        where it has another shape.
+        """
+        table = as_numbers(vectors)
         if table.ndim > 1 and table.shape[-1] == self.dimension and table.shape[-2] <= self.batch:
-            return table
+            return table.astype(np.float64, copy=False)
         raise ArgumentError(
             f"vectors must have shape (n, {self.dimension}) with n at most {self.batch}, got"
             f" {table.shape}",

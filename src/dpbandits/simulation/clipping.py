@@ -95,6 +95,8 @@ def warn_of_clipping(policies: Sequence[Policy], environment: Any, stacklevel: i
         )
     for policy in policies:
         effect = clipping_in_words(clipping_range(policy), support)
+        if effect is not None and environment.holds_data:  # whose ends are somebody's rewards
+            effect = f"{effect.partition(':')[0]}, and some of these data are"
         if effect is not None and None not in known and not _holds(policy.reward_range, known):
             message = (
                 f"{type(policy).__name__} in {environment!r}: {effect}{what_lies}; this biases what"

@@ -317,7 +317,7 @@ def replay(
     runs, seed, n_jobs = integer("runs", runs, 1), integer("seed", seed, 0), job_count(n_jobs)
     horizon = None if horizon is None else integer("horizon", horizon, 1)
     if not isinstance(log, LoggedTrial):
-        raise ArgumentError(f"log must be a LoggedTrial, got {log!r}")
+        raise ArgumentError(f"log must be a LoggedTrial, got {type(log).__name__}", "log")
     for policy in chosen:
         _check_fit(policy, log)
     warn_of_clipping(chosen, log, stacklevel=3)

@@ -17,6 +17,7 @@ import platformdirs
 
 from ..errors import ArgumentError, ClaimError, StateFileError
 from ..privacy.ledger import Line
+from ..validation import shown
 from .snapshots import DIGEST
 from .store import WHY, Announcement, Life, Store
 
@@ -42,8 +43,8 @@ class FileStore(Store):
     """
 
     def __init__(self, path: Path) -> None:
-        if not path.name:
-            raise ArgumentError(f"path must name a file, got {str(path)!r}", "path")
+        if not isinstance(path, Path) or not path.name:
+            raise ArgumentError(f"path must be a Path that names a file, got {shown(path)}", "path")
         self.path, self._journal = path, path.with_name(path.name + ".journal")
         self._snapshot_digest = b""  # of the snapshot that this object saved last
         self._end = self._start = 0  # of the journal, and of its last announcement
@@ -283,5 +284,5 @@ def store_at(where: Any) -> Store:
     if isinstance(where, Store):
         return where
     if not isinstance(where, str | os.PathLike) or isinstance(os.fspath(where), bytes):
-        raise ArgumentError(f"path must name a file, got {where!r}", "path")
+        raise ArgumentError(f"path must name a file, got {shown(where)}", "path")
     return FileStore(Path(where))

@@ -5,8 +5,8 @@ files that commands read.  Arrays, pandas, Arrow, lists and text files follow on
 no message holds a value of the data.
 """
 
-from .columns import blocks, column, flat, labels, table
-from .entries import Entries, entries
+from .columns import array, blocks, column, features, flat, frozen, labels, refuse, table
+from .entries import Entries, as_numbers, entries
 from .files import TextTable, read_numbers, read_text_table
 from .manners import Manner
 
@@ -14,12 +14,17 @@ __all__ = [
     "Entries",
     "Manner",
     "TextTable",
+    "array",
+    "as_numbers",
     "blocks",
     "column",
     "entries",
+    "features",
     "flat",
+    "frozen",
     "labels",
     "read_numbers",
     "read_text_table",
+    "refuse",
     "table",
 ]

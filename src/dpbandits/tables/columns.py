@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from .entries import Entries, entries, holds_floats
-from .manners import Manner
+from .manners import LARGEST, Manner
 
 
 def column(frame: Any, name: str, *, argument: str = "frame") -> Any:
@@ -83,8 +83,7 @@ def table(
         raise ArgumentError(
             f"{argument} must be a table of shape (n, d), n and d at least 1, got {shape}", argument
         )
-    if names is None and hasattr(given, "columns"):
-        names = list(map(str, given.columns))
+    names = _names(given) if names is None else names
     if manner.typed and not found.typed:
         for j in range(found.values.shape[1]):
             if (one := found.column(j)).all_absent:
@@ -131,10 +130,58 @@ def blocks(
     return found
 
 
+def array(argument: str, given: Any, manner: Manner, *axes: str) -> np.ndarray:
+    """Numbers with named axes, none of them empty, as in "T, K, d"; several shapes may be allowed.
+
+    Raises:
+        ArgumentError: as for ``table``.
+    """
+    found = entries(given)
+    allowed = [one.count(",") + 1 for one in axes]
+    if found is None or found.values.ndim not in allowed or found.values.size == 0:
+        shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
+        shape = "none" if shape == "shape ()" else shape
+        wanted = " or ".join(f"({one})" for one in axes)
+        raise ArgumentError(
+            f"{argument} must be an array of numbers of shape {wanted}, no axis empty, got {shape}",
+            argument,
+        )
+    return _accepted(argument, found, manner, "", _names(given))
+
+
+def refuse(argument: str, given: Any, manner: Manner) -> None:
+    """Name the first entry of an array that the manner refuses, whatever the shape.
+
+    Raises:
+        ArgumentError: there is one.
+    """
+    found = entries(given)
+    if found is not None:
+        _accepted(argument, found, manner, "", _names(given))
+
+
+def features(argument: str, given: Any, largest: float = LARGEST) -> np.ndarray:
+    """Features of arms, which are public and stay: a read-only table of its own, shape (K, d), of
+    numbers in [-largest, largest], K and d at least 1.
+
+    Raises:
+        ArgumentError: as for ``table``.
+    """
+    return frozen(table(argument, given, Manner(low=-largest, high=largest)))
+
+
+def frozen(values: np.ndarray) -> np.ndarray:
+    """A read-only C-contiguous copy."""
+    copy = np.array(values, order="C")
+    copy.flags.writeable = False
+    return copy
+
+
 def labels(argument: str, given: Any, *, at: str = "") -> list[str] | None:
     """A column of names; None where it holds anything but text."""
     plain = given.to_pylist() if hasattr(given, "to_pylist") else given
-    found = list(plain) if np.ndim(plain) == 1 else []
+    listed = hasattr(plain, "__len__") and getattr(plain, "ndim", 1) == 1
+    found = list(plain) if listed and not isinstance(plain, str) else []
     if not found or not all(isinstance(one, str) for one in found):
         return None
     return found
@@ -175,6 +222,8 @@ def _accepted(
     ]
     for where, answer, got in troubles:
         if answer == "refuse" and where.any():
+            if manner.shown and got == "another number":
+                got = f"{values[where][0]:g}"
             raise ArgumentError(
                 f"{_place(argument, at)} must hold {manner.wanted}, got {got} in"
                 f" {_row((*within, *np.argwhere(where)[0]), names)}{_more(int(where.sum()))}",
@@ -186,6 +235,11 @@ def _accepted(
 def _refuse_type(place: str, found: Entries, argument: str) -> NoReturn:
     kind = f"{found.kind} only" if found.wrong.any() else "missing values only"
     raise ArgumentError(f"{place} must hold numbers, got {kind}", argument)
+
+
+def _names(given: Any) -> list[str] | None:
+    """Those of the columns of a data frame."""
+    return list(map(str, given.columns)) if hasattr(given, "columns") else None
 
 
 def _place(argument: str, at: str) -> str:

@@ -7,12 +7,11 @@ dates, durations, text (digits too) and everything else are no numbers.  Missing
 
 from __future__ import annotations
 
-import math
-import numbers
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from ..validation import numeric
 
 _KINDS = {"c": "complex numbers", "M": "dates", "m": "durations", "S": "text", "U": "text"}
 
@@ -58,8 +57,12 @@ def entries(given: Any) -> Entries | None:
         array = np.empty((), object)
         array[()] = given
         return _of_objects(array)
-    masked = np.ma.getmaskarray(given) if isinstance(given, np.ma.MaskedArray) else None
     try:
+        if _is_masked(given):
+            given = np.ma.stack(given) if isinstance(given, list | tuple) else given
+            masked = np.ma.getmaskarray(given)
+        else:
+            masked = None
         array = np.asarray(_plain(given))
         if array.dtype.kind in "SU" and not _is_text_array(given):
             array = np.asarray(given, dtype=object)  # NumPy writes numbers beside a text as text
@@ -81,6 +84,28 @@ def holds_floats(given: Any) -> bool:
     return type(given) is np.ndarray and given.dtype == np.float64
 
 
+def as_numbers(given: Any) -> np.ndarray:
+    """Numbers of any shape, NaN where there is none, for a caller who may not refuse an entry; an
+    array of objects without axes where rows have several lengths.
+    """
+    if not _is_masked(given):
+        try:
+            array = np.asarray(given)
+        except ValueError:
+            return np.array(None)
+        if array.dtype.kind in "biuf":
+            return array
+    found = entries(given)
+    return np.array(None) if found is None else found.values
+
+
+def _is_masked(given: Any) -> bool:
+    """Whether an array or a row of a list is masked, which NumPy would overlook."""
+    if isinstance(given, list | tuple):
+        return any(isinstance(one, np.ma.MaskedArray) for one in given)
+    return isinstance(given, np.ma.MaskedArray)
+
+
 def _of_array(array: np.ndarray) -> Entries:
     if array.dtype.kind in "biuf":
         values = np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
@@ -93,39 +118,13 @@ def _of_array(array: np.ndarray) -> Entries:
 
 
 def _of_objects(array: np.ndarray) -> Entries:
-    flat = [_number(entry) for entry in array.ravel().tolist()]
+    flat = [numeric(entry) for entry in array.ravel().tolist()]
     values = np.array([np.nan if isinstance(one, str) else one for one in flat], np.float64)
     wrong = np.array([isinstance(one, str) for one in flat], bool)
     kind = next((one for one in flat if isinstance(one, str)), "")
     shape = array.shape
     values, wrong = values.reshape(shape), wrong.reshape(shape)
     return Entries(values, np.isnan(values) & ~wrong, wrong, kind)
-
-
-def _number(entry: Any) -> float | str:
-    """The entry as a float, NaN where it is missing; what it is instead of a number, in words."""
-    if isinstance(entry, np.ndarray) and entry.ndim == 0:
-        entry = entry[()]
-    if entry is None or entry is np.ma.masked:
-        return math.nan
-    if isinstance(entry, numbers.Real | Decimal | np.bool_):
-        try:
-            return float(entry)
-        except OverflowError:
-            return math.inf if entry > 0 else -math.inf  # type: ignore[operator]
-        except ValueError:  # a signalling NaN
-            return math.nan
-    if isinstance(entry, numbers.Complex):
-        return "complex numbers"
-    if isinstance(entry, str | bytes):
-        return "text"
-    if type(entry).__name__ in ("NAType", "NaTType"):  # of pandas, which need not be imported
-        return math.nan
-    if isinstance(entry, np.datetime64 | np.timedelta64):
-        return math.nan if np.isnat(entry) else _KINDS[np.asarray(entry).dtype.kind]
-    if hasattr(entry, "isoformat"):
-        return "dates"
-    return "durations" if hasattr(entry, "total_seconds") else "other things"
 
 
 def _plain(given: Any) -> Any:

@@ -28,6 +28,7 @@ class Manner:
         whole: whether entries must be whole numbers.
         typed: whether a column is refused in which nothing is a number.  Which columns hold numbers
             is then taken for public.
+        shown: whether messages tell the number that is refused: of arguments, never of data.
     """
 
     missing: Answer = "refuse"
@@ -38,6 +39,7 @@ class Manner:
     open_low: bool = False
     whole: bool = False
     typed: bool = True
+    shown: bool = False
 
     @cached_property
     def takes_all(self) -> bool:
@@ -60,6 +62,7 @@ LARGEST = 1e100  # of features: their squares have to be numbers
 
 # Public tables: environments, replays, plans.
 PUBLIC = Manner()
+WHOLE_NUMBERS = Manner(low=0.0, high=2.0**53, whole=True)  # which floats tell apart
 PUBLIC_FEATURES = Manner(low=-LARGEST, high=LARGEST)
 # Logs.  A missing reward counts as the default, as in ``update``.
 LOGGED_REWARDS = Manner(missing="keep", infinite="keep")
@@ -68,6 +71,11 @@ PROPENSITIES = Manner(low=0.0, high=1.0, open_low=True)
 # Private tables: an error would tell of one person's entry.
 PRIVATE = Manner(missing="keep", wrong="keep", infinite="keep")
 PRIVATE_RECORD = replace(PRIVATE, typed=False)  # of one person, whose entries are the column
+
+
+def parameters(low: float = -math.inf, high: float = math.inf) -> Manner:
+    """Of simulated environments: arguments, which are nobody's data."""
+    return Manner(low=low, high=high, shown=True)
 
 
 def arms(count: int | None = None) -> Manner:

@@ -19,7 +19,9 @@ from ...kernel import Generator, Matrix, entry, kernel
 from ...policies import Decision, Policy
 from ...privacy.budgets import Budget
 from ...stores import User
-from ...validation import integer, number, real
+from ...tables import as_numbers, refuse
+from ...tables.manners import PUBLIC_FEATURES
+from ...validation import integer, real
 
 MOST_FEATURES = 2048
 # Bounds on features: their squares have to be numbers, and to leave room for a regulariser.
@@ -45,14 +47,22 @@ def within_bound(params: Any, contexts: Matrix, seen: Matrix, rng: Generator) ->
 
 
 @entry
-def blank_bad_numbers(entries: Matrix) -> bool:
-    """Put 0 where an entry is not finite, or too large to be squared; whether there was one."""
-    found = False
+def look_over(entries: Matrix, longest: float) -> int:
+    """Put 0 where an entry is not finite, or too large to be squared.
+
+    Returns:
+        How many rows are longer than ``longest``, but for rounding; -1 minus that, where an entry
+        was replaced.
+    """
+    found, scaled = False, 0
     for row in entries:
+        squared = 0.0
         for i in range(row.size):
-            if not abs(row[i]) < 1e100:
+            if not abs(row[i]) <= 1e100:
                 row[i], found = 0.0, True
-    return found
+            squared += row[i] * row[i]
+        scaled += squared > longest * longest * (1.0 + 1e-9)
+    return -1 - scaled if found else scaled
 
 
 class SideInformationPolicy(Policy):
@@ -79,6 +89,11 @@ class SideInformationPolicy(Policy):
         """Whether ``preprocess_contexts`` may change what an environment with that bound shows."""
         return False
 
+    @property
+    def effective_bound(self) -> float:
+        """The length to which rows are scaled."""
+        return math.inf
+
     def _entries(
         self,
         given: Any,
@@ -91,39 +106,34 @@ class SideInformationPolicy(Policy):
         """What a user shows, as a matrix of finite numbers of its own; with ``one_row`` it may be
         one that holds for every arm, with ``fewer`` there may be fewer rows.
         """
-        try:
-            array = np.asarray(given)
-        except ValueError:  # rows of different lengths
-            array = np.array(None)
+        array = as_numbers(given)
         if one_row and array.shape in (shape[1:], (1, shape[1])):
             array = np.broadcast_to(array, shape)
-        hidden = self.card.hides_contexts
+        hidden, rounds = self.card.hides_contexts, self.session.rounds
         if fewer and array.ndim == 2 and 1 <= len(array) < shape[0]:
             shape = (len(array), shape[1])
         elif fewer and hidden and array.ndim == 2 and self._is_odd(array.shape, shape):
-            self.session.rounds.blanked += 1
+            rounds.blanked += 1
             return np.zeros(shape)
-        if hidden and array.shape == shape and array.dtype.kind not in "biuf":
-            array = np.array([[_number_or_nan(entry) for entry in row] for row in array])
-        # NumPy would read words as numbers, and drop imaginary parts.
-        if array.dtype.kind not in "biuf":
-            got = "something else" if hidden else repr(given)
-            raise ArgumentError(
-                f"{name} must be an array of real numbers of shape {_wanted(shape, one_row)}, got"
-                f" {got}",
-                name,
-            )
+        if array.shape != shape:
+            wanted = _wanted(shape, one_row)
+            if array.ndim == 0:
+                raise ArgumentError(
+                    f"{name} must be an array of numbers of shape {wanted}, got"
+                    f" {'rows of several lengths' if array.dtype == object else 'none'}",
+                    name,
+                )
+            raise ArgumentError(f"{name} must have shape {wanted}, got {array.shape}", name)
         entries = np.array(array, dtype=np.float64, order="C")
-        if entries.shape != shape:
-            raise ArgumentError(
-                f"{name} must have shape {_wanted(shape, one_row)}, got {entries.shape}", name
-            )
-        if blank_bad_numbers(entries):
-            if hidden:
-                # An error would shift the schedule for reasons that are private.
-                self.session.rounds.blanked += 1
-                return entries
-            raise ArgumentError(f"{name} must hold finite numbers below 1e100", name)
+        scaled = look_over(entries, self.effective_bound)
+        if scaled < 0:
+            if not hidden:
+                refuse(name, given, PUBLIC_FEATURES)
+            # An error would shift the schedule for reasons that are private.
+            rounds.blanked, scaled = rounds.blanked + 1, -1 - scaled
+        if scaled > 0:
+            rounds.scaled += scaled
+            self.watch.look_at_features(rounds.scaled, self.effective_bound, hidden)
         return entries
 
     @staticmethod
@@ -134,13 +144,6 @@ class SideInformationPolicy(Policy):
 
 def _wanted(shape: tuple[int, int], one_row: bool) -> str:
     return f"{shape[1:]} or {shape}" if one_row else f"{shape}"
-
-
-def _number_or_nan(entry: Any) -> float:
-    try:
-        return math.nan if np.iscomplexobj(entry) else number("entry", entry)
-    except ArgumentError:
-        return math.nan
 
 
 class ContextualPolicy(SideInformationPolicy):

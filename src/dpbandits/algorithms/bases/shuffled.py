@@ -22,6 +22,8 @@ from ...privacy.channels import Laplace
 from ...shuffle import Analyzer, LaplaceShares, Messages, Randomizer, Shuffler
 from ...shuffle.randomness import seed_of
 from ...stores import User
+from ...tables import flat
+from ...tables.manners import PRIVATE
 from ...validation import flag, number, real
 
 _MOST = 2**40  # people of a batch
@@ -63,12 +65,19 @@ class RewardDevice:
         Raises:
             ArgumentError: the reward is no number.
         """
-        return self.report_many([math.nan if reward is None else number("reward", reward)])
+        return self._sent(np.array([math.nan if reward is None else number("reward", reward)]))
 
     def report_many(self, rewards: Any) -> Messages:
-        """The messages of several people, for experiments; ``rewards`` of shape (n,)."""
+        """The messages of several people, for experiments; ``rewards`` of shape (n,), of which one
+        that is no number counts as ``default_reward``.
+
+        Raises:
+            ArgumentError: the shape is another one, or there is no number at all.
+        """
+        return self._sent(flat("rewards", rewards, PRIVATE))
+
+    def _sent(self, values: np.ndarray) -> Messages:
         lo, hi = self._reward_range
-        values = np.asarray(rewards, np.float64)
         values = np.clip(np.where(np.isnan(values), self._default, values), lo, hi)
         return self._randomizer.encode_many((values - _middle(lo, hi))[:, None])
 

@@ -321,11 +321,11 @@ class LinUCBDGS(LinearPolicy):
                 f"contexts must have at most {_LARGEST // self.dimension**2} rows, got {len(x)}",
                 "contexts",
             )
-        longest = float(np.max(np.linalg.norm(x, axis=1)))
-        if longest > self.effective_bound * (1.0 + 1e-9):
+        long = np.linalg.norm(x, axis=1) > self.effective_bound * (1.0 + 1e-9)
+        if long.any():
             raise ArgumentError(
                 "contexts must be as they were played, no longer than"
-                f" context_bound={self.context_bound:g}, got a norm of {longest:g}",
+                f" context_bound={self.context_bound:g}, got a longer row {int(long.argmax())}",
                 "contexts",
             )
         return x

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError
 from ...privacy.budgets import ZCDP
+from ...tables import array
+from ...tables.manners import PUBLIC_FEATURES
 from ...validation import real
 
 
@@ -92,16 +93,4 @@ def loss_of_tree(
 
 def feature_array(name: str, values: Any, axes: tuple[int, ...]) -> np.ndarray:
     """``values`` as a not empty array of finite numbers with one of the given numbers of axes."""
-    shapes = " or ".join({2: "(n, d)", 3: "(n, K, d)"}[n] for n in axes)
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            f"{name} must be an array of numbers of shape {shapes}, got {values!r}", name
-        ) from None
-    if array.ndim not in axes or 0 in array.shape or not np.all(np.abs(array) < 1e100):
-        raise ArgumentError(
-            f"{name} must be finite numbers below 1e100 of shape {shapes}, got shape {array.shape}",
-            name,
-        )
-    return array
+    return array(name, values, PUBLIC_FEATURES, *({2: "n, d", 3: "n, K, d"}[n] for n in axes))

@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...kernel import Matrix, Vector, kernel, outlined
-from ...validation import features, real
+from ...tables import features
+from ...validation import real
 from .dense import add_outer, dot, factorise, invert, multiply, solve_lower
 
 # What is nearer to the span of other arms, relative to the longest arm, counts as within it.

@@ -37,7 +37,8 @@ from ...kernel import Vector, kernel
 from ...policies import ArmEstimates, Card, Kernels, Options, Statistic, register
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
-from ...validation import choice, features, real
+from ...tables import features
+from ...validation import choice, real
 from ..bases.errata import ADAC_GOPE
 from ..bases.fixed_features import FixedFeaturesPolicy
 from ..bases.quotas import choose, hold_rounds, record_pull, release_due

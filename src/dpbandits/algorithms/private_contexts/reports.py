@@ -10,6 +10,7 @@ from ...errors import ArgumentError
 from ...privacy.budgets import Budget
 from ...privacy.randomiser import VectorRandomiser
 from ...session.options import WILDEST
+from ...tables import as_numbers
 from ...validation import flag
 from .device import Device
 from .policy import HiddenContextPolicy
@@ -102,14 +103,10 @@ class ReportPolicy(HiddenContextPolicy):
 
 
 def _checked(report: Any, size: int, most: float) -> np.ndarray:
-    try:
-        given = np.asarray(report)
-    except ValueError:  # rows of different lengths
-        given = np.zeros(0)
-    given = given.astype(np.float64) if given.dtype.kind in "biuf" else np.zeros(0)
+    given = as_numbers(report)
     if given.shape != (size,) or not (np.abs(given) <= most).all():
         raise ArgumentError(
             f"report must hold {size} numbers between {-most:.6g} and {most:.6g}, as devices send",
             "report",
         )
-    return given
+    return given.astype(np.float64)

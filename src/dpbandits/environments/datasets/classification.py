@@ -136,10 +136,10 @@ class Classification(ContextEnvironment):
             raise ArgumentError(
                 f"features and labels must be equally long, got {len(features)} and {classes.size}"
             )
-        if np.unique(classes).size != classes.max() + 1:
+        if (found := np.unique(classes).size) != classes.max() + 1:
             raise ArgumentError(
-                f"labels must hold every class from 0 to {classes.max()}, got"
-                f" {np.unique(classes).tolist()}",
+                f"labels must hold every class from 0 on, got {found} classes that are numbered"
+                " otherwise",
                 "labels",
             )
         self.n_arms = int(classes.max()) + 1

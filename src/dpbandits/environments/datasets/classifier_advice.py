@@ -72,7 +72,8 @@ class ClassifierAdvice(AdviceEnvironment):
         classes = whole_numbers("labels", labels)
         if classes.max() >= self.n_arms:
             raise ArgumentError(
-                f"labels must be whole numbers from 0 to {self.n_arms - 1}, got {classes.max()}",
+                f"labels must be whole numbers from 0 to {self.n_arms - 1}, got another number in"
+                f" row {int(classes.argmax())}",
                 "labels",
             )
         if classes.size != len(table):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.stats import chisquare
 
 from ...errors import ArgumentError
-from ..arrays import content, finite_array, longest, vector
+from ...tables import frozen, labels
+from ..arrays import content, finite_array, longest, whole_numbers
 from ..base import Environment
 from ..tabulated import RewardTable
 
@@ -24,10 +26,16 @@ class LoggedTrial(Environment):
     that is clearly not (chi-square test at 1e-6) is refused.
 
     Args:
-        arms: which arm each person got, shape (N,); 0 to K - 1, every arm at least once.
+        arms: which arm each person got, shape (N,); numbers 0 to K - 1, or names; every arm at
+            least once.
         rewards: each person's reward under that arm, shape (N,).
         contexts: what was known of each person before, for policies with contexts: shape (N, d),
             shown alike to all arms, or (N, K, d).  The arms must owe nothing to it.
+        arm_names: what arms 0 to K - 1 are called.  Of arms that are given by name, their order,
+            which is alphabetical by default.
+
+    Columns may be arrays, lists, or those of pandas and Arrow.  Records without a reward have to be
+    left out first, or filled in: which of the two is right depends on why it is missing.
 
     Attributes:
         arms: shape (N,) int64.
@@ -38,24 +46,47 @@ class LoggedTrial(Environment):
         context_bound: no context is longer.
 
     Raises:
-        ArgumentError: shapes do not fit, an arm is missing, a reward is not finite, or the
-            allocation is not uniform.
+        ArgumentError: shapes do not fit, an arm is missing, an entry is no finite number, or the
+            allocation is not uniform.  Messages tell rows and counts, and nobody's reward.
 
     >>> trial = LoggedTrial([0, 1, 1, 0], [1.0, 0.0, 1.0, 1.0])
     >>> trial.means().tolist(), trial.mean()
     ([1.0, 0.5], 0.75)
+    >>> LoggedTrial(["drug", "placebo", "drug"], [1.0, 0.0, 1.0]).arm_names
+    ['drug', 'placebo']
     """
 
+    holds_data = True
     contexts: np.ndarray | None = None
     dimension: int | None = None
     context_bound: float = 0.0
 
-    def __init__(self, arms: Any, rewards: Any, contexts: Any = None) -> None:
-        self.arms, self.rewards = _arms(arms), vector("rewards", rewards)
+    def __init__(
+        self,
+        arms: Any,
+        rewards: Any,
+        contexts: Any = None,
+        *,
+        arm_names: Sequence[str] | None = None,
+    ) -> None:
+        named = labels("arms", arms)
+        if named is not None:
+            arm_names = sorted(set(named)) if arm_names is None else arm_names
+            self.arms = _numbered(named, arm_names)
+        else:
+            self.arms = whole_numbers("arms", arms)
+        self.rewards = finite_array("rewards", rewards, "N")
         if self.arms.size != self.rewards.size:
             raise ArgumentError(
                 f"arms and rewards must be equally long, got {self.arms.size} and"
                 f" {self.rewards.size}"
+            )
+        # Some arm would be missing; said first because counting would fill the memory.
+        if self.arms.max() >= self.arms.size:
+            raise ArgumentError(
+                f"arms must hold every arm from 0 to {self.arms.max()}, got {self.arms.size}"
+                " records",
+                "arms",
             )
         self._digest = content(self.arms, self.rewards)
         self.support = (float(self.rewards.min()), float(self.rewards.max()))
@@ -73,12 +104,13 @@ class LoggedTrial(Environment):
                 "arms",
             )
 
+        self._name_arms("arm_names", arm_names, "arm")
         if contexts is not None:
             self._keep(contexts)
 
     def _keep(self, contexts: Any) -> None:
-        alike = np.ndim(contexts) == 2
-        given = finite_array("contexts", contexts, "N, d" if alike else "N, K, d")
+        given = finite_array("contexts", contexts, "N, d", "N, K, d")
+        alike = given.ndim == 2
         self.dimension = given.shape[-1]
         self.context_bound = longest(given.reshape(-1, self.dimension))
         self._digest = content(self.arms, self.rewards, given)
@@ -122,22 +154,14 @@ class LoggedTrial(Environment):
         return f"{len(self)} records, {self.n_arms} arms, {features}{self._content}"
 
 
-def _arms(values: Any) -> np.ndarray:
-    array = np.asarray(values)
-    if (
-        array.ndim != 1
-        or array.size == 0
-        or not np.issubdtype(array.dtype, np.integer)
-        or array.min() < 0
-    ):
+def _numbered(named: Sequence[str], names: Sequence[str]) -> np.ndarray:
+    """The arms of these names."""
+    numbers = {name: arm for arm, name in enumerate(names)}
+    unknown = [i for i, name in enumerate(named) if name not in numbers]
+    if unknown:
         raise ArgumentError(
-            f"arms must be a list of at least one arm number from 0, got {values!r}", "arms"
+            f"arms must be among arm_names, got another name in row {unknown[0]}, and"
+            f" {len(unknown) - 1:,} more",
+            "arms",
         )
-    # and so would some arm be missing; said here because counting would fill the memory
-    if array.max() >= array.size:
-        raise ArgumentError(
-            f"arms must hold every arm from 0 to {array.max()}, got {array.size} records", "arms"
-        )
-    arms = array.astype(np.int64)
-    arms.flags.writeable = False
-    return arms
+    return frozen(np.array([numbers[name] for name in named], dtype=np.int64))

@@ -162,8 +162,8 @@ class GLMContexts(ContextEnvironment):
         eigenvalues: Any = None,
     ) -> None:
         self.n_arms, self.link = integer("n_arms", n_arms, 1), link_of(link)
-        disjoint = np.ndim(theta) == 2
-        self.parameter = finite_array("theta", theta, "K, d" if disjoint else "d")
+        self.parameter = finite_array("theta", theta, "d", "K, d")
+        disjoint = self.parameter.ndim == 2
         if disjoint and len(self.parameter) != self.n_arms:
             raise ArgumentError(
                 f"theta must have shape (d,) or ({self.n_arms}, d), one row per arm, got"

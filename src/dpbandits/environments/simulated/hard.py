@@ -15,7 +15,8 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, kernel
-from ...validation import integer, real, shortest
+from ...validation import integer, real, shortest, shown
+from ..arrays import vector
 from ..base import ContextEnvironment, ContextKernels
 from .linear_rewards import LinearArms, answer_linear, spread, support_of
 from .stochastic import Bernoulli
@@ -182,12 +183,9 @@ def _hidden(
     d: int, largest: float, n: float, free: float, rho: float | None, signs: Sequence[int] | None
 ) -> np.ndarray:
     """The parameter: coordinates of a size that n rounds do not give away, with these signs."""
-    try:
-        given = np.ones(d) if signs is None else np.asarray(signs, float)
-    except (TypeError, ValueError):
-        given = np.empty(0)
+    given = np.ones(d) if signs is None else vector("signs", signs, -1.0, 1.0)
     if given.shape != (d,) or not np.isin(given, (-1.0, 1.0)).all():
-        raise ArgumentError(f"signs must hold {d} numbers, 1 or -1, got {signs!r}", "signs")
+        raise ArgumentError(f"signs must hold {d} numbers, 1 or -1, got {shown(signs)}", "signs")
     size = free / math.sqrt(n)
     if rho is not None:
         size = max(size, 1.0 / (n * math.sqrt(real("rho", rho, 0.0, strict=True))))

@@ -16,6 +16,8 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...kernel import Generator, kernel
+from ...tables import array
+from ...tables.manners import parameters
 from ...validation import choice, flag, integer, real, shortest
 from ..arrays import vector
 from ..base import ArmsEnvironment, ArmsKernels
@@ -109,17 +111,7 @@ class Piecewise(ArmsEnvironment):
         regret: str = "static",
     ) -> None:
         self.horizon: int = integer("horizon", horizon, 1)
-        try:
-            rows = np.array(means, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ArgumentError(
-                f"means must be a table (pieces, arms) of numbers in [0, 1], got {means!r}", "means"
-            ) from None
-        if rows.ndim != 2 or 0 in rows.shape or not np.all((rows >= 0.0) & (rows <= 1.0)):
-            raise ArgumentError(
-                f"means must be a table (pieces, arms) of numbers in [0, 1], got {rows.tolist()}",
-                "means",
-            )
+        rows = array("means", means, parameters(0.0, 1.0), "pieces, arms")
         first = vector("starts", starts, 0, self.horizon - 1).astype(np.int64)
         if first.size != len(rows) or first[0] != 0 or not np.all(np.diff(first) > 0):
             raise ArgumentError(
@@ -187,10 +179,18 @@ class SwitchingBest(Piecewise):
         regret: str = "static",
     ) -> None:
         k, gap = integer("n_arms", n_arms, 1, 10**6), real("gap", gap, 0.0, 1.0)
-        arms = [integer(f"best[{i}]", arm, 0, k - 1) for i, arm in enumerate(best)]
+        arms = [integer(f"best[{i}]", arm, 0, k - 1) for i, arm in enumerate(_listed("best", best))]
         means = np.full((len(arms), k), (1.0 - gap) / 2.0)
         means[np.arange(len(arms)), arms] += gap
-        super().__init__(means, [0, *switches], horizon=horizon, random=random, regret=regret)
+        starts = [0, *_listed("switches", switches)]
+        super().__init__(means, starts, horizon=horizon, random=random, regret=regret)
+
+
+def _listed(name: str, given: Any) -> list[Any]:
+    try:
+        return list(given)
+    except TypeError:
+        raise ArgumentError(f"{name} must be a list, got {type(given).__name__}", name) from None
 
 
 class LateTurn(Piecewise):

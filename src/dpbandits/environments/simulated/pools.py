@@ -260,6 +260,8 @@ def _pairs(users: Any, items: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
         )
     if items.max() >= size:
         raise ArgumentError(
-            f"items must be rows of the features, at most {size - 1}, got {items.max()}", "items"
+            f"items must be rows of the features, at most {size - 1}, got another number in row"
+            f" {int(items.argmax())}",
+            "items",
         )
     return users, items

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError
+from ...tables import array
+from ...tables.manners import PUBLIC
 
 _ROOT = math.sqrt(2.0)
 
@@ -27,7 +29,7 @@ def svec(matrix: Any) -> np.ndarray:
     Raises:
         ArgumentError: the matrix is not square and symmetric.
     """
-    matrix = np.asarray(matrix, np.float64)
+    matrix = _floats("matrix", matrix, "d, d")
     if (
         matrix.ndim != 2
         or matrix.shape[0] != matrix.shape[1]
@@ -48,7 +50,7 @@ def smat(vector: Any) -> np.ndarray:
     Raises:
         ArgumentError: no d fits the length.
     """
-    vector = np.asarray(vector, np.float64)
+    vector = _floats("vector", vector, "n")
     d = (math.isqrt(8 * vector.size + 1) - 1) // 2
     if vector.ndim != 1 or vector.size == 0 or d * (d + 1) // 2 != vector.size:
         raise ArgumentError(
@@ -59,3 +61,10 @@ def smat(vector: Any) -> np.ndarray:
     matrix = np.zeros((d, d))
     matrix[np.triu_indices(d, 1)] = vector[d:] / _ROOT
     return matrix + matrix.T + np.diag(vector[:d])
+
+
+def _floats(name: str, given: Any, shape: str) -> np.ndarray:
+    """An array of floats as it is, which is what running sums hand over; others by the door."""
+    if type(given) is np.ndarray and given.dtype == np.float64:
+        return given
+    return array(name, given, PUBLIC, shape)
