@@ -292,6 +292,10 @@ DOORS: dict[str, list[Door]] = {
     ],
     "Device.choose": [Door((2, 3), lambda v: local().device().choose(v))],
     "Device.report": [Door((), lambda v: local().device().report(v))],
+    "Estimator.score": [
+        Door((4, 2), lambda v: estimated().score(v, np.ones(4))),
+        Door((4,), lambda v: estimated().score(np.ones((4, 2)), v)),
+    ],
     "Estimator.predict": [Door((4, 2), lambda v: estimated().predict(v))],
     "Estimator.predict_proba": [Door((4, 2), lambda v: estimated().predict_proba(v))],
     "HiddenContextPolicy.pull": [Door((2, 3), lambda v: private().pull(v))],

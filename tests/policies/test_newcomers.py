@@ -172,20 +172,18 @@ def test_a_decision_is_no_reward(policy, swapped: bool):
     decision = policy.pull()
     arguments = (decision, 1.0) if swapped else (decision,)
     message = told(lambda: policy.update(*arguments), dpb.ArgumentError)
-    assert message.startswith("reward must be a number, got a decision: a decision comes second")
+    assert message.startswith("reward must be a number, got a decision: it comes second")
     assert policy.update(1.0, decision)  # nothing had changed
 
 
-def test_no_reward_leads_to_expire(policy):
-    decision = policy.pull()
-    message = told(lambda: policy.update(None), dpb.ArgumentError)
-    assert message.startswith("reward must be a number, got None")
-    assert "expire(decision)" in message
-    assert policy.expire(decision)
+def test_no_reward_counts_as_a_missing_one(policy):
+    policy.pull()
+    assert policy.update(None)
+    assert policy.diagnostics.missing == 1
 
 
 def test_an_arm_in_the_place_of_a_decision_leads_to_arm(policy):
     policy.pull()
     message = told(lambda: policy.update(1.0, 0), dpb.UpdateError)
-    assert message == "decision must come from this policy's pull(), got 0; an arm is given as arm="
+    assert message == "decision must come from this policy's pull(), got int; an arm is given as arm="
     assert policy.update(1.0, arm=0)

@@ -72,7 +72,10 @@ def propensities(frame: Any, name: str, rows: int) -> np.ndarray:
 def _arms(policy: Policy, given: Any, place: str) -> np.ndarray:
     """By number, or by name where arms have names."""
     plain = given.to_pylist() if hasattr(given, "to_pylist") else given
-    entries = list(plain) if np.ndim(plain) == 1 else []
+    try:
+        entries = list(plain)
+    except TypeError:  # one arm and no column, which ``flat`` refuses
+        entries = []
     if policy.arm_names is not None and any(isinstance(one, str) for one in entries):
         numbers = {name: number for number, name in enumerate(policy.arm_names)}
         arms = np.array(

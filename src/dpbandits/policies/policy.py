@@ -654,11 +654,10 @@ class Policy(Configured, metaclass=PolicyClass):
 
     def checked_reward(self, reward: Any) -> float:
         """A number; where nothing is clipped, or reports come, one that is no outlier."""
-        if reward is None or isinstance(reward, Decision):  # which would count as its arm
-            got = "None" if reward is None else "a decision"
+        if isinstance(reward, Decision):  # which would count as its arm
             raise ArgumentError(
-                f"reward must be a number, got {got}: a decision comes second, as in"
-                " update(1.0, decision), and expire(decision) says that no reward will come",
+                "reward must be a number, got a decision: it comes second, as in"
+                " update(1.0, decision)",
                 "reward",
             )
         value, (lo, hi) = number("reward", reward), self.reward_range
