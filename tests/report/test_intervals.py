@@ -255,7 +255,7 @@ def test_the_interval_of_a_ratio_and_that_of_its_inverse_are_mirror_images() -> 
 
 def test_a_ratio_of_few_skewed_runs_is_covered() -> None:
     """Eight runs, whose logarithms have a standard deviation of 0.7: the interval of 95 % holds
-    the true ratio in 93.9 % of 2,000 cases.  Half as wide a one would hold it in some 72 %.
+    the true ratio in 93.8 % of 2,000 cases.  One of half the width holds it in 71 %.
     """
     rng = np.random.default_rng(8)
     one, other = rng.lognormal(0.0, 0.7, (2, 2000, 8))

@@ -81,6 +81,10 @@ class Measured:
         rival = self.public[self.best_public]
         return _paired([self.loss(self.policies[title]), self.loss(rival)], ratio)
 
+    def lead(self, policy: Policy, losses: np.ndarray) -> Estimate:
+        """By how much a policy loses less than somebody else did in the same runs."""
+        return _paired([losses, self.loss(policy)], _lead)
+
     def free_from(self, title: str, tolerance: float) -> int | None:
         """From which recorded round on, to the last, mean regret so far is at most 1 + tolerance
         times that of the best policy without privacy; None if it is not so at the last.

@@ -13,7 +13,7 @@ from ..environments import ArmsEnvironment, Environment
 from ..errors import ArgumentError
 from ..policies import Policy
 from ..privacy.budgets import Budget
-from ..report.estimates import Estimate
+from ..report.estimates import Estimate, estimate
 from ..simulation import simulate
 from ..simulation.parallel import ProgressCallback
 from ..theory import Promise, promises
@@ -21,10 +21,13 @@ from ..theory.curves import label_of
 from ..validation import integer, real
 from .candidates import Candidate, candidates
 from .measuring import Measured
+from .paying import Paying, where_it_pays
 from .plans import Plan
 from .setting import Setting
+from .yardsticks import Yardsticks, yardsticks
 
 _LONGEST, _LONGEST_WITH_CONTEXTS, _LONGEST_LATE = 100_000, 20_000, 2_000
+_LONGEST_SEARCH = 1_000_000  # for how many rounds a policy begins to pay
 _POINTS = 100  # rounds at which regrets are compared
 _UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 
@@ -83,13 +86,12 @@ def plan(
     if not policies:
         raise _nobody(setting, budget, refused)
     simulated = _rounds(setting, horizon, rounds)
-    measured = None
+    measured, play = None, {"runs": runs, "seed": seed, "n_jobs": n_jobs, "progress": progress}
     if simulated:
         rivals = [one for one in fitting if one.title in policies] + [
             one for one in candidates(setting, None)[0] if not one.cls.card.channels
         ]
         public = _built(rivals, setting, None, horizon, options)[0] if budget else policies
-        play = {"runs": runs, "seed": seed, "n_jobs": n_jobs, "progress": progress}
         measured = _measured(policies, public, setting, horizon=simulated, **play)
     found = {
         title: promises(one, setting.environment, [horizon]) for title, one in policies.items()
@@ -98,6 +100,13 @@ def plan(
     table = _table(policies, upper, setting, measured, budget, tolerance)
     usual = _usual(table)
     best = (measured and measured.beaten(usual, _rivals(policies, setting))) or usual
+    beside, pays = None, None
+    if measured and not setting.best_arm:
+        range_ = policies[best].reward_range
+        beside = yardsticks(setting, simulated, budget, range_, runs=runs, seed=seed)
+        if _may_pay(measured, best, beside):
+            (chosen,) = (one for one in fitting if one.title == best)
+            pays = _paying(chosen, setting, budget, simulated, options, play)
     order = ["best", "mean"] if measured else ["best", "promise"]
     ranked = table.assign(best=table["policy"] != best).sort_values(order, kind="stable")
     return Plan(
@@ -116,8 +125,48 @@ def plan(
         promises=upper,
         floor=None if setting.best_arm else _floor(found[best]),
         measured=measured,
+        yardsticks=beside,
+        pays=pays,
         options=options,
     )
+
+
+def _may_pay(measured: Measured, best: str, beside: Yardsticks) -> bool:
+    """Whether there is something to be learned, and the runs do not show that it was."""
+    lead = measured.lead(measured.policies[best], beside.random)
+    return bool(beside.random.any()) and not lead.low > 0.0
+
+
+def _paying(
+    chosen: Candidate,
+    setting: Setting,
+    budget: Budget | None,
+    horizon: int,
+    options: Mapping[str, Any],
+    play: Mapping[str, Any],
+) -> Paying:
+    """From where on a policy pays, by simulations of it alone."""
+    world = setting.simulated
+    assert world is not None
+    longest = _longest(setting, _LONGEST_SEARCH)
+    quiet = {**play, "progress": False}
+
+    def outcome(budget: Budget | None, rounds: int) -> tuple[Estimate, float]:
+        policy = chosen.build(setting, budget, rounds, **options)
+        runs = simulate(policy, world, horizon=rounds, record=1, **quiet).runs
+        of_runs = {"runs": play["runs"], "seed": play["seed"]}
+        beside = yardsticks(setting, rounds, budget, policy.reward_range, **of_runs)
+        return estimate(runs["regret"].to_numpy()), beside.least
+
+    return where_it_pays(budget, horizon, min(longest, world.horizon or longest), outcome)
+
+
+def _longest(setting: Setting, without_contexts: int) -> int:
+    """How many rounds are simulated at most."""
+    if setting.simulated is not None and setting.simulated.delay is not None:
+        return _LONGEST_LATE
+    arms = isinstance(setting.simulated, ArmsEnvironment)
+    return without_contexts if arms else _LONGEST_WITH_CONTEXTS
 
 
 def _range_of(setting: Setting) -> dict[str, Any]:
@@ -134,9 +183,7 @@ def _rounds(setting: Setting, horizon: int, rounds: int | None) -> int:
         integer("rounds", rounds, 0, horizon)
     if world is None or rounds == 0:
         return 0
-    longest = _LONGEST if isinstance(world, ArmsEnvironment) else _LONGEST_WITH_CONTEXTS
-    longest = longest if world.delay is None else _LONGEST_LATE
-    return min(rounds or longest, horizon, world.horizon or horizon)
+    return min(rounds or _longest(setting, _LONGEST), horizon, world.horizon or horizon)
 
 
 def _built(

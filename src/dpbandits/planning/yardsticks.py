@@ -75,6 +75,61 @@ def why_not_exploring(setting: Setting, reward_range: tuple[float, float]) -> st
     return None
 
 
+@dataclass(frozen=True)
+class Yardsticks:
+    """What a policy has to beat.
+
+    Attributes:
+        random: regret of choosing at random, of every run, shape (runs,); the same in all where it
+            is exact.
+        exploring: exploring first, then staying; None where it has no meaning.
+        why_not: why it has none.
+    """
+
+    random: np.ndarray
+    exploring: Exploring | None
+    why_not: str | None
+
+    @property
+    def at_random(self) -> Estimate:
+        """Mean regret of choosing at random."""
+        return estimate(self.random)
+
+    @property
+    def least(self) -> float:
+        """The smaller of the two mean regrets."""
+        means = [] if self.exploring is None else [self.exploring.cost.mean]
+        return min([float(self.random.mean()), *means])
+
+
+def yardsticks(
+    setting: Setting,
+    horizon: int,
+    budget: Budget | None,
+    reward_range: tuple[float, float],
+    *,
+    runs: int,
+    seed: int,
+) -> Yardsticks:
+    """Both yardsticks of a setting with a simulation.
+
+    Args:
+        setting: what is to be decided.
+        horizon: number of rounds.
+        budget: of exploring first.
+        reward_range: likewise.
+        runs: of choosing at random.
+        seed: of all that is drawn.
+    """
+    world, why_not = setting.simulated, why_not_exploring(setting, reward_range)
+    assert world is not None
+    random = regret_at_random(world, horizon, runs=runs, seed=seed)
+    if why_not is not None or not isinstance(world, ArmsEnvironment):
+        return Yardsticks(random, None, why_not)
+    asked: dict[str, Any] = {"trust_model": setting.trust_model, "reward_range": reward_range}
+    return Yardsticks(random, exploring(world, horizon, budget, seed=seed, **asked), None)
+
+
 @entry
 def _explore(
     environment: Any,
