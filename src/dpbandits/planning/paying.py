@@ -1,48 +1,79 @@
-"""From which budget, or from how many rounds, a policy is worth its while."""
+"""From which budget, or from how many rounds, learning is worth its while."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 from ..plotting.numbers import percent
 from ..privacy.budgets import Budget
 from ..report.estimates import Estimate
 from .targets import first_enough, ladder
 
-GAIN = 0.1  # a policy pays where it loses that share less than every yardstick
+GAIN = 0.1  # a policy pays where it loses that share less than the yardstick
 _PER_DECADE = 4  # budgets that are tried are 1.8 times apart
 
-# Regret of the policy at a budget and a horizon, and the least of the yardsticks there.
-Outcome = tuple[Estimate, float]
 
-
-@dataclass(frozen=True)
-class Paying:
-    """Where a policy begins to pay.
+class Outcome(NamedTuple):
+    """What is lost at a budget and a horizon.
 
     Attributes:
-        budget: the smallest that was found at the horizon of the plan; None for none.
-        rounds: the smallest number that was found at the budget of the plan; None for none.
-        largest: the largest budget that was looked at; None where no budget was asked for.
-        longest: the largest number of rounds that was looked at.
+        own: regret of the policy.
+        random: mean regret of choosing at random.
+        exploring: mean regret of exploring first, then staying; infinite where it has no meaning.
+    """
+
+    own: Estimate
+    random: float
+    exploring: float
+
+
+class Start(NamedTuple):
+    """From where on a policy is ahead: the smallest budget at the horizon of the plan, and the
+    smallest number of rounds at its budget; None for none that was found.
     """
 
     budget: Budget | None
     rounds: int | None
-    largest: Budget | None
-    longest: int
 
     def __str__(self) -> str:
         ways = [] if self.budget is None else [f"a budget of {self.budget}"]
         ways += [] if self.rounds is None else [f"{self.rounds:,} rounds"]
-        apart = "Budgets were tried 1.8 times apart, rounds twofold."
-        saved = f"{percent(GAIN)} less regret than with either"
-        if ways:
-            return f"It begins to pay from {' or '.join(ways)}: from there on with {saved}. {apart}"
+        return " or ".join(ways)
+
+
+@dataclass(frozen=True)
+class Paying:
+    """Where learning begins to pay.
+
+    Attributes:
+        random: from where on the policy has 10 % less regret than choosing at random.
+        both: from where on it has 10 % less than exploring first at its best length, too.
+        largest: the largest budget that was looked at; None where no budget was asked for.
+        longest: the largest number of rounds that was looked at.
+    """
+
+    random: Start
+    both: Start
+    largest: Budget | None
+    longest: int
+
+    def __str__(self) -> str:
         sought = [] if self.largest is None else [f"up to {self.largest}"]
-        sought += [f"up to {self.longest:,} rounds"]
-        return f"Nothing was found from where on it pays, {' or '.join(sought)}. {apart}"
+        nothing = f"nothing was found {' or '.join([*sought, f'up to {self.longest:,} rounds'])}"
+        saved = f"{percent(GAIN)} less regret than"
+        begins = (
+            f"It begins to pay from {self.random}, with {saved} choosing at random"
+            if any(self.random)
+            else f"It does not begin to pay: {nothing} with {saved} choosing at random"
+        )
+        ahead = str(self.both) or nothing
+        return (
+            f"{begins}. With {saved} exploring first at its best length, too: {ahead}. Budgets were"
+            " tried 1.8 times apart, rounds twofold."
+        )
 
 
 def where_it_pays(
@@ -53,8 +84,8 @@ def where_it_pays(
 ) -> Paying:
     """The smallest budget, and the smallest number of rounds, at which a policy pays.
 
-    It pays where its mean regret is 10 % below the yardstick and its interval below it.  The search
-    takes for granted that it pays at every budget above one at which it does.
+    It pays where its mean regret is 10 % below that of the yardstick, and its 95 % interval below
+    it.  The search for a budget takes for granted that it pays at every larger one, too.
 
     Args:
         budget: at which rounds are looked for, and above which budgets are.
@@ -62,24 +93,37 @@ def where_it_pays(
         longest: number of rounds.
         outcome: what is lost.
 
+    Returns:
+        Both starts, and how far was looked.
+
     >>> from dpbandits import ZCDP
-    >>> lost = lambda budget, t: (Estimate(*[10.0 / budget.rho] * 3), t)
+    >>> def lost(budget, rounds):
+    ...     return Outcome(Estimate(*[10.0 / budget.rho] * 3), rounds, rounds / 2)
     >>> found = where_it_pays(ZCDP(0.1), 50, 1000, lost)
-    >>> found.budget, found.rounds
-    (ZCDP(rho=0.316), 200)
+    >>> str(found.random), str(found.both)
+    ('a budget of 0.316-zCDP or 200 rounds', 'a budget of 0.562-zCDP or 400 rounds')
     """
-
-    def pays(budget: Budget | None, rounds: int) -> bool:
-        own, rival = outcome(budget, rounds)
-        return own.mean <= (1.0 - GAIN) * rival and (own.high < rival or own.low == own.high)
-
+    known = cache(outcome)
     looser = [] if budget is None else ladder(budget, _PER_DECADE, above=True)
-    found = None
-    if looser and pays(looser[-1], horizon):
-        found = looser[first_enough(looser[:-1], lambda one: pays(one, horizon))]
     doubled = []
     while (rounds := horizon * 2 ** (len(doubled) + 1)) <= longest:
         doubled.append(rounds)
-    enough = next((rounds for rounds in doubled if pays(budget, rounds)), None)
-    largest = looser[-1] if looser else None
-    return Paying(found, enough, largest, doubled[-1] if doubled else horizon)
+
+    def start(yardstick: Callable[[Outcome], float]) -> Start:
+        def pays(budget: Budget | None, rounds: int) -> bool:
+            found = known(budget, rounds)
+            most = yardstick(found)
+            return found.own.mean <= (1.0 - GAIN) * most and not found.own.high >= most
+
+        place = len(looser)
+        if looser and pays(looser[-1], horizon):
+            place = first_enough(looser[:-1], lambda one: pays(one, horizon))
+        enough = next((rounds for rounds in doubled if pays(budget, rounds)), None)
+        return Start(looser[place] if place < len(looser) else None, enough)
+
+    return Paying(
+        start(lambda found: found.random),
+        start(lambda found: min(found.random, found.exploring)),
+        looser[-1] if looser else None,
+        doubled[-1] if doubled else horizon,
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from ..environments import ArmsEnvironment, Environment
 from ..errors import ArgumentError
 from ..policies import Policy
 from ..privacy.budgets import Budget
+from ..report.claims import VERDICT_CONFIDENCE
 from ..report.estimates import Estimate, estimate
 from ..simulation import simulate
 from ..simulation.parallel import ProgressCallback
@@ -20,11 +23,11 @@ from ..theory import Promise, promises
 from ..theory.curves import label_of
 from ..validation import integer, real
 from .candidates import Candidate, candidates
-from .measuring import Measured
-from .paying import Paying, where_it_pays
+from .measuring import Measured, paired_lead
+from .paying import Outcome, Paying, where_it_pays
 from .plans import Plan
 from .setting import Setting
-from .yardsticks import Yardsticks, yardsticks
+from .yardsticks import in_reverse, yardsticks
 
 _LONGEST, _LONGEST_WITH_CONTEXTS, _LONGEST_LATE = 100_000, 20_000, 2_000
 _LONGEST_SEARCH = 1_000_000  # for how many rounds a policy begins to pay
@@ -100,11 +103,16 @@ def plan(
     table = _table(policies, upper, setting, measured, budget, tolerance)
     usual = _usual(table)
     best = (measured and measured.beaten(usual, _rivals(policies, setting))) or usual
-    beside, pays = None, None
+    beside, saved, pays = None, None, None
     if measured and not setting.best_arm:
+        turned = _Turned(setting, simulated, {**play, "progress": False})
+        if best != usual and not turned.beats(policies[best], policies[usual]):
+            best = usual
         range_ = policies[best].reward_range
         beside = yardsticks(setting, simulated, budget, range_, runs=runs, seed=seed)
-        if _may_pay(measured, best, beside):
+        lost = turned.both(policies[best], measured.loss(policies[best]))
+        saved = paired_lead(beside.random, lost)
+        if beside.random.any() and not saved.low > 0.0:
             (chosen,) = (one for one in fitting if one.title == best)
             pays = _paying(chosen, setting, budget, simulated, options, play)
     order = ["best", "mean"] if measured else ["best", "promise"]
@@ -126,15 +134,41 @@ def plan(
         floor=None if setting.best_arm else _floor(found[best]),
         measured=measured,
         yardsticks=beside,
+        saved=saved,
         pays=pays,
         options=options,
     )
 
 
-def _may_pay(measured: Measured, best: str, beside: Yardsticks) -> bool:
-    """Whether there is something to be learned, and the runs do not show that it was."""
-    lead = measured.lead(measured.policies[best], beside.random)
-    return bool(beside.random.any()) and not lead.low > 0.0
+@dataclass(frozen=True)
+class _Turned:
+    """The setting with its arms in the reverse order, where order is not part of it: what is gained
+    by playing in a fixed order, before anything was learned, is lost there.
+    """
+
+    setting: Setting
+    horizon: int
+    play: Mapping[str, Any]
+
+    def both(self, policy: Policy, losses: np.ndarray) -> np.ndarray:
+        """The mean loss in both orders, of every run."""
+        return losses if self._world is None else (losses + self._loss(policy)) / 2.0
+
+    def beats(self, one: Policy, other: Policy) -> bool:
+        """Whether the first loses less beyond doubt there, too."""
+        if self._world is None:
+            return True
+        lead = paired_lead(self._loss(other), self._loss(one), VERDICT_CONFIDENCE)
+        return bool(lead.low > 0.0)
+
+    @cached_property
+    def _world(self) -> ArmsEnvironment | None:
+        return in_reverse(self.setting)
+
+    def _loss(self, policy: Policy) -> np.ndarray:
+        assert self._world is not None
+        played = simulate(policy, self._world, horizon=self.horizon, record=1, **self.play)
+        return played.runs["regret"].to_numpy()
 
 
 def _paying(
@@ -151,12 +185,14 @@ def _paying(
     longest = _longest(setting, _LONGEST_SEARCH)
     quiet = {**play, "progress": False}
 
-    def outcome(budget: Budget | None, rounds: int) -> tuple[Estimate, float]:
+    def outcome(budget: Budget | None, rounds: int) -> Outcome:
         policy = chosen.build(setting, budget, rounds, **options)
-        runs = simulate(policy, world, horizon=rounds, record=1, **quiet).runs
+        lost = simulate(policy, world, horizon=rounds, record=1, **quiet).runs["regret"].to_numpy()
+        lost = _Turned(setting, rounds, quiet).both(policy, lost)
         of_runs = {"runs": play["runs"], "seed": play["seed"]}
         beside = yardsticks(setting, rounds, budget, policy.reward_range, **of_runs)
-        return estimate(runs["regret"].to_numpy()), beside.least
+        explored = math.inf if beside.exploring is None else beside.exploring.cost.mean
+        return Outcome(estimate(lost), beside.at_random.mean, explored)
 
     return where_it_pays(budget, horizon, min(longest, world.horizon or longest), outcome)
 

@@ -23,11 +23,11 @@ from ..theory import BOUNDS, Promise, bound_curves, crossover, free_from
 from ..theory.curves import label_of
 from ..validation import real
 from .candidates import Candidate
-from .measuring import Measured
+from .measuring import Measured, paired_lead
 from .paying import Paying
 from .setting import Setting
 from .targets import Affordable, cheapest
-from .yardsticks import Yardsticks
+from .yardsticks import Yardsticks, in_reverse
 
 _OF_PRIVACY = ("rho", "epsilon", "noise")  # arguments of bounds that privacy decides
 _OF_TUNING = ("tuned_for", "rate")  # of which others would be best without privacy, or for longer
@@ -86,6 +86,8 @@ class Plan:
         measured: the simulation; None without one.
         yardsticks: regret of choosing at random over the simulated rounds, and of exploring first;
             None without a simulation, and of searches.
+        saved: how much less than choosing at random the best policy loses, in the mean over the
+            order of the arms and the reverse one where order says nothing; None without yardsticks.
         pays: from which budget or how many rounds on the best policy pays; None where it was seen
             to lose less than choosing at random, and where nothing was simulated.
         options: that all policies are given.
@@ -107,6 +109,7 @@ class Plan:
     floor: Promise | None
     measured: Measured | None
     yardsticks: Yardsticks | None
+    saved: Estimate | None
     pays: Paying | None
     options: Mapping[str, Any]
 
@@ -230,18 +233,19 @@ class Plan:
 
     def _nothing_learned(self) -> str:
         """That the best policy was not seen to lose less than choosing at random."""
-        measured, beside = self.measured, self.yardsticks
+        measured, beside, saved = self.measured, self.yardsticks, self.saved
         assert measured is not None
         assert beside is not None
-        open_ = measured.public[self.best] if self.budget is not None else None
-        learns = open_ is not None and measured.lead(open_, beside.random).low > 0.0
+        assert saved is not None
+        open_ = measured.loss(measured.public[self.best])
+        learns = self.budget is not None and paired_lead(beside.random, open_).low > 0.0
         who = "Privacy leaves" if learns else "So few rounds leave"
-        lost = f"{self.best} lost {_with_interval(measured.cost_of(self.best))}"
-        random = f"choosing at random loses {_with_interval(beside.at_random)}"
-        if measured.lead(measured.policies[self.best], beside.random).mean <= 0.0:
-            return f"{who} nothing to learn here: {lost}, and {random}."
+        shown = "" if saved.mean <= 0.0 else f" that {self.runs} runs could show"
+        order = "" if in_reverse(self.setting) is None else ", with arms in this and reverse order"
         return (
-            f"{who} nothing to learn here that {self.runs} runs could show: {lost}, and {random}."
+            f"{who} nothing to learn here{shown}: choosing at random loses"
+            f" {_with_interval(beside.at_random)}, and {self.best}{order} saves"
+            f" {_with_interval(saved)} of it."
         )
 
     @property

@@ -2,7 +2,7 @@
 
 **Exploring first, then staying.**  Every arm is played for m rounds, one after the other.  The K
 sums of rewards cross the wall together, with the noise of one release.  From then on the arm of
-the highest noisy mean is played; of equals the first.
+the highest noisy mean is played; of equals any.
 
 What keeps it private: which person answers for which arm is public.  One person contributes one
 reward to one of the K sums.  Another reward moves that sum by at most the width of the reward
@@ -15,13 +15,14 @@ m is the best for the setting, which nobody knows beforehand: so it is a yardsti
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..environments import ArmsEnvironment
-from ..environments.base import ArmsKernels
+from ..environments.base import ArmsKernels, StationaryState
 from ..kernel import Generator, Kernel, Vector, bind, entry, inlined, unbound
 from ..privacy import Channel, Gaussian, Laplace, Open, PureDP
 from ..privacy.budgets import Budget
@@ -54,6 +55,27 @@ class Exploring:
     def title(self) -> str:
         """How it is written in tables."""
         return f"exploring first ({self.length:,} rounds an arm), then staying"
+
+
+def in_reverse(setting: Setting) -> ArmsEnvironment | None:
+    """The world with its arms in the reverse order; None where order is part of the setting, or
+    does not matter.
+
+    Who plays arms in a fixed order before anything is learned gains where the first is the best,
+    and loses as much where it is the last.
+
+    >>> from dpbandits.environments import Bernoulli
+    >>> in_reverse(Setting.of(Bernoulli([0.9, 0.5]))).state.gaps
+    array([0.4, 0. ])
+    """
+    world = setting.simulated
+    if not isinstance(world, ArmsEnvironment) or not isinstance(world.state, StationaryState):
+        return None
+    if setting.features is not None:
+        return None
+    turned = copy.copy(world)
+    turned.state = StationaryState(*(np.ascontiguousarray(one[::-1]) for one in world.state))
+    return turned
 
 
 def why_not_exploring(setting: Setting, reward_range: tuple[float, float]) -> str | None:
@@ -92,14 +114,10 @@ class Yardsticks:
 
     @property
     def at_random(self) -> Estimate:
-        """Mean regret of choosing at random."""
+        """Mean regret of choosing at random; an interval without length where it is exact."""
+        if np.ptp(self.random) == 0.0:
+            return Estimate(*[float(self.random[0])] * 3)
         return estimate(self.random)
-
-    @property
-    def least(self) -> float:
-        """The smaller of the two mean regrets."""
-        means = [] if self.exploring is None else [self.exploring.cost.mean]
-        return min([float(self.random.mean()), *means])
 
 
 def yardsticks(
@@ -143,7 +161,9 @@ def _explore(
     """The regret of every run, shape (runs,), with the noise on its sums, shape (runs, K)."""
     for run in range(lost.size):
         best, highest, cost = 0, -np.inf, 0.0
-        for arm in range(n_arms):
+        first = int(rng.random() * n_arms)  # or of equals the first arm would win
+        for i in range(n_arms):
+            arm = (first + i) % n_arms
             total = draw(environment, arm, arm * length, length, rng) + noise[run, arm]
             cost += regret(environment, arm, arm * length, length)
             if total > highest:
