@@ -187,7 +187,8 @@ def exploring(
     """Exploring first, then staying, at the length that costs least.
 
     Lengths are tried from 1 to horizon / K, 1.2 times apart, all with the same noise.  The cost of
-    the best one is that of fresh runs, which owe nothing to the choice.
+    the best one is that of fresh runs, which owe nothing to the choice.  Where they do not show
+    that it costs less than choosing at random, the length is 0: the arm to stay with is any.
 
     Args:
         world: arms that do not change.
@@ -229,10 +230,12 @@ def exploring(
     lengths = np.unique(np.geomspace(1, max(horizon // k, 1), _steps(horizon // k)).astype(int))
     means = [costs(int(one), runs, 0).mean() for one in lengths if one * k <= horizon]
     without = float(regret_at_random(world, horizon, runs=1, seed=seed)[0])
-    if not means or min(means) >= without:
-        return Exploring(0, Estimate(without, without, without))
-    best = int(lengths[int(np.argmin(means))])
-    return Exploring(best, estimate(costs(best, _FRESH * runs, 1)))
+    if means:
+        best = int(lengths[int(np.argmin(means))])
+        found = estimate(costs(best, _FRESH * runs, 1))
+        if found.high < without:
+            return Exploring(best, found)
+    return Exploring(0, Estimate(without, without, without))
 
 
 def _steps(longest: int) -> int:
