@@ -101,7 +101,7 @@ def test_verdicts_beyond_the_three_are_counted_where_there_are_some() -> None:
     page = "".join(section(claims, []))
     assert 'class="verdict tie">tie<' in page
     assert 'class="verdict short">too short to tell<' in page
-    assert "1 times the regret of random choice" in page
+    assert "1 [0.95, 1.05] times the regret of random choice" in page
 
 
 def test_a_claim_is_written_as_people_read_it() -> None:

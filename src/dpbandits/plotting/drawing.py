@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count as counting
 from typing import Any
 
@@ -29,6 +29,7 @@ WIDE, NARROW = 9.6, 3.75  # inches: the column of the page at a desk and on a ph
 INK, SOFT = "#1f2933", "#52606d"
 DASHES: Any = (0, (4, 3))
 
+_BETWEEN = 0.07  # inches above and below panels: titles of a row keep off the ticks of the last
 _LETTER = 0.082  # inches that a letter of a legend takes, and a little more
 
 # DejaVu Sans comes with matplotlib: the figures are the same on every machine, whatever fonts it
@@ -113,6 +114,9 @@ def grouped_panels(
     ]
     rows = sum(map(len, split))
     figure = empty_figure(width, height * rows + 0.7)
+    engine = figure.get_layout_engine()
+    assert engine is not None
+    engine.set(h_pad=_BETWEEN)
     grid, row, groups = figure.add_gridspec(rows, 6), counting(), []
     for sizes in split:
         group: list[Axes] = []
@@ -149,8 +153,12 @@ class TickLabels(Formatter):
         self._write, self._unit = write, unit
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        places = places_for([float(tick) / self._unit for tick in self.locs])
-        return self._write(x, places)
+        return self.format_ticks([x])[0]
+
+    def format_ticks(self, values: Sequence[float]) -> list[str]:
+        """The labels of all ticks of the axis."""
+        places = places_for([float(tick) / self._unit for tick in values])
+        return [self._write(float(tick), places) for tick in values]
 
 
 def regret_scale(finals: pd.Series) -> str:

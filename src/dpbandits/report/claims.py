@@ -27,7 +27,8 @@ RULES = {
     " nothing farther than 0.005 from it",
     HOLDS: "the whole interval is where the claim wants the number",
     FAILS: "the whole interval is elsewhere",
-    UNDECIDED: "the interval lies astride: another seed might decide it either way",
+    UNDECIDED: "the interval lies astride, or that of what was learned does: another seed might"
+    " decide it either way",
 }
 
 # Of the interval that decides: a hundred verdicts are then all right with a probability of some
@@ -37,6 +38,7 @@ VERDICT_CONFIDENCE = 0.999
 TIE_MARGIN = 0.005  # from equality; of a ratio, half a percent
 UNLEARNED = 0.9  # of the regret of choosing at random: who has that much has not begun to learn
 
+_OVER_RANDOM = {"over_random": "mean", "over_random_low": "low", "over_random_high": "high"}
 _ROUNDING = 1e-9  # what sums in another order may change
 
 
@@ -183,7 +185,7 @@ def tally(claims: Sequence[Claim]) -> str:
 
 def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
     """One row per claim: reading, claim, source, measured, low, high, expected, verdict,
-    and regret over that of choosing at random where the claim asks for it.
+    and, where the claim asks for it, regret over that of choosing at random with its interval.
     """
     return pd.DataFrame(
         {
@@ -195,10 +197,10 @@ def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
             "high": [claim.measured.high for claim in claims],
             "expected": [claim.wanted for claim in claims],
             "verdict": [claim.verdict for claim in claims],
-            "over_random": [
-                math.nan if claim.over_random is None else claim.over_random.mean
-                for claim in claims
-            ],
+            **{
+                name: [getattr(claim.over_random, end, math.nan) for claim in claims]
+                for name, end in _OVER_RANDOM.items()
+            },
         }
     )
 
@@ -251,5 +253,6 @@ def _badge(claim: Claim) -> Html:
 def _measured(claim: Claim) -> Html:
     beside = claim.range
     if claim.over_random is not None:
-        beside += f"; {number_near_one(claim.over_random.mean)} times the regret of random choice"
+        times, low, high = map(number_near_one, claim.over_random)
+        beside += f"; {times} [{low}, {high}] times the regret of random choice"
     return Html(text(claim.shown(claim.measured.mean)) + tag("span", beside, class_="range"))
