@@ -213,8 +213,8 @@ def reproduce(
         typer.Option(
             "--quick",
             help=(
-                "A small version of everything; once the algorithms were compiled, the three took"
-                " 29 to 37 seconds on two idle cores, and 27 to 41 of processor time."
+                "A small version of everything, to see what there is to see: its verdicts are not"
+                " those of full size."
             ),
         ),
     ] = False,

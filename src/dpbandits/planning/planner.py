@@ -19,6 +19,7 @@ from ..report.claims import VERDICT_CONFIDENCE
 from ..report.estimates import Estimate, estimate
 from ..simulation import simulate
 from ..simulation.parallel import ProgressCallback
+from ..simulation.uniform import regret_at_random
 from ..theory import Promise, promises
 from ..theory.curves import label_of
 from ..validation import integer, real
@@ -186,13 +187,19 @@ def _paying(
     quiet = {**play, "progress": False}
 
     def outcome(budget: Budget | None, rounds: int) -> Outcome:
-        policy = chosen.build(setting, budget, rounds, **options)
+        try:
+            policy = chosen.build(setting, budget, rounds, **options)
+        except ArgumentError:  # it does not take such a budget, or so many rounds
+            return Outcome(_UNKNOWN, math.nan, math.nan)
         lost = simulate(policy, world, horizon=rounds, record=1, **quiet).runs["regret"].to_numpy()
         lost = _Turned(setting, rounds, quiet).both(policy, lost)
-        of_runs = {"runs": play["runs"], "seed": play["seed"]}
+        own, of_runs = estimate(lost), {"runs": play["runs"], "seed": play["seed"]}
+        random = float(regret_at_random(world, rounds, **of_runs).mean())
+        if own.mean > random:  # who loses more than that is ahead of nobody
+            return Outcome(own, random, math.inf)
         beside = yardsticks(setting, rounds, budget, policy.reward_range, **of_runs)
         explored = math.inf if beside.exploring is None else beside.exploring.cost.mean
-        return Outcome(estimate(lost), beside.at_random.mean, explored)
+        return Outcome(own, random, explored)
 
     return where_it_pays(budget, horizon, min(longest, world.horizon or longest), outcome)
 

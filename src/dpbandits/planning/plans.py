@@ -241,11 +241,13 @@ class Plan:
         learns = self.budget is not None and paired_lead(beside.random, open_).low > 0.0
         who = "Privacy leaves" if learns else "So few rounds leave"
         shown = "" if saved.mean <= 0.0 else f" that {self.runs} runs could show"
-        order = "" if in_reverse(self.setting) is None else ", with arms in this and reverse order"
+        order = (
+            "" if in_reverse(self.setting) is None else ", in the mean over both orders of the arms"
+        )
         return (
             f"{who} nothing to learn here{shown}: choosing at random loses"
-            f" {_with_interval(beside.at_random)}, and {self.best}{order} saves"
-            f" {_with_interval(saved)} of it."
+            f" {_with_interval(beside.at_random)}, and {self.best} saves"
+            f" {_with_interval(saved)} of it{order}."
         )
 
     @property
