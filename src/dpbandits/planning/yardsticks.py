@@ -27,6 +27,7 @@ from ..kernel import Generator, Kernel, Vector, bind, entry, inlined, unbound
 from ..privacy import Channel, Gaussian, Laplace, Open, PureDP
 from ..privacy.budgets import Budget
 from ..report.estimates import Estimate, estimate
+from ..report.intervals import curve, mean
 from ..simulation.seeding import identity, stream
 from ..simulation.uniform import regret_at_random
 from .setting import Setting
@@ -232,7 +233,8 @@ def exploring(
     without = float(regret_at_random(world, horizon, runs=1, seed=seed)[0])
     if means:
         best = int(lengths[int(np.argmin(means))])
-        found = estimate(costs(best, _FRESH * runs, 1))
+        # by Student's t: to resample so many runs would take longer than all else
+        found = Estimate(*map(float, curve([costs(best, _FRESH * runs, 1)[np.newaxis]], mean)))
         if found.high < without:
             return Exploring(best, found)
     return Exploring(0, Estimate(without, without, without))
