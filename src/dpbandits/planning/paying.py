@@ -105,7 +105,7 @@ def where_it_pays(
     """
     known = cache(outcome)
     looser = [] if budget is None else ladder(budget, _PER_DECADE, above=True)
-    doubled = []
+    doubled: list[int] = []
     while (rounds := horizon * 2 ** (len(doubled) + 1)) <= longest:
         doubled.append(rounds)
 

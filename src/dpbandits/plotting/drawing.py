@@ -114,9 +114,7 @@ def grouped_panels(
     ]
     rows = sum(map(len, split))
     figure = empty_figure(width, height * rows + 0.7)
-    engine = figure.get_layout_engine()
-    assert engine is not None
-    engine.set(h_pad=_BETWEEN)
+    figure.set_layout_engine("constrained", h_pad=_BETWEEN)
     grid, row, groups = figure.add_gridspec(rows, 6), counting(), []
     for sizes in split:
         group: list[Axes] = []
