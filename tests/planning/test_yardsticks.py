@@ -179,6 +179,9 @@ def test_an_interval_that_reaches_the_yardstick_is_no_start():
 
     found = where_it_pays(PureDP(1.0), 10, 1000, lost)
     assert (*found.random, *found.both) == (None,) * 4
+    alone = where_it_pays(PureDP(1.0), 10, 1000, lost, exploring=False)
+    assert alone.both is None
+    assert "exploring" not in str(alone)
     assert "It does not begin to pay: nothing was found up to 100-DP or up to 640 rounds" in str(
         found
     )

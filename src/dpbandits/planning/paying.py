@@ -50,13 +50,14 @@ class Paying:
 
     Attributes:
         random: from where on the policy has 10 % less regret than choosing at random.
-        both: from where on it has 10 % less than exploring first at its best length, too.
+        both: from where on it has 10 % less than exploring first at its best length, too;
+            None where that has no meaning.
         largest: the largest budget that was looked at; None where no budget was asked for.
         longest: the largest number of rounds that was looked at.
     """
 
     random: Start
-    both: Start
+    both: Start | None
     largest: Budget | None
     longest: int
 
@@ -69,11 +70,10 @@ class Paying:
             if any(self.random)
             else f"It does not begin to pay: {nothing} with {saved} choosing at random"
         )
-        ahead = str(self.both) or nothing
-        return (
-            f"{begins}. With {saved} exploring first at its best length, too: {ahead}. Budgets were"
-            " tried 1.8 times apart, rounds twofold."
-        )
+        if self.both is not None:
+            ahead = str(self.both) or nothing
+            begins += f". With {saved} exploring first at its best length, too: {ahead}"
+        return f"{begins}. Budgets were tried 1.8 times apart, rounds twofold."
 
 
 def where_it_pays(
@@ -81,6 +81,8 @@ def where_it_pays(
     horizon: int,
     longest: int,
     outcome: Callable[[Budget | None, int], Outcome],
+    *,
+    exploring: bool = True,
 ) -> Paying:
     """The smallest budget, and the smallest number of rounds, at which a policy pays.
 
@@ -92,6 +94,7 @@ def where_it_pays(
         horizon: at which budgets are looked for, and above which rounds are.
         longest: number of rounds.
         outcome: what is lost.
+        exploring: whether exploring first has a meaning.
 
     Returns:
         Both starts, and how far was looked.
@@ -123,7 +126,7 @@ def where_it_pays(
 
     return Paying(
         start(lambda found: found.random),
-        start(lambda found: min(found.random, found.exploring)),
+        start(lambda found: min(found.random, found.exploring)) if exploring else None,
         looser[-1] if looser else None,
         doubled[-1] if doubled else horizon,
     )

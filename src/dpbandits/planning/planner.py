@@ -115,7 +115,8 @@ def plan(
         saved = paired_lead(beside.random, lost)
         if beside.random.any() and not saved.low > 0.0:
             (chosen,) = (one for one in fitting if one.title == best)
-            pays = _paying(chosen, setting, budget, simulated, options, play)
+            explores = beside.exploring is not None
+            pays = _paying(chosen, setting, budget, simulated, options, play, explores)
     order = ["best", "mean"] if measured else ["best", "promise"]
     ranked = table.assign(best=table["policy"] != best).sort_values(order, kind="stable")
     return Plan(
@@ -179,6 +180,7 @@ def _paying(
     horizon: int,
     options: Mapping[str, Any],
     play: Mapping[str, Any],
+    explores: bool,
 ) -> Paying:
     """From where on a policy pays, by simulations of it alone."""
     world = setting.simulated
@@ -201,7 +203,8 @@ def _paying(
         explored = math.inf if beside.exploring is None else beside.exploring.cost.mean
         return Outcome(own, random, explored)
 
-    return where_it_pays(budget, horizon, min(longest, world.horizon or longest), outcome)
+    longest = min(longest, world.horizon or longest)
+    return where_it_pays(budget, horizon, longest, outcome, exploring=explores)
 
 
 def _longest(setting: Setting, without_contexts: int) -> int:
