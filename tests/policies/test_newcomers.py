@@ -185,5 +185,7 @@ def test_no_reward_counts_as_a_missing_one(policy):
 def test_an_arm_in_the_place_of_a_decision_leads_to_arm(policy):
     policy.pull()
     message = told(lambda: policy.update(1.0, 0), dpb.UpdateError)
-    assert message == "decision must come from this policy's pull(), got int; an arm is given as arm="
+    assert (
+        message == "decision must come from this policy's pull(), got int; an arm is given as arm="
+    )
     assert policy.update(1.0, arm=0)

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from dpbandits.report.claims import FAILS, HOLDS, Claim
+from dpbandits.report.estimates import Estimate
 from dpbandits.studies.papers import glm
 from dpbandits.studies.plans import Size, recorded
 
@@ -49,6 +50,9 @@ def _without_regressions(monkeypatch):
     monkeypatch.setattr(glm, "compare_with_ridge", compared(0.9))
 
 
+LEARNED = Estimate(0.5, 0.4, 0.6)  # of the regret of choosing at random
+
+
 class Planted:
     """Five instances of every policy, whose regret is what its name says."""
 
@@ -66,6 +70,9 @@ class Planted:
 
     def rounds(self, key: str) -> np.ndarray:
         return ROUNDS
+
+    def over_random(self, key: str) -> Estimate:
+        return LEARNED
 
 
 def asked(plan, words: str, **changes: tuple[float, float]) -> list[str]:

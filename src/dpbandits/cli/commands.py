@@ -225,7 +225,10 @@ def reproduce(
         bool,
         typer.Option(
             "--quick",
-            help="A small version of everything; at full size verdicts may be others.",
+            help=(
+                "A small version of everything, to see what there is to see: its verdicts are not"
+                " those of full size."
+            ),
         ),
     ] = False,
     full: Annotated[

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,18 +15,23 @@ from ..environments import ArmsEnvironment, Environment
 from ..errors import ArgumentError
 from ..policies import Policy
 from ..privacy.budgets import Budget
-from ..report.estimates import Estimate
+from ..report.claims import VERDICT_CONFIDENCE
+from ..report.estimates import Estimate, estimate
 from ..simulation import simulate
 from ..simulation.parallel import ProgressCallback
+from ..simulation.uniform import regret_at_random
 from ..theory import Promise, promises
 from ..theory.curves import label_of
 from ..validation import integer, real
 from .candidates import Candidate, candidates
-from .measuring import Measured
+from .measuring import Measured, paired_lead
+from .paying import Outcome, Paying, where_it_pays
 from .plans import Plan
 from .setting import Setting
+from .yardsticks import in_reverse, yardsticks
 
 _LONGEST, _LONGEST_WITH_CONTEXTS, _LONGEST_LATE = 100_000, 20_000, 2_000
+_LONGEST_SEARCH = 1_000_000  # for how many rounds a policy begins to pay
 _POINTS = 100  # rounds at which regrets are compared
 _UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 
@@ -83,13 +90,12 @@ def plan(
     if not policies:
         raise _nobody(setting, budget, refused)
     simulated = _rounds(setting, horizon, rounds)
-    measured = None
+    measured, play = None, {"runs": runs, "seed": seed, "n_jobs": n_jobs, "progress": progress}
     if simulated:
         rivals = [one for one in fitting if one.title in policies] + [
             one for one in candidates(setting, None)[0] if not one.cls.card.channels
         ]
         public = _built(rivals, setting, None, horizon, options)[0] if budget else policies
-        play = {"runs": runs, "seed": seed, "n_jobs": n_jobs, "progress": progress}
         measured = _measured(policies, public, setting, horizon=simulated, **play)
     found = {
         title: promises(one, setting.environment, [horizon]) for title, one in policies.items()
@@ -98,6 +104,19 @@ def plan(
     table = _table(policies, upper, setting, measured, budget, tolerance)
     usual = _usual(table)
     best = (measured and measured.beaten(usual, _rivals(policies, setting))) or usual
+    beside, saved, pays = None, None, None
+    if measured and not setting.best_arm:
+        turned = _Turned(setting, simulated, {**play, "progress": False})
+        if best != usual and not turned.beats(policies[best], policies[usual]):
+            best = usual
+        range_ = policies[best].reward_range
+        beside = yardsticks(setting, simulated, budget, range_, runs=runs, seed=seed)
+        lost = turned.both(policies[best], measured.loss(policies[best]))
+        saved = paired_lead(beside.random, lost)
+        if beside.random.any() and not saved.low > 0.0:
+            (chosen,) = (one for one in fitting if one.title == best)
+            explores = beside.exploring is not None
+            pays = _paying(chosen, setting, budget, simulated, options, play, explores)
     order = ["best", "mean"] if measured else ["best", "promise"]
     ranked = table.assign(best=table["policy"] != best).sort_values(order, kind="stable")
     return Plan(
@@ -116,8 +135,84 @@ def plan(
         promises=upper,
         floor=None if setting.best_arm else _floor(found[best]),
         measured=measured,
+        yardsticks=beside,
+        saved=saved,
+        pays=pays,
         options=options,
     )
+
+
+@dataclass(frozen=True)
+class _Turned:
+    """The setting with its arms in the reverse order, where order is not part of it: what is gained
+    by playing in a fixed order, before anything was learned, is lost there.
+    """
+
+    setting: Setting
+    horizon: int
+    play: Mapping[str, Any]
+
+    def both(self, policy: Policy, losses: np.ndarray) -> np.ndarray:
+        """The mean loss in both orders, of every run."""
+        return losses if self._world is None else (losses + self._loss(policy)) / 2.0
+
+    def beats(self, one: Policy, other: Policy) -> bool:
+        """Whether the first loses less beyond doubt there, too."""
+        if self._world is None:
+            return True
+        lead = paired_lead(self._loss(other), self._loss(one), VERDICT_CONFIDENCE)
+        return bool(lead.low > 0.0)
+
+    @cached_property
+    def _world(self) -> ArmsEnvironment | None:
+        return in_reverse(self.setting)
+
+    def _loss(self, policy: Policy) -> np.ndarray:
+        assert self._world is not None
+        played = simulate(policy, self._world, horizon=self.horizon, record=1, **self.play)
+        return played.runs["regret"].to_numpy()
+
+
+def _paying(
+    chosen: Candidate,
+    setting: Setting,
+    budget: Budget | None,
+    horizon: int,
+    options: Mapping[str, Any],
+    play: Mapping[str, Any],
+    explores: bool,
+) -> Paying:
+    """From where on a policy pays, by simulations of it alone."""
+    world = setting.simulated
+    assert world is not None
+    longest = _longest(setting, _LONGEST_SEARCH)
+    quiet = {**play, "progress": False}
+
+    def outcome(budget: Budget | None, rounds: int) -> Outcome:
+        try:
+            policy = chosen.build(setting, budget, rounds, **options)
+        except ArgumentError:  # it does not take such a budget, or so many rounds
+            return Outcome(_UNKNOWN, math.nan, math.nan)
+        lost = simulate(policy, world, horizon=rounds, record=1, **quiet).runs["regret"].to_numpy()
+        lost = _Turned(setting, rounds, quiet).both(policy, lost)
+        own, of_runs = estimate(lost), {"runs": play["runs"], "seed": play["seed"]}
+        random = float(regret_at_random(world, rounds, **of_runs).mean())
+        if own.mean > random:  # who loses more than that is ahead of nobody
+            return Outcome(own, random, math.inf)
+        beside = yardsticks(setting, rounds, budget, policy.reward_range, **of_runs)
+        explored = math.inf if beside.exploring is None else beside.exploring.cost.mean
+        return Outcome(own, random, explored)
+
+    longest = min(longest, world.horizon or longest)
+    return where_it_pays(budget, horizon, longest, outcome, exploring=explores)
+
+
+def _longest(setting: Setting, without_contexts: int) -> int:
+    """How many rounds are simulated at most."""
+    if setting.simulated is not None and setting.simulated.delay is not None:
+        return _LONGEST_LATE
+    arms = isinstance(setting.simulated, ArmsEnvironment)
+    return without_contexts if arms else _LONGEST_WITH_CONTEXTS
 
 
 def _range_of(setting: Setting) -> dict[str, Any]:
@@ -134,9 +229,7 @@ def _rounds(setting: Setting, horizon: int, rounds: int | None) -> int:
         integer("rounds", rounds, 0, horizon)
     if world is None or rounds == 0:
         return 0
-    longest = _LONGEST if isinstance(world, ArmsEnvironment) else _LONGEST_WITH_CONTEXTS
-    longest = longest if world.delay is None else _LONGEST_LATE
-    return min(rounds or longest, horizon, world.horizon or horizon)
+    return min(rounds or _longest(setting, _LONGEST), horizon, world.horizon or horizon)
 
 
 def _built(

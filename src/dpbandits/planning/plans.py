@@ -17,18 +17,39 @@ from ..plotting.numbers import number, percent, reward_amount
 from ..policies import Policy
 from ..privacy import ZCDP, PureDP
 from ..privacy.budgets import Budget
-from ..report.estimates import interval_in_words
+from ..report.estimates import Estimate, interval_in_words
 from ..simulation import simulate
 from ..theory import BOUNDS, Promise, bound_curves, crossover, free_from
 from ..theory.curves import label_of
 from ..validation import real
 from .candidates import Candidate
-from .measuring import Measured
+from .measuring import Measured, paired_lead
+from .paying import Paying
 from .setting import Setting
 from .targets import Affordable, cheapest
+from .yardsticks import Yardsticks, in_reverse
 
 _OF_PRIVACY = ("rho", "epsilon", "noise")  # arguments of bounds that privacy decides
 _OF_TUNING = ("tuned_for", "rate")  # of which others would be best without privacy, or for longer
+
+
+def _with_interval(found: Estimate) -> str:
+    """A regret as it is told; without an interval where it is exact."""
+    ends = "" if found.low == found.high else interval_in_words(found, reward_amount)
+    return f"{reward_amount(found.mean)}{ends}"
+
+
+def _price_in_words(price: Estimate) -> str:
+    """A price with its interval, as far as that carries it.
+
+    >>> _price_in_words(Estimate(1.5, 1.0, 2.0)), _price_in_words(Estimate(-0.2, -0.5, 0.3))
+    ('150 % (100 % to 200 %)', 'no difference seen (−50 % to 30 %)')
+    """
+    if math.isnan(price.mean):
+        return ""
+    mean, low, high = (percent(one).replace("-", "−") for one in price)
+    said = "no difference seen" if not (price.low > 0.0 or price.high < 0.0) else mean
+    return said if math.isnan(price.low) else f"{said} ({low} to {high})"
 
 
 def _stays(world: Any) -> bool:
@@ -36,7 +57,7 @@ def _stays(world: Any) -> bool:
     return getattr(getattr(world, "state", None), "gaps", None) is not None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """What ``plan`` returns.
 
@@ -63,6 +84,12 @@ class Plan:
         floor: the largest lower bound on regret there, which holds as the horizon grows; None where
             none is known.
         measured: the simulation; None without one.
+        yardsticks: regret of choosing at random over the simulated rounds, and of exploring first;
+            None without a simulation, and of searches.
+        saved: how much less than choosing at random the best policy loses, in the mean over the
+            order of the arms and the reverse one where order says nothing; None without yardsticks.
+        pays: from which budget or how many rounds on the best policy pays; None where it was seen
+            to lose less than choosing at random, and where nothing was simulated.
         options: that all policies are given.
     """
 
@@ -81,7 +108,13 @@ class Plan:
     promises: Mapping[str, Promise]
     floor: Promise | None
     measured: Measured | None
+    yardsticks: Yardsticks | None
+    saved: Estimate | None
+    pays: Paying | None
     options: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return "\n".join([self.heading, *self.findings])
 
     def policy(self, title: str | None = None, **options: Any) -> Policy:
         """A policy of the plan, ready to be used.
@@ -181,20 +214,40 @@ class Plan:
         return [*self._advice(), *self._measurement(), *self._theory()]
 
     def _advice(self) -> Iterator[str]:
+        if self.pays is not None:
+            yield self._nothing_learned()
+            yield str(self.pays)
+            return
         asked = self._why_usual()
         if self.best == self.usual:
             yield f"Take {self.best}: {asked}."
             return
         assert self.measured is not None
         lost = self._lost
-        own, better = (
-            f"{reward_amount(found.mean)}{interval_in_words(found, reward_amount)}"
-            for found in map(self.measured.cost_of, (self.usual, self.best))
-        )
+        own, better = map(_with_interval, map(self.measured.cost_of, (self.usual, self.best)))
         yield (
             f"Take {self.best}, which {lost} {better} here, or {self.usual}, {asked}, which {lost}"
             f" {own}. The difference is beyond doubt, but {self.runs} runs do not show what goes"
             " wrong in one of a thousand."
+        )
+
+    def _nothing_learned(self) -> str:
+        """That the best policy was not seen to lose less than choosing at random."""
+        measured, beside, saved = self.measured, self.yardsticks, self.saved
+        assert measured is not None
+        assert beside is not None
+        assert saved is not None
+        open_ = measured.loss(measured.public[self.best])
+        learns = self.budget is not None and paired_lead(beside.random, open_).low > 0.0
+        who = "Privacy leaves" if learns else "So few rounds leave"
+        shown = "" if saved.mean <= 0.0 else f" that {self.runs} runs could show"
+        order = (
+            "" if in_reverse(self.setting) is None else ", in the mean over both orders of the arms"
+        )
+        return (
+            f"{who} nothing to learn here{shown}: choosing at random loses"
+            f" {_with_interval(beside.at_random)}, and {self.best} saves"
+            f" {_with_interval(saved)} of it{order}."
         )
 
     @property
@@ -228,6 +281,7 @@ class Plan:
             yield "The arms that were simulated never change: nothing is said of others."
         if self.rounds < self.horizon:
             yield f"Nothing is said of later rounds, up to {self.horizon:,}."
+        yield from self._beside()
         if self.budget is None:
             return
         own, rival = measured.cost_of(self.best), measured.cost_without_privacy
@@ -241,11 +295,38 @@ class Plan:
         )
         if self.setting.best_arm:
             return
-        within = f"at most {number(1.0 + self.tolerance)} times as much"
-        yield (
-            f"Privacy is not free within {self.rounds:,} rounds ({within})."
-            if self.free_from is None
-            else f"Privacy is free from round {self.free_from:,} on ({within}, to the last one)."
+        yield self._whether_free(measured.times_public(self.best))
+
+    def _beside(self) -> Iterator[str]:
+        """What the yardsticks lose."""
+        if (beside := self.yardsticks) is None:
+            return
+        lost = f"Choosing at random loses {_with_interval(beside.at_random)}"
+        if beside.exploring is None:
+            yield f"{lost}. Exploring first is not compared: {beside.why_not}."
+        elif beside.exploring.length == 0:
+            yield f"{lost}. Exploring first loses no less, however long it takes."
+        else:
+            noise = "" if self.budget is None else ", with the noise that spends the budget at once"
+            yield (
+                f"{lost}. Exploring first for {beside.exploring.length:,} rounds an arm, then"
+                f" staying{noise}, loses {_with_interval(beside.exploring.cost)}: its best length,"
+                " which nobody knows beforehand."
+            )
+
+    def _whether_free(self, times: Estimate) -> str:
+        """From when on, as far as the interval of the ratio at the last round carries it."""
+        free = 1.0 + self.tolerance
+        within = f"at most {number(free)} times as much"
+        if self.free_from is None:
+            if times.low > free:
+                return f"Privacy is not free within {self.rounds:,} rounds ({within})."
+            return f"{self.runs} runs do not show whether privacy is free ({within})."
+        if times.high <= free:
+            return f"Privacy is free from round {self.free_from:,} on ({within}, to the last one)."
+        return (
+            f"By the means, privacy is free from round {self.free_from:,} on ({within}, to the last"
+            f" one); {self.runs} runs do not show it."
         )
 
     def _theory(self) -> Iterator[str]:
@@ -258,8 +339,8 @@ class Plan:
             yield f"By {label_of(proved.bound)} it is {when}."
         if self.floor is not None:
             yield (
-                f"In the limit of many rounds no such policy loses less than"
-                f" {self.floor.bound.source} says, which may be more than is lost before:"
+                "Asymptotic, for T → ∞; may be above or below what short runs cost: no such policy"
+                f" loses less than {self.floor.bound.source} says,"
                 f" {reward_amount(self.floor.values[0])} at {self.horizon:,} rounds."
             )
         if (meet := self._crossover()) is not None:
@@ -289,13 +370,29 @@ class Plan:
             columns["rounds" if searching else "regret"] = self._written("mean")
             columns["95 % interval"] = [f"{low} to {high}" for low, high in ends]
             if self.budget is not None:
-                columns["price"] = ["" if np.isnan(p) else percent(p) for p in self.table["price"]]
+                prices = self.table[["price", "price_low", "price_high"]]
+                columns["price"] = [_price_in_words(Estimate(*row)) for row in prices.to_numpy()]
             if searching:
                 columns["wrong"] = list(map(percent, self.table["wrong"]))
             elif self.budget is not None:
                 starts = self.table["free_from"]
                 columns["free from"] = ["" if pd.isna(one) else f"{one:,}" for one in starts]
-        return list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
+        written = [list(row) for row in zip(*columns.values(), strict=True)]
+        return list(columns), written + [
+            [name, "", reward_amount(cost.mean), ends, *[""] * (len(columns) - 4)]
+            for name, cost, ends in self._yardstick_rows()
+        ]
+
+    def _yardstick_rows(self) -> Iterator[tuple[str, Estimate, str]]:
+        """Name, regret and interval of each."""
+        if (beside := self.yardsticks) is None:
+            return
+        found = {"choosing at random": beside.at_random}
+        if beside.exploring is not None:
+            found[beside.exploring.title] = beside.exploring.cost
+        for name, cost in found.items():
+            ends = f"{reward_amount(cost.low)} to {reward_amount(cost.high)}"
+            yield name, cost, "exact" if cost.low == cost.high else ends
 
     def _row_names(self) -> list[str]:
         rows = self.table[["policy", "default"]].itertuples(index=False)

@@ -68,9 +68,7 @@ def cheapest(
     >>> str(found.budget)
     '0.1-DP'
     """
-    name, lowest, highest = ("rho", -6, 3) if isinstance(like, ZCDP) else ("epsilon", -3, 2)
-    steps = np.arange(lowest * _PER_DECADE, highest * _PER_DECADE + 1)
-    ladder = [_with(like, name, float(f"{10 ** (step / _PER_DECADE):.3g}")) for step in steps]
+    budgets, name = ladder(like, _PER_DECADE), _number_of(like)
     tried: dict[Budget | None, Estimate] = {}
 
     def regret(budget: Budget | None) -> Estimate:
@@ -78,17 +76,17 @@ def cheapest(
             tried[budget] = estimate(losses(budget))
         return tried[budget]
 
-    for most in (None, ladder[-1]):
+    for most in (None, budgets[-1]):
         if (least := regret(most).mean) > target:
             raise ArgumentError(
                 f"regret must be at least {reward_amount(least)}, which {policy} loses"
                 f" {f'at {most}' if most else 'without privacy'}, got {reward_amount(target)}",
                 "regret",
             )
-    place = _first(ladder, lambda budget: regret(budget).mean <= target)
-    low = _first(ladder[:place], lambda budget: regret(budget).low <= target)
-    sure = regret(ladder[-1]).high <= target
-    high = _first(ladder, lambda budget: regret(budget).high <= target) if sure else None
+    place = first_enough(budgets, lambda budget: regret(budget).mean <= target)
+    low = first_enough(budgets[:place], lambda budget: regret(budget).low <= target)
+    sure = regret(budgets[-1]).high <= target
+    high = first_enough(budgets, lambda budget: regret(budget).high <= target) if sure else None
     rows = [
         {"budget": str(one or "none"), "value": getattr(one, name, math.inf), **found._asdict()}
         for one, found in tried.items()
@@ -96,23 +94,47 @@ def cheapest(
     return Affordable(
         policy,
         target,
-        ladder[place],
-        ladder[low],
-        None if high is None else ladder[high],
+        budgets[place],
+        budgets[low],
+        None if high is None else budgets[high],
         pd.DataFrame(rows).sort_values("value", ignore_index=True),
     )
 
 
-def _with(like: Budget, name: str, value: float) -> Budget:
-    """The same notion of privacy, stricter or looser."""
-    return replace(like, **{name: value})  # type: ignore[type-var]
+def ladder(like: Budget, per_decade: int, *, above: bool = False) -> list[Budget]:
+    """Budgets of one notion, from strict to loose, as far as one may want them.
+
+    Args:
+        like: all but its epsilon or rho is kept.
+        per_decade: how many to a factor of ten.
+        above: leave out those that are no looser than this one.
+
+    >>> from dpbandits import PureDP
+    >>> [budget.epsilon for budget in ladder(PureDP(10.0), 2, above=True)]
+    [31.6, 100.0]
+    """
+    name = _number_of(like)
+    lowest, highest = (-6, 3) if name == "rho" else (-3, 2)
+    steps = np.arange(lowest * per_decade, highest * per_decade + 1)
+    values = [float(f"{10 ** (step / per_decade):.3g}") for step in steps]
+    least = getattr(like, name) if above else 0.0
+    return [
+        replace(like, **{name: value})  # type: ignore[type-var]
+        for value in values
+        if value > least
+    ]
 
 
-def _first(ladder: Sequence[Budget], enough: Callable[[Budget], bool]) -> int:
+def _number_of(like: Budget) -> str:
+    """What is varied of a budget."""
+    return "rho" if isinstance(like, ZCDP) else "epsilon"
+
+
+def first_enough(ladder: Sequence[Budget], enough: Callable[[Budget], bool]) -> int:
     """The place of the first budget that is enough, all after it being so, too: by halving.  The
     one after the last is enough, whatever it is.
 
-    >>> _first([1, 2, 4, 8], lambda budget: budget > 3), _first([1, 2], lambda budget: False)
+    >>> first_enough([1, 2, 4, 8], lambda one: one > 3), first_enough([1, 2], lambda one: False)
     (2, 2)
     """
     low, high = 0, len(ladder)

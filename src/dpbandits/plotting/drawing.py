@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count as counting
 from typing import Any
 
@@ -20,15 +20,16 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import Formatter, FuncFormatter, LogLocator, NullLocator
 
-from .numbers import abbreviated, number
+from .numbers import abbreviated, number, places_for, with_places
 from .styles import PlotStyle
 
 WIDE, NARROW = 9.6, 3.75  # inches: the column of the page at a desk and on a phone
 INK, SOFT = "#1f2933", "#52606d"
 DASHES: Any = (0, (4, 3))
 
+_BETWEEN = 0.07  # inches above and below panels: titles of a row keep off the ticks of the last
 _LETTER = 0.082  # inches that a letter of a legend takes, and a little more
 
 # DejaVu Sans comes with matplotlib: the figures are the same on every machine, whatever fonts it
@@ -113,6 +114,7 @@ def grouped_panels(
     ]
     rows = sum(map(len, split))
     figure = empty_figure(width, height * rows + 0.7)
+    figure.set_layout_engine("constrained", h_pad=_BETWEEN)
     grid, row, groups = figure.add_gridspec(rows, 6), counting(), []
     for sizes in split:
         group: list[Axes] = []
@@ -137,6 +139,26 @@ def log_x_axis(ax: Axes) -> None:
     ax.xaxis.set_minor_locator(NullLocator())
 
 
+class TickLabels(Formatter):
+    """Labels of a linear axis, with as many decimals as its ticks need.
+
+    Args:
+        write: a tick with so many decimals.
+        unit: what is written as 1: 0.01 for an axis in percent.
+    """
+
+    def __init__(self, write: Callable[[float, int], str] = with_places, unit: float = 1.0) -> None:
+        self._write, self._unit = write, unit
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return self.format_ticks([x])[0]
+
+    def format_ticks(self, values: Sequence[float]) -> list[str]:
+        """The labels of all ticks of the axis."""
+        places = places_for([float(tick) / self._unit for tick in values])
+        return [self._write(float(tick), places) for tick in values]
+
+
 def regret_scale(finals: pd.Series) -> str:
     """Logarithmic where final regrets differ more than twentyfold."""
     return "log" if finals.min() > 0 and finals.max() > 20 * finals.min() else "linear"
@@ -149,8 +171,9 @@ def share_regret_axis(axes: list[Axes], finals: pd.Series, yscale: str) -> None:
     # against a fixed table a policy may beat the best column
     lowest = min(0.0, *(ax.dataLim.y0 for ax in axes))
     top, bottom = max(ax.get_ylim()[1] for ax in axes), min(ax.get_ylim()[0] for ax in axes)
-    written = FuncFormatter(lambda y, _: number(y, 4))
     for ax in axes:
+        log = FuncFormatter(lambda y, _: number(y, 4))
+        written = log if yscale == "log" else TickLabels()
         ax.set_ylim(max(bottom, finals.min() / 10) if yscale == "log" else lowest, 1.04 * top)
         ax.yaxis.set_major_formatter(written)
         ax.yaxis.set_minor_locator(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -35,6 +37,32 @@ def number_near_one(value: float) -> str:
     if not 1e-9 < distance < 0.1:
         return number(value)
     return f"{value:.{2 - math.floor(math.log10(distance))}f}".rstrip("0").rstrip(".")
+
+
+def places_for(ticks: Sequence[float]) -> int:
+    """How many decimals evenly spaced ticks need, all alike, so that labels lie as far apart as
+    the ticks do.
+
+    >>> places_for([45.0, 47.5, 50.0]), places_for([0.0, 20.0]), places_for([0.1, 0.125])
+    (1, 0, 3)
+    """
+    places = sorted(ticks)
+    step = min((b - a for a, b in pairwise(places) if b > a), default=1.0)
+    needed = (
+        count
+        for count in range(10)
+        if all(abs(round(one, count) - one) <= 1e-3 * step for one in places)
+    )
+    return next(needed, 10)
+
+
+def with_places(value: float, places: int) -> str:
+    """A number with so many decimals, and thousands separators.
+
+    >>> with_places(12345.6, 0), with_places(-2.5, 2), with_places(-0.0, 1)
+    ('12,346', '−2.50', '0.0')
+    """
+    return f"{value + 0.0:,.{places}f}".replace("-", "−")
 
 
 def abbreviated(value: float) -> str:

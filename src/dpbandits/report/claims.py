@@ -15,11 +15,31 @@ from ..html import Html, table, tag, text
 from ..plotting.numbers import number_near_one, percent
 from .estimates import Estimate
 
-HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
+HOLDS, FAILS, TIE = "holds", "does not hold", "tie"
+TOO_SHORT, UNDECIDED = "too short to tell", "undecided"
+
+# The rule of each verdict, by the interval of the number that was measured.  The first that applies
+# is the verdict.
+RULES = {
+    TOO_SHORT: "the policy has still at least 0.9 times the regret of choosing at random, so that"
+    " what the claim is about has not begun",
+    TIE: "the claim is that one is more or less than the other, and the interval holds equality and"
+    " nothing farther than 0.005 from it",
+    HOLDS: "the whole interval is where the claim wants the number",
+    FAILS: "the whole interval is elsewhere",
+    UNDECIDED: "the interval lies astride, or that of what was learned does: another seed might"
+    " decide it either way",
+}
 
 # Of the interval that decides: a hundred verdicts are then all right with a probability of some
 # 90 %, and two seeds come to opposite ones in a few of ten million cases.
 VERDICT_CONFIDENCE = 0.999
+
+TIE_MARGIN = 0.005  # from equality; of a ratio, half a percent
+UNLEARNED = 0.9  # of the regret of choosing at random: who has that much has not begun to learn
+
+_OVER_RANDOM = {"over_random": "mean", "over_random_low": "low", "over_random_high": "high"}
+_ROUNDING = 1e-9  # what sums in another order may change
 
 
 @dataclass(frozen=True)
@@ -43,6 +63,20 @@ class Expectation:
         """
         return self.low < value < self.high if self.strict else self.low <= value <= self.high
 
+    def ties(self, low: float, high: float) -> bool:
+        """Whether an interval is about equality, which a strict claim excludes.
+
+        >>> one = Expectation(high=1.0, strict=True)
+        >>> one.ties(1.0, 1.0), one.ties(0.999, 1.004), one.ties(0.999, 1.02), one.ties(0.99, 0.998)
+        (True, True, False, False)
+        """
+        return self.strict and any(
+            end - TIE_MARGIN <= low <= end + _ROUNDING
+            and end - _ROUNDING <= high <= end + TIE_MARGIN
+            for end in (self.low, self.high)
+            if math.isfinite(end)
+        )
+
     def excludes(self, low: float, high: float) -> bool:
         """Whether no value of an interval is within."""
         below, above = (
@@ -65,6 +99,8 @@ class Claim:
         measured: the number, with an interval of ``VERDICT_CONFIDENCE``.
         expected: where it has to lie.
         shares: whether the number is a share, to be written in percent.
+        over_random: of claims about how regret grows or falls, which say nothing before learning
+            has begun: the regret over that of choosing at random, with its interval.
     """
 
     statement: str
@@ -73,20 +109,28 @@ class Claim:
     measured: Estimate
     expected: Expectation
     shares: bool = False
+    over_random: Estimate | None = None
 
     @property
     def verdict(self) -> str:
-        """Holds or does not where the whole interval agrees; undecided where it lies astride, or
-        one run gives none.
+        """One of ``RULES``; undecided where one run gives no interval.
+
+        Each of the first four is wrong with a probability of at most 1 - ``VERDICT_CONFIDENCE``.
+        Where the interval of ``over_random`` lies astride, it is not known whether learning has
+        begun, and the claim is undecided, too.
 
         >>> def verdict(low, high):
         ...     return Claim("", "", "", Estimate(0.5, low, high), Expectation(high=1.0)).verdict
         >>> verdict(0.4, 0.6), verdict(1.4, 1.6), verdict(0.4, 1.6), verdict(math.nan, math.nan)
         ('holds', 'does not hold', 'undecided', 'undecided')
         """
+        if self.over_random is not None and not self.over_random.high < UNLEARNED:
+            return TOO_SHORT if self.over_random.low >= UNLEARNED else UNDECIDED
         value, low, high = self.measured
         if any(map(math.isnan, (value, low, high))):
             return UNDECIDED
+        if self.expected.ties(low, high):
+            return TIE
         if self.expected.contains(low) and self.expected.contains(high):
             return HOLDS
         return FAILS if self.expected.excludes(low, high) else UNDECIDED
@@ -123,16 +167,26 @@ def tally(claims: Sequence[Claim]) -> str:
     'Of 1 claim, 0 hold, 1 does not hold, and 0 are undecided.'
     """
     found = Counter(claim.verdict for claim in claims)
-    fails = f"{found[FAILS]} {'does' if found[FAILS] == 1 else 'do'} not hold"
-    holds = f"{found[HOLDS]} hold{'s' if found[HOLDS] == 1 else ''}"
-    open_ = f"{found[UNDECIDED]} {'is' if found[UNDECIDED] == 1 else 'are'} undecided"
-    return (
-        f"Of {len(claims)} claim{'' if len(claims) == 1 else 's'}, {holds}, {fails}, and {open_}."
+    words = {
+        HOLDS: ("holds", "hold"),
+        FAILS: ("does not hold", "do not hold"),
+        TIE: ("is a tie", "are ties"),
+        TOO_SHORT: ("is too short to tell", "are too short to tell"),
+        UNDECIDED: ("is undecided", "are undecided"),
+    }
+    *first, last = (
+        f"{found[verdict]} {one if found[verdict] == 1 else many}"
+        for verdict, (one, many) in words.items()
+        if found[verdict] or verdict not in (TIE, TOO_SHORT)
     )
+    count = f"{len(claims)} claim{'' if len(claims) == 1 else 's'}"
+    return f"Of {count}, {', '.join(first)}, and {last}."
 
 
 def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
-    """One row per claim: reading, claim, source, measured, low, high, expected, verdict."""
+    """One row per claim: reading, claim, source, measured, low, high, expected, verdict,
+    and, where the claim asks for it, regret over that of choosing at random with its interval.
+    """
     return pd.DataFrame(
         {
             "reading": [claim.reading for claim in claims],
@@ -143,6 +197,10 @@ def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
             "high": [claim.measured.high for claim in claims],
             "expected": [claim.wanted for claim in claims],
             "verdict": [claim.verdict for claim in claims],
+            **{
+                name: [getattr(claim.over_random, end, math.nan) for claim in claims]
+                for name, end in _OVER_RANDOM.items()
+            },
         }
     )
 
@@ -154,10 +212,16 @@ def section(claims: Sequence[Claim], notes: Sequence[str]) -> Iterator[Html]:
     error = 1.0 - VERDICT_CONFIDENCE
     yield tag(
         "p",
-        f"A claim holds, or does not, where its whole {percent(1.0 - error, 1)} interval says so,"
-        " and is undecided where the interval lies astride: another seed might then say otherwise."
-        " Intervals cover all that the seed decides: runs, and random instances where there are"
-        " some. Runs are paired: all policies meet the same instances. Each verdict is wrong with a"
+        f"Verdicts follow from {percent(1.0 - error, 1)} intervals, by the first of these rules"
+        " that applies.",
+    )
+    rules = "".join(tag("dt", one) + tag("dd", f"Where {rule}.") for one, rule in RULES.items())
+    yield tag("dl", Html(rules))
+    yield tag(
+        "p",
+        "Intervals cover all that the seed decides: runs, and random instances where there are"
+        " some. Runs are paired: all policies meet the same instances. Ratios of positive numbers"
+        " have intervals on a logarithmic scale. Each verdict but undecided is wrong with a"
         f" probability of at most {percent(error, 1)}, as far as means over runs or"
         f" instances are normal; of these {len(claims)}, any is with at most"
         f" {percent(min(1.0, error * len(claims)), 1)}.",
@@ -180,9 +244,15 @@ def _stated(claim: Claim) -> Html:
 
 
 def _badge(claim: Claim) -> Html:
-    kind = {HOLDS: "holds", FAILS: "fails", UNDECIDED: "open"}[claim.verdict]
+    kind = {HOLDS: "holds", FAILS: "fails", TIE: "tie", TOO_SHORT: "short", UNDECIDED: "open"}[
+        claim.verdict
+    ]
     return tag("span", claim.verdict, class_=f"verdict {kind}")
 
 
 def _measured(claim: Claim) -> Html:
-    return Html(text(claim.shown(claim.measured.mean)) + tag("span", claim.range, class_="range"))
+    beside = claim.range
+    if claim.over_random is not None:
+        times, low, high = map(number_near_one, claim.over_random)
+        beside += f"; {times} [{low}, {high}] times the regret of random choice"
+    return Html(text(claim.shown(claim.measured.mean)) + tag("span", beside, class_="range"))

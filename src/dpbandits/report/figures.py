@@ -21,6 +21,7 @@ from ..plotting.drawing import (
     SOFT,
     STYLE,
     WIDE,
+    TickLabels,
     empty_figure,
     folded,
     grouped_panels,
@@ -33,7 +34,7 @@ from ..plotting.drawing import (
     share_regret_axis,
 )
 from ..plotting.labels import by_notion
-from ..plotting.numbers import number, percent
+from ..plotting.numbers import number, percent, with_places
 from ..plotting.styles import Mark, PlotStyle, mark
 from .exhibits import Exhibit, Panel, Series
 from .replays import OWN, ReplayedTrial
@@ -112,7 +113,9 @@ def _exhibit_axes(ax: Axes, panel: Panel) -> None:
         if top < 100 * bottom:  # or there would be one tick only
             ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: number(y, 3)))
+    ax.yaxis.set_major_formatter(
+        TickLabels() if panel.y_scale == "linear" else FuncFormatter(lambda y, _: number(y, 3))
+    )
 
 
 @matplotlib.rc_context(STYLE)
@@ -207,7 +210,7 @@ def arm_shares(
     for y, values in bars.items():
         _stacked_bar(chart.ax, y, values, least=0.13 if is_narrow(width) else 0.075)
     chart.ax.set_xlim(0, 1)
-    chart.ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: percent(x)))
+    chart.ax.xaxis.set_major_formatter(TickLabels(percent, unit=0.01))
     chart.ax.set_xlabel("share of all rounds (people)")
     legend(
         chart.figure, {name: Patch(color=_ARM_COLOURS[a]) for a, name in enumerate(names)}, width
@@ -251,7 +254,7 @@ def people_helped(
     ax.set_xlim(low - margin, high + margin)
     ax.xaxis.set_major_locator(MaxNLocator(5 if is_narrow(width) else 9))
     ax.xaxis.set_major_formatter(
-        FuncFormatter(lambda x, _: f"{x:+,.0f}".replace("-", "−") if x else "0")
+        TickLabels(lambda x, places: ("+" if x > 0 else "") + with_places(x, places) if x else "0")
     )
     unit = f"{summary.gained} per 1,000 people"
     ax.set_xlabel(unit if is_narrow(width) else f"{unit}, more or fewer")
@@ -269,7 +272,7 @@ def replay_rates(
     line = chart.ax.axvline(trial.own_rate, color=INK, linewidth=1.2)
     legend(chart.figure, {f"{OWN}: {percent(trial.own_rate, 1)}": line}, width)
     chart.ax.xaxis.set_major_locator(MaxNLocator(5 if is_narrow(width) else 9))
-    chart.ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: percent(x)))
+    chart.ax.xaxis.set_major_formatter(TickLabels(percent, unit=0.01))
     chart.ax.set_xlabel("success rate among the counted people")
     return chart.figure
 

@@ -9,13 +9,17 @@ setting has some.  Numbers stand in arrays of shape (instances, runs).
 * Of several instances, the function is taken on each of them, from its own means, and averaged:
   instances are the independent units, and what differs from one to the next is in the error.
 
-An interval is that of Student's t with one degree of freedom less than there are units.
+An interval is that of Student's t with one degree of freedom less than there are units.  That of a
+``Ratio`` is taken on the logarithmic scale, by the delta method: the error of log v is that of v,
+over v.  So it never reaches 0, which no ratio of positive numbers does, and that of 1 / v is its
+mirror image.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import binomtest
@@ -26,6 +30,22 @@ from .claims import VERDICT_CONFIDENCE
 from .estimates import CONFIDENCE, Estimate
 
 Statistic = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A statistic that is a ratio of positive numbers, but for a number that is taken off it.
+
+    Attributes:
+        of: the statistic.
+        less: what is taken off the ratio: 1 for a price.
+    """
+
+    of: Statistic
+    less: float = 0.0
+
+    def __call__(self, means: np.ndarray) -> np.ndarray:
+        return self.of(means)
 
 
 def measured(columns: Sequence[np.ndarray], statistic: Statistic) -> Estimate:
@@ -97,16 +117,21 @@ def curve(
     """A function of means at many points at once: from columns of shape (instances, runs, points)
     to a value, low and high, each of shape (points,), for a figure.
 
-    Ends are NaN where there is one run only, or where values are infinite.
+    Ends are NaN where there is one run only, or where values are infinite, and where a ``Ratio``
+    is not positive, as beside a regret below zero.
     """
     shapes = {column.shape for column in columns}
     if len(shapes) != 1:
         raise ArgumentError(f"columns must have one shape, got {sorted(shapes)}")
     data = np.stack(columns, axis=-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         value, error, units = (_over_instances if len(data) > 1 else _over_runs)(data, statistic)
         half = student.ppf(0.5 + confidence / 2.0, units - 1) * error if units > 1 else math.nan
-        return value, value - half, value + half
+        if not isinstance(statistic, Ratio):
+            return value, value - half, value + half
+        size = np.where(value + statistic.less > 0.0, value + statistic.less, np.nan)
+        factor = np.exp(half / size)
+        return value, size / factor - statistic.less, size * factor - statistic.less
 
 
 def _over_instances(data: np.ndarray, statistic: Statistic) -> tuple[np.ndarray, np.ndarray, int]:
@@ -130,22 +155,27 @@ def mean(means: np.ndarray) -> np.ndarray:
     return means[..., 0]
 
 
-def price(means: np.ndarray) -> np.ndarray:
-    """The price of privacy: private minus open over open, from means (private, open)."""
+def _price(means: np.ndarray) -> np.ndarray:
     return (means[..., 0] - means[..., 1]) / means[..., 1]
 
 
-def ratio(means: np.ndarray) -> np.ndarray:
-    """The first mean over the second."""
+def _ratio(means: np.ndarray) -> np.ndarray:
     return means[..., 0] / means[..., 1]
 
 
-def ratios(means: np.ndarray) -> np.ndarray:
-    """The ratios of pairs, shape (..., pairs), from means (first of all pairs, then second of all
-    pairs).
-    """
+def _ratios(means: np.ndarray) -> np.ndarray:
     first, second = np.split(means, 2, axis=-1)
     return first / second
+
+
+# The price of privacy: private minus open over open, from means (private, open).
+price = Ratio(_price, less=1.0)
+
+# The first mean over the second.
+ratio = Ratio(_ratio)
+
+# The ratios of pairs, shape (..., pairs), from means (first of all pairs, then second of all).
+ratios = Ratio(_ratios)
 
 
 def steps(means: np.ndarray) -> np.ndarray:

@@ -268,6 +268,7 @@ def _vanishing(setting: Setting, horizon: int, results: Results) -> list[Claim]:
             JOINT,
             measured(_early_and_late(setting, (name, _OPEN), horizon, results), _change),
             Expectation(high=0.0, strict=True),
+            over_random=results.over_random(setting.key(name)),
         )
         for name, words in (
             (_PUBLIC, "private rewards"),
@@ -296,6 +297,7 @@ def _local(settings: Sequence[Setting], horizon: int, results: Results) -> list[
             LOCAL,
             measured(_early_and_late(one, (_LOCAL,), horizon, results), _exponent),
             Expectation(high=0.6),
+            over_random=results.over_random(one.key(_LOCAL)),
         )
         for one in settings
     ]
@@ -323,6 +325,7 @@ def _spectra(settings: Sequence[Setting], horizon: int, results: Results) -> lis
             CONDITIONED,
             measured(_early_and_late(one, (_JOINT, _OPEN), horizon, results), _change),
             Expectation(high=0.0, strict=True),
+            over_random=results.over_random(one.key(_JOINT)),
         )
         for one in settings
     ]

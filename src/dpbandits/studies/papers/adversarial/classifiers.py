@@ -12,7 +12,7 @@ from ....environments import ClassifierAdvice, classifier_advice
 from ....errors import MissingExtra
 from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
-from ....report.intervals import curve, measured
+from ....report.intervals import Ratio, curve, measured
 from ...cells import Cell, Results
 from ...plans import Findings, Size, recorded, spoken
 from .expert_growth import QUICK_RUNS, RUNS
@@ -89,7 +89,7 @@ def _claim(name: str, epsilon: float, uniform: float, horizon: int, results: Res
         f" after {spoken(horizon)} rounds.",
         "this package",
         CLASSIFIERS,
-        measured([results.final(_key(name, epsilon))], share),
+        measured([results.final(_key(name, epsilon))], Ratio(share)),
         Expectation(low=0.95) if name == "FrozenEXP4" else Expectation(high=1.0, strict=True),
     )
 

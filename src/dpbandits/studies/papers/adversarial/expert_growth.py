@@ -11,7 +11,7 @@ import numpy as np
 
 from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
-from ....report.intervals import curve, largest, measured, ratio
+from ....report.intervals import Ratio, curve, largest, measured, ratio
 from ...cells import Cell, Results
 from ...plans import Findings, Size, spoken
 from .expert_settings import DELTA, IMPROVED, KINDS, PERIOD, Advice, moving
@@ -219,7 +219,7 @@ class Experts:
                 GROWTHS,
                 largest(
                     self.probe.columns(results, told),
-                    lambda means: self.probe.worst(means) / bounds,
+                    Ratio(lambda means: self.probe.worst(means) / bounds),
                 ),
                 Expectation(high=1.0),
             )
@@ -303,7 +303,7 @@ class Experts:
             f" regrets{' to the least of theirs' if len(others) > 1 else ''} ({where}).",
             "this package",
             COMPARED,
-            measured(self.probe.columns(results, [one, *others]), least),
+            measured(self.probe.columns(results, [one, *others]), Ratio(least)),
             Expectation(high=high, strict=high == 1.0),
         )
 

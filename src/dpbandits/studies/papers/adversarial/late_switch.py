@@ -24,7 +24,7 @@ from ....plotting.numbers import number
 from ....policies import Policy
 from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
-from ....report.intervals import curve, mean, measured
+from ....report.intervals import Ratio, curve, mean, measured
 from ....simulation.simulating import play
 from ....theory.adversarial import late_notice
 from ...cells import Cell, Results
@@ -172,7 +172,7 @@ def _proved(name: str, met: Conditions, horizon: int, where: str, results: Resul
             f" over the bound ({where}).",
             f"{PAPER}, Lemma 15",
             LATE_SWITCH,
-            measured(finals, lambda means: means.max(axis=-1) / least),
+            measured(finals, Ratio(lambda means: means.max(axis=-1) / least)),
             Expectation(low=1.0),
         ),
     ]
@@ -186,7 +186,7 @@ def _price(name: str, turns: Sequence[int], where: str, results: Results) -> Cla
         f" regrets, each at its worst place to turn ({where}).",
         f"after {PAPER}, Section 5.2",
         LATE_SWITCH,
-        measured(columns, _worst_ratio),
+        measured(columns, Ratio(_worst_ratio)),
         Expectation(low=1.0, strict=True),
     )
 

@@ -12,7 +12,7 @@ from ....errors import ArgumentError
 from ....policies import Policy
 from ....report.claims import Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
-from ....report.intervals import curve, mean, measured, ratio
+from ....report.intervals import Ratio, curve, mean, measured, ratio
 from ...cells import Cell, Results
 from ...plans import Findings, Size, recorded, spoken
 from .section import EVERY, Section, runs_of
@@ -124,7 +124,9 @@ def _real_claims(name: str, table: RewardTable, horizon: int, results: Results) 
                 f" of playing all arms alike {after}.",
                 "this package",
                 REAL,
-                measured([final(f"HTINF/{epsilon:g}")], lambda means: means[..., 0] / uniform),
+                measured(
+                    [final(f"HTINF/{epsilon:g}")], Ratio(lambda means: means[..., 0] / uniform)
+                ),
                 Expectation(high=1.0, strict=True),
             )
             for epsilon in REAL_EPSILONS

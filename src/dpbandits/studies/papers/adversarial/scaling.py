@@ -11,7 +11,7 @@ import numpy as np
 from ....plotting.numbers import percent
 from ....report.claims import VERDICT_CONFIDENCE, Claim, Expectation
 from ....report.exhibits import Exhibit, Panel, Series
-from ....report.intervals import curve, measured
+from ....report.intervals import Ratio, curve, measured
 from ...cells import Results
 from ...plans import Findings, Size, spoken
 from .section import PAPER, SLACK, Section, horizon_of, runs_of
@@ -165,7 +165,7 @@ class Scaling:
                 f"Measured: the ratio of their worst regrets ({held}).",
                 f"{PAPER}, Table 1",
                 UNBATCHED,
-                measured(columns, lambda means, i=i: ratios(means)[..., i]),  # type: ignore[misc]
+                measured(columns, Ratio(lambda means, i=i: ratios(means)[..., i])),  # type: ignore[misc]
                 Expectation(high=1.0, strict=True),
             )
             for i, (epsilon, batch) in enumerate(zip(self.strict, batched, strict=True))
@@ -178,6 +178,7 @@ class Scaling:
             UNBATCHED,
             measured(columns, lambda means: np.log(ratios(means)) @ weights),
             Expectation(low=0.0, strict=True),
+            over_random=self.probe.over_random(results, batched),
         )
         return [*each, more]
 

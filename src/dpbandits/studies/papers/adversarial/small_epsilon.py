@@ -46,9 +46,19 @@ def small_epsilon(size: Size) -> Section:
     where = f"ε = 1/T^{POWER:g}, K = 2, T from {spoken(rounds[0])} to {spoken(rounds[-1])}"
     slope = probe.slope(rounds)
 
-    def claim(statement: str, found: Estimate, expected: Expectation) -> Claim:
+    def claim(
+        statement: str,
+        found: Estimate,
+        expected: Expectation,
+        over_random: Estimate | None = None,
+    ) -> Claim:
         return Claim(
-            f"{statement} ({where}).", f"{PAPER}, after Corollary 3", SMALL_EPSILON, found, expected
+            f"{statement} ({where}).",
+            f"{PAPER}, after Corollary 3",
+            SMALL_EPSILON,
+            found,
+            expected,
+            over_random=over_random,
         )
 
     def assess(results: Results) -> Findings:
@@ -58,6 +68,7 @@ def small_epsilon(size: Size) -> Section:
                 " in log T",
                 measured(probe.columns(results, settings), slope),
                 Expectation(high=1.0, strict=True),
+                probe.over_random(results, settings),
             )
             for name, settings in batched.items()
         ]
@@ -80,6 +91,7 @@ def small_epsilon(size: Size) -> Section:
                         ),
                     ),
                     Expectation(high=0.0, strict=True),
+                    probe.over_random(results, batched[name]),
                 ),
             ]
         return Findings(claims, [_per_round(probe, rounds, batched, every, results)])

@@ -62,6 +62,7 @@ def grows(
         reading,
         measured(probe.columns(results, settings), probe.slope(sweep.values)),
         Expectation(high=proved + SLACK),
+        over_random=probe.over_random(results, settings),
     )
 
 

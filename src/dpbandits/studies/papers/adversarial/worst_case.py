@@ -18,8 +18,9 @@ from ....algorithms import EXP3, FTPL, HTINF
 from ....environments import ArmsEnvironment, ContextEnvironment, SwitchingBest
 from ....policies import Policy
 from ....privacy import PureDP
+from ....report.estimates import Estimate
 from ....report.exhibits import Series
-from ....report.intervals import Statistic, curve, ratios
+from ....report.intervals import Ratio, Statistic, curve, largest, ratios
 from ...cells import Cell, Results
 
 USUAL_ARMS, USUAL_EPSILON = 4, 0.1
@@ -119,9 +120,21 @@ class Probe:
         """The largest mean of every setting, shape (..., settings), from means of ``columns``."""
         return means.reshape(*means.shape[:-1], -1, len(self.family)).max(axis=-1)
 
-    def worst_ratios(self, means: np.ndarray) -> np.ndarray:
+    @property
+    def worst_ratios(self) -> Ratio:
         """Of the first half of the settings to the second, one by one."""
-        return ratios(self.worst(means))
+        return Ratio(lambda means: ratios(self.worst(means)))
+
+    def over_random(self, results: Results, settings: Sequence[Playable]) -> Estimate:
+        """The largest of these settings' worst regrets over that of choosing at random on the same
+        instances, by which ``Claim`` sees whether learning has begun in all of them.
+
+        With advice one run is enough of it: regret counts expectations, and over the thousands of
+        rounds of a cell its choices differ by less than a percent.
+        """
+        keys = [self._key(setting, *kind) for setting in settings for kind in self.family]
+        random = self.worst(np.array([results.at_random(key, 1).item() for key in keys]))
+        return largest(self.columns(results, settings), Ratio(lambda m: self.worst(m) / random))
 
     def slope(self, x: Sequence[float]) -> Statistic:
         """Of log worst regret in log x, by least squares."""

@@ -89,6 +89,9 @@ class Measured:
             ),
             Expectation(high=0.0, strict=True),
             shares=True,
+            over_random=self.results.over_random(
+                f"{self.setting.key}/{policy_key('published', rho)}"
+            ),
         )
 
     def against_sums(self) -> list[Claim]:

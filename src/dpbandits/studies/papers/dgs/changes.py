@@ -95,7 +95,8 @@ class Changes:
             claim(
                 f"{name} plays another arm in fewer rounds than LinUCB {after}. Measured: the"
                 " ratio, mean over where it changes.",
-                measured([totals[key], totals["linucb"]], ratio),
+                # on the plain scale: counts may be 0, which has no logarithm
+                measured([totals[key], totals["linucb"]], ratio.of),
                 Expectation(high=1.0, strict=True),
             ),
             claim(

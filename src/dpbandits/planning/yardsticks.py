@@ -1,0 +1,273 @@
+"""What a policy has to beat to be worth its while: choosing at random, and exploring first.
+
+**Exploring first, then staying.**  Every arm is played for m rounds, one after the other.  The K
+sums of rewards cross the wall together, with the noise of one release.  From then on the arm of
+the highest noisy mean is played; of equals any.
+
+What keeps it private: which person answers for which arm is public.  One person contributes one
+reward to one of the K sums.  Another reward moves that sum by at most the width of the reward
+range, in the L1 norm as in the L2 norm, and no other sum.  One release of noise for that
+sensitivity spends the whole budget, and all that follows is post-processing.  Under local trust
+every reward has that noise by itself, and a sum has the noise of m rewards.
+
+m is the best for the setting, which nobody knows beforehand: so it is a yardstick, and no policy.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..environments import ArmsEnvironment
+from ..environments.base import ArmsKernels, StationaryState
+from ..kernel import Generator, Kernel, Vector, bind, entry, inlined, unbound
+from ..privacy import Channel, Gaussian, Laplace, Open, PureDP
+from ..privacy.budgets import Budget
+from ..report.estimates import Estimate, estimate
+from ..report.intervals import curve, mean
+from ..simulation.seeding import identity, stream
+from ..simulation.uniform import regret_at_random
+from .setting import Setting
+
+draw = regret = unbound
+
+_DRAWS = 20_000  # of sums, at every length that is tried
+_LEAST, _MOST = 200, 2_000  # runs at every length
+_FRESH = 5  # times as many at the best one
+_MANY = 30  # Laplace variables, whose sum is drawn as a Gaussian
+_APART = 1.2  # neighbours among the lengths that are tried
+
+
+@dataclass(frozen=True)
+class Exploring:
+    """Exploring first, then staying, at its best length.
+
+    Attributes:
+        length: rounds that every arm is played; 0 where it is best not to learn at all.
+        cost: mean regret, with its interval.
+    """
+
+    length: int
+    cost: Estimate
+
+    @property
+    def title(self) -> str:
+        """How it is written in tables."""
+        return f"exploring first ({self.length:,} rounds an arm), then staying"
+
+
+def in_reverse(setting: Setting) -> ArmsEnvironment | None:
+    """The world with its arms in the reverse order; None where order is part of the setting, or
+    does not matter.
+
+    Who plays arms in a fixed order before anything is learned gains where the first is the best,
+    and loses as much where it is the last.
+
+    >>> from dpbandits.environments import Bernoulli
+    >>> in_reverse(Setting.of(Bernoulli([0.9, 0.5]))).state.gaps
+    array([0.4, 0. ])
+    """
+    world = setting.simulated
+    if not isinstance(world, ArmsEnvironment) or not isinstance(world.state, StationaryState):
+        return None
+    if setting.features is not None:
+        return None
+    turned = copy.copy(world)
+    turned.state = StationaryState(*(np.ascontiguousarray(one[::-1]) for one in world.state))
+    return turned
+
+
+def why_not_exploring(setting: Setting, reward_range: tuple[float, float]) -> str | None:
+    """Why exploring first has no meaning in a setting; None where it has."""
+    world = setting.simulated
+    if setting.contexts in ("public", "private"):
+        return "the best arm is another one in every round"
+    if setting.n_experts is not None:
+        return "what counts is the best expert, not the best arm"
+    if setting.rewards != "law":
+        return "the best arm may change"
+    if setting.trust_model == "shuffle":
+        return "its noise would be that of a protocol of its own"
+    if world is not None and world.delay is not None:
+        return "answers are late"
+    (lo, hi), (low, high) = reward_range, (0.0, 0.0) if world is None else world.support
+    if low < lo or high > hi:
+        return "rewards may lie outside of their range, within which noise is calibrated"
+    return None
+
+
+@dataclass(frozen=True)
+class Yardsticks:
+    """What a policy has to beat.
+
+    Attributes:
+        random: regret of choosing at random, of every run, shape (runs,); the same in all where it
+            is exact.
+        exploring: exploring first, then staying; None where it has no meaning.
+        why_not: why it has none.
+    """
+
+    random: np.ndarray
+    exploring: Exploring | None
+    why_not: str | None
+
+    @property
+    def at_random(self) -> Estimate:
+        """Mean regret of choosing at random; an interval without length where it is exact."""
+        if np.ptp(self.random) == 0.0:
+            return Estimate(*[float(self.random[0])] * 3)
+        return estimate(self.random)
+
+
+def yardsticks(
+    setting: Setting,
+    horizon: int,
+    budget: Budget | None,
+    reward_range: tuple[float, float],
+    *,
+    runs: int,
+    seed: int,
+) -> Yardsticks:
+    """Both yardsticks of a setting with a simulation.
+
+    Args:
+        setting: what is to be decided.
+        horizon: number of rounds.
+        budget: of exploring first.
+        reward_range: likewise.
+        runs: of choosing at random.
+        seed: of all that is drawn.
+    """
+    world, why_not = setting.simulated, why_not_exploring(setting, reward_range)
+    assert world is not None
+    random = regret_at_random(world, horizon, runs=runs, seed=seed)
+    if why_not is not None or not isinstance(world, ArmsEnvironment):
+        return Yardsticks(random, None, why_not)
+    asked: dict[str, Any] = {"trust_model": setting.trust_model, "reward_range": reward_range}
+    return Yardsticks(random, exploring(world, horizon, budget, seed=seed, **asked), None)
+
+
+@entry
+def _explore(
+    environment: Any,
+    n_arms: int,
+    length: int,
+    horizon: int,
+    noise: np.ndarray,
+    lost: Vector,
+    rng: Generator,
+) -> None:
+    """The regret of every run, shape (runs,), with the noise on its sums, shape (runs, K)."""
+    for run in range(lost.size):
+        best, highest, cost = 0, -np.inf, 0.0
+        first = int(rng.random() * n_arms)  # or of equals the first arm would win
+        for i in range(n_arms):
+            arm = (first + i) % n_arms
+            total = draw(environment, arm, arm * length, length, rng) + noise[run, arm]
+            cost += regret(environment, arm, arm * length, length)
+            if total > highest:
+                best, highest = arm, total
+        spent = n_arms * length
+        lost[run] = cost + regret(environment, best, spent, horizon - spent)
+
+
+_bound: dict[ArmsKernels, Kernel] = {}
+
+
+def exploring(
+    world: ArmsEnvironment,
+    horizon: int,
+    budget: Budget | None,
+    *,
+    trust_model: str = "central",
+    reward_range: tuple[float, float] = (0.0, 1.0),
+    seed: int = 0,
+) -> Exploring:
+    """Exploring first, then staying, at the length that costs least.
+
+    Lengths are tried from 1 to horizon / K, 1.2 times apart, all with the same noise.  The cost of
+    the best one is that of fresh runs, which owe nothing to the choice.  Where they do not show
+    that it costs less than choosing at random, the length is 0: the arm to stay with is any.
+
+    Args:
+        world: arms that do not change.
+        horizon: number of rounds.
+        budget: of the one release; None for no noise.
+        trust_model: "central", or "local" for noise on every reward.
+        reward_range: that of the rewards.
+        seed: of rewards and noise.
+
+    Returns:
+        The length, and what it costs.
+
+    Raises:
+        ArgumentError: no noise spends the budget.
+
+    Example:
+        >>> from dpbandits.environments import Bernoulli
+        >>> found = exploring(Bernoulli([0.2, 0.8]), 1000, PureDP(1.0))
+        >>> 5 < found.length < 50, 5.0 < found.cost.mean < 20.0
+        (True, True)
+        >>> exploring(Bernoulli([0.4, 0.6]), 50, PureDP(1e-4)).length
+        0
+    """
+    kernels, k = world.kernels, world.n_arms
+    if kernels not in _bound:
+        steps = {name: inlined(step) for name, step in kernels._asdict().items()}
+        _bound[kernels] = bind(_explore, **steps)
+    channel = _channel(budget)
+    width = reward_range[1] - reward_range[0]
+    runs = int(np.clip(_DRAWS // k, _LEAST, _MOST))
+
+    def costs(length: int, runs: int, start: int) -> np.ndarray:
+        rng = stream(seed, "privacy", identity("exploring first"), start)
+        noise = _noise(channel, width, length if trust_model == "local" else 1, (runs, k), rng)
+        lost = np.empty(runs)
+        _bound[kernels](world.state, k, length, horizon, noise, lost, rng)
+        return lost
+
+    lengths = np.unique(np.geomspace(1, max(horizon // k, 1), _steps(horizon // k)).astype(int))
+    means = [costs(int(one), runs, 0).mean() for one in lengths if one * k <= horizon]
+    without = float(regret_at_random(world, horizon, runs=1, seed=seed)[0])
+    if means:
+        best = int(lengths[int(np.argmin(means))])
+        # by Student's t: to resample so many runs would take longer than all else
+        found = Estimate(*map(float, curve([costs(best, _FRESH * runs, 1)[np.newaxis]], mean)))
+        if found.high < without:
+            return Exploring(best, found)
+    return Exploring(0, Estimate(without, without, without))
+
+
+def _steps(longest: int) -> int:
+    return 1 + int(np.ceil(np.log(max(longest, 1)) / np.log(_APART)))
+
+
+def _channel(budget: Budget | None) -> Channel:
+    """The noise of one release."""
+    if budget is None:
+        return Open()
+    kind = Laplace if isinstance(budget, PureDP) else Gaussian
+    return kind.calibrated(budget)
+
+
+def _noise(
+    channel: Channel, width: float, count: int, shape: tuple[int, int], rng: np.random.Generator
+) -> np.ndarray:
+    """Sums of ``count`` noise variables each, from the channel.
+
+    Many Laplace variables are drawn as one Gaussian of their variance: from 30 on the excess
+    kurtosis of their sum, 3 / count, is at most a tenth.
+    """
+    nothing = np.zeros(int(np.prod(shape)))
+    if isinstance(channel, Laplace) and count < _MANY:
+        drawn = sum(channel.release(nothing, width, rng) for _ in range(count))
+    else:
+        if isinstance(channel, Laplace):
+            channel = Gaussian(np.sqrt(2.0 * count) * channel.multiplier)
+        elif isinstance(channel, Gaussian):
+            channel = Gaussian(np.sqrt(count) * channel.multiplier)
+        drawn = channel.release(nothing, width, rng)
+    return np.reshape(drawn, shape)
