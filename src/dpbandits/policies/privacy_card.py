@@ -18,11 +18,11 @@ from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import CERTIFIED, GAUSSIAN, HEMISPHERE, OPEN
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger
+from ..privacy.meaning import Meaning
 from .configured import Configured
 
 DELTA = 1e-6  # at which notions without a delta are translated
 NOT_AUDITED = "not audited"
-_DELTAS = [10 ** (-k / 20) for k in range(1, 241)]
 
 
 class Section(NamedTuple):
@@ -158,26 +158,6 @@ def as_approx(policy: Configured, delta: float = DELTA) -> ApproxDP | PureDP | N
     return holds
 
 
-def best_guess(policy: Configured) -> float:
-    """With which probability somebody guesses right at most who has seen everything, and held two
-    values of one unit's data for equally likely before.
-
-    Under (epsilon, delta)-DP it is (e^epsilon + delta) / (e^epsilon + 1) at most (Kairouz, Oh &
-    Viswanath 2015); of notions that give many such pairs the least.
-
-    >>> from dpbandits import AdaPUCB, PureDP
-    >>> round(best_guess(AdaPUCB(2, budget=PureDP(1.0))), 4)
-    0.7311
-    """
-
-    def bound(found: Any) -> float:
-        delta = getattr(found, "delta", 0.0)
-        return delta + (1.0 - delta) / (1.0 + math.exp(-found.epsilon))
-
-    pairs = [as_approx(policy, delta) for delta in _DELTAS]
-    return min((bound(found) for found in pairs if found is not None), default=1.0)
-
-
 # What the sections say ------------------------------------------------------------------------
 
 
@@ -203,14 +183,9 @@ def _promised(policy: Configured, promise: Guarantee) -> Iterator[list[str]]:
     if isinstance(found, ApproxDP) and found != promise.holds:
         epsilon = math.ceil(1e4 * found.epsilon) / 1e4
         yield ["as (epsilon, delta)", f"({epsilon:.15g}, {found.delta:g})-DP"]
-    most = math.ceil(1e4 * best_guess(policy)) / 100
     really = " Not so of simulated noise: who knows the seed may know all." * promise.simulated
-    yield [
-        "in other words",
-        f"Who held two values of the {promise.protects} of one {promise.unit} for equally likely,"
-        " and has now seen everything that the notion allows, is right about which of them is true"
-        f" with a probability of at most {most:g} %.{really}",
-    ]
+    means = Meaning.of(promise.holds).sentence(promise.protects, promise.unit)
+    yield ["in other words", means + really]
 
 
 def _enforced(policy: Configured, now: Standing) -> Iterator[list[str]]:

@@ -34,6 +34,7 @@ from typing import Any, Literal
 
 from ..html import Html, glance
 from .budgets import Budget
+from .meaning import Meaning
 
 TrustModel = Literal["central", "local", "shuffle", "none"]
 Protects = Literal["rewards", "contexts and rewards", "features and outcomes"]
@@ -134,7 +135,7 @@ class Guarantee:
 
     def in_words(self, budget: str) -> str:
         """As sentences, with these words for the budget that holds."""
-        sentences = [self.promise(budget), self.trust + "."]
+        sentences = [self.promise(budget), *self._means(), self.trust + "."]
         if self.assumptions:
             sentences.append("This assumes that " + "; ".join(self.assumptions) + ".")
         sentences += [caveat if caveat.endswith(".") else caveat + "." for caveat in self.caveats]
@@ -142,12 +143,19 @@ class Guarantee:
             sentences.append(f"Proof: {self.source}.")
         return " ".join(sentences)
 
+    def _means(self) -> list[str]:
+        """What the budget means, as a sentence, where it protects anybody."""
+        if self.holds is None or self.simulated:
+            return []
+        return [Meaning.of(self.holds).sentence(self.protects, self.unit)]
+
     def _repr_html_(self) -> Html:
         holds = "nothing" if self.holds is None else str(self.holds)
         rows = [
             ["holds", holds if self.holds == self.asked else f"{holds}; asked for: {self.asked}"],
             ["protects", f"the {self.protects} of one {self.unit}"],
             ["from", self.observers],
+            *(["means", sentence] for sentence in self._means()),
             ["trust", self.trust],
             *(["assumes", assumption] for assumption in self.assumptions),
             *(["mind", caveat] for caveat in self.caveats),
