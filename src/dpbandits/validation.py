@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Collection
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,32 @@ def shortest(number: float) -> str:
     """
     text = f"{number:.6g}"
     return text if float(text) == number else repr(float(number))
+
+
+def upward(number: float, digits: int = 6) -> float:
+    """The least number of so many decimal digits that is not smaller: a bound from above stays one.
+    A part in 10**12 counts as rounding, not as more.
+
+    >>> upward(0.29999999999999993), upward(0.1234561), upward(0.30000000000000004)
+    (0.3, 0.123457, 0.3)
+    """
+    return _to_digits(number, digits, ROUND_CEILING)
+
+
+def downward(number: float, digits: int = 6) -> float:
+    """The largest number of so many decimal digits that is not larger, likewise.
+
+    >>> downward(4.2246789, 4), downward(4.9999999999999)
+    (4.224, 5.0)
+    """
+    return _to_digits(number, digits, ROUND_FLOOR)
+
+
+def _to_digits(number: float, digits: int, rounding: str) -> float:
+    if not math.isfinite(number) or number == 0.0:
+        return number
+    nearest = Decimal(f"{number:.12g}")  # without what rounding left behind
+    return float(nearest.quantize(Decimal(1).scaleb(nearest.adjusted() - digits + 1), rounding))
 
 
 def _interval(low: float, high: float, strict: bool) -> str:

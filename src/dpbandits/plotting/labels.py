@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..validation import upward
 from .numbers import probability_in_words
 
 NO_GUARANTEE = "no guarantee"
@@ -45,22 +46,22 @@ class BudgetLabel:
 
 
 def budget_label(budget: Budget | None) -> BudgetLabel:
-    """The label of a budget, with at most six digits of each number.
+    """The label of a budget, with at most six digits of each number, rounded up.
 
     >>> budget_label(ZCDP(0.123456789)).text, budget_label(ApproxDP(1.0, 1e-6)).notion
     ('0.123457-zCDP', 'Approximate DP, δ = one in a million')
     """
     match budget:
         case ZCDP(rho):
-            return BudgetLabel(budget, f"{rho:.6g}-zCDP", "zCDP", "ρ", rho, 0)
+            return BudgetLabel(budget, f"{upward(rho):.6g}-zCDP", "zCDP", "ρ", rho, 0)
         case PureDP(epsilon):
-            return BudgetLabel(budget, f"{epsilon:.6g}-DP", "Pure DP", "ε", epsilon, 1)
+            return BudgetLabel(budget, f"{upward(epsilon):.6g}-DP", "Pure DP", "ε", epsilon, 1)
         case ApproxDP(epsilon, delta):
-            text = f"({epsilon:.6g}, {delta:.6g})-DP"
+            text = f"({upward(epsilon):.6g}, {upward(delta):.6g})-DP"
             notion = f"Approximate DP, δ = {probability_in_words(delta)}"
             return BudgetLabel(budget, text, notion, "ε", epsilon, 2)
         case RDP(alpha, epsilon):
-            text = f"({alpha:.6g}, {epsilon:.6g})-RDP"
+            text = f"({alpha:.6g}, {upward(epsilon):.6g})-RDP"
             return BudgetLabel(budget, text, f"Rényi DP, order {alpha:.6g}", "ε", epsilon, 3)
         case None:
             return BudgetLabel(None, "no privacy", "No privacy", "", math.inf, 4)

@@ -7,7 +7,6 @@ public quantities, so that where the guarantee holds a card may be shown to anyo
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from ..privacy.channels import CERTIFIED, GAUSSIAN, HEMISPHERE, OPEN
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger
 from ..privacy.meaning import Meaning
+from ..validation import downward, upward
 from .configured import Configured
 
 DELTA = 1e-6  # at which notions without a delta are translated
@@ -181,8 +181,7 @@ def _promised(policy: Configured, promise: Guarantee) -> Iterator[list[str]]:
     yield ["privacy notion", f"{promise.holds}, {promise.view} view, {promise.trust_model} trust"]
     found = as_approx(policy)
     if isinstance(found, ApproxDP) and found != promise.holds:
-        epsilon = math.ceil(1e4 * found.epsilon) / 1e4
-        yield ["as (epsilon, delta)", f"({epsilon:.15g}, {found.delta:g})-DP"]
+        yield ["as (epsilon, delta)", f"({upward(found.epsilon):.6g}, {found.delta:g})-DP"]
     really = " Not so of simulated noise: who knows the seed may know all." * promise.simulated
     means = Meaning.of(promise.holds).sentence(promise.protects, promise.unit)
     yield ["in other words", means + really]
@@ -295,16 +294,19 @@ def _constants(policy: Configured, now: Standing) -> Iterator[list[str]]:
     yield ["reward range", f"[{lo:g}, {hi:g}]"]
     true = policy.effective_budget is not None
     meaning = "the most that one record ever moves a release" if true else "as declared"
-    most = f"{statistic.max_sensitivity:.6g}, in the L{channel.norm} norm"
+    most = f"{upward(statistic.max_sensitivity):.6g}, in the L{channel.norm} norm"
     yield ["sensitivity", f"{most}: {meaning}"]
     yield ["numbers in a release", f"{statistic.size:,}"]
     yield ["law of the noise", channel.name]
     if channel.family != OPEN:
-        yield ["noise multiplier", f"{channel.multiplier:.6g}"]
+        yield ["noise multiplier", f"{downward(channel.multiplier):.6g}"]
     if channel.family not in (OPEN, CERTIFIED, HEMISPHERE):
         kind = "standard deviation" if channel.family == GAUSSIAN else "scale"
         part = "a number in a release" if statistic.counter is None else "a variable of the counter"
-        yield ["noise scale", f"{policy.noise_scale:.6g}, the {kind} of the noise on {part}"]
+        yield [
+            "noise scale",
+            f"{downward(policy.noise_scale):.6g}, the {kind} of the noise on {part}",
+        ]
     yield ["releases so far", f"{now.ledger.releases:,}, made with {now.ledger.draws:,} draws"]
     yield ["rounds recorded", f"{now.rounds:,}"]
     horizon = policy.config.get("horizon") or policy.planned_rounds

@@ -33,6 +33,7 @@ import numpy as np
 from ..errors import DPBanditsError
 from ..html import Html, glance
 from ..kernel import kernel, outlined
+from ..validation import downward, upward
 from . import accounting
 from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
 from .channels import CERTIFIED, GAUSSIAN, HEMISPHERE, LAPLACE, OPEN, PURE, VECTOR, unit_cost
@@ -81,6 +82,7 @@ FAMILY_NAMES = {
     HEMISPHERE: "hemisphere",
 }
 _SHOWN = 10  # lines in a notebook
+_SHOWN_DIGITS = 10  # of totals
 _SLACK = 1e-9  # relative; by rounding, the costs of an exactly spent budget may add up to more
 
 
@@ -257,7 +259,8 @@ class Meter:
         """A total as a budget of the same notion; None for nothing spent.
 
         For an (epsilon, delta) budget it is the epsilon at the budget's delta.  A total that
-        differs from the limit by rounding only is the budget itself.
+        differs from the limit by rounding only is the budget itself; others are rounded up to ten
+        digits, and to no more than the budget.
         """
         if abs(total - self.limit) <= _SLACK * self.limit:
             return self.budget
@@ -266,16 +269,28 @@ class Meter:
         if math.isinf(total):
             raise DPBanditsError(f"what was released has no finite cost under {self.budget!r}")
         if isinstance(self.budget, PureDP):
-            return PureDP(total)
+            return PureDP(self.shown(total))
         if isinstance(self.budget, ZCDP):
-            return ZCDP(total)
+            return ZCDP(self.shown(total))
         if isinstance(self.budget, RDP):
-            return RDP(self.budget.alpha, total)
+            return RDP(self.budget.alpha, self.shown(total))
         assert isinstance(self.budget, ApproxDP)
         if self.currency == "zcdp":
-            return ZCDP(total).to_approx(self.budget.delta)
-        epsilon = accounting.gaussian_epsilon(math.sqrt(total), self.budget.delta)
-        return ApproxDP(max(epsilon, math.ulp(0.0)), self.budget.delta)
+            epsilon = ZCDP(total).to_approx(self.budget.delta).epsilon
+        else:
+            epsilon = accounting.gaussian_epsilon(math.sqrt(total), self.budget.delta)
+        shown = upward(max(epsilon, math.ulp(0.0)), _SHOWN_DIGITS)
+        within = total < self.limit
+        return ApproxDP(min(shown, self.budget.epsilon) if within else shown, self.budget.delta)
+
+    def shown(self, total: float) -> float:
+        """A total without what rounding has added: the limit where it is that, and else rounded up
+        to ten digits, to no more than the limit where it is less.
+        """
+        if abs(total - self.limit) <= _SLACK * self.limit:
+            return self.limit
+        rounded = upward(total, _SHOWN_DIGITS)
+        return min(rounded, self.limit) if total < self.limit else rounded
 
 
 class Ledger:
@@ -324,8 +339,9 @@ class Ledger:
                 "all" if line.part == WHOLE else f"arm {line.part}",
                 f"{line.repeats:,}",
                 str(line.family),
-                "–" if math.isnan(line.noise_scale) else f"{line.noise_scale:.4g}",
-                f"{line.cost:.4g}",
+                # Outward: noise is never said to be larger than it is, nor a cost smaller.
+                "–" if math.isnan(line.noise_scale) else f"{downward(line.noise_scale, 4):.4g}",
+                f"{upward(line.cost, 4):.4g}",
             ]
             for line in self.frame.tail(_SHOWN).itertuples()
         ]
@@ -362,10 +378,11 @@ class Ledger:
         return table
 
     def total(self) -> float:
-        """The cost to the worst-placed record, in the budget's currency; infinite once anything
-        crossed an open channel.
+        """The cost to the worst-placed record, in the budget's currency, rounded up to ten digits,
+        see ``Meter.shown``; infinite once anything crossed an open channel.
         """
-        return worst_record(self._arrays.span[: len(self)], self._costs()).cost
+        cost = worst_record(self._arrays.span[: len(self)], self._costs()).cost
+        return self._meter.shown(cost) if self._meter else cost
 
     def spent(self) -> Budget | None:
         """What the worst-placed record has lost so far, in the budget's own notion; None for

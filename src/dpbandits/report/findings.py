@@ -8,13 +8,20 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pandas as pd
 
-from ..plotting.numbers import per_thousand, percent, signed_per_thousand
+from ..plotting.numbers import (
+    per_thousand,
+    percent,
+    probability_in_words,
+    signed_per_thousand,
+)
 from ..plotting.styles import PlotStyle
-from ..privacy.budgets import Budget
+from ..privacy.budgets import RDP, ZCDP, Budget
 from ..privacy.meaning import Meaning
+from ..validation import upward
 from .estimates import estimate_of, interval_in_words
 from .summaries import EnvironmentSummary
 
+_DELTA = 1e-6  # at which notions without a delta are translated
 _REVEALED = 0.99  # a budget under which a belief can rise to this is no headline
 
 
@@ -64,7 +71,11 @@ def meaning(budget: Budget | None) -> str:
     """A budget in words."""
     if budget is None:
         return "The policy learns from the true rewards; its decisions may reveal them."
-    return Meaning.of(budget).sentence("answer")
+    implied = ""
+    if isinstance(budget, ZCDP | RDP):
+        at = budget.to_approx(_DELTA)
+        implied = f"Implies ε = {upward(at.epsilon, 3):g} with δ = {probability_in_words(_DELTA)}. "
+    return implied + Meaning.of(budget).sentence("answer")
 
 
 def _setting(summary: EnvironmentSummary) -> Iterator[str]:

@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 
 from ..html import Html, table, tag, text
-from ..plotting.numbers import number, percent
+from ..plotting.numbers import percent
+from ..validation import upward
 from .summaries import EnvironmentSummary
 from .wording import mean_count, promise_cell
 
@@ -30,10 +31,11 @@ def spending(summary: EnvironmentSummary, grouped: Grouped) -> Iterator[Html]:
         if row.name not in limited.index:
             spending = ["no limit", "not counted", "–"]
         else:
-            unit = _CURRENCIES[row["setting"].currency]
+            unit, limit = _CURRENCIES[row["setting"].currency], row["setting"].limit
+            spent = row["spent"] if row["over"] else min(row["spent"], limit)
             spending = [
-                f"{unit} {number(row['setting'].limit)}",
-                f"{unit} {number(row['spent'])}",
+                f"{unit} {upward(limit, 4):.4g}",
+                f"{unit} {upward(spent, 4):.4g}",
                 _bar(row),
             ]
         return [
