@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import logsumexp
 from scipy.stats import norm
 
 from dpbandits import RDP, ZCDP, AdaCUCB, ApproxDP, PureDP
@@ -24,7 +25,7 @@ def seen(p: np.ndarray, q: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 def renyi(p: np.ndarray, q: np.ndarray, alpha: float) -> float:
-    return float(np.log(np.sum(p**alpha * q ** (1.0 - alpha))) / (alpha - 1.0))
+    return float(logsumexp(alpha * np.log(p) + (1.0 - alpha) * np.log(q)) / (alpha - 1.0))
 
 
 def check(p: np.ndarray, q: np.ndarray, found: Meaning, slack: float = 1e-9) -> float:

@@ -17,7 +17,6 @@ from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import CERTIFIED, GAUSSIAN, HEMISPHERE, OPEN
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger
-from ..privacy.meaning import Meaning
 from ..validation import downward, upward
 from .configured import Configured
 
@@ -182,9 +181,7 @@ def _promised(policy: Configured, promise: Guarantee) -> Iterator[list[str]]:
     found = as_approx(policy)
     if isinstance(found, ApproxDP) and found != promise.holds:
         yield ["as (epsilon, delta)", f"({upward(found.epsilon):.6g}, {found.delta:g})-DP"]
-    really = " Not so of simulated noise: who knows the seed may know all." * promise.simulated
-    means = Meaning.of(promise.holds).sentence(promise.protects, promise.unit)
-    yield ["in other words", means + really]
+    yield ["in other words", promise.means]
 
 
 def _enforced(policy: Configured, now: Standing) -> Iterator[list[str]]:

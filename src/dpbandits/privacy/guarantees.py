@@ -135,7 +135,9 @@ class Guarantee:
 
     def in_words(self, budget: str) -> str:
         """As sentences, with these words for the budget that holds."""
-        sentences = [self.promise(budget), *self._means(), self.trust + "."]
+        sentences = [self.promise(budget), self.trust + "."]
+        if self.holds is not None:
+            sentences.insert(1, self.means)
         if self.assumptions:
             sentences.append("This assumes that " + "; ".join(self.assumptions) + ".")
         sentences += [caveat if caveat.endswith(".") else caveat + "." for caveat in self.caveats]
@@ -143,11 +145,11 @@ class Guarantee:
             sentences.append(f"Proof: {self.source}.")
         return " ".join(sentences)
 
-    def _means(self) -> list[str]:
-        """What the budget means, as a sentence, where it protects anybody."""
-        if self.holds is None or self.simulated:
-            return []
-        return [Meaning.of(self.holds).sentence(self.protects, self.unit)]
+    @property
+    def means(self) -> str:
+        """What the budget that holds means, in two numbers; see ``Meaning``."""
+        nobody = " Simulated noise hides nothing from whoever knows its seed." * self.simulated
+        return Meaning.of(self.holds).sentence(self.protects, self.unit) + nobody
 
     def _repr_html_(self) -> Html:
         holds = "nothing" if self.holds is None else str(self.holds)
@@ -155,14 +157,14 @@ class Guarantee:
             ["holds", holds if self.holds == self.asked else f"{holds}; asked for: {self.asked}"],
             ["protects", f"the {self.protects} of one {self.unit}"],
             ["from", self.observers],
-            *(["means", sentence] for sentence in self._means()),
+            ["means", self.means],
             ["trust", self.trust],
             *(["assumes", assumption] for assumption in self.assumptions),
             *(["mind", caveat] for caveat in self.caveats),
         ]
         if self.holds is not None:
             return glance("Guarantee", [], [*rows, ["proof", self.source]])
-        return glance("No guarantee", [], [["trust", self.trust], *rows[4:]])
+        return glance("No guarantee", [], rows[4:])
 
     def to_dict(self) -> dict[str, Any]:
         """The same, for files and tables."""
