@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Collection
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from .errors import ArgumentError
 
 _LARGEST = 2**62
+_ROUNDING = 1e-12  # relative: what sums of floats are off by, and nobody has lost
 
 
 def integer(name: str, value: Any, low: int, high: int = _LARGEST) -> int:
@@ -154,8 +155,10 @@ def downward(number: float, digits: int = 6) -> float:
 def _to_digits(number: float, digits: int, rounding: str) -> float:
     if not math.isfinite(number) or number == 0.0:
         return number
-    nearest = Decimal(f"{number:.12g}")  # without what rounding left behind
-    return float(nearest.quantize(Decimal(1).scaleb(nearest.adjusted() - digits + 1), rounding))
+    nearest = float(f"{number:.{digits}g}")
+    if abs(nearest - number) <= _ROUNDING * abs(number):
+        return nearest
+    return float(Context(prec=digits, rounding=rounding).create_decimal(number))
 
 
 def _interval(low: float, high: float, strict: bool) -> str:

@@ -278,7 +278,7 @@ def test_the_exported_event_is_that_of_a_worst_record(entries, budget):
     families = {dp_accounting.GaussianDpEvent: GAUSSIAN, dp_accounting.LaplaceDpEvent: LAPLACE}
     event = ledger.to_dp_event()
     cost = math.fsum(meter.cost(families[type(e)], e.noise_multiplier) for e in event.events)
-    assert cost == pytest.approx(ledger.total(), rel=1e-9)
+    assert cost == pytest.approx(ledger.total(), rel=1e-12)
 
 
 def test_the_worst_record_may_be_where_a_whole_line_starts_inside_one_of_a_part():

@@ -412,6 +412,7 @@ def test_guarantees_are_complete_and_stamped(page, result):
     whole = [*page.texts["p"], *page.texts["li"]]
     for one in result.settings.values():
         said = str(one.guarantee).replace(f"with {one.budget} ", "with the budget listed below ")
+        said = said.replace(f"{one.guarantee.means} ", "")
         assert whole.count(said) == 1, "once for all budgets"
         if one.budget is not None:
             listed = [text for text in whole if text.startswith("AdaCUCB (forget=")]

@@ -105,7 +105,7 @@ class Guarantee:
     simulated: bool = False
 
     def __str__(self) -> str:
-        return self.in_words(str(self.holds))
+        return " ".join(self._sentences(str(self.holds), [self.means] if self.holds else []))
 
     @property
     def _algorithm(self) -> str:
@@ -134,16 +134,19 @@ class Guarantee:
         )
 
     def in_words(self, budget: str) -> str:
-        """As sentences, with these words for the budget that holds."""
-        sentences = [self.promise(budget), self.trust + "."]
-        if self.holds is not None:
-            sentences.insert(1, self.means)
+        """As sentences, with these words for the budget that holds, and nothing on what it means:
+        for guarantees that differ in their budget only.
+        """
+        return " ".join(self._sentences(budget, []))
+
+    def _sentences(self, budget: str, means: list[str]) -> list[str]:
+        sentences = [self.promise(budget), *means, self.trust + "."]
         if self.assumptions:
             sentences.append("This assumes that " + "; ".join(self.assumptions) + ".")
         sentences += [caveat if caveat.endswith(".") else caveat + "." for caveat in self.caveats]
         if self.holds is not None:
             sentences.append(f"Proof: {self.source}.")
-        return " ".join(sentences)
+        return sentences
 
     @property
     def means(self) -> str:
@@ -157,7 +160,7 @@ class Guarantee:
             ["holds", holds if self.holds == self.asked else f"{holds}; asked for: {self.asked}"],
             ["protects", f"the {self.protects} of one {self.unit}"],
             ["from", self.observers],
-            ["means", self.means],
+            ["in other words", self.means],
             ["trust", self.trust],
             *(["assumes", assumption] for assumption in self.assumptions),
             *(["mind", caveat] for caveat in self.caveats),

@@ -82,7 +82,6 @@ FAMILY_NAMES = {
     HEMISPHERE: "hemisphere",
 }
 _SHOWN = 10  # lines in a notebook
-_SHOWN_DIGITS = 10  # of totals
 _SLACK = 1e-9  # relative; by rounding, the costs of an exactly spent budget may add up to more
 
 
@@ -259,8 +258,8 @@ class Meter:
         """A total as a budget of the same notion; None for nothing spent.
 
         For an (epsilon, delta) budget it is the epsilon at the budget's delta.  A total that
-        differs from the limit by rounding only is the budget itself; others are rounded up to ten
-        digits, and to no more than the budget.
+        differs from the limit by rounding only is the budget itself.  Others are rounded up to six
+        digits, and to no more than a budget that they keep.
         """
         if abs(total - self.limit) <= _SLACK * self.limit:
             return self.budget
@@ -268,29 +267,30 @@ class Meter:
             return None
         if math.isinf(total):
             raise DPBanditsError(f"what was released has no finite cost under {self.budget!r}")
+        if isinstance(self.budget, ApproxDP):
+            delta = self.budget.delta
+            epsilon = upward(max(self._epsilon(total, delta), math.ulp(0.0)))
+            return ApproxDP(
+                min(epsilon, self.budget.epsilon) if self.allows(total) else epsilon, delta
+            )
+        shown = self.shown(total)
         if isinstance(self.budget, PureDP):
-            return PureDP(self.shown(total))
-        if isinstance(self.budget, ZCDP):
-            return ZCDP(self.shown(total))
+            return PureDP(shown)
         if isinstance(self.budget, RDP):
-            return RDP(self.budget.alpha, self.shown(total))
-        assert isinstance(self.budget, ApproxDP)
-        if self.currency == "zcdp":
-            epsilon = ZCDP(total).to_approx(self.budget.delta).epsilon
-        else:
-            epsilon = accounting.gaussian_epsilon(math.sqrt(total), self.budget.delta)
-        shown = upward(max(epsilon, math.ulp(0.0)), _SHOWN_DIGITS)
-        within = total < self.limit
-        return ApproxDP(min(shown, self.budget.epsilon) if within else shown, self.budget.delta)
+            return RDP(self.budget.alpha, shown)
+        return ZCDP(shown)
 
     def shown(self, total: float) -> float:
-        """A total without what rounding has added: the limit where it is that, and else rounded up
-        to ten digits, to no more than the limit where it is less.
-        """
+        """A total to six digits, rounded up, and no more than a limit that it keeps."""
         if abs(total - self.limit) <= _SLACK * self.limit:
             return self.limit
-        rounded = upward(total, _SHOWN_DIGITS)
-        return min(rounded, self.limit) if total < self.limit else rounded
+        return min(upward(total), self.limit) if self.allows(total) else upward(total)
+
+    def _epsilon(self, total: float, delta: float) -> float:
+        """A total as the epsilon of that delta."""
+        if self.currency == "zcdp":
+            return ZCDP(total).to_approx(delta).epsilon
+        return accounting.gaussian_epsilon(math.sqrt(total), delta)
 
 
 class Ledger:
@@ -333,6 +333,7 @@ class Ledger:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Heads, and rows for the last lines, in words."""
+        cost = self._meter.shown if self._meter else upward
         rows = [
             [
                 f"{line.first:,} to {line.last:,}",
@@ -340,8 +341,8 @@ class Ledger:
                 f"{line.repeats:,}",
                 str(line.family),
                 # Outward: noise is never said to be larger than it is, nor a cost smaller.
-                "–" if math.isnan(line.noise_scale) else f"{downward(line.noise_scale, 4):.4g}",
-                f"{upward(line.cost, 4):.4g}",
+                "–" if math.isnan(line.noise_scale) else f"{downward(line.noise_scale):.6g}",
+                f"{cost(line.cost):.6g}",
             ]
             for line in self.frame.tail(_SHOWN).itertuples()
         ]
@@ -378,11 +379,15 @@ class Ledger:
         return table
 
     def total(self) -> float:
-        """The cost to the worst-placed record, in the budget's currency, rounded up to ten digits,
-        see ``Meter.shown``; infinite once anything crossed an open channel.
+        """The cost to the worst-placed record, in the budget's currency; infinite once anything
+        crossed an open channel.
         """
-        cost = worst_record(self._arrays.span[: len(self)], self._costs()).cost
-        return self._meter.shown(cost) if self._meter else cost
+        return worst_record(self._arrays.span[: len(self)], self._costs()).cost
+
+    def shown_total(self) -> float:
+        """The same for tables, rounded up: see ``Meter.shown``."""
+        total = self.total()
+        return self._meter.shown(total) if self._meter else total
 
     def spent(self) -> Budget | None:
         """What the worst-placed record has lost so far, in the budget's own notion; None for

@@ -55,7 +55,7 @@ class Meaning:
 
     >>> found = Meaning.of(ZCDP(0.1))
     >>> round(found.guess, 4), round(found.belief, 4), found.exception
-    (0.6109, 0.9216, 1e-06)
+    (0.6109, 0.9206, 1e-06)
     """
 
     guess: float
@@ -70,9 +70,12 @@ class Meaning:
     def sentence(self, protects: str = "data", unit: str = "person") -> str:
         """Both numbers in words, rounded up.
 
-        >>> print(Meaning.of(PureDP(1.0)).sentence()[102:])
-        After seeing all that is released, they guess correctly at most 73.2 % of the time (50 %
-        would be chance), and their belief in the true value rises to at most 73.2 %.
+        >>> for part in Meaning.of(PureDP(1.0)).sentence().split(", "):
+        ...     print(part)
+        Suppose an adversary knows everything except the data of one person
+        and considers two values equally likely. After seeing all that is released
+        they guess correctly at most 73.2 % of the time (50 % would be chance)
+        and their belief in the true value rises to at most 73.2 %.
         """
         return (
             f"Suppose an adversary knows everything except the {protects} of one {unit}, and"

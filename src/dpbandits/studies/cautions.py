@@ -27,6 +27,7 @@ def cautions(budgets: Iterable[Budget | None], people: int | None = None) -> lis
         budgets: None for no privacy, about which nothing is said.
         people: how many take part; None where that is not known.
 
+    >>> from dpbandits import PureDP, ZCDP
     >>> cautions([ApproxDP(1.0, 1e-3), PureDP(1.0), None], people=50_000)[0][:58]
     'delta is not far below 1 / people in (1, 0.001)-DP: over 5'
     >>> cautions([PureDP(12.0)])[0][:46]
