@@ -11,6 +11,7 @@ from test_notebook import NASTY, Balanced
 
 import dpbandits as dpb
 from dpbandits.cli.playing import play
+from dpbandits.cli import modest_audits, promises
 from dpbandits.cli.promises import write_cards
 from dpbandits.policies import registered
 from dpbandits.policies.privacy_card import spent
@@ -99,7 +100,7 @@ def test_what_was_not_asked_for_is_told():
     asked = dpb.ApproxDP(10.0, 0.1)
     card = dpb.AdaCUCB(2, budget=asked, calibration="paper", seed=1).card_page()
     assert card.holds.delta > asked.delta == card.claimed.delta
-    assert f"of which {card.holds} holds" in section(card, "Three").rows[0][0]
+    assert f"of which {card.holds.shown()} holds" in section(card, "Three").rows[0][0]
     loose = dpb.AdaCUCB(2, budget=asked, clip=False, seed=1).card_page()
     assert loose.holds is None
     assert rows(loose)["rewards"].startswith("not clipped")
@@ -184,6 +185,47 @@ def test_what_is_refuted_has_an_erratum():
 
 
 # Files ----------------------------------------------------------------------------------------
+
+
+def test_modest_audits_are_kept_until_the_code_changes(tmp_path, monkeypatch):
+    """Each attack is played, its card says what was attacked, and other code attacks again."""
+    few = {name: registered()[name] for name in ("AdaCUCB", "UCB1")}
+    monkeypatch.setattr(modest_audits, "registered", lambda: few)
+    monkeypatch.setattr(modest_audits, "RUNS", 100)
+    monkeypatch.setattr(modest_audits, "_played", lambda names, _: dict(map(attacked, names)))
+    attacks = []
+
+    def attacked(name):
+        attacks.append(name)
+        return name, modest_audits.finding(name)
+
+    found = modest_audits.modest_audits(tmp_path)
+    assert list(found) == attacks == ["AdaCUCB"]  # the other claims nothing
+    sentence = found["AdaCUCB"].sentence
+    assert re.match(r"In 200 attacked runs of [\d,]+ rounds, with simulated noise, the", sentence)
+    assert sentence.endswith("not refuted")
+    assert modest_audits.modest_audits(tmp_path) == found
+    assert attacks == ["AdaCUCB"]
+    monkeypatch.setattr(modest_audits, "code_digest", lambda: "other code")
+    assert modest_audits.modest_audits(tmp_path) == found  # of the same seed
+    assert attacks == ["AdaCUCB", "AdaCUCB"]
+    assert len(list(tmp_path.iterdir())) == 1  # what belongs to other code is gone
+    monkeypatch.setattr(promises, "registered", lambda: few)
+    promises.write_cards(tmp_path / "cards", found)
+    assert sentence in (tmp_path / "cards" / "AdaCUCB.md").read_text()
+    assert "not audited" in (tmp_path / "cards" / "UCB1.md").read_text()
+
+
+def test_a_policy_that_cannot_be_attacked_says_why():
+    """A claim that no release within reach tells of, for one."""
+    assert modest_audits.finding("AdaCUCB").startswith("In ")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpbandits.auditing.audit", refuses)
+        assert modest_audits.finding("AdaCUCB") == "not audited: horizon must be longer"
+
+
+def refuses(*_, **__):
+    raise dpb.ArgumentError("horizon must be longer", "horizon")
 
 
 @pytest.mark.long

@@ -9,7 +9,6 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ..validation import upward
 from .numbers import probability_in_words
 
 NO_GUARANTEE = "no guarantee"
@@ -53,16 +52,15 @@ def budget_label(budget: Budget | None) -> BudgetLabel:
     """
     match budget:
         case ZCDP(rho):
-            return BudgetLabel(budget, f"{upward(rho):.6g}-zCDP", "zCDP", "ρ", rho, 0)
+            return BudgetLabel(budget, budget.shown(), "zCDP", "ρ", rho, 0)
         case PureDP(epsilon):
-            return BudgetLabel(budget, f"{upward(epsilon):.6g}-DP", "Pure DP", "ε", epsilon, 1)
+            return BudgetLabel(budget, budget.shown(), "Pure DP", "ε", epsilon, 1)
         case ApproxDP(epsilon, delta):
-            text = f"({upward(epsilon):.6g}, {upward(delta):.6g})-DP"
             notion = f"Approximate DP, δ = {probability_in_words(delta)}"
-            return BudgetLabel(budget, text, notion, "ε", epsilon, 2)
+            return BudgetLabel(budget, budget.shown(), notion, "ε", epsilon, 2)
         case RDP(alpha, epsilon):
-            text = f"({alpha:.6g}, {upward(epsilon):.6g})-RDP"
-            return BudgetLabel(budget, text, f"Rényi DP, order {alpha:.6g}", "ε", epsilon, 3)
+            notion = f"Rényi DP, order {alpha:.6g}"
+            return BudgetLabel(budget, budget.shown(), notion, "ε", epsilon, 3)
         case None:
             return BudgetLabel(None, "no privacy", "No privacy", "", math.inf, 4)
     raise TypeError(f"{budget!r} is no budget")

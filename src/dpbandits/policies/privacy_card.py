@@ -137,7 +137,7 @@ def spent(promise: Guarantee, ledger: Ledger) -> str:
     """What a ledger adds up to, in words."""
     if promise.holds is None:
         return "not counted, because no budget holds"
-    return f"{ledger.spent() or 'nothing'} of {promise.holds}"
+    return f"{ledger.spent() or 'nothing'} of {promise.holds.shown()}"
 
 
 def as_approx(policy: Configured, delta: float = DELTA) -> ApproxDP | PureDP | None:
@@ -165,19 +165,22 @@ def _claimed(promise: Guarantee) -> str:
         return "nothing: there is no budget"
     if promise.holds is None:
         return f"{promise.asked} was asked for; nothing holds"
-    really = "" if promise.holds == promise.asked else f", of which {promise.holds} holds"
+    really = "" if promise.holds == promise.asked else f", of which {promise.holds.shown()} holds"
     nobody = "; simulated noise, which protects nobody" if promise.simulated else ""
     return f"{promise.asked}{really}{nobody}"
 
 
 def _promised(policy: Configured, promise: Guarantee) -> Iterator[list[str]]:
-    yield ["in a sentence", promise.promise(str(promise.holds))]
+    yield ["in a sentence", promise.promise(promise.holds.shown() if promise.holds else "")]
     yield ["who is trusted", promise.trust]
     if promise.holds is None:
         return
     yield ["neighbours", f"differ in the {promise.protects} of one {promise.unit}"]
     yield ["from whom", promise.observers]
-    yield ["privacy notion", f"{promise.holds}, {promise.view} view, {promise.trust_model} trust"]
+    yield [
+        "privacy notion",
+        f"{promise.holds.shown()}, {promise.view} view, {promise.trust_model} trust",
+    ]
     found = as_approx(policy)
     if isinstance(found, ApproxDP) and found != promise.holds:
         yield ["as (epsilon, delta)", f"({upward(found.epsilon):.6g}, {found.delta:g})-DP"]

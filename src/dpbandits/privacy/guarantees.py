@@ -105,7 +105,11 @@ class Guarantee:
     simulated: bool = False
 
     def __str__(self) -> str:
-        return " ".join(self._sentences(str(self.holds), [self.means] if self.holds else []))
+        return " ".join(self._sentences(self._holds, [self.means] if self.holds else []))
+
+    @property
+    def _holds(self) -> str:
+        return "nothing" if self.holds is None else self.holds.shown()
 
     @property
     def _algorithm(self) -> str:
@@ -155,9 +159,9 @@ class Guarantee:
         return Meaning.of(self.holds).sentence(self.protects, self.unit) + nobody
 
     def _repr_html_(self) -> Html:
-        holds = "nothing" if self.holds is None else str(self.holds)
+        asked = "" if self.holds == self.asked else f"; asked for: {self.asked}"
         rows = [
-            ["holds", holds if self.holds == self.asked else f"{holds}; asked for: {self.asked}"],
+            ["holds", f"{self._holds}{asked}"],
             ["protects", f"the {self.protects} of one {self.unit}"],
             ["from", self.observers],
             ["in other words", self.means],
