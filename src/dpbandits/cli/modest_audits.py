@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
 from hashlib import sha256
+from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +22,7 @@ from ..source import code_digest
 
 RUNS = 250  # per world; `dpbandits audit` plays 20,000
 JOBS = 2
+_TASKS = 16  # of a process, which then makes room for another
 
 
 class Finding(NamedTuple):
@@ -60,11 +63,11 @@ def finding(name: str) -> str:
 
 
 def _played(names: list[str], jobs: int) -> dict[str, str]:
-    from joblib import Parallel, delayed
-
-    # Processes, because to compile holds the lock of the interpreter.
-    found = Parallel(n_jobs=jobs)(delayed(finding)(name) for name in names)
-    return dict(zip(names, found, strict=True))
+    # Processes, because to compile holds the lock of the interpreter; of those that joblib starts
+    # some would end half way, for all the memory that compiled loops take.
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), max_tasks_per_child=_TASKS)
+    with pool:
+        return dict(zip(names, pool.map(finding, names), strict=True))
 
 
 def _keep(file: Path, found: Mapping[str, str]) -> None:
