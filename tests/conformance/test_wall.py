@@ -104,6 +104,7 @@ _UP = [
     "errors",
     "validation",
     "tables",
+    "source",
     "html",
     "kernel",
     "calls",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
 from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
@@ -65,9 +64,8 @@ def finding(name: str) -> str:
 def _played(names: list[str], jobs: int) -> dict[str, str]:
     # Processes, because to compile holds the lock of the interpreter; of those that joblib starts
     # some would end half way, for all the memory that compiled loops take.
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), max_tasks_per_child=_TASKS)
-    with pool:
-        return dict(zip(names, pool.map(finding, names), strict=True))
+    with get_context("spawn").Pool(jobs, maxtasksperchild=_TASKS) as pool:
+        return dict(zip(names, pool.map(finding, names, chunksize=1), strict=True))
 
 
 def _keep(file: Path, found: Mapping[str, str]) -> None:

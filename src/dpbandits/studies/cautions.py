@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from ..privacy.budgets import ApproxDP, Budget
+from ..privacy.budgets import ApproxDP, Budget, PureDP
 from ..privacy.meaning import Meaning
 
 EXPOSED = 0.1  # expected number of people whose records may be exposed outright
@@ -27,7 +27,7 @@ def cautions(budgets: Iterable[Budget | None], people: int | None = None) -> lis
         budgets: None for no privacy, about which nothing is said.
         people: how many take part; None where that is not known.
 
-    >>> from dpbandits import PureDP, ZCDP
+    >>> from dpbandits import ZCDP
     >>> cautions([ApproxDP(1.0, 1e-3), PureDP(1.0), None], people=50_000)[0][:58]
     'delta is not far below 1 / people in (1, 0.001)-DP: over 5'
     >>> cautions([PureDP(12.0)])[0][:46]
@@ -56,7 +56,7 @@ def _on_delta(budgets: Iterable[Budget], people: int | None) -> Iterator[str]:
 
 
 def _on_epsilon(budgets: Iterable[Budget]) -> Iterator[str]:
-    revealing = 1.0 / (1.0 + math.exp(-LARGEST_EPSILON))
+    revealing = Meaning.of(PureDP(LARGEST_EPSILON)).belief
     loose = [budget for budget in budgets if Meaning.of(budget).belief > revealing]
     if loose:
         least = min(loose, key=lambda budget: Meaning.of(budget).belief)
