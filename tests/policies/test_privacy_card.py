@@ -230,12 +230,16 @@ def refuses(*_, **__):
 
 @pytest.mark.long
 def test_all_cards_are_written(tmp_path):
-    names = write_cards(tmp_path / "cards")
+    audits = modest_audits.modest_audits(tmp_path / "kept")
+    names = write_cards(tmp_path / "cards", audits)
     assert names == list(registered())
     index = (tmp_path / "cards" / "index.md").read_text()
     for name in names:
         text = (tmp_path / "cards" / f"{name}.md").read_text()
         assert text.startswith(f"# {name}\n")
+        private = bool(registered()[name].example_budgets())
+        assert ("attacked runs" in text) == private, name
+        assert ("not audited" in text) == (not private)
         assert f"({name}.md)" in index
         widths = {
             len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line[:1] == "|"
