@@ -54,4 +54,4 @@ bench: .venv/bench
 	touch $@
 
 clean:
-	rm -rf .venv dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv dist site .audits .mypy_cache .pytest_cache .ruff_cache .hypothesis

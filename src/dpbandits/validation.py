@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Collection, Iterable
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from .errors import ArgumentError
 
 _LARGEST = 2**62
 _LONGEST = 100  # characters of an argument in a message
+_ROUNDING = 1e-12  # relative: what sums of floats are off by, and nobody has lost
 
 
 def integer(name: str, value: Any, low: int, high: int = _LARGEST) -> int:
@@ -193,6 +194,34 @@ def shortest(number: float) -> str:
     """
     text = f"{number:.6g}"
     return text if float(text) == number else repr(float(number))
+
+
+def upward(number: float, digits: int = 6) -> float:
+    """The least number of so many decimal digits that is not smaller: a bound from above stays one.
+    A part in 10**12 counts as rounding, not as more.
+
+    >>> upward(0.29999999999999993), upward(0.1234561), upward(0.30000000000000004)
+    (0.3, 0.123457, 0.3)
+    """
+    return _to_digits(number, digits, ROUND_CEILING)
+
+
+def downward(number: float, digits: int = 6) -> float:
+    """The largest number of so many decimal digits that is not larger, likewise.
+
+    >>> downward(4.2246789, 4), downward(4.9999999999999)
+    (4.224, 5.0)
+    """
+    return _to_digits(number, digits, ROUND_FLOOR)
+
+
+def _to_digits(number: float, digits: int, rounding: str) -> float:
+    if not math.isfinite(number) or number == 0.0:
+        return number
+    nearest = float(f"{number:.{digits}g}")
+    if abs(nearest - number) <= _ROUNDING * abs(number):
+        return nearest
+    return float(Context(prec=digits, rounding=rounding).create_decimal(number))
 
 
 def _interval(low: float, high: float, strict: bool) -> str:

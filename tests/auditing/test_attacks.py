@@ -217,7 +217,7 @@ def test_audits_are_the_same_whatever_the_number_of_threads_and_leave_the_policy
 
 def test_an_audit_shows_itself():
     found = laplace()
-    assert found.sentence.startswith("In 2,000 attacked runs of 255 rounds")
+    assert found.sentence.startswith("In 2,000 attacked runs of 255 rounds, with")
     assert found.sentence in str(found)
     page = found._repr_html_()
     assert "likelihood ratio" in page

@@ -322,7 +322,7 @@ def test_older_noise_is_charged_for_what_it_hides(grid, tmp_path, monkeypatch):
     delta, steps = policy.effective_budget.delta, multiplier / grid
     if steps < 1.0:  # 0.62: zCDP is all that is known
         known = dpb.ZCDP(0.5 / multiplier**2).to_approx(delta).epsilon
-        assert old.spent().epsilon == pytest.approx(known, rel=1e-9)
+        assert known <= old.spent().epsilon <= known * (1 + 1e-5)  # six digits, upward
         assert old.spent().epsilon > 5.0
     else:
         expected = multiplier * math.sqrt(1.0 - 0.1 / steps**2)

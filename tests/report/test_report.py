@@ -34,12 +34,13 @@ from dpbandits.plotting.curves import regret_curves
 from dpbandits.plotting.drawing import NARROW, WIDE, png
 from dpbandits.plotting.labels import budget_label
 from dpbandits.privacy import Budget
+from dpbandits.privacy.meaning import Meaning
 from dpbandits.report import StudyRecord, figures, write
 from dpbandits.report.contests import (
     findings_in_regret,
 )
 from dpbandits.report.exhibits import Exhibit, Panel, Series
-from dpbandits.report.findings import belief, findings_in_people, meaning
+from dpbandits.report.findings import findings_in_people, meaning
 from dpbandits.report.searches import searches_in_words, searches_of
 from dpbandits.report.summaries import environment_summaries
 from dpbandits.simulation.settings import PolicySetting, keyed, policy_styles
@@ -394,8 +395,8 @@ def test_budgets_that_reveal_are_no_headline(result, budget):
     changed = under(only(result, "1-zCDP", "none"), {ZCDP(1.0): budget})
     (summary,) = environment_summaries(changed)
     said = " ".join(findings_in_people(summary, policy_styles(changed.settings)))
-    assert belief(budget) > 99
-    assert "can rise to 99 % or more" in said
+    assert Meaning.of(budget).belief > 0.99
+    assert "can rise from 50 % to 99 % or more" in said
     assert "With privacy" not in said
 
 
@@ -411,6 +412,7 @@ def test_guarantees_are_complete_and_stamped(page, result):
     whole = [*page.texts["p"], *page.texts["li"]]
     for one in result.settings.values():
         said = str(one.guarantee).replace(f"with {one.budget} ", "with the budget listed below ")
+        said = said.replace(f"{one.guarantee.means} ", "")
         assert whole.count(said) == 1, "once for all budgets"
         if one.budget is not None:
             listed = [text for text in whole if text.startswith("AdaCUCB (forget=")]
@@ -627,10 +629,9 @@ def test_names_stand_between_quotation_marks_in_sentences(result):
 
 
 def test_meaning_of_budgets():
-    assert "2.72 times" in meaning(PureDP(1.0))
     assert "73.2 %" in meaning(PureDP(1.0))  # e / (1 + e) = 0.7311, rounded up
     assert "Implies ε = 0.9 with δ = one in a million" in meaning(ZCDP(0.02))
-    assert meaning(ApproxDP(1.0, 1e-5)).startswith("Up to failures of a probability of about one")
+    assert meaning(ApproxDP(1.0, 1e-5)).startswith("Suppose an adversary knows everything except")
     assert "Implies" in meaning(RDP(8.0, 0.25))
     assert "may reveal" in meaning(None)
 

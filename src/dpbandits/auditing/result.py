@@ -10,6 +10,7 @@ import pandas as pd
 from ..html import Html, glance
 from ..plotting.numbers import number
 from ..policies import Policy
+from ..validation import downward, upward
 from .bounds import Claim
 
 
@@ -71,22 +72,26 @@ class Audit:
         return "refuted" if self.refuted else "not refuted"
 
     @property
+    def _noise(self) -> str:
+        return "simulated" if self.noise == "simulation" else self.noise
+
+    @property
     def sentence(self) -> str:
         """What was found, in one sentence, for a page about the policy."""
         symbol = self.claim.measure.symbol
         known = ", and known to be false" if self.policy.card.refuted_because else ""
         return (
-            f"In {2 * self.runs:,} attacked runs of {self.horizon:,} rounds the loss was at least"
-            f" {symbol} = {number(self.measured)} of {number(self.claimed)} claimed"
+            f"In {2 * self.runs:,} attacked runs of {self.horizon:,} rounds, with"
+            f" {self._noise} noise, the loss was at least {symbol} ="
+            f" {number(downward(self.measured, 3))} of {number(upward(self.claimed, 3))} claimed"
             f" (error probability {self.alpha:g}): {self.verdict}{known}"
         )
 
     @property
     def caveat(self) -> str:
         """What was tried, and what it can and cannot show."""
-        noise = "simulated" if self.noise == "simulation" else "secure"
         tried = (
-            f"Tried: one adversary ({self.adversary}), {noise} noise, and these"
+            f"Tried: one adversary ({self.adversary}), {self._noise} noise, and these"
             f" {len(self.scores)} scores."
         )
         limits = (

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from decimal import ROUND_CEILING, Context
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import ArgumentError
-from ..validation import choice
+from ..validation import choice, upward
 from .inputs import clear_errors
 from .tables import new_console
 
@@ -109,5 +108,4 @@ def _shown(value: float | None) -> str:
         return "–"
     if not math.isfinite(value):
         return "∞"
-    up = Context(prec=6, rounding=ROUND_CEILING).create_decimal(value * (1.0 - _ROUNDING))
-    return "0" if value < _ROUNDING else f"{float(up):.6g}"
+    return "0" if value < _ROUNDING else f"{upward(value):.6g}"

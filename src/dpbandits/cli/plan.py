@@ -226,5 +226,9 @@ def _show(made: Plan, left_out: bool) -> None:
         console.print("\nLeft out:")
         for name, reason in made.left_out.items():
             console.print(f"  {name}: {reason}", soft_wrap=True, highlight=False, markup=False)
+    promise = made.policy().guarantee
+    if promise.holds is not None:
+        words = f"{promise.holds.shown()}: {promise.means}"
+        console.print(words, soft_wrap=True, highlight=False, markup=False)
     best = made.fitting[made.best].cls.__name__
     console.print(f"What it promises: dpbandits explain {best}", highlight=False)

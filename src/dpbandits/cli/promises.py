@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
@@ -22,7 +22,9 @@ from .tables import new_console
 if TYPE_CHECKING:
     from ..auditing import Audit
     from ..policies import PrivacyCard
+    from .modest_audits import Finding
 
+KEPT = ".audits"  # beside cards, what attacks found of this code
 _ROUNDS = 50  # that a card's example plays at least
 
 Name = Annotated[str, typer.Argument(help="A policy of `dpbandits list`.", show_default=False)]
@@ -89,7 +91,11 @@ def card(
         Path | None, typer.Option(metavar="FILE", help="Write a page that prints, too.")
     ] = None,
     audit: Annotated[
-        bool, typer.Option("--audit", help="Attack the policy first; see `dpbandits audit`.")
+        bool,
+        typer.Option(
+            "--audit",
+            help="Attack the policy first; see `dpbandits audit`. With --all in few runs.",
+        ),
     ] = False,
     every: Annotated[
         Path | None,
@@ -110,10 +116,12 @@ def card(
     with clear_errors():
         if (policy is None) == (every is None):
             raise ArgumentError("either a policy or --all must be given")
-        if audit and (policy is None or Path(policy).is_file()):
-            raise ArgumentError("--audit is for a policy of `dpbandits list`")
+        if audit and policy is not None and Path(policy).is_file():
+            raise ArgumentError("--audit is for a policy of `dpbandits list`, or for --all")
         if every is not None:
-            names = write_cards(every)
+            from .modest_audits import modest_audits
+
+            names = write_cards(every, modest_audits(every / KEPT) if audit else None)
             typer.echo(f"{len(names)} cards: {every}")
             return
         assert policy is not None
@@ -130,15 +138,22 @@ def card(
         typer.echo(f"Card: {html}")
 
 
-def write_cards(folder: Path) -> Sequence[str]:
+def write_cards(folder: Path, audits: Mapping[str, Any] | None = None) -> Sequence[str]:
     """The card of every policy, with the first budget that it takes, and a list of them.
 
     Links to errata are to the page beside the folder.
+
+    Args:
+        folder: where they are written.
+        audits: what was found of policies, by name, such as ``modest_audits`` has it.
+
+    Returns:
+        The names of all policies.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["# Privacy cards\n"]
     for name, cls in registered().items():
-        found = _played(_instances(cls, None, None, first=True)[0])
+        found = _played(_instances(cls, None, None, first=True)[0], (audits or {}).get(name))
         (folder / f"{name}.md").write_text(found.markdown(), encoding="utf-8")
         (folder / f"{name}.html").write_text(found.html(), encoding="utf-8")
         lines.append(f"* [{name}]({name}.md): {found.title}")
@@ -193,7 +208,7 @@ def _noise(cls: type[Policy]) -> Noise:
     return Noise.secure if secure else Noise.simulation
 
 
-def _played(policy: Policy, audit: Audit | None = None) -> PrivacyCard:
+def _played(policy: Policy, audit: Audit | Finding | None = None) -> PrivacyCard:
     if not policy.takes_reports:
         play(policy, _ROUNDS)
     return policy.card_page(audit)

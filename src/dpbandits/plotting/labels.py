@@ -45,23 +45,22 @@ class BudgetLabel:
 
 
 def budget_label(budget: Budget | None) -> BudgetLabel:
-    """The label of a budget, with at most six digits of each number.
+    """The label of a budget, with at most six digits of each number, rounded up.
 
     >>> budget_label(ZCDP(0.123456789)).text, budget_label(ApproxDP(1.0, 1e-6)).notion
     ('0.123457-zCDP', 'Approximate DP, δ = one in a million')
     """
     match budget:
         case ZCDP(rho):
-            return BudgetLabel(budget, f"{rho:.6g}-zCDP", "zCDP", "ρ", rho, 0)
+            return BudgetLabel(budget, budget.shown(), "zCDP", "ρ", rho, 0)
         case PureDP(epsilon):
-            return BudgetLabel(budget, f"{epsilon:.6g}-DP", "Pure DP", "ε", epsilon, 1)
+            return BudgetLabel(budget, budget.shown(), "Pure DP", "ε", epsilon, 1)
         case ApproxDP(epsilon, delta):
-            text = f"({epsilon:.6g}, {delta:.6g})-DP"
             notion = f"Approximate DP, δ = {probability_in_words(delta)}"
-            return BudgetLabel(budget, text, notion, "ε", epsilon, 2)
+            return BudgetLabel(budget, budget.shown(), notion, "ε", epsilon, 2)
         case RDP(alpha, epsilon):
-            text = f"({alpha:.6g}, {epsilon:.6g})-RDP"
-            return BudgetLabel(budget, text, f"Rényi DP, order {alpha:.6g}", "ε", epsilon, 3)
+            notion = f"Rényi DP, order {alpha:.6g}"
+            return BudgetLabel(budget, budget.shown(), notion, "ε", epsilon, 3)
         case None:
             return BudgetLabel(None, "no privacy", "No privacy", "", math.inf, 4)
     raise TypeError(f"{budget!r} is no budget")

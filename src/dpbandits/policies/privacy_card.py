@@ -7,7 +7,6 @@ public quantities, so that where the guarantee holds a card may be shown to anyo
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,11 +17,11 @@ from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import CERTIFIED, GAUSSIAN, HEMISPHERE, OPEN
 from ..privacy.guarantees import Guarantee
 from ..privacy.ledger import Ledger
+from ..validation import downward, upward
 from .configured import Configured
 
 DELTA = 1e-6  # at which notions without a delta are translated
 NOT_AUDITED = "not audited"
-_DELTAS = [10 ** (-k / 20) for k in range(1, 241)]
 
 
 class Section(NamedTuple):
@@ -138,7 +137,7 @@ def spent(promise: Guarantee, ledger: Ledger) -> str:
     """What a ledger adds up to, in words."""
     if promise.holds is None:
         return "not counted, because no budget holds"
-    return f"{ledger.spent() or 'nothing'} of {promise.holds}"
+    return f"{ledger.spent() or 'nothing'} of {promise.holds.shown()}"
 
 
 def as_approx(policy: Configured, delta: float = DELTA) -> ApproxDP | PureDP | None:
@@ -158,26 +157,6 @@ def as_approx(policy: Configured, delta: float = DELTA) -> ApproxDP | PureDP | N
     return holds
 
 
-def best_guess(policy: Configured) -> float:
-    """With which probability somebody guesses right at most who has seen everything, and held two
-    values of one unit's data for equally likely before.
-
-    Under (epsilon, delta)-DP it is (e^epsilon + delta) / (e^epsilon + 1) at most (Kairouz, Oh &
-    Viswanath 2015); of notions that give many such pairs the least.
-
-    >>> from dpbandits import AdaPUCB, PureDP
-    >>> round(best_guess(AdaPUCB(2, budget=PureDP(1.0))), 4)
-    0.7311
-    """
-
-    def bound(found: Any) -> float:
-        delta = getattr(found, "delta", 0.0)
-        return delta + (1.0 - delta) / (1.0 + math.exp(-found.epsilon))
-
-    pairs = [as_approx(policy, delta) for delta in _DELTAS]
-    return min((bound(found) for found in pairs if found is not None), default=1.0)
-
-
 # What the sections say ------------------------------------------------------------------------
 
 
@@ -186,31 +165,26 @@ def _claimed(promise: Guarantee) -> str:
         return "nothing: there is no budget"
     if promise.holds is None:
         return f"{promise.asked} was asked for; nothing holds"
-    really = "" if promise.holds == promise.asked else f", of which {promise.holds} holds"
+    really = "" if promise.holds == promise.asked else f", of which {promise.holds.shown()} holds"
     nobody = "; simulated noise, which protects nobody" if promise.simulated else ""
     return f"{promise.asked}{really}{nobody}"
 
 
 def _promised(policy: Configured, promise: Guarantee) -> Iterator[list[str]]:
-    yield ["in a sentence", promise.promise(str(promise.holds))]
+    yield ["in a sentence", promise.promise(promise.holds.shown() if promise.holds else "")]
     yield ["who is trusted", promise.trust]
     if promise.holds is None:
         return
     yield ["neighbours", f"differ in the {promise.protects} of one {promise.unit}"]
     yield ["from whom", promise.observers]
-    yield ["privacy notion", f"{promise.holds}, {promise.view} view, {promise.trust_model} trust"]
+    yield [
+        "privacy notion",
+        f"{promise.holds.shown()}, {promise.view} view, {promise.trust_model} trust",
+    ]
     found = as_approx(policy)
     if isinstance(found, ApproxDP) and found != promise.holds:
-        epsilon = math.ceil(1e4 * found.epsilon) / 1e4
-        yield ["as (epsilon, delta)", f"({epsilon:.15g}, {found.delta:g})-DP"]
-    most = math.ceil(1e4 * best_guess(policy)) / 100
-    really = " Not so of simulated noise: who knows the seed may know all." * promise.simulated
-    yield [
-        "in other words",
-        f"Who held two values of the {promise.protects} of one {promise.unit} for equally likely,"
-        " and has now seen everything that the notion allows, is right about which of them is true"
-        f" with a probability of at most {most:g} %.{really}",
-    ]
+        yield ["as (epsilon, delta)", f"({upward(found.epsilon):.6g}, {found.delta:g})-DP"]
+    yield ["in other words", promise.means]
 
 
 def _enforced(policy: Configured, now: Standing) -> Iterator[list[str]]:
@@ -320,16 +294,19 @@ def _constants(policy: Configured, now: Standing) -> Iterator[list[str]]:
     yield ["reward range", f"[{lo:g}, {hi:g}]"]
     true = policy.effective_budget is not None
     meaning = "the most that one record ever moves a release" if true else "as declared"
-    most = f"{statistic.max_sensitivity:.6g}, in the L{channel.norm} norm"
+    most = f"{upward(statistic.max_sensitivity):.6g}, in the L{channel.norm} norm"
     yield ["sensitivity", f"{most}: {meaning}"]
     yield ["numbers in a release", f"{statistic.size:,}"]
     yield ["law of the noise", channel.name]
     if channel.family != OPEN:
-        yield ["noise multiplier", f"{channel.multiplier:.6g}"]
+        yield ["noise multiplier", f"{downward(channel.multiplier):.6g}"]
     if channel.family not in (OPEN, CERTIFIED, HEMISPHERE):
         kind = "standard deviation" if channel.family == GAUSSIAN else "scale"
         part = "a number in a release" if statistic.counter is None else "a variable of the counter"
-        yield ["noise scale", f"{policy.noise_scale:.6g}, the {kind} of the noise on {part}"]
+        yield [
+            "noise scale",
+            f"{downward(policy.noise_scale):.6g}, the {kind} of the noise on {part}",
+        ]
     yield ["releases so far", f"{now.ledger.releases:,}, made with {now.ledger.draws:,} draws"]
     yield ["rounds recorded", f"{now.rounds:,}"]
     horizon = policy.config.get("horizon") or policy.planned_rounds

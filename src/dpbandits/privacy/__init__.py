@@ -24,6 +24,7 @@ from .continual import (
 from .continual_sum import ContinualSum
 from .guarantees import Guarantee
 from .ledger import Ledger
+from .meaning import Meaning
 from .vector_channels import SymmetricChannel, VectorChannel
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "Laplace",
     "LaplaceVector",
     "Ledger",
+    "Meaning",
     "Open",
     "PureDP",
     "SqrtToeplitz",

@@ -10,19 +10,33 @@ DP, rho for zCDP, the divergence at one order for RDP, and mu^2 for Gaussian DP,
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..errors import ArgumentError
-from ..validation import real, shortest
+from ..validation import real, shortest, upward
 from . import accounting
 
 Currency = Literal["pure", "zcdp", "rdp", "gdp"]
 
 
 class Budget:
-    """The base of the notions below; use one of them."""
+    """The base of the notions below; use one of them.  ``str`` has all digits."""
+
+    def __str__(self) -> str:
+        return self._text(shortest)
+
+    def shown(self) -> str:
+        """As text for readers: at most six digits of each number, rounded up.
+
+        >>> ZCDP(0.29999999999999993).shown(), ApproxDP(10.0, 0.4099112).shown()
+        ('0.3-zCDP', '(10, 0.409912)-DP')
+        """
+        return self._text(lambda number: shortest(upward(number)))
+
+    def _text(self, say: Callable[[float], str]) -> str:
+        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """The notion and its numbers, for files.
@@ -75,8 +89,8 @@ class PureDP(Budget):
         """The same epsilon at any delta."""
         return ApproxDP(self.epsilon, delta)
 
-    def __str__(self) -> str:
-        return f"{shortest(self.epsilon)}-DP"
+    def _text(self, say: Callable[[float], str]) -> str:
+        return f"{say(self.epsilon)}-DP"
 
 
 @dataclass(frozen=True)
@@ -110,8 +124,8 @@ class ApproxDP(Budget):
         """
         return accounting.zcdp_rho(self.epsilon, self.delta)
 
-    def __str__(self) -> str:
-        return f"({shortest(self.epsilon)}, {shortest(self.delta)})-DP"
+    def _text(self, say: Callable[[float], str]) -> str:
+        return f"({say(self.epsilon)}, {say(self.delta)})-DP"
 
 
 @dataclass(frozen=True)
@@ -157,8 +171,8 @@ class ZCDP(Budget):
         """The bound at one order alpha > 1."""
         return RDP(alpha, self.rho * alpha)
 
-    def __str__(self) -> str:
-        return f"{shortest(self.rho)}-zCDP"
+    def _text(self, say: Callable[[float], str]) -> str:
+        return f"{say(self.rho)}-zCDP"
 
 
 @dataclass(frozen=True)
@@ -188,8 +202,8 @@ class RDP(Budget):
         )
         return ApproxDP(max(epsilon, math.ulp(0.0)), delta)
 
-    def __str__(self) -> str:
-        return f"({shortest(self.alpha)}, {shortest(self.epsilon)})-RDP"
+    def _text(self, say: Callable[[float], str]) -> str:
+        return f"({shortest(self.alpha)}, {say(self.epsilon)})-RDP"
 
 
 # A small budget of every notion.

@@ -34,6 +34,7 @@ from typing import Any, Literal
 
 from ..html import Html, glance
 from .budgets import Budget
+from .meaning import Meaning
 
 TrustModel = Literal["central", "local", "shuffle", "none"]
 Protects = Literal["rewards", "contexts and rewards", "features and outcomes"]
@@ -104,7 +105,11 @@ class Guarantee:
     simulated: bool = False
 
     def __str__(self) -> str:
-        return self.in_words(str(self.holds))
+        return " ".join(self._sentences(self._holds, [self.means] if self.holds else []))
+
+    @property
+    def _holds(self) -> str:
+        return "nothing" if self.holds is None else self.holds.shown()
 
     @property
     def _algorithm(self) -> str:
@@ -133,28 +138,40 @@ class Guarantee:
         )
 
     def in_words(self, budget: str) -> str:
-        """As sentences, with these words for the budget that holds."""
-        sentences = [self.promise(budget), self.trust + "."]
+        """As sentences, with these words for the budget that holds, and nothing on what it means:
+        for guarantees that differ in their budget only.
+        """
+        return " ".join(self._sentences(budget, []))
+
+    def _sentences(self, budget: str, means: list[str]) -> list[str]:
+        sentences = [self.promise(budget), *means, self.trust + "."]
         if self.assumptions:
             sentences.append("This assumes that " + "; ".join(self.assumptions) + ".")
         sentences += [caveat if caveat.endswith(".") else caveat + "." for caveat in self.caveats]
         if self.holds is not None:
             sentences.append(f"Proof: {self.source}.")
-        return " ".join(sentences)
+        return sentences
+
+    @property
+    def means(self) -> str:
+        """What the budget that holds means, in two numbers; see ``Meaning``."""
+        nobody = " Simulated noise hides nothing from whoever knows its seed." * self.simulated
+        return Meaning.of(self.holds).sentence(self.protects, self.unit) + nobody
 
     def _repr_html_(self) -> Html:
-        holds = "nothing" if self.holds is None else str(self.holds)
+        asked = "" if self.holds == self.asked else f"; asked for: {self.asked}"
         rows = [
-            ["holds", holds if self.holds == self.asked else f"{holds}; asked for: {self.asked}"],
+            ["holds", f"{self._holds}{asked}"],
             ["protects", f"the {self.protects} of one {self.unit}"],
             ["from", self.observers],
+            ["in other words", self.means],
             ["trust", self.trust],
             *(["assumes", assumption] for assumption in self.assumptions),
             *(["mind", caveat] for caveat in self.caveats),
         ]
         if self.holds is not None:
             return glance("Guarantee", [], [*rows, ["proof", self.source]])
-        return glance("No guarantee", [], [["trust", self.trust], *rows[4:]])
+        return glance("No guarantee", [], rows[4:])
 
     def to_dict(self) -> dict[str, Any]:
         """The same, for files and tables."""

@@ -33,6 +33,7 @@ import numpy as np
 from ..errors import DPBanditsError
 from ..html import Html, glance
 from ..kernel import kernel, outlined
+from ..validation import downward, upward
 from . import accounting
 from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
 from .channels import CERTIFIED, GAUSSIAN, HEMISPHERE, LAPLACE, OPEN, PURE, VECTOR, unit_cost
@@ -257,7 +258,8 @@ class Meter:
         """A total as a budget of the same notion; None for nothing spent.
 
         For an (epsilon, delta) budget it is the epsilon at the budget's delta.  A total that
-        differs from the limit by rounding only is the budget itself.
+        differs from the limit by rounding only is the budget itself.  Others are rounded up to six
+        digits, and to no more than a budget that they keep.
         """
         if abs(total - self.limit) <= _SLACK * self.limit:
             return self.budget
@@ -265,17 +267,30 @@ class Meter:
             return None
         if math.isinf(total):
             raise DPBanditsError(f"what was released has no finite cost under {self.budget!r}")
+        if isinstance(self.budget, ApproxDP):
+            delta = self.budget.delta
+            epsilon = upward(max(self._epsilon(total, delta), math.ulp(0.0)))
+            return ApproxDP(
+                min(epsilon, self.budget.epsilon) if self.allows(total) else epsilon, delta
+            )
+        shown = self.shown(total)
         if isinstance(self.budget, PureDP):
-            return PureDP(total)
-        if isinstance(self.budget, ZCDP):
-            return ZCDP(total)
+            return PureDP(shown)
         if isinstance(self.budget, RDP):
-            return RDP(self.budget.alpha, total)
-        assert isinstance(self.budget, ApproxDP)
+            return RDP(self.budget.alpha, shown)
+        return ZCDP(shown)
+
+    def shown(self, total: float) -> float:
+        """A total to six digits, rounded up, and no more than a limit that it keeps."""
+        if abs(total - self.limit) <= _SLACK * self.limit:
+            return self.limit
+        return min(upward(total), self.limit) if self.allows(total) else upward(total)
+
+    def _epsilon(self, total: float, delta: float) -> float:
+        """A total as the epsilon of that delta."""
         if self.currency == "zcdp":
-            return ZCDP(total).to_approx(self.budget.delta)
-        epsilon = accounting.gaussian_epsilon(math.sqrt(total), self.budget.delta)
-        return ApproxDP(max(epsilon, math.ulp(0.0)), self.budget.delta)
+            return ZCDP(total).to_approx(delta).epsilon
+        return accounting.gaussian_epsilon(math.sqrt(total), delta)
 
 
 class Ledger:
@@ -318,14 +333,16 @@ class Ledger:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Heads, and rows for the last lines, in words."""
+        cost = self._meter.shown if self._meter else upward
         rows = [
             [
                 f"{line.first:,} to {line.last:,}",
                 "all" if line.part == WHOLE else f"arm {line.part}",
                 f"{line.repeats:,}",
                 str(line.family),
-                "–" if math.isnan(line.noise_scale) else f"{line.noise_scale:.4g}",
-                f"{line.cost:.4g}",
+                # Outward: noise is never said to be larger than it is, nor a cost smaller.
+                "–" if math.isnan(line.noise_scale) else f"{downward(line.noise_scale):.6g}",
+                f"{cost(line.cost):.6g}",
             ]
             for line in self.frame.tail(_SHOWN).itertuples()
         ]
@@ -366,6 +383,11 @@ class Ledger:
         crossed an open channel.
         """
         return worst_record(self._arrays.span[: len(self)], self._costs()).cost
+
+    def shown_total(self) -> float:
+        """The same for tables, rounded up: see ``Meter.shown``."""
+        total = self.total()
+        return self._meter.shown(total) if self._meter else total
 
     def spent(self) -> Budget | None:
         """What the worst-placed record has lost so far, in the budget's own notion; None for

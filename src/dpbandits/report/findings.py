@@ -4,24 +4,25 @@ say no more.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 
 import pandas as pd
 
 from ..plotting.numbers import (
-    number,
     per_thousand,
+    percent,
     probability_in_words,
     signed_per_thousand,
 )
 from ..plotting.styles import PlotStyle
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.budgets import RDP, ZCDP, Budget
+from ..privacy.meaning import Meaning
+from ..validation import upward
 from .estimates import estimate_of, interval_in_words
 from .summaries import EnvironmentSummary
 
 _DELTA = 1e-6  # at which notions without a delta are translated
-_REVEALED = 99.0  # percent: a budget under which a suspicion can rise to this is no headline
+_REVEALED = 0.99  # a budget under which a belief can rise to this is no headline
 
 
 def findings_in_people(summary: EnvironmentSummary, styles: Mapping[str, PlotStyle]) -> list[str]:
@@ -68,62 +69,13 @@ def _private(summary: EnvironmentSummary) -> pd.DataFrame:
 
 def meaning(budget: Budget | None) -> str:
     """A budget in words."""
-    match budget:
-        case None:
-            return "The policy learns from the true rewards; its decisions may reveal them."
-        case PureDP(epsilon):
-            return _odds(epsilon)
-    epsilon, delta = _epsilon(budget), _delta(budget)
-    implied = f"Implies ε = {number(_up(epsilon))} with δ = {probability_in_words(delta)}. "
-    odds = _odds(epsilon)
-    return (
-        f"{'' if isinstance(budget, ApproxDP) else implied}Up to failures of a probability of about"
-        f" {probability_in_words(delta)}: {odds[0].lower()}{odds[1:]}"
-    )
-
-
-def belief(budget: Budget | None) -> float:
-    """To how many percent a suspicion of 50 % about one person can rise at most."""
     if budget is None:
-        return 100.0
-    factor = math.exp(min(_epsilon(budget), 700.0))
-    return _up(100 * factor / (1 + factor))
-
-
-def _delta(budget: Budget) -> float:
-    """At which delta a budget is read."""
-    return budget.delta if isinstance(budget, ApproxDP) else _DELTA
-
-
-def _epsilon(budget: Budget) -> float:
-    """The epsilon that a budget implies at that delta."""
-    match budget:
-        case PureDP(epsilon) | ApproxDP(epsilon):
-            return epsilon
-        case ZCDP() | RDP():
-            return budget.to_approx(_DELTA).epsilon
-    raise TypeError(f"{budget!r} is no budget")
-
-
-def _odds(epsilon: float) -> str:
-    factor = math.exp(min(epsilon, 700.0))
-    times = f"{number(_up(factor))} times" if factor < 1e6 else f"e^{number(_up(epsilon))} times"
-    rise = suspicion(_up(100 * factor / (1 + factor)))
-    return (
-        f"One person's answer makes any outcome at most {times} as likely; a suspicion of 50 % can"
-        f" rise to {rise}."
-    )
-
-
-def suspicion(percents: float) -> str:
-    """A belief that a suspicion can rise to."""
-    return "more than 99.9 %" if percents > 99.9 else f"{percents:.1f} % at most"
-
-
-def _up(value: float) -> float:
-    """Three digits, rounded up: an upper bound stays one."""
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return math.ceil(value / unit - 1e-9) * unit
+        return "The policy learns from the true rewards; its decisions may reveal them."
+    implied = ""
+    if isinstance(budget, ZCDP | RDP):
+        at = budget.to_approx(_DELTA)
+        implied = f"Implies ε = {upward(at.epsilon, 3):g} with δ = {probability_in_words(_DELTA)}. "
+    return implied + Meaning.of(budget).sentence("answer")
 
 
 def _setting(summary: EnvironmentSummary) -> Iterator[str]:
@@ -146,12 +98,12 @@ def _helped(
     if summary.baseline is None or private.empty:
         return
     name, unit = summary.baseline.name, f"{summary.gained} per 1,000 people"
-    beliefs = private["setting"].map(lambda setting: belief(setting.holds))
+    beliefs = private["setting"].map(lambda setting: Meaning.of(setting.holds).belief)
     protecting = private[beliefs < _REVEALED]
     if protecting.empty:
         yield (
-            "Under every private budget of this study, a suspicion of 50 % about one person can"
-            f" rise to {_REVEALED:.0f} % or more."
+            "Under every private budget of this study, an adversary's belief in a person's true"
+            f" answer can rise from 50 % to {percent(_REVEALED)} or more."
         )
     elif not (learned := protecting[protecting["releases"] > 0]).empty:
         best = learned.loc[learned["gain"].idxmax()]
@@ -159,10 +111,9 @@ def _helped(
         yield (
             f"With privacy, {styles[best['policy']].short_phrase} at {best['budget_label'].text}"
             f" would bring {per_thousand(best['helped'])} {unit}, {signed_per_thousand(gain.mean)}"
-            f"{interval_in_words(gain, signed_per_thousand)} compared with {name}. A suspicion of"
-            f" 50 % about one person's answer can then rise to {suspicion(beliefs[best.name])}. Of"
-            f" all private settings that released anything and keep it below {_REVEALED:.0f} %,"
-            " this is the best."
+            f"{interval_in_words(gain, signed_per_thousand)} compared with {name}."
+            f" {meaning(best['setting'].holds)} Of all private settings that released anything and"
+            f" keep this belief below {percent(_REVEALED)}, this is the best."
         )
         yield from _price(summary, best, unit)
     if private["runs"].min() >= 2:

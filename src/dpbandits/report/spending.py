@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 
 from ..html import Html, table, tag, text
-from ..plotting.numbers import number, percent
+from ..privacy.meaning import percent_up
+from ..validation import upward
 from .summaries import EnvironmentSummary
 from .wording import mean_count, promise_cell
 
-_ALL = percent(1.0, 1)
 _CURRENCIES = {"pure": "ε", "zcdp": "ρ", "rdp": "ε", "gdp": "μ²"}
 
 Grouped = Callable[[pd.DataFrame, Callable[[pd.Series], list[str]]], Any]
@@ -22,7 +22,7 @@ def spending(summary: EnvironmentSummary, grouped: Grouped) -> Iterator[Html]:
     """The section of what was spent; ``grouped`` makes rows of cells, a group for each policy."""
     limited = summary.table[summary.table["setting"].map(lambda one: one.limit is not None)]
     exhausted = len(limited) > 0 and all(
-        _share(row) == _ALL and not row["over"] for _, row in limited.iterrows()
+        row["spent"] == row["setting"].limit for _, row in limited.iterrows()
     )
 
     def cells(row: pd.Series) -> list[str]:
@@ -30,10 +30,11 @@ def spending(summary: EnvironmentSummary, grouped: Grouped) -> Iterator[Html]:
         if row.name not in limited.index:
             spending = ["no limit", "not counted", "–"]
         else:
-            unit = _CURRENCIES[row["setting"].currency]
+            unit, limit = _CURRENCIES[row["setting"].currency], row["setting"].limit
+            # Runs were told what they spent as ``Meter.shown`` says: upward, and to the limit.
             spending = [
-                f"{unit} {number(row['setting'].limit)}",
-                f"{unit} {number(row['spent'])}",
+                f"{unit} {upward(limit):.6g}",
+                f"{unit} {upward(row['spent']):.6g}",
                 _bar(row),
             ]
         return [
@@ -70,7 +71,7 @@ def spending(summary: EnvironmentSummary, grouped: Grouped) -> Iterator[Html]:
 
 def _share(row: pd.Series) -> str:
     """How much of its limit a row spent."""
-    return percent(row["spent"] / row["setting"].limit, 1)
+    return percent_up(row["spent"] / row["setting"].limit)
 
 
 def _bar(row: pd.Series) -> Html:

@@ -219,9 +219,10 @@ class ReplayResult:
         """The mean rate of every policy with a bootstrap confidence interval, beside what the trial
         itself reached.
 
-        Columns: environment, policy, budget, holds, runs; ``rounds``, ``successes``, ``releases``
-        and ``spent`` (means over runs); ``mean``, ``low`` and ``high`` of the rate; ``trial`` (the
-        mean reward under the trial's own allocation) and ``best`` (under its best arm).
+        Columns: environment, policy, budget, holds, runs; ``rounds``, ``successes`` and
+        ``releases`` (means over runs); ``spent`` (the largest of all runs); ``mean``, ``low`` and
+        ``high`` of the rate; ``trial`` (the mean reward under the trial's own allocation) and
+        ``best`` (under its best arm).
 
         The interval covers the order of the people and the noise.  It does not cover that other
         people would have been other people: all runs meet the same ones, and ``trial`` and ``best``
@@ -243,7 +244,8 @@ class ReplayResult:
                     "budget": budget,
                     "holds": holds,
                     "runs": len(group),
-                    **group[["rounds", "successes", "releases", "spent"]].mean(),
+                    **group[["rounds", "successes", "releases"]].mean(),
+                    "spent": group["spent"].max(),
                     "mean": group["rate"].mean(),
                     "low": low[0],
                     "high": high[0],
@@ -381,7 +383,7 @@ def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed:
         successes=float(rewards[met].sum()),
         releases=ledger.releases,
         draws=ledger.draws,
-        spent=ledger.total(),
+        spent=ledger.shown_total(),
         pulls=np.bincount(arms[met], minlength=log.n_arms),
     )
 

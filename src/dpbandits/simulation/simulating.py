@@ -245,7 +245,7 @@ def play(
         play_late(played, environment, tally, horizon, world, delays)
         arm, ledger = played.recommendation, played.ledger
         recommended = NO_ARM if arm is None else arm
-        return _Run(tally, ledger.releases, ledger.draws, ledger.total(), recommended)
+        return _Run(tally, ledger.releases, ledger.draws, ledger.shown_total(), recommended)
     parameter = _parameter_of(environment, getattr(policy, "n_models", 1))
     tally = new_tally(marks, policy.n_arms, distances=parameter.size > 0, trace=traced)
     # Where every round ends in a release, it is compiled into the loop.
@@ -285,7 +285,7 @@ def play(
             until = int(tally.cursor[CURSOR.round]) + _CHUNK
     ledger = Ledger(state.wall.ledger, policy.meter)
     recommended = int(policy.kernels.recommend(policy.params, state.public))
-    return _Run(tally, ledger.releases, ledger.draws, ledger.total(), recommended)
+    return _Run(tally, ledger.releases, ledger.draws, ledger.shown_total(), recommended)
 
 
 def _parameter_of(environment: ArmsEnvironment | ContextEnvironment, n_models: int) -> np.ndarray:

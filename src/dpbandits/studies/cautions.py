@@ -2,8 +2,9 @@
 
 Two thresholds.  A mechanism that publishes the record of each person outright with probability
 delta, and does nothing else, is (0, delta)-DP: over n people it exposes someone with a probability
-of about delta n, and from a tenth on this is no rare accident any more.  And under epsilon above 10
-a suspicion of 50 % about one person can rise to more than 99.99 %.
+of about delta n, and from a tenth on this is no rare accident any more.  And a budget says next to
+nothing under which an adversary's belief in a true value can rise from 50 % to more than 1 / (1 +
+e^-10), which is 99.995 %: epsilon-DP does so from epsilon = 10 on.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ..privacy.budgets import ApproxDP, Budget, PureDP
+from ..privacy.meaning import Meaning
 
 EXPOSED = 0.1  # expected number of people whose records may be exposed outright
 LARGEST_EPSILON = 10.0
 FEW = 100  # people, where nobody says how many there are
-_DELTA = 1e-6  # at which notions without a delta are translated
 
 
 def cautions(budgets: Iterable[Budget | None], people: int | None = None) -> list[str]:
@@ -26,10 +27,11 @@ def cautions(budgets: Iterable[Budget | None], people: int | None = None) -> lis
         budgets: None for no privacy, about which nothing is said.
         people: how many take part; None where that is not known.
 
+    >>> from dpbandits import ZCDP
     >>> cautions([ApproxDP(1.0, 1e-3), PureDP(1.0), None], people=50_000)[0][:58]
     'delta is not far below 1 / people in (1, 0.001)-DP: over 5'
-    >>> cautions([PureDP(12.0)])[0][:49]
-    'epsilon above 10 says next to nothing, in 12-DP: '
+    >>> cautions([PureDP(12.0)])[0][:46]
+    'the budget says next to nothing in 12-DP. Supp'
     >>> cautions([PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, 1e-7)], people=50_000)
     []
     """
@@ -54,21 +56,13 @@ def _on_delta(budgets: Iterable[Budget], people: int | None) -> Iterator[str]:
 
 
 def _on_epsilon(budgets: Iterable[Budget]) -> Iterator[str]:
-    loose = [budget for budget in budgets if _epsilon(budget) > LARGEST_EPSILON]
+    revealing = Meaning.of(PureDP(LARGEST_EPSILON)).belief
+    loose = [budget for budget in budgets if Meaning.of(budget).belief > revealing]
     if loose:
-        translated = any(isinstance(budget, ZCDP | RDP) for budget in loose)
-        at = f" (at delta = {_DELTA:g} where the notion has none)" if translated else ""
-        risen = math.floor(1e4 / (1.0 + math.exp(-LARGEST_EPSILON))) / 100
+        least = min(loose, key=lambda budget: Meaning.of(budget).belief)
         yield (
-            f"epsilon above {LARGEST_EPSILON:g} says next to nothing, in {_named(loose)}{at}: a"
-            f" suspicion of 50 % about one person can rise to more than {risen:g} %."
+            f"the budget says next to nothing in {_named(loose)}. {Meaning.of(least).sentence()}"
         )
-
-
-def _epsilon(budget: Budget) -> float:
-    if isinstance(budget, ZCDP | RDP):
-        return budget.to_approx(_DELTA).epsilon
-    return budget.epsilon if isinstance(budget, PureDP | ApproxDP) else 0.0
 
 
 def _named(budgets: Iterable[Budget]) -> str:

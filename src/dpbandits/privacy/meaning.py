@@ -1,0 +1,184 @@
+"""What a budget means: in two numbers, and in one sentence.
+
+An adversary knows everything except the data of one unit, of which they hold two values for equally
+likely.  P and Q are the laws of all that they then see under either value, and L = ln(dP / dQ) is
+the privacy loss.  Both numbers follow from the budget alone, whatever mechanism keeps it.
+
+**How often a guess is right on average.**  The best guess is right with probability (1 + V) / 2,
+where V is the total variation of P and Q.
+
+* epsilon-DP and (epsilon, delta)-DP: V <= (e^epsilon - 1 + 2 delta) / (e^epsilon + 1) (Kairouz, Oh
+  & Viswanath 2015).
+* rho-zCDP, and Renyi DP with epsilon in the place of rho: both Kullback-Leibler divergences are at
+  most rho, because Renyi divergences rise with their order.  Let A be the event on which a guess
+  of P is right, p = P(A) and q = Q(A), p - q = V.  By data processing the sum of both divergences
+  is at least (p - q) (logit p - logit q), which is least where p + q = 1.  So V ln((1 + V) / (1 -
+  V)) <= rho.  Each (epsilon, delta)-DP statement that follows bounds V, too; the least one counts.
+
+**How far a belief can rise.**  After an outcome the odds of the true value are e^L.  So a belief of
+50 % rises above 1 / (1 + e^-t) with the probability that L > t.
+
+* epsilon-DP: L <= epsilon always.
+* (epsilon, delta)-DP: for S = {L > t}, P(S) <= e^epsilon Q(S) + delta <= e^(epsilon - t) P(S) +
+  delta, hence P(S) <= delta / (1 - e^(epsilon - t)).  That is at most p for t = epsilon - ln(1 -
+  delta / p).  (That L > epsilon has a probability of at most delta is false in general.)
+* (alpha, epsilon)-RDP: E[e^((alpha - 1) L)] <= e^((alpha - 1) epsilon), hence P(L > epsilon + ln(1
+  / p) / (alpha - 1)) <= p, by Markov's inequality.
+* rho-zCDP: the same at the best order, P(L > rho + 2 sqrt(rho ln(1 / p))) <= p (Bun & Steinke
+  2016).
+
+p is 1e-6; under (epsilon, delta)-DP it is 2 delta where that is larger.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+from . import accounting
+from .budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+
+RARE = 1e-6
+_DELTAS = [10 ** (-k / 20) for k in range(1, 241)]
+_UP = 1.0 + 1e-12  # outweighs rounding
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a budget means for one unit's data, whatever mechanism keeps it.
+
+    Attributes:
+        guess: how often a guess between two values is right on average, at most; 1/2 is chance.
+        belief: to what a belief of 1/2 in the true value can rise, at most.
+        exception: the probability of all outcomes in which it may rise farther; 0 for none.
+
+    >>> found = Meaning.of(ZCDP(0.1))
+    >>> round(found.guess, 4), round(found.belief, 4), found.exception
+    (0.6109, 0.9206, 1e-06)
+    """
+
+    guess: float
+    belief: float
+    exception: float
+
+    @staticmethod
+    def of(budget: Budget | None) -> Meaning:
+        """The meaning of a budget; of None everything may be learned."""
+        return _meaning(budget)
+
+    def sentence(self, protects: str = "data", unit: str = "person") -> str:
+        """Both numbers in words, rounded up.
+
+        >>> for part in Meaning.of(PureDP(1.0)).sentence().split(", "):
+        ...     print(part)
+        Suppose an adversary knows everything except the data of one person
+        and considers two values equally likely. After seeing all that is released
+        they guess correctly at most 73.2 % of the time (50 % would be chance)
+        and their belief in the true value rises to at most 73.2 %.
+        """
+        return (
+            f"Suppose an adversary knows everything except the {protects} of one {unit}, and"
+            " considers two values equally likely. After seeing all that is released, they"
+            f" {self.numbers}."
+        )
+
+    @property
+    def numbers(self) -> str:
+        """The part of the sentence that differs between budgets."""
+        if self.guess >= 1.0:
+            return "may know which one is true"
+        rises = f"their belief in the true value rises to at most {percent_up(self.belief)}"
+        if self.exception > 0.0:
+            rises += f", except in rare outcomes ({one_in(self.exception)} in all)"
+        return (
+            f"guess correctly at most {percent_up(self.guess)} of the time (50 % would be chance),"
+            f" and {rises}"
+        )
+
+
+def percent_up(share: float) -> str:
+    """A share in percent, rounded up to as few decimals as tell it from 100.
+
+    >>> percent_up(0.61091), percent_up(0.99996), percent_up(0.5)
+    ('61.1 %', '99.996 %', '50 %')
+    """
+    for places in range(1, 7):
+        percents = math.ceil(round(share * 10 ** (places + 2), 9)) / 10**places
+        if percents < 100.0 or share >= 1.0:
+            return f"{percents:.{places}f}".rstrip("0").rstrip(".") + " %"
+    return "100 %"
+
+
+def one_in(probability: float) -> str:
+    """A small probability, rounded up.
+
+    >>> one_in(1e-6), one_in(0.2), one_in(0.3)
+    ('1 in 1,000,000', '1 in 5', '1 in 3')
+    """
+    return f"1 in {math.floor(1.0 / probability * (1.0 + 1e-9)):,}"
+
+
+@lru_cache(maxsize=1024)
+def _meaning(budget: Budget | None) -> Meaning:
+    if budget is None:
+        return Meaning(1.0, 1.0, 0.0)
+    variation, (loss, exception) = _variation(budget), _loss(budget)
+    guess = min(1.0, 0.5 * (1.0 + variation) * _UP)
+    return Meaning(guess, min(1.0, _odds(loss) * _UP), exception)
+
+
+def _odds(loss: float) -> float:
+    """The belief that a privacy loss makes of one half."""
+    return 1.0 / (1.0 + math.exp(-min(loss, 700.0)))
+
+
+def _variation(budget: Budget) -> float:
+    """A bound on the total variation of what is seen under two values."""
+    match budget:
+        case PureDP(epsilon):
+            return math.tanh(epsilon / 2.0)
+        case ApproxDP(epsilon, delta):
+            return _of_approx(epsilon, delta)
+        case ZCDP(rho):
+            divergence, least = rho, (budget.to_approx(delta) for delta in _DELTAS)
+        case RDP(_, epsilon):
+            divergence, least = epsilon, (budget.to_approx(delta) for delta in _DELTAS)
+        case _:
+            raise TypeError(f"unknown budget {budget!r}")
+    found = min(_of_approx(one.epsilon, one.delta) for one in least)
+    return min(found, _of_divergence(divergence))
+
+
+def _of_approx(epsilon: float, delta: float) -> float:
+    tangent = math.tanh(epsilon / 2.0)
+    return tangent + delta * (1.0 - tangent)
+
+
+def _of_divergence(divergence: float) -> float:
+    """The largest V with 2 V artanh(V) <= divergence."""
+    if divergence > 60.0:
+        return 1.0
+
+    def excess(variation: float) -> float:
+        return 2.0 * variation * math.atanh(min(variation, 1.0 - 1e-16)) - divergence
+
+    return accounting.solve_up(excess, 0.0, 1.0)
+
+
+def _loss(budget: Budget) -> tuple[float, float]:
+    """A privacy loss, and the probability with which it may be exceeded."""
+    rarely = math.log(1.0 / RARE)
+    match budget:
+        case PureDP(epsilon):
+            return epsilon, 0.0
+        case ApproxDP(epsilon, delta):
+            exception = max(RARE, 2.0 * delta)
+            if exception >= 1.0:
+                return math.inf, 0.0
+            return epsilon - math.log1p(-delta / exception), exception
+        case ZCDP(rho):
+            return rho + 2.0 * math.sqrt(rho * rarely), RARE
+        case RDP(alpha, epsilon):
+            return epsilon + rarely / (alpha - 1.0), RARE
+    raise TypeError(f"unknown budget {budget!r}")
