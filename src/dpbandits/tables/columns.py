@@ -84,7 +84,7 @@ def table(
             f"{argument} must be a table of shape (n, d), n and d at least 1, got {shape}", argument
         )
     names = _names(given) if names is None else names
-    if manner.typed and not found.typed:
+    if manner.typed and not found.typed and (manner.wrong == "keep" or not found.wrong.any()):
         for j in range(found.values.shape[1]):
             if (one := found.column(j)).all_absent:
                 place = f"column {j}" if names is None else f"column {names[j]!r}"

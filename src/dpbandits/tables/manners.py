@@ -58,7 +58,8 @@ class Manner:
         return f"{kind} in {'(' if self.open_low else '['}{self.low:g}, {self.high:g}]"
 
 
-LARGEST = 1e100  # of features: their squares have to be numbers
+# Of features, whose squares have to be numbers: below 1e100.
+LARGEST = math.nextafter(1e100, 0.0)
 
 # Public tables: environments, replays, plans.
 PUBLIC = Manner()

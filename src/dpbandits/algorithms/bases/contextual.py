@@ -58,7 +58,7 @@ def look_over(entries: Matrix, longest: float) -> int:
     for row in entries:
         squared = 0.0
         for i in range(row.size):
-            if not abs(row[i]) <= 1e100:
+            if not abs(row[i]) < 1e100:
                 row[i], found = 0.0, True
             squared += row[i] * row[i]
         scaled += squared > longest * longest * (1.0 + 1e-9)
