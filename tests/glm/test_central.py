@@ -15,6 +15,7 @@ from worlds import logistic
 
 from dpbandits import RDP, ZCDP, ApproxDP, ArgumentError, DPBanditsError, PureDP
 from dpbandits.glm import PrivateGLM, links, register_link
+from dpbandits.glm.estimator import TYPES_ARE_PUBLIC
 from dpbandits.privacy import accounting
 
 BUDGET = ApproxDP(1.0, 1e-6)
@@ -209,7 +210,7 @@ def test_a_column_without_a_number_is_refused_by_name(X, y, message):
     with pytest.raises(ArgumentError, match=message):
         model.fit(X, y)
     assert not hasattr(model, "coef_")
-    assert "which columns hold numbers is public" in model.guarantee.assumptions
+    assert TYPES_ARE_PUBLIC in model.guarantee.assumptions
 
 
 def _holders():

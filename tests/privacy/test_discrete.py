@@ -1,5 +1,6 @@
 """What discrete Gaussian noise hides: the theorem of ``privacy.discrete``, against exact laws."""
 
+import itertools
 import json
 import math
 import shutil
@@ -18,7 +19,13 @@ from dpbandits.kernel import entry
 from dpbandits.privacy import secure
 from dpbandits.privacy.accounting import gaussian_delta
 from dpbandits.privacy.continual import mechanism_from_python
-from dpbandits.privacy.discrete import hidden, raised, simulated_gaussian, simulated_laplace
+from dpbandits.privacy.discrete import (
+    hidden,
+    longest_step,
+    raised,
+    simulated_gaussian,
+    simulated_laplace,
+)
 from dpbandits.stores import decode, encode
 
 STATES = Path(__file__).parent / "states"
@@ -320,10 +327,10 @@ def test_older_noise_is_charged_for_what_it_hides(grid, tmp_path, monkeypatch):
     path.write_bytes(encode(json.loads(json.dumps(header)), arrays))
     old, multiplier = dpb.inspect(path).ledger, policy.channel.multiplier
     delta, steps = policy.effective_budget.delta, multiplier / grid
-    if steps < 1.0:  # 0.62: zCDP is all that is known
-        known = dpb.ZCDP(0.5 / multiplier**2).to_approx(delta).epsilon
-        assert known <= old.spent().epsilon <= known * (1 + 1e-5)  # six digits, upward
-        assert old.spent().epsilon > 5.0
+    if steps < 1.0:  # 0.62
+        expected = multiplier / (steps * longest_step(steps))
+        assert old.frame["multiplier"].to_numpy() == pytest.approx(expected, rel=1e-12)
+        assert old.spent().epsilon > dpb.ZCDP(0.5 / multiplier**2).to_approx(delta).epsilon > 5.0
     else:
         expected = multiplier * math.sqrt(1.0 - 0.1 / steps**2)
         assert old.frame["multiplier"].to_numpy() == pytest.approx(expected, rel=1e-13)
@@ -331,3 +338,60 @@ def test_older_noise_is_charged_for_what_it_hides(grid, tmp_path, monkeypatch):
     again = dpb.load(path)
     assert again.ledger.total() == old.total()
     assert dpb.inspect(again.save(path)).ledger.total() == old.total()  # and not once more
+
+
+@pytest.mark.parametrize("s", [0.1, 0.3, 0.5, 0.8, 0.999])
+def test_the_longest_step_of_narrow_noise_is_no_shorter_than_any(s):
+    weights = [math.exp(-0.5 * (k / s) ** 2) for k in range(40)]
+    whole = weights[0] + 2 * math.fsum(weights[1:])
+
+    def quantile(tail: float) -> float:
+        low, high = 0.0, 40.0
+        while high - low > 1e-12:
+            middle = (low + high) / 2
+            low, high = (low, middle) if math.erfc(middle / 2**0.5) / 2 < tail else (middle, high)
+        return low
+
+    tails = [math.fsum(weights[t + 1 :]) / whole for t in range(8)]
+    z = [quantile(tail) for tail in tails if tail > 1e-290]
+    steps = [2 * z[0], *(b - a for a, b in itertools.pairwise(z))]
+    assert max(*steps, 1 / s) <= longest_step(s) + 1e-9
+    assert longest_step(s) <= max(*steps, 1 / s) * (1 + 1e-6)
+
+
+def test_a_simulation_of_a_secure_policy_says_so_and_is_not_saved(tmp_path):
+    policy = dpb.MergedIMED(2, budget=dpb.ZCDP(0.5), noise="secure")
+    twin = policy.simulated(None, np.random.default_rng(1))
+    assert twin.guarantee.simulated
+    assert "SIMULATION" in str(twin.guarantee)
+    with pytest.raises(dpb.ClaimError, match="simulation"):
+        twin.save(tmp_path / "twin.dpb")
+    assert not list(tmp_path.iterdir())
+
+
+def test_older_noise_is_remembered_and_charged_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPBANDITS_STATE_DIR", str(tmp_path / "claims"))
+    path = tmp_path / "merged.dpb"
+    shutil.copy(Path(__file__).parent / "states" / "merged.dpb", path)
+    policy = dpb.load(path)
+    assert policy.session.older_noise
+    spent = policy.ledger.total()
+    policy.save(path)
+    again = dpb.load(path)
+    assert again.session.older_noise
+    assert again.ledger.total() == spent
+
+
+def test_a_default_grid_that_is_too_coarse_for_features_is_refused():
+    made = {"budget": dpb.ZCDP(0.5), "noise": "secure"}
+    with pytest.raises(dpb.ArgumentError, match="reward_range must be narrower"):
+        dpb.LDPSGD(2, 3, reward_range=(0.0, 1e9), **made)
+
+
+def test_a_default_grid_follows_features_as_well():
+    made = {"budget": dpb.ZCDP(0.5), "noise": "secure"}
+    assert dpb.LDPSGD(2, 3, reward_range=(0.0, 1e6), **made).grid == 2.0**-12
+    assert dpb.LDPSGD(2, 3, **made).grid == 2.0**-20
+    joint = {**made, "horizon": 100}
+    assert dpb.LinUCBJDP(2, 3, context_bound=0.5, **joint).grid == 2.0**-22
+    assert dpb.LinUCBJDP(2, 3, **joint).grid == 2.0**-20

@@ -20,7 +20,7 @@ from .links import link_of
 from .scores import Score
 
 # What is taken for public of a private table.
-TYPES_ARE_PUBLIC = "which columns hold numbers is public"
+TYPES_ARE_PUBLIC = "which columns, of features and outcomes, hold numbers at all is public"
 NARROWEST, WIDEST = 1e-6, 1e6  # bounds on features and parameters
 _MOST_FEATURES = 1000
 

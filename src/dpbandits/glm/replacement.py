@@ -182,7 +182,9 @@ def _side(path: _Path, level: int, cells: np.ndarray) -> _Side:
 
 
 def _first(path: _Path, level: int, cells: np.ndarray) -> _Side:
-    """Their first points, with a slope that is not above the one there."""
+    """Their first points, with a slope that is not above the one there; where that makes D^2 look
+    larger than it is, the bound only gets larger.
+    """
     first = cells * (_CELLS >> level)
     angle, (low, high), slope = path.angles[first], path.residuals[:, first], path.least[-1][first]
     return _Side((angle, angle), (low, high), (slope, slope))

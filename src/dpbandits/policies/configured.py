@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
+from ..errors import ArgumentError
 from ..privacy.budgets import EXAMPLES, Budget
 from ..privacy.channels import Channel
 from ..privacy.continual import Counter
@@ -85,8 +86,35 @@ class Configured:
         return max(map(abs, self.reward_range))
 
     @property
+    def _smallest_range(self) -> float:
+        """The range of the smallest number that a record has in a statistic."""
+        lo, hi = self.reward_range
+        return hi - lo
+
+    @property
     def _default_grid(self) -> float:
-        return max(default_grid(self.reward_range), finest_grid(self._largest_entry))
+        lo, hi = self.reward_range
+        wanted = min(default_grid((lo, hi)), default_grid((0.0, self._smallest_range)))
+        return max(wanted, finest_grid(max(abs(lo), abs(hi), self._largest_entry)))
+
+    def _refuse_rounding(self, added: float, moved: float) -> None:
+        """Refuse a default grid that is made for rewards and too coarse for what is released with
+        them.
+
+        Args:
+            added: by how much rounding to the grid raises the sensitivity.
+            moved: the sensitivity without it.
+
+        Raises:
+            ArgumentError: rounding adds more than a twentieth, and nobody asked for this grid.
+        """
+        if added > 0.05 * moved and self.grid == self._default_grid:
+            raise ArgumentError(
+                f"reward_range must be narrower with noise='secure': its default grid of"
+                f" {self.grid:g} is too coarse for features, got {self.reward_range!r}; divide"
+                " rewards by a constant",
+                "reward_range",
+            )
 
     @property
     def planned_rounds(self) -> int | None:

@@ -447,7 +447,7 @@ class Policy(Configured, metaclass=PolicyClass):
         own = [*self._assumed(), *self.session.told]
         if self.session.rounds.chosen_among and not self.card.hides_contexts:
             own.append(ASSUMED)
-        return self._terms.guarantee(own)
+        return self._terms.guarantee(own, simulated=self.session.gate.simulated)
 
     @property
     def guarantee_in_simulations(self) -> Guarantee:
@@ -484,6 +484,7 @@ class Policy(Configured, metaclass=PolicyClass):
                 takes_contexts=type(self).seen is not Policy.seen,
                 takes_reports=self.takes_reports,
                 skips_closed=self.takes_masks,
+                older_noise=self.session.older_noise,
             )
             return PrivacyCard.of(self, now, audit)
 
@@ -497,12 +498,14 @@ class Policy(Configured, metaclass=PolicyClass):
         Raises:
             ArgumentError: ``where`` is neither a store nor the path of a file.
             StateFileError: the state folder cannot be used.
-            ClaimError: an earlier save has been loaded, or this process is a fork of the one that
-                made the policy.
+            ClaimError: an earlier save has been loaded, this process is a fork of the one that made
+                the policy, or the policy is a simulation of another.
             OSError: the file cannot be written.
         """
         with self._lock:
             store = store_at(where)
+            if self.session.gate.simulated:
+                raise ClaimError(f"{store} was not written: this is a simulation of a policy")
             if self.session.gate.is_fork:
                 raise ClaimError(
                     f"{store} was not written: this process is a fork; save in the process that"

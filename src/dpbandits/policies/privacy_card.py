@@ -43,6 +43,7 @@ class Standing(NamedTuple):
     takes_contexts: bool
     takes_reports: bool
     skips_closed: bool
+    older_noise: bool  # whether an earlier version has drawn secure noise of it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,7 +77,7 @@ class PrivacyCard:
         row = [_claimed(promise), f"{spent(promise, ledger)}, in {_releases(ledger)}", measured]
         sections = (
             Section("Three numbers", (), heads, [row]),
-            Section("What is promised", rows=list(_promised(policy, promise))),
+            Section("What is promised", rows=list(_promised(policy, now))),
             Section("What is assumed", points=promise.assumptions),
             Section("What is enforced, and how", rows=list(_enforced(policy, now))),
             Section("What is not protected", points=list(_unprotected(policy, now))),
@@ -140,9 +141,12 @@ def spent(promise: Guarantee, ledger: Ledger) -> str:
     return f"{ledger.spent() or 'nothing'} of {promise.holds.shown()}"
 
 
-def as_approx(policy: Configured, delta: float = DELTA) -> ApproxDP | PureDP | None:
+def as_approx(
+    policy: Configured, delta: float = DELTA, *, older_noise: bool = False
+) -> ApproxDP | PureDP | None:
     """What holds as (epsilon, delta)-DP, with the exact curve of Gaussian noise, which secure noise
-    keeps, too (``privacy.discrete``); pure DP as it is, and (epsilon, delta)-DP at its own delta.
+    keeps, too (``privacy.discrete``), but for that of earlier versions; pure DP as it is, and
+    (epsilon, delta)-DP at its own delta.
 
     >>> from dpbandits import AdaCUCB, ZCDP
     >>> round(as_approx(AdaCUCB(2, budget=ZCDP(0.02))).epsilon, 4)
@@ -150,7 +154,8 @@ def as_approx(policy: Configured, delta: float = DELTA) -> ApproxDP | PureDP | N
     """
     holds = policy.effective_budget
     if isinstance(holds, ZCDP):
-        return holds.to_approx(delta, gaussian=policy.channel.family == GAUSSIAN)
+        exact = policy.channel.family == GAUSSIAN and not older_noise
+        return holds.to_approx(delta, gaussian=exact)
     if isinstance(holds, RDP):
         return holds.to_approx(delta)
     assert holds is None or isinstance(holds, PureDP | ApproxDP)
@@ -170,7 +175,8 @@ def _claimed(promise: Guarantee) -> str:
     return f"{promise.asked}{really}{nobody}"
 
 
-def _promised(policy: Configured, promise: Guarantee) -> Iterator[list[str]]:
+def _promised(policy: Configured, now: Standing) -> Iterator[list[str]]:
+    promise = now.guarantee
     yield ["in a sentence", promise.promise(promise.holds.shown() if promise.holds else "")]
     yield ["who is trusted", promise.trust]
     if promise.holds is None:
@@ -181,7 +187,7 @@ def _promised(policy: Configured, promise: Guarantee) -> Iterator[list[str]]:
         "privacy notion",
         f"{promise.holds.shown()}, {promise.view} view, {promise.trust_model} trust",
     ]
-    found = as_approx(policy)
+    found = as_approx(policy, older_noise=now.older_noise)
     if isinstance(found, ApproxDP) and found != promise.holds:
         yield ["as (epsilon, delta)", f"({upward(found.epsilon):.6g}, {found.delta:g})-DP"]
     yield ["in other words", promise.means]

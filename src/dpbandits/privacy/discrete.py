@@ -17,8 +17,9 @@ tell X from X + v best: to say "X + v" of values above t errs with probability a
 and b = F(t - v) on X + v.  Hence Phi^-1(1 - a) - Phi^-1(b) = z(t) - z(t - v) <= d v; equality
 makes (a, b) a point of the trade-off curve of mu = d v.  The curve of X and X + v joins such
 points by straight lines and the Gaussian one is convex, so that the former is never lower: the
-coordinate is (d v)-GDP, for both signs of v.  GDP composes by the root of the sum of squares, also
-adaptively: all coordinates, and all releases, together are (d |v|_2)-GDP.
+coordinate is (d v)-GDP, for both signs of v.  GDP composes by the root of the sum of squares: all
+coordinates together are (d |v|_2)-GDP, and so are adaptive releases whose parameters are fixed in
+advance (``ledger`` has the filter for others).
 
 *Far steps.*  Delta(t) tends to 1 / s.  For P(X > t) is P(X = t + 1) up to a factor that tends to
 1, and -2 ln Q(z) = z^2 + 2 ln z + ln 2 pi + o(1) for the normal tail Q; so z(t)^2 + 2 ln z(t) is
@@ -67,10 +68,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import ndtri_exp
 
 from ..kernel import Generator, kernel
 from ..validation import real
 
+_FAR = 40  # steps of narrow noise that are looked at
 MORE = 0.1  # squared steps that discrete Gaussian noise has more: 1/10 of the theorem
 
 
@@ -97,6 +100,25 @@ def hidden(parameter: float) -> float:
     """
     parameter = real("parameter", parameter, 1.0)
     return math.nextafter(math.sqrt(parameter * parameter - MORE) * (1.0 - 2.0**-50), 0.0)
+
+
+def longest_step(parameter: float) -> float:
+    """The longest step of z for a parameter below 1, of which the theorem says nothing: by *Steps
+    suffice* the noise is (D times that)-GDP all the same.
+
+    From t = 1 on P(X > t) is P(X = t + 1) up to a part in four, and steps fall towards 1 / s.
+
+    >>> round(longest_step(0.9999999), 4), round(longest_step(0.5), 3)
+    (1.0458, 2.488)
+    """
+    t = np.arange(_FAR + 1.0)
+    weights = -0.5 * (t / real("parameter", parameter, 1e-3, 1.0, strict=True)) ** 2
+    above = np.logaddexp.accumulate(weights[:0:-1])[
+        ::-1
+    ]  # of all integers beyond t, up to a factor
+    whole = np.logaddexp(0.0, math.log(2.0) + above[0])
+    z = -ndtri_exp(above - whole)
+    return float(max(2.0 * z[0], np.diff(z).max(), 1.0 / parameter)) * (1.0 + 1e-9)
 
 
 # For simulations: laws of noise on a grid, drawn from a generator that can be predicted.

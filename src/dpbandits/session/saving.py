@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..privacy import accounting
 from ..privacy.budgets import ApproxDP
 from ..privacy.channels import GAUSSIAN
-from ..privacy.discrete import hidden
+from ..privacy.discrete import hidden, longest_step
 from ..privacy.ledger import HEAD, NOISE, SPAN, LedgerArrays
 from ..privacy.secure import NOISE_LAW, GridNoise
 from ..protocol import stays_empty
@@ -36,6 +35,7 @@ def saved(session: Session) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         if last is None
         else [last.arm, last.propensity, last.number, last.recorded, last.life],
         "noise_law": NOISE_LAW,
+        "older_noise": session.older_noise,
         "streams": {name: rng.bit_generator.state for name, rng in streams.items()},
     }
     return header, {**session.state.arrays, **arrays}
@@ -116,33 +116,33 @@ def charge_older_noise(session: Session, header: dict[str, Any]) -> None:
     """Charge an (epsilon, delta) budget for secure noise that an earlier version has drawn.
 
     There a scale of s grid steps was the parameter of discrete Gaussian noise, which hides what
-    Gaussian noise of sqrt(s^2 - 1/10) steps hides (``privacy.discrete``).  Of less than one step
-    its zCDP is all that is known: such a line is charged as Gaussian noise that keeps the same
-    epsilon at the budget's delta.  Noise was calibrated in zCDP, hence wider; but no line is
-    charged less than a release of today, because later rows of a running sum have today's noise,
-    and hold the same records.
+    Gaussian noise of ``privacy.discrete.hidden(s)`` steps hides.  Noise was calibrated in zCDP,
+    hence wider; but no line is charged less than a release of today, because later rows of a
+    running sum have today's noise, and hold the same records.
+
+    Other budgets are charged as before.  The session remembers the older noise, because its zCDP
+    does not follow the exact curve.
     """
     gate, ledger = session.gate, session.state.wall.ledger
-    if header.get("noise_law") == NOISE_LAW or not isinstance(gate.noise, GridNoise):
+    if not isinstance(gate.noise, GridNoise) or not ledger.head[HEAD.lines]:
         return
-    if gate.meter is None or not isinstance(budget := gate.meter.budget, ApproxDP):
+    is_older = header.get("noise_law") != NOISE_LAW
+    session.older_noise = is_older or header["older_noise"]
+    if not is_older or gate.meter is None or not isinstance(gate.meter.budget, ApproxDP):
         return
     used = int(ledger.head[HEAD.lines])
     drawn = ledger.span[:used, SPAN.family] == GAUSSIAN
     kinds, which = np.unique(ledger.noise[:used][drawn], axis=0, return_inverse=True)
     growth, most = gate.meter.growth, gate.channel.multiplier
     worth = [
-        min(most, growth * _worth(multiplier / growth, scale / gate.noise.grid, budget.delta))
+        min(most, growth * _worth(multiplier / growth, scale / gate.noise.grid))
         for multiplier, scale in zip(kinds[:, NOISE.multiplier], kinds.prod(axis=1), strict=True)
     ]
     ledger.noise[np.flatnonzero(drawn), NOISE.multiplier] = np.array(worth)[which.ravel()]
 
 
-def _worth(multiplier: float, steps: float, delta: float) -> float:
+def _worth(multiplier: float, steps: float) -> float:
     """The multiplier of Gaussian noise that hides as much as discrete Gaussian noise of that
-    multiplier and so many steps; of less than one step at ``delta`` alone.
+    multiplier and so many steps.
     """
-    if steps >= 1.0:
-        return multiplier * hidden(steps) / steps
-    epsilon = accounting.zcdp_epsilon(0.5 / multiplier**2, delta)
-    return 1.0 / accounting.gaussian_mu(epsilon, delta)
+    return multiplier * (hidden(steps) if steps >= 1.0 else 1.0 / longest_step(steps)) / steps

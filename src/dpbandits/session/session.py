@@ -41,6 +41,7 @@ class Session:
         seal: by which tokens are known.
         told: what has to be true of the logs and workers it has learned from.
         exchange: with other workers.
+        older_noise: whether an earlier version has drawn secure noise of it.
     """
 
     card: Card
@@ -56,6 +57,7 @@ class Session:
     seal: Seal = field(default_factory=Seal)
     told: tuple[str, ...] = ()
     exchange: Exchange = field(default_factory=Exchange)
+    older_noise: bool = False
 
     @cached_property
     def intake(self) -> Intake:

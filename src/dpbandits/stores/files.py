@@ -44,7 +44,7 @@ class FileStore(Store):
 
     def __init__(self, path: Path) -> None:
         if not isinstance(path, Path) or not path.name:
-            raise ArgumentError(f"path must be a Path that names a file, got {shown(path)}", "path")
+            raise ArgumentError(f"path must name a file, as a Path, got {shown(path)}", "path")
         self.path, self._journal = path, path.with_name(path.name + ".journal")
         self._snapshot_digest = b""  # of the snapshot that this object saved last
         self._end = self._start = 0  # of the journal, and of its last announcement

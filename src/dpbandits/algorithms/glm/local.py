@@ -219,6 +219,10 @@ class LDPSGD(LinkPolicy, ReportPolicy):
         return longest if self._cut is None else float(self._cut)
 
     @property
+    def _smallest_range(self) -> float:
+        return 1.0  # of gradients in units of their bound
+
+    @property
     def _rounds_gradients(self) -> bool:
         return self.grid > 0.0 and not isinstance(self.channel, Hemisphere)
 
@@ -233,7 +237,9 @@ class LDPSGD(LinkPolicy, ReportPolicy):
         if found is not None and not isinstance(self.channel, Hemisphere):
             moved = min(moved, found / self.gradient_bound)
         if self._rounds_gradients:
-            moved += math.sqrt(self.dimension) * self.grid + 8.0 * _ULP
+            added = math.sqrt(self.dimension) * self.grid + 8.0 * _ULP
+            self._refuse_rounding(added, moved)
+            moved += added
         return Statistic(
             size=self.dimension, max_sensitivity=moved, max_abs_contribution=1.0, max_records=1
         )

@@ -189,6 +189,11 @@ class PrivateContextPolicy(HiddenContextPolicy, LinearPolicy):
         return self._horizon
 
     @property
+    def _smallest_range(self) -> float:
+        lo, hi = self.reward_range
+        return min(hi - lo, self._diagonal * self.context_bound**2)
+
+    @property
     def _most_moved(self) -> float:
         """The most that a record moves the statistic."""
         size, bound, reward = self._size, self.context_bound, self._largest
@@ -197,6 +202,7 @@ class PrivateContextPolicy(HiddenContextPolicy, LinearPolicy):
             # Rounding to the grid moves a coordinate of each record by half a step; before it,
             # floats move each by less than some parts in 2**52.  Records in two blocks are
             # sqrt(2) times closer to what they were.
+            self._refuse_rounding(math.sqrt(size) * self.grid, moved)
             moved += math.sqrt(size) * self.grid
             moved += 8.0 * _ULP * self.dimension * bound * (reward + bound)
         return moved

@@ -18,8 +18,8 @@ the rows are an adaptive composition of channels with fixed parameters:
   adaptive composition, and their sum over t is at most |C|^2 with |C| in L2: (1/m)-GDP, (1 /
   2m^2)-zCDP, and (alpha, alpha / 2m^2)-RDP (Denisov, McMahan, Rush, Smith & Thakurta 2022, Theorem
   2.1, for continuous noise).
-* Discrete Gaussian noise on integers obeys the same zCDP and RDP bound row by row, hence the same
-  totals.
+* Discrete Gaussian noise on integers obeys the same bounds row by row, GDP among them, with the
+  1/10 of a squared step that ``discrete`` adds to every integer row; hence the same totals.
 * Laplace: row t is (C_ts / m|C|)-DP.  These add up to at most 1/m with |C| in L1: the rows are as
   private as one release.
 
