@@ -381,3 +381,10 @@ def test_a_batch_keeps_its_length_when_its_first_round_is_taken_back():
             policy.update(0.5, decision, arm=(decision.arm + 1) % 3)
         else:
             policy.update(float(rng.random()), decision)
+
+
+def test_a_mapping_of_arms_is_no_list_of_those_that_are_open():
+    """Its keys would all be, whatever stands beside them."""
+    policy = dpb.MergedIMED(2, budget=dpb.ZCDP(0.5), arm_names=["a", "b"], seed=1)
+    with pytest.raises(dpb.ArgumentError, match="available must be a list of arms"):
+        policy.pull(available={"a": False, "b": True})

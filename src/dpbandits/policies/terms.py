@@ -18,6 +18,7 @@ from ..privacy.ledger import Meter
 from ..privacy.noise import NoiseSource, SimulationNoise
 from ..protocol import Card, Statistic
 from ..session.options import NARROWEST, WIDEST, Settings
+from ..validation import shown
 
 _PROOF_FOR_USERS = "for all rounds of a user docs/privacy.md, People who come back"
 
@@ -49,7 +50,7 @@ class Terms:
             fitting = [one for one in EXAMPLES if type(one) in channels]
             example = f", as in budget={fitting[0]!r}" if fitting else ""
             raise ArgumentError(
-                f"budget must be {allowed} for {self.policy}{example}, got {self.budget!r}",
+                f"budget must be {allowed} for {self.policy}{example}, got {shown(self.budget)}",
                 "budget",
             )
         kind = cast(Any, channels[type(self.budget)])

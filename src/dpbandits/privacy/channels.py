@@ -31,7 +31,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..kernel import Generator, Vector, entry, kernel, outlined
-from ..validation import real
+from ..validation import real, shown
 from . import accounting
 from .budgets import RDP, ZCDP, ApproxDP, Budget, Currency, PureDP
 from .discrete import raised, simulated_gaussian, simulated_laplace
@@ -204,7 +204,7 @@ class Gaussian(Channel):
                 return cls(math.sqrt(2.0 * math.log(1.25 / budget.delta)) / budget.epsilon)
             return cls(1.0 / budget.mu)
         raise ArgumentError(
-            f"budget must be ZCDP, ApproxDP or RDP for Gaussian noise, got {budget!r}"
+            f"budget must be ZCDP, ApproxDP or RDP for Gaussian noise, got {shown(budget)}"
         )
 
 
@@ -245,7 +245,7 @@ class Laplace(Channel):
         """
         if isinstance(budget, PureDP):
             return cls(1.0 / budget.epsilon)
-        raise ArgumentError(f"budget must be PureDP for Laplace noise, got {budget!r}")
+        raise ArgumentError(f"budget must be PureDP for Laplace noise, got {shown(budget)}")
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,7 @@ class LaplaceVector(Channel):
         if isinstance(budget, ZCDP | ApproxDP):
             return cls(math.sqrt(0.5 / budget.rho))
         raise ArgumentError(
-            f"budget must be ZCDP or ApproxDP for Laplace noise on a vector, got {budget!r}"
+            f"budget must be ZCDP or ApproxDP for Laplace noise on a vector, got {shown(budget)}"
         )
 
 
@@ -300,7 +300,7 @@ class Certified(Channel):
         """The channel one release of which spends the budget."""
         if isinstance(budget, ApproxDP):
             return cls(1.0 / budget.mu)
-        raise ArgumentError(f"budget must be ApproxDP for certified noise, got {budget!r}")
+        raise ArgumentError(f"budget must be ApproxDP for certified noise, got {shown(budget)}")
 
 
 @dataclass(frozen=True)
@@ -339,7 +339,9 @@ class Hemisphere(Channel):
         """
         if isinstance(budget, PureDP):
             return cls(1.0 / budget.epsilon)
-        raise ArgumentError(f"budget must be PureDP for vectors on half spheres, got {budget!r}")
+        raise ArgumentError(
+            f"budget must be PureDP for vectors on half spheres, got {shown(budget)}"
+        )
 
     @property
     def composition_norm(self) -> int:

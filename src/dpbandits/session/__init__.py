@@ -7,10 +7,11 @@ are what every living policy is told, ``arms`` which may be served, ``choosing``
 ways of decisions and answers, ``estimates`` a look inside, ``exchange`` what workers share.
 """
 
+from .decisions import Decision
 from .estimates import ArmEstimates, Diagnostics, Estimates
 from .exchange import Release
 from .options import Options
-from .rounds import Choice, Decision
+from .rounds import Choice
 from .session import Session
 
 __all__ = [

@@ -9,7 +9,7 @@ comes with the first mask would tell of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -80,7 +80,7 @@ class Arms:
                 return None
             return self._kept(retired, shown, True)
         try:
-            if not isinstance(available, str):
+            if not isinstance(available, str | Mapping):  # whose keys would all be open
                 named = tuple(islice(available, self.count + 1))  # which has an end
                 if len(named) > self.count:
                     raise ArgumentError(

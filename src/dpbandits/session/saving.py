@@ -15,8 +15,9 @@ from ..privacy.secure import NOISE_LAW, GridNoise
 from ..protocol import stays_empty
 from ..stores import Announcement, Life
 from ..stores.tokens import Seal
+from .decisions import Decision
 from .exchange import Exchange
-from .rounds import Decision, Rounds
+from .rounds import Rounds
 from .session import Session
 
 

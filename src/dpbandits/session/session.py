@@ -17,11 +17,12 @@ from ..stores import Life, User
 from ..stores.tokens import Seal
 from .arms import Arms
 from .choosing import Choosing, Mask, row
+from .decisions import Decision
 from .exchange import Exchange, Release, as_arrays
 from .gate import Gate
 from .intake import Intake
 from .options import Settings
-from .rounds import Choice, Decision, Pending, Rounds
+from .rounds import Choice, Pending, Rounds
 from .state import State
 
 

@@ -13,6 +13,7 @@ from joblib import Parallel, delayed
 from ..errors import ArgumentError
 from ..policies import Policy
 from ..validation import integer
+from ..validation import shown as brief
 
 ProgressCallback = Callable[[int, int], None]
 Played = TypeVar("Played")
@@ -47,7 +48,7 @@ def _told(given: object) -> str:
     """What was given in the place of a policy."""
     if isinstance(given, type) and issubclass(given, Policy):
         return f"the class {given.__name__}: make a policy of it, {given.__name__}(...)"
-    return repr(given)
+    return brief(given)
 
 
 def shared_name(policies: Sequence[Policy]) -> str | None:

@@ -15,7 +15,7 @@ from ..policies import Policy
 from ..privacy.ledger import Ledger
 from ..protocol import NO_ARM
 from ..session.steps import release_of
-from ..validation import flag, integer
+from ..validation import flag, integer, shown
 from .arms_loop import arms_loop
 from .clipping import entering_of, support_ends, warn_of_clipping
 from .context_loop import context_loop
@@ -101,7 +101,7 @@ def simulate(
     if not isinstance(environment, ArmsEnvironment | ContextEnvironment):
         raise ArgumentError(
             "environment must be an ArmsEnvironment or a ContextEnvironment (logs are for replay),"
-            f" got {environment!r}"
+            f" got {shown(environment)}"
         )
     horizon, runs = integer("horizon", horizon, 1), integer("runs", runs, 1)
     seed, n_jobs = integer("seed", seed, 0), job_count(n_jobs)

@@ -1,0 +1,141 @@
+"""A decision: what ``pull`` returns, and what an answer is given to."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, Self
+
+from ..errors import UpdateError
+from ..stores.tokens import LIFETIME, Seal
+from ..validation import real
+
+
+def _refused(what: str) -> Callable[..., NoReturn]:
+    def refuse(self: Decision, *_: Any) -> NoReturn:
+        raise TypeError(
+            f"a decision {what}: use decision.arm for the arm, .number or .token for the decision"
+        )
+
+    return refuse
+
+
+class _LikeAnArm:
+    """Whatever takes a decision for its arm gets the arm, or an error that says what to use.
+
+    A decision is an index, and equals its arm.  It is no key: two persons may get one arm, and
+    their pending decisions would replace each other.  It is no number and no condition: nobody
+    would notice a decision in the place of a reward, or that arm 0 is false.
+    """
+
+    __slots__ = ()
+    arm: int
+    number: int
+    life: str
+
+    def __index__(self) -> int:
+        return self.arm
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, numbers.Number):
+            return bool(self.arm == other)
+        if isinstance(other, _LikeAnArm):
+            if (self.life, self.number) == (other.life, other.number):
+                return True
+            raise TypeError(
+                "two decisions are not compared: use decision.arm for the arms, .number for the"
+                " pulls"
+            )
+        if isinstance(other, str):
+            raise TypeError(
+                "a decision is not compared with text: use decision.name for the name of its arm,"
+                " .arm for its number, .token for its token"
+            )
+        return NotImplemented
+
+    def __format__(self, spec: str) -> str:
+        return str(self) if spec == "" else _refused("has no format of a number")(self)
+
+    __hash__ = _refused("is no key")
+    __bool__ = _refused("is neither true nor false; to tell it from None, test `is None`")
+    __float__ = __complex__ = _refused("is no number")
+    __lt__ = __le__ = __gt__ = __ge__ = _refused("is neither more nor less")
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refused("is no number")
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = _refused("is no number")
+    __mod__ = __rmod__ = __divmod__ = __rdivmod__ = __pow__ = __rpow__ = _refused("is no number")
+    __neg__ = __pos__ = __abs__ = __round__ = __invert__ = _refused("is no number")
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _refused("is no number")
+
+
+class _Sealed(_LikeAnArm):
+    """The key of tokens, in a slot that is no field: it must not leave with the fields."""
+
+    __slots__ = ("_seal",)
+    _seal: Seal
+
+    def _keep(self, seal: Seal) -> Self:
+        self._seal = seal
+        return self
+
+
+@dataclass(slots=True, eq=False)
+class Decision(_Sealed):
+    """One pull: the arm, and what is needed to answer it.
+
+    It works as an index of sequences and arrays, ``outcomes[decision]``, and equals its arm,
+    ``decision == 0``.  Everything else that an arm could do, as a key of a dictionary or of a
+    table, a number or a condition, raises a ``TypeError``: for that take ``decision.arm``.
+    Decisions that wait for an answer are kept by ``number`` or ``token``.
+
+    Attributes:
+        arm: which arm to play, from 0.
+        propensity: the probability with which it was chosen; None where it has no closed form.
+        recorded: False if the policy will not learn from this round.
+        number: the running number of the pull, from 0.
+        life: of which life of a policy, see ``stores``.
+        name: what the arm is called, where arms have names.
+    """
+
+    arm: int
+    propensity: float | None
+    number: int
+    recorded: bool
+    life: str = field(repr=False)
+    name: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def sealed(cls, seal: Seal, *fields: Any) -> Decision:
+        """A decision that can be given a token."""
+        return cls(*fields)._keep(seal)
+
+    @property
+    def token(self) -> str:
+        """A short signed string that ``update`` takes in the place of this decision, for 30 days:
+        for links and forms, since it does not tell the arm, and cannot be forged.
+
+        >>> from dpbandits import MergedIMED, ZCDP
+        >>> policy = MergedIMED(3, budget=ZCDP(1.0), seed=1)
+        >>> token = policy.pull().token
+        >>> len(token), policy.update(1.0, token)
+        (64, True)
+        """
+        return self.token_for(LIFETIME)
+
+    def token_for(self, lifetime: float) -> str:
+        """The same for so many seconds.
+
+        Raises:
+            UpdateError: this decision is a copy that has left its process.
+            ArgumentError: ``lifetime`` is no number of seconds from 1 to 10**9.
+        """
+        seal: Seal | None = getattr(self, "_seal", None)
+        if seal is None:
+            raise UpdateError("decision must be as pull() returned it, to have a token")
+        seconds = real("lifetime", lifetime, 1.0, 1e9)
+        return seal.token(self.life, self.number, self.recorded, seconds)
+
+    def __reduce__(self) -> Any:
+        # Without the key, which stays with the policy.
+        fields = (self.arm, self.propensity, self.number, self.recorded, self.life, self.name)
+        return Decision, fields
