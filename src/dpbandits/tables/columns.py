@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..errors import ArgumentError
-from .entries import Entries, entries, holds_floats
+from .entries import Entries, as_numbers, entries, holds_floats, nested
 from .manners import LARGEST, Manner
 
 
@@ -45,7 +45,7 @@ def flat(
         ArgumentError: the shape is another one, or an entry is refused; the message says in which
             row, counted from 0, and never what stands there.
     """
-    found = entries(given)
+    found = entries(given) or (nested(given, 1) if manner.takes_all else None)
     if found is not None and found.values.ndim == 2 and found.values.shape[1] == 1:
         values, missing, wrong = (part.ravel() for part in found[:3])
         found = Entries(values, missing, wrong, found.kind, found.typed)
@@ -77,7 +77,7 @@ def table(
         )
     if hasattr(given, "to_pandas") and hasattr(given, "column_names"):  # of Arrow
         given = given.to_pandas()
-    found = entries(given)
+    found = entries(given) or (nested(given, 2) if manner.takes_all else None)
     if found is None or found.values.ndim != 2 or found.values.size == 0:
         shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
         raise ArgumentError(
@@ -118,6 +118,8 @@ def blocks(
     whole = entries(plain)
     if whole is not None and whole.values.ndim > 1:
         return _accepted(argument, whole, manner, at)
+    if manner.takes_all:
+        return _private_blocks(argument, place, plain)
     found = []
     for i, one in enumerate(plain):
         block = None if one is None else entries(one)
@@ -155,7 +157,7 @@ def refuse(argument: str, given: Any, manner: Manner) -> None:
     Raises:
         ArgumentError: there is one.
     """
-    found = entries(given)
+    found = entries(given) or nested(given)
     if found is not None:
         _accepted(argument, found, manner, "", _names(given))
 
@@ -185,6 +187,17 @@ def labels(argument: str, given: Any, *, at: str = "") -> list[str] | None:
     if not found or not all(isinstance(one, str) for one in found):
         return None
     return found
+
+
+def _private_blocks(argument: str, place: str, rows: Sequence[Any]) -> list[np.ndarray]:
+    """An array for each row.  An error would tell of one person's, so that no array counts as one
+    of the largest shape in which nothing is a number.
+    """
+    found = [as_numbers(one) for one in rows]
+    shape = max((one.shape for one in found if one.ndim), default=None)
+    if shape is None:
+        raise ArgumentError(f"{place} must hold arrays of numbers, got none", argument)
+    return [one if one.ndim else np.full(shape, np.nan) for one in found]
 
 
 def _nested(column: Any) -> Any:
