@@ -11,6 +11,8 @@ from ..errors import ArgumentError
 from .entries import Entries, as_numbers, entries, holds_floats, nested
 from .manners import LARGEST, Manner
 
+_NO_ROWS = (str, bytes, dict, set, np.ma.MaskedArray)
+
 
 def column(frame: Any, name: str, *, argument: str = "frame") -> Any:
     """A column of a pandas or Arrow table, or of a dictionary.
@@ -45,7 +47,7 @@ def flat(
         ArgumentError: the shape is another one, or an entry is refused; the message says in which
             row, counted from 0, and never what stands there.
     """
-    found = entries(given) or (nested(given, 1) if manner.takes_all else None)
+    found = entries(given) or (nested(_in_rows(given), 1) if manner.takes_all else None)
     if found is not None and found.values.ndim == 2 and found.values.shape[1] == 1:
         values, missing, wrong = (part.ravel() for part in found[:3])
         found = Entries(values, missing, wrong, found.kind, found.typed)
@@ -194,17 +196,25 @@ def _private_blocks(argument: str, place: str, rows: Sequence[Any]) -> list[np.n
     of the largest shape in which nothing is a number.
     """
     found = [as_numbers(one) for one in rows]
-    shape = max((one.shape for one in found if one.ndim), default=None)
+    shape = max((one.shape for one in found if one.size > 0 and one.ndim > 0), default=None)
     if shape is None:
         raise ArgumentError(f"{place} must hold arrays of numbers, got none", argument)
-    return [one if one.ndim else np.full(shape, np.nan) for one in found]
+    blank = np.full(shape, np.nan)
+    return [one if one.size > 0 and one.ndim > 0 else blank for one in found]
+
+
+def _in_rows(given: Any) -> Any:
+    """A column without the rows of one entry in which some of it may stand."""
+    if not isinstance(given, list | tuple):
+        return given
+    return [one[0] if isinstance(one, list | tuple) and len(one) == 1 else one for one in given]
 
 
 def _nested(column: Any) -> Any:
     """Lists of lists of what stands in arrays of arrays, as a data frame holds them."""
     if hasattr(column, "columns") or (isinstance(column, np.ndarray) and column.dtype != object):
         return column
-    if hasattr(column, "__len__") and not isinstance(column, str | bytes | np.ma.MaskedArray):
+    if hasattr(column, "__len__") and not isinstance(column, _NO_ROWS):
         return [_nested(one) for one in column]
     return column
 

@@ -163,7 +163,7 @@ def _cells(given: Any, axes: int) -> np.ndarray | None:
     if axes == 1:
         cells = np.empty(len(rows), dtype=object)
         for i, one in enumerate(rows):
-            cells[i] = one[0] if _is_row(one) and len(one) == 1 else one  # of a column in rows
+            cells[i] = one
         return cells
     inner = [_cells(row, axes - 1) for row in rows]
     shapes = {part.shape for part in inner if part is not None}

@@ -110,7 +110,7 @@ class SideInformationPolicy(Policy):
         if one_row and array.shape in (shape[1:], (1, shape[1])):
             array = np.broadcast_to(array, shape)
         hidden, rounds = self.card.hides_contexts, self.session.rounds
-        wanted = _wanted(shape, one_row, fewer)
+        wanted = _wanted(shape, one_row)
         if fewer and array.ndim == 2 and 1 <= len(array) < shape[0]:
             shape = (len(array), shape[1])
         elif fewer and hidden and array.ndim == 2 and self._is_odd(array.shape, shape):
@@ -119,7 +119,8 @@ class SideInformationPolicy(Policy):
         if array.shape != shape:
             if array.ndim == 0:
                 ragged = array.dtype == object
-                got = "rows of several lengths" if ragged else f"a {type(given).__name__}"
+                alone = "nothing" if given is None else f"a {type(given).__name__}"
+                got = "rows of several lengths" if ragged else alone
                 raise ArgumentError(
                     f"{name} must be an array of numbers of shape {wanted}, got {got}", name
                 )
@@ -142,10 +143,8 @@ class SideInformationPolicy(Policy):
         return shape[1] == wanted[1] and shape[0] != wanted[0]
 
 
-def _wanted(shape: tuple[int, int], one_row: bool, fewer: bool) -> str:
-    if one_row:
-        return f"{shape[1:]} or {shape}"
-    return f"{shape}, or with fewer rows" if fewer else f"{shape}"
+def _wanted(shape: tuple[int, int], one_row: bool) -> str:
+    return f"{shape[1:]} or {shape}" if one_row else f"{shape}"
 
 
 class ContextualPolicy(SideInformationPolicy):
