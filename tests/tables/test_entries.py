@@ -155,7 +155,9 @@ def test_whatever_a_private_cell_holds_it_counts_as_nothing(cell):
         refuse("X", rows, PUBLIC)
 
 
-@pytest.mark.parametrize("row", [None, NAN, "x", {}, {"a": 1}, 5.0], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    "row", [None, NAN, "x", {}, {"a": 1}, 5.0], ids=lambda one: type(one).__name__
+)
 def test_a_private_row_that_is_none_counts_as_one_without_numbers(row):
     rows = [[1.0, 2.0], row]
     expected = [[1, 2], [NAN, NAN]]

@@ -32,7 +32,12 @@ def estimate(
     link: Annotated[str, typer.Option(help="logistic, probit or identity.")] = "logistic",
     outcome_range: Annotated[
         tuple[str, str],
-        typer.Option(metavar="LO HI", help="Outcomes outside are clipped to it.", callback=pair),
+        typer.Option(
+            metavar="LO HI",
+            help="Outcomes outside are clipped to it.",
+            callback=pair,
+            show_default="0 1",
+        ),
     ] = ("0", "1"),
     context_bound: Annotated[
         float, typer.Option(help="Longer rows of features are scaled to this length.")

@@ -223,6 +223,8 @@ class Changes(NamedTuple):
 
     def words(self) -> str:
         """Counts that are not 0, in a sentence; empty where all are."""
+        if not any((self.zeroed, self.scaled, self.unanswered, self.clipped)):
+            return ""
         lo, hi = self.outcome_range
         said = {
             f"{self.zeroed:,} cells are no numbers and count as 0": self.zeroed,
@@ -234,7 +236,7 @@ class Changes(NamedTuple):
             " clipped to it": self.clipped,
         }
         told = "; ".join(words for words, count in said.items() if count)
-        return f"of {self.people:,} people: {told}" if told else ""
+        return f"of {self.people:,} people: {told}"
 
 
 def changes(model: Estimator, features: np.ndarray, outcomes: np.ndarray) -> Changes:
@@ -248,12 +250,12 @@ def changes(model: Estimator, features: np.ndarray, outcomes: np.ndarray) -> Cha
     squares[odd] = np.sum(np.where(replaced, 0.0, features[odd]) ** 2, axis=1)
     return Changes(
         people=len(outcomes),
-        zeroed=int(replaced.sum()),
-        empty=int(replaced.all(axis=0).sum()) if odd.size == len(outcomes) else 0,
-        scaled=int((squares > model.context_bound**2 * (1.0 + 1e-9)).sum()),
+        zeroed=int(np.count_nonzero(replaced)),
+        empty=int(np.count_nonzero(replaced.all(axis=0))) if odd.size == len(outcomes) else 0,
+        scaled=int(np.count_nonzero(squares > model.context_bound**2 * (1.0 + 1e-9))),
         context_bound=model.context_bound,
-        unanswered=int(np.isnan(outcomes).sum()),
-        clipped=int(((outcomes < lo) | (outcomes > hi)).sum()),
+        unanswered=int(np.count_nonzero(np.isnan(outcomes))),
+        clipped=int(np.count_nonzero((outcomes < lo) | (outcomes > hi))),
         outcome_range=(lo, hi),
     )
 
