@@ -135,7 +135,11 @@ def test_one_private_entry_never_raises_and_a_column_without_numbers_does():
     assert np.isnan(table("x", [["words", None]], PRIVATE_RECORD)).all()
 
 
-CELLS = [[1], [1.0, 2.0], (1, 2), np.ones(2), {"a": 1}, {}, {1}, "x", b"x", None, object()]
+CELLS = [
+    *([1], [1.0, 2.0], (1, 2), np.ones(2), {"a": 1}, {}, {1}, "x", b"x", None, object(), 1j),
+    *(np.datetime64("2020"), np.timedelta64(1, "s"), pd.Timestamp("2020"), np.complex64(1j)),
+    *(pd.Series([1.0, 2.0]), np.void(b"x"), datetime.timedelta(1), pd.NaT, np.ma.masked),
+]
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda one: type(one).__name__)
@@ -146,7 +150,7 @@ def test_whatever_a_private_cell_holds_it_counts_as_nothing(cell):
     for given in (column, series, series.to_numpy()):
         assert np.array_equal(flat("y", given, PRIVATE), [1, NAN, 2], equal_nan=True)
     rows = [[1.0, 2.0], [3.0, cell]]
-    for given in (rows, pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, cell]})):
+    for given in (rows, pd.DataFrame({"a": [1.0, 3.0], "b": pd.Series([2.0, cell], dtype=object)})):
         assert np.array_equal(table("X", given, PRIVATE), [[1, 2], [3, NAN]], equal_nan=True)
     for given in (rows, [pd.Series(row, dtype=object) for row in rows]):
         assert np.array_equal(as_numbers(given), [[1, 2], [3, NAN]], equal_nan=True)
@@ -166,6 +170,13 @@ def test_a_private_row_that_is_none_counts_as_one_without_numbers(row):
     matrices = [[[1.0, 2.0], [3.0, [4]]], row]
     expected = [[[1, 2], [3, NAN]], np.full((2, 2), NAN)]
     assert np.array_equal(np.array(blocks("x", matrices, PRIVATE)), expected, equal_nan=True)
+
+
+def test_the_type_of_one_column_is_not_that_of_another():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [1j, 2.0]})
+    assert entries(frame).wrong.tolist() == [[False, True]] * 2
+    with pytest.raises(ArgumentError, match=r"^X \(column 'b'\) must hold numbers, got complex"):
+        table("X", frame, PRIVATE)
 
 
 def test_a_private_column_in_rows_may_hold_a_longer_one():

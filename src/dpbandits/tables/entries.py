@@ -64,11 +64,16 @@ def entries(given: Any) -> Entries | None:
         else:
             masked = None
         array = np.asarray(_plain(given))
-        if array.dtype.kind in "SU" and not _is_text_array(given):
-            array = np.asarray(given, dtype=object)  # NumPy writes numbers beside a text as text
+        if array.dtype.kind in "SUcmM" and isinstance(given, list | tuple):
+            # NumPy makes one kind of all entries, so that one would decide what the others are.
+            cells = _cells(given, array.ndim)
+            array = array if cells is None else cells
+        elif array.dtype.kind in "SUc" and not isinstance(given, np.ndarray):
+            cells = given.astype(object) if hasattr(given, "astype") else given
+            array = np.asarray(cells, dtype=object)
         if array.dtype.kind == "O" and array.ndim == 1 and any(map(_is_row, array)):
             return None
-    except ValueError:
+    except (ValueError, TypeError):  # the latter of kinds that NumPy cannot join
         return None
     found = _of_array(array)
     if masked is None:
@@ -111,7 +116,7 @@ def as_numbers(given: Any) -> np.ndarray:
     if not _is_masked(given):
         try:
             array = np.asarray(given)
-        except ValueError:
+        except (ValueError, TypeError):
             array = np.array(None)
         if array.dtype.kind in "biuf":
             return array
@@ -184,10 +189,6 @@ def _is_listed(given: Any) -> bool:
 
 def _is_row(entry: Any) -> bool:
     return isinstance(entry, list | tuple | np.ndarray) and getattr(entry, "ndim", 1) > 0
-
-
-def _is_text_array(given: Any) -> bool:
-    return isinstance(given, np.ndarray) and given.dtype.kind in "SU"
 
 
 def _is_sparse(given: Any) -> bool:
