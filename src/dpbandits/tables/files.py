@@ -53,8 +53,7 @@ class TextTable:
     def left_out(self) -> str:
         """A note on columns without a name; empty where there are none."""
         plural = "s" if self.nameless > 1 else ""
-        many = f"{self.nameless} column{plural} without a name left out"
-        return many if self.nameless else ""
+        return f"{self.nameless} column{plural} without a name left out" if self.nameless else ""
 
     def texts(self, name: str) -> list[str]:
         """A column as text."""
@@ -107,17 +106,16 @@ def read_text_table(
     _check_marks(separator, decimal, thousands)
     text = _text(argument, path)
     first, _, rest = text.partition("\n")
-    if (
-        mark := re.fullmatch(r'"?sep=(.)"?\s*', first, re.I)
-    ) is not None:  # as spreadsheets write it
+    mark = re.fullmatch(r'"?sep=(.)"?\s*', first, re.I)  # as spreadsheets write it
+    if mark is not None:
         separator, text = mark[1], rest
     skipped = int(mark is not None)
     rows, lines = _rows(argument, path, text, separator, skipped)
     if not rows:
         raise ArgumentError(f"{argument} must have rows, got an empty file: {path}", argument)
-    header, unsure = header is not False, header is None
-    if unsure:
+    if header is None:
         _refuse_record(argument, path, rows[0], decimal, thousands)
+        header = True
     width = len(rows[0])
     for row, line in zip(rows, lines, strict=True):
         if len(row) != width:
