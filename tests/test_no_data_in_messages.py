@@ -95,6 +95,10 @@ EXEMPT = {
 }
 
 
+# Devices of people, who always send: an error would tell.
+SILENT = {"Device.report", "Randomiser.__call__", "RewardDevice.report"}
+
+
 class Odd:
     """An object that tells what is in it."""
 
@@ -484,7 +488,7 @@ def test_no_message_holds_data(name, caplog):
             assert MARKS.search(said) is None, said
             assert error is None or isinstance(error, dpb.DPBanditsError), said
             refused += error is not None
-    assert refused
+    assert bool(refused) == (name not in SILENT)
 
 
 def test_the_search_finds_what_is_said(caplog):

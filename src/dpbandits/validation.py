@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import unicodedata
 from collections.abc import Collection, Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
@@ -65,6 +66,16 @@ def number(name: str, value: Any) -> float:
             f"{name} must be a number, got a value of type {type(value).__name__}", name
         )
     return found
+
+
+def number_or_nan(value: Any) -> float:
+    """``value`` by the same rule, NaN where it is no number: for who may not tell by an error.
+
+    >>> number_or_nan(1), number_or_nan("1")
+    (1.0, nan)
+    """
+    found = numeric(value)
+    return math.nan if isinstance(found, str) else found
 
 
 def numeric(entry: Any) -> float | str:
@@ -166,10 +177,19 @@ def close_name(word: str, known: Iterable[str]) -> str:
     folded = {name.lower(): name for name in known}
     match = difflib.get_close_matches(word.lower(), folded, n=1)
     return (
-        f"did you mean {folded[match[0]]}?"
+        f"did you mean {_told_apart(folded[match[0]], word)}?"
         if match
         else f"known: {', '.join(folded.values()) or 'none'}"
     )
+
+
+def _told_apart(name: str, other: str) -> str:
+    """A name, escaped where it looks like the other one: by signs that are not seen, or accents."""
+    seen = [
+        "".join(sign for sign in unicodedata.normalize("NFKC", one) if sign.isprintable())
+        for one in (name, other)
+    ]
+    return ascii(name) if seen[0] == seen[1] else name
 
 
 def shown(value: Any) -> str:

@@ -136,9 +136,7 @@ def test_a_device_forgets_and_always_has_something_to_send():
     device = pickle.loads(pickle.dumps(tireless(one.device())))
     assert one.receive(device.report())  # before any choice
     device.choose(X)
-    with pytest.raises(ArgumentError, match=r"^reward must be"):
-        device.report("much")
-    assert device.report().shape == (5,)
+    assert device.report("much").shape == (5,)  # as no reward: an error would tell
     assert device._features is None
     device.choose(np.full((2, 2), np.nan))  # counts as 0, and is not told
     assert one.receive(device.report(np.inf))

@@ -150,6 +150,10 @@ def test_what_is_changed_is_counted_for_the_operator_alone(tmp_path: Path):
         ("age,y\n1,1\n", ["--ignore", "agee"], "did you mean age?"),
         ("age,y\n1,1\n", ["--features", "y"], "neither the outcome"),
         ("y\n1\n", [], "a column beside 'y'"),
+        ("age,y\n1,1\n", ["--features", ""], "--features must name a column, got none"),
+        ("age,y\n1,1\n", ["--outcome-range", "0,100"], "two numbers with a space between"),
+        ("a\u200b,y\n1,1\n", ["--features", "a"], "got 'a'; did you mean 'a\\u200b'?"),
+        ("0.7919,male\n.1,yes\n", [], "got a number in the first line of"),
     ],
 )
 def test_a_table_that_would_count_as_nothing_is_refused(tmp_path, content, options, words):
@@ -158,6 +162,19 @@ def test_a_table_that_would_count_as_nothing_is_refused(tmp_path, content, optio
     answer = run(path, "--outcome", "y", "--budget", "zcdp=1", *options, *QUIET)
     assert answer.exit_code == 2
     assert words in answer.output
+
+
+def test_a_record_is_no_header_and_a_range_may_be_negative(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("0.318,0.448,1\n0.2,0.1,-3\n", encoding="utf-8")
+    answer = run(path, "--outcome", "1", "--budget", "zcdp=1", *QUIET)
+    assert answer.exit_code == 2
+    assert "--no-header" in answer.output
+    assert "0.318" not in answer.output
+    found, said = fitted(path, "--outcome", "2", "--no-header", "--outcome-range", "-1", "1")
+    assert set(found) == {"0", "1"}
+    assert said.count("1 of 2 outcomes lie outside of --outcome-range -1 1") == 1
+    assert "PrivateGLM" not in said  # nothing is said twice
 
 
 def test_a_text_that_nobody_has_is_said_and_makes_no_error(tmp_path):

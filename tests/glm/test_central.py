@@ -4,6 +4,7 @@ import itertools
 import math
 import pickle
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from sklearn.base import clone
 from worlds import logistic
 
 from dpbandits import RDP, ZCDP, ApproxDP, ArgumentError, DPBanditsError, PureDP
-from dpbandits.glm import PrivateGLM, links, register_link
+from dpbandits.glm import InformationWeightedGLM, LocalGLM, PrivateGLM, links, register_link
 from dpbandits.glm.estimator import TYPES_ARE_PUBLIC
 from dpbandits.privacy import accounting
 
@@ -339,3 +340,41 @@ def test_more_people_than_exact_sums_hold_are_refused():
     assert most > 2**20
     with pytest.raises(ArgumentError, match=r"^grid must be coarser"):
         model.fit(np.zeros((6, 2)), np.zeros(6))
+
+
+def test_what_fit_changes_is_counted_once_for_the_operator(caplog):
+    rng = np.random.default_rng(3)
+    x, y = rng.uniform(-0.5, 0.5, (60, 2)), rng.integers(1, 3, 60).astype(float)
+    x[:3] *= 40.0
+    x[4, 0], y[5] = np.inf, np.nan
+    for make in (PrivateGLM, LocalGLM, InformationWeightedGLM):
+        caplog.clear()
+        make(budget=BUDGET, seed=1).fit(x, y)
+        (told,) = [one.getMessage() for one in caplog.records if one.name == "dpbandits"]
+        for words in (
+            f"{make.__name__}: of 60 people: 1 cells are no numbers and count as 0",
+            "the features of 3 people are longer than context_bound=1",
+            "1 people have no outcome",
+            f"{np.sum(y > 1.0)} outcomes lie outside of outcome_range=(0, 1)",
+        ):
+            assert words in told
+    caplog.clear()
+    PrivateGLM(budget=BUDGET, seed=1).fit(x[6:], np.clip(y[6:], 0.0, 1.0))
+    assert not caplog.records
+    # The type of a column decides, not what is in it: this one is fitted, and told.
+    PrivateGLM(budget=BUDGET, seed=1).fit(np.column_stack([x[6:, 0], np.full(54, np.nan)]), y[6:])
+    assert "1 columns hold no number" in caplog.text
+
+
+@pytest.mark.parametrize("cell", [[1.0, 0.0], (1,), np.ones(2), {}, "x"])
+def test_one_private_cell_of_any_kind_is_fitted_as_a_missing_one(cell):
+    rng = np.random.default_rng(3)
+    x, y = rng.uniform(-0.5, 0.5, (40, 2)).tolist(), rng.integers(0, 2, 40).tolist()
+
+    def fitted(one: Any) -> list[list[float]]:
+        rows, answers = [*map(list, x)], pd.Series(y, dtype=object)
+        rows[7][1] = answers[9] = one
+        kinds = PrivateGLM, LocalGLM
+        return [kind(budget=BUDGET, seed=1).fit(rows, answers).coef_.tolist() for kind in kinds]
+
+    assert fitted(cell) == fitted(None)

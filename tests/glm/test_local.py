@@ -82,7 +82,11 @@ def test_a_channel_follows_from_reports_alone():
 
 def test_devices_report_once_and_always_have_something_to_send():
     channel = LocalGLM(budget=BUDGET, seed=1).curator(10, 2).channel()
-    for data in ((), ([0.5, 0.5],), ([math.nan, "x"], math.inf), (["a", None], math.nan)):
+    odd = [({"a": 1}, 1.0), ("x", 1.0), (0.5, 1.0), ([0.1, [0.2, 0.3]], 0.5), ([0.1, 0.2], [1, 0])]
+    for data in (
+        *((), ([0.5, 0.5],), ([math.nan, "x"], math.inf), (["a", None], math.nan)),
+        *odd,
+    ):
         device = pickle.loads(pickle.dumps(channel)).device()
         report = device.report(*data)
         assert report.values.shape == (5,)
@@ -91,6 +95,11 @@ def test_devices_report_once_and_always_have_something_to_send():
             device.report()
     with pytest.raises(ArgumentError, match=r"^x must have shape"):
         channel.device().report([1.0], 1.0)
+    # A nested cell counts as 0, and what is no vector as nobody's.
+    one, other = (channel.device().report(x, 0.5) for x in ([0.1, [0.2, 0.3]], [0.1, 0.0]))
+    assert np.array_equal(one.values, other.values)
+    one, other = (channel.device().report(*data) for data in (({"a": 1}, 1.0), ()))
+    assert np.array_equal(one.values, other.values)
 
 
 def test_what_is_no_report_of_the_open_batch_is_refused():

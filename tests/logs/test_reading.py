@@ -453,3 +453,15 @@ def test_other_propensities_are_refused(options, told):
     with pytest.raises(ArgumentError, match=told):
         fit_logs(policy, log, **options)
     assert policy.ledger.spent() is None
+
+
+@pytest.mark.parametrize("row", [None, math.nan, "x", {"a": 1.0}, [0.5, [1.0]], []])
+def test_one_private_vector_of_any_kind_counts_as_zeros_and_is_counted(row):
+    rows = np.random.default_rng(1).uniform(-0.5, 0.5, (N, 2)).tolist()
+    column = pd.Series([*rows[:9], row, *rows[10:]])
+    frame = pd.DataFrame({"arm": ARMS, "reward": 0.5, "x": column})
+    for features in ("x", column.tolist()):
+        options = {"budget": ZCDP(1.0), "models": "disjoint", "horizon": 100, "seed": 1}
+        policy = dpb.LinearIMEDJDP(2, 2, **options)
+        assert fit_logs(policy, frame, features=features).used.sum() == N
+        assert policy.diagnostics.blanked == 1

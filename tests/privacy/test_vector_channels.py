@@ -76,9 +76,20 @@ def test_secure_copies_are_on_the_grid():
     assert channel.holds == BUDGET
 
 
+@pytest.mark.parametrize("entry", ["a", 1j, None, {}, np.inf, np.timedelta64(1, "s")])
+def test_an_entry_of_any_kind_counts_as_zero_also_where_it_is_alone(entry):
+    def copies(one: object) -> list[list[float]]:
+        options = {"noise": "simulation", "seed": 1}
+        channel, matrices = VectorChannel(BUDGET, **options), SymmetricChannel(BUDGET, **options)
+        made = channel([one]), channel([0.3, one]), matrices([[0.3, one], [0.1, 0.2]])
+        return [copy.tolist() for copy in made]
+
+    assert copies(entry) == copies(np.nan)
+
+
 def test_bad_input_is_named():
     channel = VectorChannel(BUDGET, noise="simulation")
-    for wrong in (np.eye(2), [], ["a"], [1j]):
+    for wrong in (np.eye(2), [], "a", None, {}):
         with pytest.raises(ArgumentError, match="vector"):
             channel(wrong)
     matrices = SymmetricChannel(BUDGET, noise="simulation")

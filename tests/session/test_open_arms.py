@@ -342,6 +342,41 @@ def test_models_of_their_own_need_all_rows():
         policy.pull(np.ones(2), available=[0])
 
 
+@pytest.mark.parametrize(
+    ("contexts", "got"),
+    [
+        ({"a": 1.0}, "got a dict"),
+        ((one for one in (1.0, 2.0)), "got a generator"),
+        (0.5, "got a float"),
+        (None, "got nothing"),
+        ([[1.0], [1.0, 2.0]], "got rows of several lengths"),
+        (np.eye(3)[:2], r"got \(2, 3\)"),
+    ],
+)
+def test_contexts_of_another_shape_are_named_by_it(contexts, got):
+    private = dpb.LinUCBJDP(3, 2, budget=dpb.ZCDP(0.5), horizon=100, seed=1)
+    for policy in (private, dpb.LinUCB(3, 2, seed=1)):
+        with pytest.raises(ArgumentError, match=rf"^contexts must .*\(3, 2\).*{got}"):
+            policy.pull(contexts)
+
+
+@pytest.mark.parametrize("row", [None, "x", {"a": 1.0}, [0.5, [1.0]], [0.5, {}], [None, 1.0]])
+def test_one_private_vector_of_any_kind_counts_as_zeros_and_a_public_one_is_refused(row):
+    rows = [[0.1, 0.2], row, [0.3, 0.4]]
+    private = dpb.LinUCBJDP(3, 2, budget=dpb.ZCDP(0.5), horizon=100, seed=1)
+    assert private.pull(rows).arm in range(3)
+    assert private.diagnostics.blanked == 1
+    with pytest.raises(ArgumentError, match=r"^contexts must hold numbers .* in row 1, column"):
+        dpb.LinUCB(3, 2, seed=1).pull(rows)
+
+
+def test_a_name_is_no_arm_where_arms_have_none():
+    policy = dpb.UCB1(2, choices_public=True)
+    decision = policy.pull()
+    with pytest.raises(ArgumentError, match=r"^arm must be a number, as arms have no names, got"):
+        policy.update(1.0, decision, arm="drug")
+
+
 def test_under_private_contexts_no_number_of_candidates_is_an_error():
     """It would shift the schedule for reasons that are a person's own."""
 

@@ -13,7 +13,16 @@ import pytest
 from scipy import sparse
 
 from dpbandits.errors import ArgumentError
-from dpbandits.tables import column, entries, flat, labels, table
+from dpbandits.tables import (
+    as_numbers,
+    blocks,
+    column,
+    entries,
+    flat,
+    labels,
+    refuse,
+    table,
+)
 from dpbandits.tables.manners import PRIVATE, PRIVATE_RECORD, PUBLIC, PUBLIC_FEATURES, arms
 
 MARK = 7919.73125
@@ -124,6 +133,54 @@ def test_one_private_entry_never_raises_and_a_column_without_numbers_does():
     # The type says that these are numbers, whatever is missing; and of one person nothing is told.
     assert np.isnan(flat("y", np.array([NAN, NAN]), PRIVATE)).all()
     assert np.isnan(table("x", [["words", None]], PRIVATE_RECORD)).all()
+
+
+CELLS = [
+    *([1], [1.0, 2.0], (1, 2), np.ones(2), {"a": 1}, {}, {1}, "x", b"x", None, object(), 1j),
+    *(np.datetime64("2020"), np.timedelta64(1, "s"), pd.Timestamp("2020"), np.complex64(1j)),
+    *(pd.Series([1.0, 2.0]), np.void(b"x"), datetime.timedelta(1), pd.NaT, np.ma.masked),
+]
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda one: type(one).__name__)
+def test_whatever_a_private_cell_holds_it_counts_as_nothing(cell):
+    column = [1.0, 0.0, 2.0]
+    column[1] = (1, 1) if isinstance(cell, list) else cell  # a row of one entry is that entry
+    series = pd.Series(column, dtype=object)
+    for given in (column, series, series.to_numpy()):
+        assert np.array_equal(flat("y", given, PRIVATE), [1, NAN, 2], equal_nan=True)
+    rows = [[1.0, 2.0], [3.0, cell]]
+    for given in (rows, pd.DataFrame({"a": [1.0, 3.0], "b": pd.Series([2.0, cell], dtype=object)})):
+        assert np.array_equal(table("X", given, PRIVATE), [[1, 2], [3, NAN]], equal_nan=True)
+    for given in (rows, [pd.Series(row, dtype=object) for row in rows]):
+        assert np.array_equal(as_numbers(given), [[1, 2], [3, NAN]], equal_nan=True)
+    assert np.array_equal(as_numbers([3.0, cell]), [3, NAN], equal_nan=True)
+    with pytest.raises(ArgumentError, match="in row 1, column 1"):
+        refuse("X", rows, PUBLIC)
+
+
+@pytest.mark.parametrize(
+    "row", [None, NAN, "x", {}, {"a": 1}, 5.0], ids=lambda one: type(one).__name__
+)
+def test_a_private_row_that_is_none_counts_as_one_without_numbers(row):
+    rows = [[1.0, 2.0], row]
+    expected = [[1, 2], [NAN, NAN]]
+    assert np.array_equal(table("X", rows, PRIVATE), expected, equal_nan=True)
+    assert np.array_equal(np.array(blocks("x", rows, PRIVATE)), expected, equal_nan=True)
+    matrices = [[[1.0, 2.0], [3.0, [4]]], row]
+    expected = [[[1, 2], [3, NAN]], np.full((2, 2), NAN)]
+    assert np.array_equal(np.array(blocks("x", matrices, PRIVATE)), expected, equal_nan=True)
+
+
+def test_the_type_of_one_column_is_not_that_of_another():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [1j, 2.0]})
+    assert entries(frame).wrong.tolist() == [[False, True]] * 2
+    with pytest.raises(ArgumentError, match=r"^X \(column 'b'\) must hold numbers, got complex"):
+        table("X", frame, PRIVATE)
+
+
+def test_a_private_column_in_rows_may_hold_a_longer_one():
+    assert np.array_equal(flat("y", [[1], [0], [1, 0]], PRIVATE), [1, 0, NAN], equal_nan=True)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,8 @@ def test_what_is_written_in_any_dialect_is_read_again(tmp_path, rows, dialect, e
         ("", "got an empty file"),
         ("\n\n", "got an empty file"),
         ("a,y\n", "rows below its header"),
-        ('a,y\n1,"2\n', "broken quotation from line 2"),
+        ('a,y\n1,"2\n', "broken quotation.* line 2"),
+        ("a,y\n1," + 140_000 * "x", "a cell of more than 131,072 characters.* line 2"),
         (",\n1,2\n", "a header that names columns"),
     ],
 )
@@ -83,7 +85,7 @@ def test_bytes_of_another_encoding_are_refused(tmp_path):
     with pytest.raises(ArgumentError, match=r"in UTF-8, got .*export 'CSV UTF-8'"):
         read_text_table("TABLE", path)
     path.write_bytes(b"a,y\n1,\x00\n")
-    with pytest.raises(ArgumentError, match="in UTF-8"):
+    with pytest.raises(ArgumentError, match="got a NUL character on line 2 of"):
         read_text_table("TABLE", path)
 
 
@@ -114,6 +116,35 @@ def test_thousands_marks_stand_between_groups_of_three(tmp_path, cell):
     assert found.values[1] == 8981.0
 
 
+@pytest.mark.parametrize(
+    "first",
+    [
+        *("7919,male,1", "male,79.19,1", "a,7919e-3,b", "a,+.7919,b", "a,TRUE,b", "7919,,"),
+        *('a,"7,919",b', "a,79.19 %,b", "a,2019-07-19,b", "a,$7919,b"),
+    ],
+)
+def test_a_first_line_that_may_be_a_record_is_refused_and_not_quoted(tmp_path, first):
+    path = written(tmp_path / "table.csv", f"{first}\n1,2,3\n")
+    with pytest.raises(ArgumentError, match="got a number in the first line") as caught:
+        read_text_table("TABLE", path)
+    assert "--no-header" in str(caught.value)
+    assert not re.search("79|male|TRUE", str(caught.value).replace(str(path), ""))
+    assert read_text_table("TABLE", path, header=False).names == ("0", "1", "2")
+
+
+def test_names_may_hold_digits_and_be_numbers_where_that_is_said(tmp_path):
+    path = written(tmp_path / "table.csv", "x1,2nd dose,NA\n1,2,3\n")
+    assert read_text_table("TABLE", path).names == ("x1", "2nd dose", "NA")
+    path = written(tmp_path / "table.csv", "2019,2020,y\n1,2,3\n")
+    assert read_text_table("TABLE", path, header=True).names == ("2019", "2020", "y")
+
+
+@pytest.mark.parametrize("first", ["sep=;", "SEP=;", '"sep=;"', "Sep=; "])
+def test_the_separator_may_stand_in_the_first_line(tmp_path, first):
+    path = written(tmp_path / "table.csv", f"{first}\na;y\n1;2\n")
+    assert read_text_table("TABLE", path).names == ("a", "y")
+
+
 def test_what_spreadsheets_add_is_understood(tmp_path):
     content = "\ufeffsep=;\r\n a ; y ;\r\n1,5;NULL;\r\n\r\n2,5;1;\r\n"
     path = written(tmp_path / "table.csv", content)
@@ -134,6 +165,33 @@ def test_a_table_of_public_numbers_has_a_header_or_not(tmp_path):
         with pytest.raises(ArgumentError, match=words) as got:
             read_numbers("--features", written(tmp_path / "bad.csv", content))
         assert "7919" not in str(got.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("NA,NA\n1,2\n", "nothing on line 1"),
+        (",\n1,2\n", "nothing on line 1"),
+        ("x\n1\n\n3\n", "nothing on line 3"),
+        ('x\n""\n3\n', "nothing on line 2"),
+        ('""\n1\n3\n', "nothing on line 1"),
+        ("1,2\n1e400,3\n", "an infinite number on line 2"),
+    ],
+)
+def test_no_row_of_a_public_table_is_dropped(tmp_path, content, words):
+    with pytest.raises(ArgumentError, match=f"^--features must hold numbers, got {words}"):
+        read_numbers("--features", written(tmp_path / "table.csv", content))
+
+
+def test_empty_lines_around_and_between_rows_of_cells_are_none(tmp_path):
+    for content in ("\n1,2\n\n  \n3,4\n\n", "\n\nx\n1\n3\n\n\n"):
+        assert len(read_numbers("--features", written(tmp_path / "table.csv", content))) == 2
+
+
+def test_of_a_column_without_a_name_python_warns(tmp_path):
+    path = written(tmp_path / "table.csv", ",a\n0,3\n")
+    with pytest.warns(UserWarning, match="--features: 1 column without a name left out"):
+        assert read_numbers("--features", path).tolist() == [[3]]
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .inputs import Decimal, Header, Noise, Separator, Thousands, budget_of, clear_errors
+from .inputs import Decimal, Header, Noise, Separator, Thousands, budget_of, clear_errors, pair
 from .tables import new_console
 
 if TYPE_CHECKING:
@@ -30,8 +31,14 @@ def estimate(
     ],
     link: Annotated[str, typer.Option(help="logistic, probit or identity.")] = "logistic",
     outcome_range: Annotated[
-        tuple[float, float], typer.Option(help="Outcomes outside are clipped to it.")
-    ] = (0.0, 1.0),
+        tuple[str, str],
+        typer.Option(
+            metavar="LO HI",
+            help="Outcomes outside are clipped to it.",
+            callback=pair,
+            show_default="0 1",
+        ),
+    ] = ("0", "1"),
     context_bound: Annotated[
         float, typer.Option(help="Longer rows of features are scaled to this length.")
     ] = 1.0,
@@ -57,7 +64,7 @@ def estimate(
     separator: Separator = ",",
     decimal: Decimal = ".",
     thousands: Thousands = "",
-    header: Header = True,
+    header: Header = None,
     noise: Annotated[
         Noise, typer.Option(help="simulation is seeded, and protects nobody.")
     ] = Noise.secure,
@@ -79,7 +86,7 @@ def estimate(
         model = PrivateGLM(
             link,
             budget=budget_of(budget),
-            outcome_range=outcome_range,
+            outcome_range=(float(outcome_range[0]), float(outcome_range[1])),
             context_bound=context_bound,
             parameter_bound=parameter_bound,
             noise=noise.value,
@@ -97,9 +104,11 @@ def estimate(
             text,
             outcome,
             positive=positive or (),
-            features=listed(features),
-            ignore=listed(ignore),
+            features=None if features is None else listed(features),
+            ignore=listed(ignore or ""),
         )
+        # What the operator's log hears of ``fit`` is said below, in words for this command.
+        logging.getLogger("dpbandits").addHandler(logging.NullHandler())
         model.fit(people.features, people.outcomes)
         rows = _rows(model, people.names)
     _tell(text, people.said + _changed(people, model))
@@ -112,18 +121,18 @@ def estimate(
 
 def _changed(people: PrivateTable, model: PrivateGLM) -> list[str]:
     """How many people the bounds of the model have changed."""
-    import numpy as np
+    from ..glm.estimator import changes
 
     said, n = [], len(people.outcomes)
-    lengths = np.linalg.norm(np.nan_to_num(people.features), axis=1)
-    if scaled := int((lengths > model.context_bound).sum()):
+    made = changes(model, people.features, people.outcomes)
+    if scaled := made.scaled:
         said.append(
             f"the features of {scaled:,} of {n:,} people are longer than --context-bound"
             f" {model.context_bound:g}, and were scaled to it: bring columns to one scale, by"
             " public ranges, or leave out with --ignore what is no measurement"
         )
     lo, hi = model.outcome_range
-    if clipped := int(((people.outcomes < lo) | (people.outcomes > hi)).sum()):
+    if clipped := made.clipped:
         said.append(
             f"{clipped:,} of {n:,} outcomes lie outside of --outcome-range {lo:g} {hi:g}, and were"
             " clipped to it"
@@ -133,8 +142,7 @@ def _changed(people: PrivateTable, model: PrivateGLM) -> list[str]:
 
 def _tell(text: TextTable, said: list[str]) -> None:
     if text.nameless:
-        plural = "s" if text.nameless > 1 else ""
-        typer.echo(f"Note: {text.nameless} column{plural} without a name left out.", err=True)
+        typer.echo(f"Note: {text.left_out}.", err=True)
     if said:
         typer.echo(
             "For the operator alone, since no guarantee covers these counts:\n  "

@@ -29,10 +29,12 @@ Thousands = Annotated[
     typer.Option(help="The mark between groups of three digits, as in 1,234.", show_default=False),
 ]
 Header = Annotated[
-    bool,
+    bool | None,
     typer.Option(
         "--header/--no-header",
-        help="Whether the first line names the columns; without names they are 0, 1, ...",
+        help="Whether the first line names the columns; without names they are 0, 1, ..."
+        " By default it does, and must hold no number.",
+        show_default=False,
     ),
 ]
 
@@ -42,6 +44,15 @@ class Noise(StrEnum):
 
     secure = "secure"
     simulation = "simulation"
+
+
+def pair(texts: tuple[str, str]) -> tuple[str, str]:
+    """What two numbers were given as, which are read once they are known to be numbers."""
+    try:
+        [float(text) for text in texts]
+    except ValueError:
+        raise typer.BadParameter("give two numbers with a space between, as in 0 100") from None
+    return texts
 
 
 @contextlib.contextmanager

@@ -42,7 +42,7 @@ def private_table(
     outcome: str,
     *,
     positive: Sequence[str] = (),
-    features: Sequence[str] = (),
+    features: Sequence[str] | None = None,
     ignore: Sequence[str] = (),
 ) -> PrivateTable:
     """The columns that count.
@@ -52,19 +52,21 @@ def private_table(
         outcome: the column to explain.
         positive: texts of the outcome that count as 1; all others count as 0.  Empty where outcomes
             are numbers.
-        features: the columns that explain; empty for all others.
+        features: the columns that explain; None for all others.
         ignore: columns that are left out.
 
     Raises:
         ArgumentError: there is no such column, or a column holds no number.
     """
     _check_names(table, "--outcome", [outcome])
-    _check_names(table, "--features", features)
+    _check_names(table, "--features", features or ())
     _check_names(table, "--ignore", ignore)
     others = [name for name in table.names if name not in {outcome, *ignore}]
-    chosen = list(dict.fromkeys(features)) or others
+    chosen = others if features is None else list(dict.fromkeys(features))
     if outcome in chosen or set(chosen) & set(ignore):
         raise ArgumentError("--features must name neither the outcome nor an ignored column")
+    if not chosen and features is not None:
+        raise ArgumentError("--features must name a column, got none: without it, all others count")
     if not chosen:
         raise ArgumentError(f"TABLE must have a column beside {outcome!r}")
     said: list[str] = []
@@ -83,13 +85,13 @@ def private_table(
     return PrivateTable(chosen, values, y, said)
 
 
-def listed(names: str | None) -> list[str]:
+def listed(names: str) -> list[str]:
     """Names between commas; one with a comma in it stands in quotes.
 
     >>> listed('age, "dose, in mg"')
     ['age', 'dose, in mg']
     """
-    rows = csv.reader([names or ""], skipinitialspace=True)
+    rows = csv.reader([names], skipinitialspace=True)
     return [name.strip() for row in rows for name in row]
 
 

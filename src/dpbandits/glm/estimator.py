@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from .scores import Score
 TYPES_ARE_PUBLIC = "which columns, of features and outcomes, hold numbers at all is public"
 NARROWEST, WIDEST = 1e-6, 1e6  # bounds on features and parameters
 _MOST_FEATURES = 1000
+_LOGGER = logging.getLogger("dpbandits")  # of the operator, which no guarantee covers
 
 
 class Estimator(ABC):
@@ -158,6 +160,8 @@ class Estimator(ABC):
         features = table(X)
         outcomes = column(y, len(features))
         self._check()
+        if words := changes(self, features, outcomes).words():
+            _LOGGER.warning("%s: %s (docs/tables.md)", type(self).__name__, words)
         return features, outcomes
 
     def _note_columns(self, X: Any, dimension: int) -> None:  # noqa: N803
@@ -192,6 +196,68 @@ class Estimator(ABC):
             real("parameter_bound", self.parameter_bound, NARROWEST, WIDEST),
             bounded,
         )
+
+
+class Changes(NamedTuple):
+    """What ``fit`` does to data, for the operator alone.
+
+    Attributes:
+        people: n.
+        zeroed: cells of features that count as 0.
+        empty: features of which that holds for everybody.
+        scaled: people whose features are longer than ``context_bound``.
+        context_bound: of the model.
+        unanswered: people without an outcome.
+        clipped: outcomes outside of ``outcome_range``.
+        outcome_range: of the model.
+    """
+
+    people: int
+    zeroed: int
+    empty: int
+    scaled: int
+    context_bound: float
+    unanswered: int
+    clipped: int
+    outcome_range: tuple[float, float]
+
+    def words(self) -> str:
+        """Counts that are not 0, in a sentence; empty where all are."""
+        if not any((self.zeroed, self.scaled, self.unanswered, self.clipped)):
+            return ""
+        lo, hi = self.outcome_range
+        said = {
+            f"{self.zeroed:,} cells are no numbers and count as 0": self.zeroed,
+            f"{self.empty:,} columns hold no number": self.empty,
+            f"the features of {self.scaled:,} people are longer than"
+            f" context_bound={self.context_bound:g} and were scaled to it": self.scaled,
+            f"{self.unanswered:,} people have no outcome and add nothing": self.unanswered,
+            f"{self.clipped:,} outcomes lie outside of outcome_range=({lo:g}, {hi:g}) and were"
+            " clipped to it": self.clipped,
+        }
+        told = "; ".join(words for words, count in said.items() if count)
+        return f"of {self.people:,} people: {told}"
+
+
+def changes(model: Estimator, features: np.ndarray, outcomes: np.ndarray) -> Changes:
+    """What ``fit`` changes of features of shape (n, d) and outcomes of shape (n,); NaN stands
+    for what is no number.  It is private.
+    """
+    lo, hi = model.outcome_range
+    squares = np.einsum("ij,ij->i", features, features)
+    odd = np.flatnonzero(~(squares <= manners.LARGEST**2))  # with an entry that counts as 0
+    replaced = ~(np.abs(features[odd]) <= manners.LARGEST)
+    squares[odd] = np.sum(np.where(replaced, 0.0, features[odd]) ** 2, axis=1)
+    return Changes(
+        people=len(outcomes),
+        zeroed=int(np.count_nonzero(replaced)),
+        empty=int(np.count_nonzero(replaced.all(axis=0))) if odd.size == len(outcomes) else 0,
+        scaled=int(np.count_nonzero(squares > model.context_bound**2 * (1.0 + 1e-9))),
+        context_bound=model.context_bound,
+        unanswered=int(np.count_nonzero(np.isnan(outcomes))),
+        clipped=int(np.count_nonzero((outcomes < lo) | (outcomes > hi))),
+        outcome_range=(lo, hi),
+    )
 
 
 class _NoProbabilities(DPBanditsError, AttributeError):

@@ -34,15 +34,13 @@ from ..privacy.ledger import empty_arrays
 from ..privacy.noise import NoiseSource
 from ..privacy.randomiser import VectorRandomiser
 from ..privacy.sources import noise_source
-from ..tables import as_numbers, entries
-from ..tables.manners import PRIVATE_RECORD
+from ..tables import as_numbers, entries, nested
 from ..validation import choice, integer, real
 from .estimator import (
     TYPES_ARE_PUBLIC,
     Estimator,
     count_or_none,
     positive_or_none,
-    table,
 )
 from .intervals import coefficient_intervals
 from .scores import Score, record_range, statistic_size
@@ -138,21 +136,23 @@ class LocalDevice:
             )
 
     def report(self, x: Any = None, y: float | None = None) -> Report:
-        """The report of features of shape (d,) and an outcome; of nobody, where one is missing.
+        """The report of features of shape (d,) and an outcome; of nobody, where one is missing, or
+        is no vector or no number.
 
         Raises:
-            ArgumentError: the features have another shape.
+            ArgumentError: the features have another length.
             DPBanditsError: this device has reported: another report would cost its person as much
                 again.
         """
         d = self._channel.theta.size
-        features = np.zeros((1, d)) if x is None else table([x], PRIVATE_RECORD)
-        if features.shape != (1, d):
+        # Whatever features and an outcome are, there is a report: silence would tell.
+        vector = nested([x], 2)
+        features = np.zeros((1, d)) if vector is None else vector.values
+        if features.shape != (1, d) or getattr(x, "ndim", 1) > 1:
             raise ArgumentError(f"x must have shape ({d},)", "x")
         if self._sent:
             raise DPBanditsError("a device reports once")
-        # Whatever an outcome is, there is a report: silence would tell.
-        found = None if x is None or y is None else entries(y)
+        found = None if vector is None else entries(y)
         outcome = math.nan if found is None or found.values.ndim else float(found.values)
         self._sent = True
         values = self._channel.record(features, np.array([outcome]))

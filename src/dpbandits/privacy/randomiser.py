@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import ArgumentError
 from ..tables import flat
 from ..tables.manners import LOGGED_REWARDS
-from ..validation import integer, interval, number, real
+from ..validation import integer, interval, number_or_nan, real
 from .channels import Channel
 from .grids import checked_grid, default_grid
 from .secure import DeviceNoise, refuse_wide_noise
@@ -73,10 +73,8 @@ class Randomiser:
         self._rng = self._noise.generator("privacy")
 
     def __call__(self, reward: float | None = None) -> float:
-        """The report of one reward, or of none.
-
-        Raises:
-            ArgumentError: the reward is no number.
+        """The report of one reward, or of none, as which counts what is no number: an error would
+        tell of it.
         """
         report, statistic = np.empty(1), np.array([self._entering(reward)])
         self._noise.add_noise(self.channel, self._scale, statistic, report, self._rng)
@@ -130,8 +128,7 @@ class Randomiser:
 
     def _entering(self, reward: float | None) -> float:
         """A reward as noise is added to it."""
-        value = math.nan if reward is None else number("reward", reward)
-        lo, hi = self.reward_range
+        value, (lo, hi) = number_or_nan(reward), self.reward_range
         value = self.default_reward if math.isnan(value) else min(max(value, lo), hi)
         return self._noise.to_grid(value)
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from ..tables import as_numbers, entries
+from ..tables import as_numbers
 from ..validation import choice, real
 from . import accounting
 from .budgets import ApproxDP, Budget
@@ -104,7 +104,7 @@ class VectorChannel:
         Raises:
             ArgumentError: it is no vector of numbers.
         """
-        given = _numbers(vector)
+        given = as_numbers(vector)
         if given.ndim != 1 or given.size == 0:
             raise ArgumentError("vector must be one of real numbers, shape (d,)", "vector")
         return self._copy(given)
@@ -156,7 +156,7 @@ class SymmetricChannel(VectorChannel):
         Raises:
             ArgumentError: it is no square matrix of numbers.
         """
-        given = _numbers(matrix)
+        given = as_numbers(matrix)
         square = given.ndim == 2 and 0 < given.shape[0] == given.shape[1]
         if not square:
             raise ArgumentError("matrix must be one of real numbers, shape (d, d)", "matrix")
@@ -171,15 +171,3 @@ class SymmetricChannel(VectorChannel):
         noisy = np.zeros(entries.shape)
         noisy[upper] = self._copy(entries[upper])
         return noisy + np.triu(noisy, 1).T
-
-
-def _numbers(given: Any) -> np.ndarray:
-    """An array of numbers, NaN where there is none; without axes where nothing is of such a type,
-    which is a mistake, and nobody's data.
-    """
-    found = as_numbers(given)
-    if found.dtype.kind == "f" and found.size and np.isnan(found).all():
-        whole = entries(given)
-        if whole is not None and whole.wrong.all():
-            return np.array(None)
-    return found

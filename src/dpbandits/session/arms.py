@@ -54,8 +54,9 @@ class Arms:
         if isinstance(given, str):
             if given in self._numbers:
                 return self._numbers[given]
-            known = ", ".join(map(repr, self._numbers)) or "a number, as arms have no names"
-            raise ArgumentError(f"{argument} must be one of {known}, got {given!r}", argument)
+            named = f"one of {', '.join(map(repr, self._numbers))}"
+            known = named if self._numbers else "a number, as arms have no names"
+            raise ArgumentError(f"{argument} must be {known}, got {given!r}", argument)
         return integer(argument, given, 0, self.count - 1)
 
     def name(self, arm: int) -> str | None:

@@ -6,7 +6,7 @@ no message holds a value of the data.
 """
 
 from .columns import array, blocks, column, features, flat, frozen, labels, refuse, table
-from .entries import Entries, as_numbers, entries
+from .entries import Entries, as_numbers, entries, nested
 from .files import TextTable, read_numbers, read_text_table
 from .manners import Manner
 
@@ -23,6 +23,7 @@ __all__ = [
     "flat",
     "frozen",
     "labels",
+    "nested",
     "read_numbers",
     "read_text_table",
     "refuse",

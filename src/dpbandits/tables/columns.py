@@ -8,8 +8,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..errors import ArgumentError
-from .entries import Entries, entries, holds_floats
+from .entries import Entries, as_numbers, entries, holds_floats, nested
 from .manners import LARGEST, Manner
+
+_NO_ROWS = (str, bytes, dict, set, np.ma.MaskedArray)
 
 
 def column(frame: Any, name: str, *, argument: str = "frame") -> Any:
@@ -45,7 +47,7 @@ def flat(
         ArgumentError: the shape is another one, or an entry is refused; the message says in which
             row, counted from 0, and never what stands there.
     """
-    found = entries(given)
+    found = entries(given) or (nested(_in_rows(given), 1) if manner.takes_all else None)
     if found is not None and found.values.ndim == 2 and found.values.shape[1] == 1:
         values, missing, wrong = (part.ravel() for part in found[:3])
         found = Entries(values, missing, wrong, found.kind, found.typed)
@@ -77,7 +79,7 @@ def table(
         )
     if hasattr(given, "to_pandas") and hasattr(given, "column_names"):  # of Arrow
         given = given.to_pandas()
-    found = entries(given)
+    found = entries(given) or (nested(given, 2) if manner.takes_all else None)
     if found is None or found.values.ndim != 2 or found.values.size == 0:
         shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
         raise ArgumentError(
@@ -118,6 +120,8 @@ def blocks(
     whole = entries(plain)
     if whole is not None and whole.values.ndim > 1:
         return _accepted(argument, whole, manner, at)
+    if manner.takes_all:
+        return _private_blocks(argument, place, plain)
     found = []
     for i, one in enumerate(plain):
         block = None if one is None else entries(one)
@@ -155,7 +159,7 @@ def refuse(argument: str, given: Any, manner: Manner) -> None:
     Raises:
         ArgumentError: there is one.
     """
-    found = entries(given)
+    found = entries(given) or nested(given)
     if found is not None:
         _accepted(argument, found, manner, "", _names(given))
 
@@ -187,11 +191,30 @@ def labels(argument: str, given: Any, *, at: str = "") -> list[str] | None:
     return found
 
 
+def _private_blocks(argument: str, place: str, rows: Sequence[Any]) -> list[np.ndarray]:
+    """An array for each row.  An error would tell of one person's, so that no array counts as one
+    of the largest shape in which nothing is a number.
+    """
+    found = [as_numbers(one) for one in rows]
+    shape = max((one.shape for one in found if one.size > 0 and one.ndim > 0), default=None)
+    if shape is None:
+        raise ArgumentError(f"{place} must hold arrays of numbers, got none", argument)
+    blank = np.full(shape, np.nan)
+    return [one if one.size > 0 and one.ndim > 0 else blank for one in found]
+
+
+def _in_rows(given: Any) -> Any:
+    """A column without the rows of one entry in which some of it may stand."""
+    if not isinstance(given, list | tuple):
+        return given
+    return [one[0] if isinstance(one, list | tuple) and len(one) == 1 else one for one in given]
+
+
 def _nested(column: Any) -> Any:
     """Lists of lists of what stands in arrays of arrays, as a data frame holds them."""
     if hasattr(column, "columns") or (isinstance(column, np.ndarray) and column.dtype != object):
         return column
-    if hasattr(column, "__len__") and not isinstance(column, str | bytes | np.ma.MaskedArray):
+    if hasattr(column, "__len__") and not isinstance(column, _NO_ROWS):
         return [_nested(one) for one in column]
     return column
 

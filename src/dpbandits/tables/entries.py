@@ -64,11 +64,16 @@ def entries(given: Any) -> Entries | None:
         else:
             masked = None
         array = np.asarray(_plain(given))
-        if array.dtype.kind in "SU" and not _is_text_array(given):
-            array = np.asarray(given, dtype=object)  # NumPy writes numbers beside a text as text
+        if array.dtype.kind in "SUcmM" and isinstance(given, list | tuple):
+            # NumPy makes one kind of all entries, so that one would decide what the others are.
+            cells = _cells(given, array.ndim)
+            array = array if cells is None else cells
+        elif array.dtype.kind in "SUc" and not isinstance(given, np.ndarray):
+            cells = given.astype(object) if hasattr(given, "astype") else given
+            array = np.asarray(cells, dtype=object)
         if array.dtype.kind == "O" and array.ndim == 1 and any(map(_is_row, array)):
             return None
-    except ValueError:
+    except (ValueError, TypeError):  # the latter of kinds that NumPy cannot join
         return None
     found = _of_array(array)
     if masked is None:
@@ -79,6 +84,26 @@ def entries(given: Any) -> Entries | None:
     return Entries(values, found.missing | masked, wrong, kind, found.typed)
 
 
+def nested(given: Any, axes: int | None = None) -> Entries | None:
+    """Entries where a cell or a row may hold anything, for a caller who may not refuse it.
+
+    A cell that holds a list is no number, and a row that is none holds missing entries only.
+
+    Args:
+        given: lists, arrays or columns of cells (one axis) or of rows (two).
+        axes: how many there are; by default one where a number stands beside the rest.
+
+    Returns:
+        None where rows have several lengths, or none of them is a row.
+    """
+    if axes is None:
+        top = _cells(given, 1)
+        found = [] if top is None else map(numeric, top)
+        axes = 1 if any(isinstance(one, float) and one == one for one in found) else 2
+    cells = _cells(given, axes)
+    return None if cells is None else _of_objects(cells)
+
+
 def holds_floats(given: Any) -> bool:
     """Whether this is an array of floats that needs no look at its entries."""
     return type(given) is np.ndarray and given.dtype == np.float64
@@ -86,16 +111,16 @@ def holds_floats(given: Any) -> bool:
 
 def as_numbers(given: Any) -> np.ndarray:
     """Numbers of any shape, NaN where there is none, for a caller who may not refuse an entry; an
-    array of objects without axes where rows have several lengths.
+    array of objects without axes where rows have several lengths.  Lists in cells are no numbers.
     """
     if not _is_masked(given):
         try:
             array = np.asarray(given)
-        except ValueError:
-            return np.array(None)
+        except (ValueError, TypeError):
+            array = np.array(None)
         if array.dtype.kind in "biuf":
             return array
-    found = entries(given)
+    found = entries(given) or nested(given)
     return np.array(None) if found is None else found.values
 
 
@@ -135,12 +160,35 @@ def _plain(given: Any) -> Any:
     return given
 
 
+def _cells(given: Any, axes: int) -> np.ndarray | None:
+    """An array of objects with so many axes, whatever is nested in its cells."""
+    if not _is_listed(given):
+        return None
+    rows = [*given]
+    if axes == 1:
+        cells = np.empty(len(rows), dtype=object)
+        for i, one in enumerate(rows):
+            cells[i] = one
+        return cells
+    inner = [_cells(row, axes - 1) for row in rows]
+    shapes = {part.shape for part in inner if part is not None}
+    if len(shapes) != 1:
+        return None
+    blank = np.full(shapes.pop(), None)
+    return np.stack([blank if part is None else part for part in inner])
+
+
+def _is_listed(given: Any) -> bool:
+    """Whether this holds entries in an order; a frame holds columns, and no rows."""
+    if isinstance(given, str | bytes | dict | set | frozenset) or hasattr(given, "columns"):
+        return False
+    return (
+        hasattr(given, "__len__") and hasattr(given, "__iter__") and getattr(given, "ndim", 1) > 0
+    )
+
+
 def _is_row(entry: Any) -> bool:
-    return isinstance(entry, list | tuple | np.ndarray) and np.ndim(entry) > 0
-
-
-def _is_text_array(given: Any) -> bool:
-    return isinstance(given, np.ndarray) and given.dtype.kind in "SU"
+    return isinstance(entry, list | tuple | np.ndarray) and getattr(entry, "ndim", 1) > 0
 
 
 def _is_sparse(given: Any) -> bool:

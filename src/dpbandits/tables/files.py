@@ -11,6 +11,7 @@ import csv
 import io
 import os
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from ..errors import ArgumentError
 from .entries import Entries
 
 MISSING = frozenset({"", ".", "?", "na", "n/a", "#n/a", "nan", "null", "none", "\\n", "<na>"})
+_UNQUOTED = "a broken quotation: a cell that begins with a quotation mark must end with one"
 _BOOLEANS = {"true": 1.0, "false": 0.0}
 _SEPARATORS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'"}
 
@@ -46,6 +48,12 @@ class TextTable:
     nameless: int
     decimal: str
     thousands: str
+
+    @property
+    def left_out(self) -> str:
+        """A note on columns without a name; empty where there are none."""
+        plural = "s" if self.nameless > 1 else ""
+        return f"{self.nameless} column{plural} without a name left out" if self.nameless else ""
 
     def texts(self, name: str) -> list[str]:
         """A column as text."""
@@ -77,7 +85,7 @@ def read_text_table(
     separator: str = ",",
     decimal: str = ".",
     thousands: str = "",
-    header: bool = True,
+    header: bool | None = None,
 ) -> TextTable:
     """The table in a file of text: UTF-8 with or without a mark, or UTF-16 with one.
 
@@ -87,22 +95,27 @@ def read_text_table(
         separator: one character between cells; "tab" is allowed.
         decimal: the mark before decimals.
         thousands: the mark between groups of three digits; empty for none.
-        header: whether the first line names the columns.
+        header: whether the first line names the columns.  By default it does, and is refused where
+            a cell looks like a number, since it may be somebody's record.
 
     Raises:
-        ArgumentError: the file cannot be read, has no rows, names two columns alike, or has a row
-            of another length, whose line the message names.
+        ArgumentError: the file cannot be read, has no header or no rows, names two columns alike,
+            or has a row of another length, whose line the message names.
     """
     separator = "\t" if separator in ("tab", "\\t") else separator
     _check_marks(separator, decimal, thousands)
     text = _text(argument, path)
     first, _, rest = text.partition("\n")
-    if (mark := re.fullmatch(r"sep=(.)\s*", first)) is not None:  # as spreadsheets write it
+    mark = re.fullmatch(r'"?sep=(.)"?\s*', first, re.I)  # as spreadsheets write it
+    if mark is not None:
         separator, text = mark[1], rest
     skipped = int(mark is not None)
     rows, lines = _rows(argument, path, text, separator, skipped)
     if not rows:
         raise ArgumentError(f"{argument} must have rows, got an empty file: {path}", argument)
+    if header is None:
+        _refuse_record(argument, path, rows[0], decimal, thousands)
+        header = True
     width = len(rows[0])
     for row, line in zip(rows, lines, strict=True):
         if len(row) != width:
@@ -125,7 +138,8 @@ def read_text_table(
 
 
 def read_numbers(argument: str, path: str | os.PathLike[str], **marks: Any) -> np.ndarray:
-    """A file of public numbers as a table; its first line is a header where no cell is a number.
+    """A file of public numbers as a table; its first line is a header where it holds text and
+    no number.  Of columns without a name, which are left out, Python warns.
 
     Args:
         argument, path, marks: as for ``read_text_table``.
@@ -136,13 +150,17 @@ def read_numbers(argument: str, path: str | os.PathLike[str], **marks: Any) -> n
     """
     text = read_text_table(argument, path, header=False, **marks)
     parts = [text.entries(name) for name in text.names]
-    if all(part.wrong[0] or part.missing[0] for part in parts) and len(text.lines) > 1:
-        text = read_text_table(argument, path, **marks)
+    named = any(part.wrong[0] for part in parts) and all(np.isnan(part.values[0]) for part in parts)
+    if named and len(text.lines) > 1:
+        text = read_text_table(argument, path, header=True, **marks)
+        if text.nameless:
+            warnings.warn(f"{argument}: {text.left_out} ({path})", stacklevel=2)
         parts = [text.entries(name) for name in text.names]
     for name, part in zip(text.names, parts, strict=True):
         bad = np.flatnonzero(~np.isfinite(part.values))
         if bad.size:
-            kind = "no number" if part.wrong[bad[0]] else "nothing"
+            kind = "no number" if part.wrong[bad[0]] else "an infinite number"
+            kind = "nothing" if part.missing[bad[0]] else kind
             raise ArgumentError(
                 f"{argument} must hold numbers, got {kind} on line {text.lines[bad[0]]} of {path},"
                 f" column {name!r}",
@@ -162,11 +180,15 @@ def _text(argument: str, path: str | os.PathLike[str]) -> str:
     try:
         text = content.decode("utf-16" if marked else "utf-8-sig")
     except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
         raise ArgumentError(
             f"{argument} must be a text file in UTF-8, got {path}: of a spreadsheet, export"
             " 'CSV UTF-8'",
+            argument,
+        ) from None
+    if (before := text.find("\0")) >= 0:
+        raise ArgumentError(
+            f"{argument} must be a text file, got a NUL character on line"
+            f" {1 + text.count(chr(10), 0, before)} of {path}",
             argument,
         )
     return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -179,17 +201,48 @@ def _rows(
     rows, lines, begins = [], [], 1 + skipped
     try:
         for row in reader:
-            if len(row) > 1 or (row and row[0].strip()):  # an empty line is no row
-                rows.append(list(map(str.strip, row)))
-                lines.append(begins)
+            rows.append(list(map(str.strip, row)))
+            lines.append(begins)
             begins = reader.line_num + 1 + skipped
-    except csv.Error:  # whose words may quote a cell
+    except csv.Error as error:  # whose words may quote a cell
+        long = "field limit" in str(error)
+        got = f"a cell of more than {csv.field_size_limit():,} characters" if long else _UNQUOTED
         raise ArgumentError(
-            f"{argument} must be a table of cells, got a broken quotation from line {begins} of"
-            f" {path} on: a cell that begins with a quotation mark must end with one",
+            f"{argument} must be a table of cells, got {got}; it begins on line {begins} of {path}",
             argument,
         ) from None
-    return rows, lines
+    return _without_empty_lines(rows, lines)
+
+
+def _without_empty_lines(
+    rows: list[list[str]], lines: list[int]
+) -> tuple[list[list[str]], list[int]]:
+    """Rows, and where they begin.  A line without a cell is none, but between those of one column,
+    where a cell is missing.
+    """
+    full = [i for i, row in enumerate(rows) if any(row) or len(row) > 1]
+    if not full or len(rows[full[0]]) > 1:
+        return [rows[i] for i in full], [lines[i] for i in full]
+    given = [i for i, row in enumerate(rows) if row]  # a cell in quotation marks is there
+    kept = slice(given[0], given[-1] + 1)
+    return [row or [""] for row in rows[kept]], lines[kept]
+
+
+def _refuse_record(
+    argument: str, path: str | os.PathLike[str], first: list[str], decimal: str, thousands: str
+) -> None:
+    """Refuse a first line that may be somebody's record, and quote nothing of it."""
+    shape = _shape_of_numbers(decimal, thousands)
+    for cell in first:
+        # Dates, amounts and marks that were not given are no names, either.
+        signs_only = any(map(str.isdigit, cell)) and not any(map(str.isalpha, cell))
+        if signs_only or shape.fullmatch(cell) or cell.lower() in _BOOLEANS:
+            raise ArgumentError(
+                f"{argument} must have a header that names its columns, got a number in the first"
+                f" line of {path}: say --no-header where that line is a record, and --header where"
+                " a name is a number",
+                argument,
+            )
 
 
 def _check_marks(separator: str, decimal: str, thousands: str) -> None:

@@ -110,18 +110,19 @@ class SideInformationPolicy(Policy):
         if one_row and array.shape in (shape[1:], (1, shape[1])):
             array = np.broadcast_to(array, shape)
         hidden, rounds = self.card.hides_contexts, self.session.rounds
+        wanted = _wanted(shape, one_row)
         if fewer and array.ndim == 2 and 1 <= len(array) < shape[0]:
             shape = (len(array), shape[1])
         elif fewer and hidden and array.ndim == 2 and self._is_odd(array.shape, shape):
             rounds.blanked += 1
             return np.zeros(shape)
         if array.shape != shape:
-            wanted = _wanted(shape, one_row)
             if array.ndim == 0:
+                ragged = array.dtype == object
+                alone = "nothing" if given is None else f"a {type(given).__name__}"
+                got = "rows of several lengths" if ragged else alone
                 raise ArgumentError(
-                    f"{name} must be an array of numbers of shape {wanted}, got"
-                    f" {'rows of several lengths' if array.dtype == object else 'none'}",
-                    name,
+                    f"{name} must be an array of numbers of shape {wanted}, got {got}", name
                 )
             raise ArgumentError(f"{name} must have shape {wanted}, got {array.shape}", name)
         entries = np.array(array, dtype=np.float64, order="C")

@@ -24,7 +24,7 @@ from ...shuffle.randomness import seed_of
 from ...stores import User
 from ...tables import flat
 from ...tables.manners import PRIVATE
-from ...validation import flag, number, real
+from ...validation import flag, number_or_nan, real
 
 _MOST = 2**40  # people of a batch
 
@@ -60,12 +60,10 @@ class RewardDevice:
         return f"<RewardDevice for a batch of arm {self.arm}>"
 
     def report(self, reward: float | None = None) -> Messages:
-        """The messages of one person.
-
-        Raises:
-            ArgumentError: the reward is no number.
+        """The messages of one person; what is no number counts as no reward, since an error would
+        tell of it.
         """
-        return self._sent(np.array([math.nan if reward is None else number("reward", reward)]))
+        return self._sent(np.array([number_or_nan(reward)]))
 
     def report_many(self, rewards: Any) -> Messages:
         """The messages of several people, for experiments; ``rewards`` of shape (n,), of which one

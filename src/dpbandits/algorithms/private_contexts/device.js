@@ -256,13 +256,12 @@ const dpbandits = (() => {
 
     /* The report of what was chosen and came of it, for LinUCBLDP.receive or, in the shuffle model,
      * for Messages.from_json; of nobody if nothing was chosen since the last report, or all
-     * reports of its person have been sent, so that there always is something to send.  Throws
-     * where the reward is no number; the choice still waits for its report. */
+     * reports of its person have been sent, so that there always is something to send.  What
+     * is no number counts as no reward: an error would tell of it. */
     report(reward) {
-      const given = reward ?? NaN;
-      if (typeof given !== "number") throw new Error("reward must be a number");
+      const given = typeof reward === "boolean" ? Number(reward) : reward;
       const { dimension, reward_range: range, default_reward: nothing } = this._config;
-      const r = Number.isNaN(given) ? nothing : Math.min(Math.max(given, range[0]), range[1]);
+      const r = typeof given !== "number" || Number.isNaN(given) ? nothing : Math.min(Math.max(given, range[0]), range[1]);
       if (this._chosen && this.left === 0) this._chosen = null;
       if (this._chosen) this.left -= 1;
       const nobody = { arm: 0, features: Array(dimension).fill(0), release: this.release };

@@ -15,7 +15,7 @@ from ...errors import ArgumentError
 from ...policies import Chooser, registered
 from ...privacy.randomiser import VectorRandomiser
 from ...shuffle import Messages, Randomizer
-from ...validation import number
+from ...validation import number_or_nan
 from ..bases.contextual import within_bound
 from .model import choose_optimistic, contribution
 from .state import Params
@@ -122,11 +122,9 @@ class Device:
         nobody if nothing was chosen since the last report, or all reports of its person have
         been sent, so that there always is something to send.
 
-        Raises:
-            ArgumentError: the reward is no number; the choice still waits for its report.
+        What is no number counts as no reward: an error would tell of it.
         """
-        value = math.nan if reward is None else number("reward", reward)
-        lo, hi = self._reward_range
+        value, (lo, hi) = number_or_nan(reward), self._reward_range
         value = self._default_reward if math.isnan(value) else min(max(value, lo), hi)
         arm, features = self._arm, self._features
         self._arm, self._features = 0, None
