@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 from dpbandits.errors import ArgumentError
-from dpbandits.tables import column, entries, flat, labels, table
+from dpbandits.tables import column, entries, flat, numbered, table
 from dpbandits.tables.manners import PRIVATE, PRIVATE_RECORD, PUBLIC, PUBLIC_FEATURES, arms
 
 MARK = 7919.73125
@@ -144,7 +144,39 @@ def test_a_column_is_named_with_those_that_there_are():
             column(frame, "b")
 
 
-def test_labels_are_text_and_nothing_else():
-    assert labels("arm", pd.Series(["x", "y"])) == ["x", "y"]
-    assert labels("arm", pa.array(["x"])) == ["x"]
-    assert labels("arm", ["x", 1]) is None
+def test_what_names_a_column_may_be_the_column_itself_and_is_not_told():
+    frame = {"a": [1.0]}
+    for name in (pd.Series([777.25]), np.array([777.25]), [777.25], pa.array([777.25]), None):
+        with pytest.raises(ArgumentError, match="^reward must be the name of a column") as error:
+            column(frame, name, by="reward")
+        assert "777" not in str(error.value)
+    with pytest.raises(ArgumentError, match=r"^frame must have a column 'a', got ndarray of shape"):
+        column(np.full(3, 777.25), "a")
+
+
+@pytest.mark.parametrize("to", [list, np.array, pd.Series, pd.Categorical, pa.array])
+def test_names_are_found_in_any_column(to):
+    assert numbered("arm", to(["y", "x", "y"]), ["x", "y"]).tolist() == [1, 0, 1]
+    with pytest.raises(ArgumentError, match=r"one of names, 'x', got another name in row 0, .* 1 "):
+        numbered("arm", to(["y", "x", "y"]), ["x"])
+
+
+def test_numbers_are_no_names_and_may_not_be_mistaken_for_them():
+    assert numbered("arm", [0, 1], ["x", "y"]) is None
+    assert numbered("arm", [], ["x", "y"]) is None
+    assert numbered("arm", [0, 1], ["0", "1"]) is None
+    for names in (["1", "0"], ["a", "0"], ["true", "x"], ["1.0", "2.0"]):
+        with pytest.raises(ArgumentError, match=r"^arm must hold names as text"):
+            numbered("arm", [0, 1], names)
+
+
+def test_the_row_that_holds_no_name_is_told():
+    for entry, got in (
+        (None, "nothing"),
+        (np.nan, "nothing"),
+        (777.25, "no text"),
+        ([1], "no text"),
+    ):
+        with pytest.raises(ArgumentError, match=rf"got {got} in row 1$") as error:
+            numbered("arm", ["x", entry], ["x"])
+        assert "777" not in str(error.value)

@@ -12,21 +12,40 @@ from .entries import Entries, entries, holds_floats
 from .manners import LARGEST, Manner
 
 
-def column(frame: Any, name: str, *, argument: str = "frame") -> Any:
+def column(frame: Any, name: str, *, argument: str = "frame", by: str = "column") -> Any:
     """A column of a pandas or Arrow table, or of a dictionary.
 
+    Args:
+        frame: the table.
+        name: of the column.
+        argument: the table, as the caller knows it.
+        by: what names the column, as the caller knows it.
+
     Raises:
-        ArgumentError: there is none of that name; the message lists those that there are.
+        ArgumentError: there is none of that name; the message lists those that there are.  Or the
+            name is no text, but maybe the column itself, which messages do not tell.
     """
+    if not isinstance(name, str | int):
+        raise ArgumentError(
+            f"{by} must be the name of a column of {argument}, got {_shape(name)}", by
+        )
     try:
         return frame[name]
     except (KeyError, IndexError, TypeError, ValueError):
         pass
-    known = getattr(frame, "column_names", None) or getattr(frame, "columns", None)
-    if known is None and isinstance(frame, dict):
-        known = list(frame)
-    has = "" if known is None else f", and has {', '.join(map(repr, list(known)[:20]))}"
-    raise ArgumentError(f"{argument} must have a column {name!r}{has}", argument)
+    known = column_names(frame)
+    has = f", and has {', '.join(map(repr, known[:20]))}" if known else ""
+    got = f", got {_shape(frame)}" if known is None else has
+    raise ArgumentError(f"{argument} must have a column {name!r}{got}", argument)
+
+
+def column_names(frame: Any) -> list[Any] | None:
+    """Those of a pandas or Arrow table, or of a dictionary; None for anything else."""
+    if isinstance(frame, dict):
+        return list(frame)
+    known = getattr(frame, "column_names", None)
+    known = getattr(frame, "columns", None) if known is None else known
+    return None if known is None else list(known)
 
 
 def flat(
@@ -177,16 +196,6 @@ def frozen(values: np.ndarray) -> np.ndarray:
     return copy
 
 
-def labels(argument: str, given: Any, *, at: str = "") -> list[str] | None:
-    """A column of names; None where it holds anything but text."""
-    plain = given.to_pylist() if hasattr(given, "to_pylist") else given
-    listed = hasattr(plain, "__len__") and getattr(plain, "ndim", 1) == 1
-    found = list(plain) if listed and not isinstance(plain, str) else []
-    if not found or not all(isinstance(one, str) for one in found):
-        return None
-    return found
-
-
 def _nested(column: Any) -> Any:
     """Lists of lists of what stands in arrays of arrays, as a data frame holds them."""
     if hasattr(column, "columns") or (isinstance(column, np.ndarray) and column.dtype != object):
@@ -240,6 +249,12 @@ def _refuse_type(place: str, found: Entries, argument: str) -> NoReturn:
 def _names(given: Any) -> list[str] | None:
     """Those of the columns of a data frame."""
     return list(map(str, given.columns)) if hasattr(given, "columns") else None
+
+
+def _shape(given: Any) -> str:
+    """What it is, and never what it holds."""
+    shape = getattr(given, "shape", ())
+    return type(given).__name__ + (f" of shape {shape}" if shape != () else "")
 
 
 def _place(argument: str, at: str) -> str:
