@@ -150,7 +150,7 @@ def test_the_arm_that_is_wrong_is_blamed_and_not_all_others(arms, told):
 def test_numbers_that_may_be_names_are_refused():
     """``read_csv`` makes numbers of the names '1' and '0'."""
     for names in (["1", "0"], ["1", "2"], ["True", "False"]):
-        with pytest.raises(ArgumentError, match="^arms must hold names as text"):
+        with pytest.raises(ArgumentError, match=r"^arms must hold names as text"):
             LoggedTrial([0, 1], [1.0, 0.0], arm_names=names)
     for names in (["0", "1"], ["20", "10"], ["False", "True"]):
         assert LoggedTrial([0, 1], [1.0, 0.0], arm_names=names).arms.tolist() == [0, 1]

@@ -147,7 +147,7 @@ def test_a_column_is_named_with_those_that_there_are():
 def test_what_names_a_column_may_be_the_column_itself_and_is_not_told():
     frame = {"a": [1.0]}
     for name in (pd.Series([777.25]), np.array([777.25]), [777.25], pa.array([777.25]), None):
-        with pytest.raises(ArgumentError, match="^reward must be the name of a column") as error:
+        with pytest.raises(ArgumentError, match=r"^reward must be the name of a column") as error:
             column(frame, name, by="reward")
         assert "777" not in str(error.value)
     with pytest.raises(ArgumentError, match=r"^frame must have a column 'a', got ndarray of shape"):

@@ -131,7 +131,7 @@ def fit_logs(
     flag("private", private)
     lowest = real("least_propensity", least_propensity, 0.0, 1.0)
     rng = np.random.default_rng(integer("seed", seed, 0))
-    table = as_table(frame)
+    table = as_table(frame, private=private)
     whole = log = read(policy, table, arm, reward, features, private=private)
     off = np.zeros(policy.n_arms)
     if propensity is None and lowest > 0.0:
@@ -206,7 +206,9 @@ def _refuse_long(policy: Policy, n: int) -> None:
 
 
 def _refuse(policy: Policy) -> None:
-    if not isinstance(policy, Policy) or not policy.learns_off_policy:
+    if not isinstance(policy, Policy):
+        raise ArgumentError(f"policy must be a policy, got {type(policy).__name__}", "policy")
+    if not policy.learns_off_policy:
         raise ArgumentError(
             "policy must be one for finite arms on sums, or a linear model: what others make of a"
             f" reward depends on why they chose the arm; got {policy!r}",

@@ -94,9 +94,7 @@ def table(
         raise ArgumentError(
             f"{argument} must be dense, got a sparse table: pass {argument}.toarray()", argument
         )
-    if hasattr(given, "to_pandas") and hasattr(given, "column_names"):  # of Arrow
-        given = given.to_pandas()
-    found = entries(given)
+    found = entries(given := _framed(given))
     if found is None or found.values.ndim != 2 or found.values.size == 0:
         shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
         raise ArgumentError(
@@ -121,11 +119,13 @@ def blocks(
         given: an array, a list of arrays, or a column of nested lists.
 
     Returns:
-        One array, shape (n, ...), where all rows have one shape; otherwise an array for each row.
+        One array, shape (n, ...), where all rows have one shape; otherwise an array for each row,
+        without axes where a row that is kept holds none.
 
     Raises:
         ArgumentError: as for ``flat``; or a row has lines of several lengths.
     """
+    given = _framed(given)
     plain = _nested(given.to_pylist() if hasattr(given, "to_pylist") else given)
     place = _place(argument, at)
     try:
@@ -141,6 +141,9 @@ def blocks(
     for i, one in enumerate(plain):
         block = None if one is None else entries(one)
         if block is None or block.values.ndim == 0:
+            if manner.takes_all:
+                found.append(np.array(np.nan))
+                continue
             got = "nothing" if one is None else "no array of numbers"
             raise ArgumentError(
                 f"{place} must hold arrays of numbers, got {got} in row {i}", argument
@@ -194,6 +197,12 @@ def frozen(values: np.ndarray) -> np.ndarray:
     copy = np.array(values, order="C")
     copy.flags.writeable = False
     return copy
+
+
+def _framed(given: Any) -> Any:
+    """A table of Arrow as a data frame; everything else as it is."""
+    is_arrow = hasattr(given, "to_pandas") and hasattr(given, "column_names")
+    return given.to_pandas() if is_arrow else given
 
 
 def _nested(column: Any) -> Any:
