@@ -8,6 +8,7 @@ import re
 import warnings
 from datetime import timedelta
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -446,6 +447,15 @@ def test_one_person_whose_private_features_are_none_counts_as_zeros(cls, private
     assert all(one == fits[0] for one in fits)
 
 
+@pytest.mark.parametrize(("share", "told"), [(0.09, False), (0.11, True)])
+def test_the_operator_hears_of_contexts_that_were_replaced(share, told, caplog):
+    policy = dpb.LinUCBJDP(2, 1, budget=ZCDP(1.0), horizon=100, seed=1)
+    rows = [None if i < 100 * share else np.full((2, 1), 0.5) for i in range(100)]
+    fit_logs(policy, {"arm": [0, 1] * 50, "reward": [0.5] * 100}, features=rows)
+    assert policy.diagnostics.blanked == math.ceil(100 * share)
+    assert (f"{math.ceil(100 * share)} of the 100 contexts" in caplog.text) == told
+
+
 def test_private_features_of_another_shape_in_every_row_are_refused():
     for odd in (None, np.ones((2, 3)), [[SECRET]]):
         policy = dpb.LinUCBJDP(2, 2, budget=ZCDP(1.0), horizon=100, seed=1)
@@ -494,6 +504,116 @@ def test_a_decision_that_was_written_twice_is_one_record(tmp_path):
     by_name = fresh(arm_names=["no", "yes"])
     fit_logs(by_name, tmp_path, arm="name")
     assert all(one == fits[0] for one in [*fits, learned(by_name)])
+
+
+def a_decision_table(tmp_path, n=20):
+    policy = fresh()
+    with DecisionLog(tmp_path, policy, rewards=True) as log:
+        for i in range(n):
+            decision = policy.pull()
+            log.write(decision, reward=i / n)
+            policy.update(0.5, decision)
+    return read_logs(tmp_path)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("to", [None, pa.Table.from_pandas, lambda frame: frame.to_dict("list")])
+def test_records_of_another_source_stay_apart(tmp_path, to, twice):
+    logged = a_decision_table(tmp_path)
+    own = pd.DataFrame({"arm": [0, 1] * 50, "reward": [1.0] * 100})
+    joined = pd.concat([logged, logged, own] if twice else [logged, own], ignore_index=True)
+    policy = fresh()
+    fitted = fit_logs(policy, joined if to is None else to(joined), private=False)
+    assert (fitted.used + fitted.left).tolist() == (
+        logged["arm"].value_counts().sort_index() + 50
+    ).tolist()
+    rewards = pd.concat([logged, own]).groupby("arm")["reward"].mean().tolist()
+    assert learned(policy) == pytest.approx(rewards)
+    for half in ({"life": "manual"}, {"number": 3}):
+        told = r"^frame must hold both life and number .* in row (20|40)$"
+        odd = pd.concat([*[logged] * (1 + twice), own.assign(**half)], ignore_index=True)
+        with pytest.raises(ArgumentError, match=told):
+            fit_logs(fresh(), odd if to is None else to(odd))
+
+
+def test_an_own_record_without_an_arm_is_refused_and_not_left_out(tmp_path):
+    own = pd.DataFrame({"arm": [0, None], "reward": [1.0] * 2})
+    joined = pd.concat([a_decision_table(tmp_path), own], ignore_index=True)
+    with pytest.raises(ArgumentError, match=r"^arm .* got nothing in row 21$"):
+        fit_logs(fresh(), joined)
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "told"),
+    [
+        ("note", [1] * 39 + [SECRET], None),  # which nobody asked for
+        ("note", [[1], None, {"x": SECRET}, 10**25] * 10, None),
+        ("reward", [Decimal("0.5"), 0.5, Fraction(1, 2), None] * 10, None),
+        ("reward", [0.5] * 39 + [SECRET], r"reward .* got text in row 19"),
+        ("reward", [0.5] * 39 + [777.25j], r"reward .* got complex numbers in row 19"),
+        ("number", [10**25 + 777] * 40, r"frame \(column 'number'\) must hold whole numbers in"),
+        ("number", [SECRET] * 40, r"frame \(column 'number'\) must hold whole numbers .* text"),
+        ("life", [[777.25]] * 40, r"frame \(column 'life'\) must hold text"),
+        ("life", [777.25] * 40, r"frame \(column 'life'\) must hold text"),
+    ],
+)
+@pytest.mark.parametrize("to", [None, lambda frame: frame.to_dict("list")])
+def test_no_cell_of_a_table_with_decisions_written_twice_is_printed(
+    tmp_path, to, column, cells, told
+):
+    logged = a_decision_table(tmp_path)
+    twice = pd.concat([logged, logged], ignore_index=True)
+    twice[column] = pd.Series(cells, dtype=object)
+    given = twice if to is None else to(twice)
+    if told is None:
+        fitted = fit_logs(fresh(), given)
+        assert (fitted.used + fitted.left).sum() == 20
+        return
+    with pytest.raises(ArgumentError, match=rf"^{told}") as error:
+        fit_logs(fresh(), given)
+    assert "777" not in str(error.value)
+
+
+def test_a_column_that_is_there_twice_or_of_another_length_is_named(tmp_path):
+    logged = a_decision_table(tmp_path)
+    twice = pd.concat([logged, logged[["reward"]]], axis=1)
+    for frame in (
+        twice,
+        pa.Table.from_arrays(
+            [pa.array(twice.iloc[:, i]) for i in range(10)], names=list(twice.columns)
+        ),
+    ):
+        with pytest.raises(ArgumentError, match=r"^frame must have columns .* got 'reward' more"):
+            fit_logs(fresh(), frame)
+    longer = {**logged.to_dict("list"), "reward": [0.5] * 21, "number": [1] * 20}
+    with pytest.raises(ArgumentError, match=r"^frame \(column 'reward'\) must have 20 rows"):
+        fit_logs(fresh(), longer)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_user_of_a_private_log_is_not_taken_for_several_people(tmp_path, most):
+    policy = MergedIMED(2, budget=ZCDP(0.5), seed=1, max_rounds=most)
+    with DecisionLog(tmp_path, policy, rewards=True) as log:
+        for i in range(50):
+            decision = policy.pull(user=i % 10)
+            log.write(decision, reward=0.5)
+            policy.update(0.5, decision)
+    frame = read_logs(tmp_path)
+    new = fresh()
+    told = (
+        r"^frame must hold nobody twice .* max_rounds=3"
+        if most == 3
+        else (r"^frame \(column 'recorded'\) must hold no False .* in row 10, and in 39 more")
+    )
+    with pytest.raises(ArgumentError, match=told):
+        fit_logs(new, tmp_path)
+    with pytest.raises(ArgumentError, match=r"^frame \(column 'recorded'\) must hold no False"):
+        fit_logs(new, frame)
+    assert new.ledger.spent() is None
+    assert fit_logs(fresh(), tmp_path, private=False).used.sum() == 50
+    for given, n in ((frame[frame["recorded"]], 10 * most), (frame.drop(columns="recorded"), 50)):
+        fitted = fit_logs(fresh(), given)  # whoever leaves out rows, or the column, knows better
+        assert (fitted.used + fitted.left).sum() == n
 
 
 def test_a_table_with_columns_of_these_names_is_taken_as_it_is():

@@ -25,11 +25,13 @@ class Log(NamedTuple):
         arms: that were played, shape (n,), int64.
         rewards: shape (n,); NaN where there is none.
         contexts: what ``pull`` takes, for each record; None for policies that take none.
+        replaced: how many private ones were none that the policy takes.
     """
 
     arms: np.ndarray
     rewards: np.ndarray
     contexts: Any
+    replaced: int = 0
 
     def shown(self, i: int) -> Any:
         """What ``pull`` is given for a record."""
@@ -60,9 +62,9 @@ def read(policy: Policy, frame: Any, arm: str, reward: str, features: Any, *, pr
     hidden = private and policy.card.hides_contexts
     manner = known.PRIVATE if hidden else known.PUBLIC_FEATURES
     contexts = _contexts(policy, frame, features, manner, arms.size)
-    if contexts is not None:
-        contexts = _fitting(policy, contexts, arms, hidden=hidden)
-    return Log(arms, rewards, contexts)
+    if contexts is None:
+        return Log(arms, rewards, None)
+    return Log(arms, rewards, *_fitting(policy, contexts, arms, hidden=hidden))
 
 
 def propensities(frame: Any, name: str, rows: int) -> np.ndarray:
@@ -159,8 +161,9 @@ def _are_names(features: Any) -> bool:
     return len(entries) > 0 and all(isinstance(one, str) for one in entries)
 
 
-def _fitting(policy: Policy, contexts: Any, arms: np.ndarray, *, hidden: bool) -> Any:
-    """The contexts, if the policy takes them, and they tell of the arms that were played.
+def _fitting(policy: Policy, contexts: Any, arms: np.ndarray, *, hidden: bool) -> tuple[Any, int]:
+    """The contexts, if the policy takes them, and they tell of the arms that were played; and how
+    many were replaced.
 
     Where they are private, an error would tell of one person's: they count as zeros, and as
     replaced, unless nobody's fit.  Then the column is another one, which is public.
@@ -172,11 +175,11 @@ def _fitting(policy: Policy, contexts: Any, arms: np.ndarray, *, hidden: bool) -
                 raise error
             errors[i] = error
     if not errors:
-        return contexts
+        return contexts, 0
     if len(errors) == len(arms):
         raise errors[0]
     nothing = np.full((policy.n_arms, policy.config["dimension"]), np.nan)
-    return [nothing if i in errors else one for i, one in enumerate(contexts)]
+    return [nothing if i in errors else one for i, one in enumerate(contexts)], len(errors)
 
 
 def _unfit(policy: Policy, one: Any, arm: int, i: int) -> ArgumentError | None:
