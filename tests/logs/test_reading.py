@@ -464,6 +464,16 @@ def test_private_features_of_another_shape_in_every_row_are_refused():
         assert policy.ledger.spent() is None
 
 
+@pytest.mark.parametrize("to", [list, np.array, pd.Series])
+def test_a_column_of_text_is_no_list_of_names(to):
+    policy = LinearIMED(2, 2, budget=ZCDP(1.0), horizon=100, models="disjoint", seed=1)
+    log = {"arm": ARMS, "reward": [0.5] * N}
+    with pytest.raises(ArgumentError, match=r"^features must be names .* got text for each$"):
+        fit_logs(policy, log, features=to([SECRET] * N))
+    with pytest.raises(ArgumentError, match=r"^frame must have a column 'age', and has 'arm'"):
+        fit_logs(policy, log, features=to(["age", "dose"]))
+
+
 def test_a_table_of_arrow_is_features_and_a_dictionary_is_not():
     rng = np.random.default_rng(1)
     frame, fits = pd.DataFrame(rng.uniform(-0.5, 0.5, (N, 2)), columns=["x", "y"]), []
@@ -611,7 +621,8 @@ def test_a_user_of_a_private_log_is_not_taken_for_several_people(tmp_path, most)
         fit_logs(new, frame)
     assert new.ledger.spent() is None
     assert fit_logs(fresh(), tmp_path, private=False).used.sum() == 50
-    for given, n in ((frame[frame["recorded"]], 10 * most), (frame.drop(columns="recorded"), 50)):
+    rows = frame[frame["recorded"]]
+    for given, n in ((rows, len(rows)), (frame.drop(columns="recorded"), 50)):
         fitted = fit_logs(fresh(), given)  # whoever leaves out rows, or the column, knows better
         assert (fitted.used + fitted.left).sum() == n
 

@@ -126,7 +126,9 @@ def read_table(argument: str, folder: Any, *, fit: bool = False, private: bool =
             argument,
         )
     table = pa.concat_tables(tables)
-    table = _completed(table, *_decisions(argument, table))
+    which, keyed = _decisions(argument, table)
+    if which.max(initial=-1) + 1 < which.size or table["arm"].null_count:
+        table = _completed(table, which, keyed)
     lives = table["life"].combine_chunks().dictionary_encode().indices.to_numpy(False)
     return table.take(np.lexsort((table["number"].to_numpy(), lives)))
 

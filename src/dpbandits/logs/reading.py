@@ -90,15 +90,15 @@ def _by_name(policy: Policy, frame: Any, name: str, given: Any) -> np.ndarray | 
     beside = None if name != "arm" else _names_beside(names, frame)
     if beside is None or any(isinstance(one, str) for one in listed(given)):
         return numbered("arm", given, names, at=place, source="arm_names")
-    if any(map(is_missing, beside)):  # numbers count there
-        numbered("arm", given, names, at=place, source="arm_names")
-    numbers = flat("arm", given, known.PRIVATE_RECORD, at=place, rows=len(beside)).tolist()
-    named = dict(enumerate(names))
-    rows = [
-        named.get(number) if is_missing(one) else one
-        for one, number in zip(beside, numbers, strict=True)
-    ]
-    return numbered("arm", rows, names, at="column 'name'", source="arm_names")
+    numbers = flat("arm", given, known.PRIVATE_RECORD, at=place, rows=len(beside))
+    if nameless := [
+        i for i, one in enumerate(beside) if not isinstance(one, str) and is_missing(one)
+    ]:
+        numbered("arm", numbers, names, at=place, source="arm_names")
+        named = dict(enumerate(names))
+        for i in nameless:  # there the number counts
+            beside[i] = named.get(numbers[i])
+    return numbered("arm", beside, names, at="column 'name'", source="arm_names")
 
 
 def _names_beside(names: list[str], frame: Any) -> list[Any] | None:
@@ -145,6 +145,11 @@ def _contexts(policy: Policy, frame: Any, features: Any, manner: Manner, rows: i
         given = column(frame, features, by="features")
         return blocks("features", given, manner, at=f"column {features!r}", rows=rows)
     if _are_names(features):
+        if len(features) == rows and not set(features).issubset(column_names(frame) or ()):
+            raise ArgumentError(  # what stands there may be data
+                "features must be names of columns, or an array for each record, got text for each",
+                "features",
+            )
         each = (
             flat("features", column(frame, name), manner, at=f"column {name!r}", rows=rows)
             for name in features

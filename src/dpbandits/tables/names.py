@@ -17,9 +17,11 @@ _TRUTH = {"true": 1.0, "false": 0.0}  # which readers of text files take for boo
 
 def listed(column: Any) -> list[Any]:
     """The entries of an array, a pandas or Arrow column, or a list; none where it has no rows."""
-    plain = column.to_pylist() if hasattr(column, "to_pylist") else column
-    flat = hasattr(plain, "__len__") and getattr(plain, "ndim", 1) == 1
-    return list(plain) if flat and not isinstance(plain, str | bytes) else []
+    if hasattr(column, "__array__"):  # in bulk, which Arrow's own lists are not
+        array = column if isinstance(column, np.ma.MaskedArray) else np.asarray(column)
+        return array.tolist() if array.ndim == 1 else []
+    flat = hasattr(column, "__len__") and not isinstance(column, str | bytes)
+    return list(column) if flat else []
 
 
 def numbered(
