@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
+import dpbandits as dpb
 from dpbandits.errors import ArgumentError
-from dpbandits.tables import column, entries, flat, numbered, table
+from dpbandits.tables import array, column, entries, flat, numbered, refuse, table
 from dpbandits.tables.manners import PRIVATE, PRIVATE_RECORD, PUBLIC, PUBLIC_FEATURES, arms
 
 MARK = 7919.73125
@@ -179,4 +180,17 @@ def test_the_row_that_holds_no_name_is_told():
     ):
         with pytest.raises(ArgumentError, match=rf"got {got} in row 1$") as error:
             numbered("arm", ["x", entry], ["x"])
+        assert "777" not in str(error.value)
+
+
+def test_a_table_of_arrow_is_named_by_its_columns_and_never_by_their_cells():
+    given = pa.table({"x": [777.25, None], "y": [0.5, 0.5]})
+    for read in (
+        lambda: array("contexts", given, PUBLIC, "n, d"),
+        lambda: refuse("contexts", given, PUBLIC),
+        lambda: table("contexts", given, PUBLIC),
+        lambda: dpb.LinUCB(2, 2).pull(given),
+    ):
+        with pytest.raises(ArgumentError, match=r"got nothing in row 1 of column 'x'$") as error:
+            read()
         assert "777" not in str(error.value)

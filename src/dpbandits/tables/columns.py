@@ -158,7 +158,7 @@ def array(argument: str, given: Any, manner: Manner, *axes: str) -> np.ndarray:
     Raises:
         ArgumentError: as for ``table``.
     """
-    found = entries(given)
+    found = entries(given := _framed(given))
     allowed = [one.count(",") + 1 for one in axes]
     if found is None or found.values.ndim not in allowed or found.values.size == 0:
         shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
@@ -177,7 +177,7 @@ def refuse(argument: str, given: Any, manner: Manner) -> None:
     Raises:
         ArgumentError: there is one.
     """
-    found = entries(given)
+    found = entries(given := _framed(given))
     if found is not None:
         _accepted(argument, found, manner, "", _names(given))
 
