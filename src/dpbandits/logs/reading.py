@@ -152,7 +152,7 @@ def _contexts(policy: Policy, frame: Any, features: Any, manner: Manner, rows: i
             )
         each = (
             flat("features", column(frame, name), manner, at=f"column {name!r}", rows=rows)
-            for name in features
+            for name in map(str, features)
         )
         return np.column_stack(list(each))
     return blocks("features", features, manner, rows=rows)
