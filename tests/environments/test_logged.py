@@ -120,10 +120,40 @@ def test_arms_may_have_names():
     assert (ordered.arm_names, ordered.arms.tolist()) == (["placebo", "drug"], [0, 1, 1, 0])
     numbered = LoggedTrial([0, 1], [1.0, 0.0], arm_names=["a", "b"])
     assert numbered.reward_table().arm_names == ["a", "b"]
-    with pytest.raises(ArgumentError, match=r"^arms must be among arm_names, got another .* row 1"):
+    with pytest.raises(ArgumentError, match=r"^arms must hold one of arm_names, .* row 1"):
         LoggedTrial(given, [1.0, 0.0, 1.0, 1.0], arm_names=["placebo", "other"])
     with pytest.raises(ArgumentError, match=r"^arm_names must hold 2 names"):
         LoggedTrial([0, 1], [1.0, 0.0], arm_names=["a"])
+
+
+@pytest.mark.parametrize(
+    ("arms", "told"),
+    [
+        (
+            ["drug", "control"] * 50 + [None],
+            r"one of arm_names, 'control', 'drug', got nothing .* 100",
+        ),
+        (
+            ["drug", "control"] * 50 + [3],
+            r"one of arm_names, 'control', 'drug', got no text in row 100",
+        ),
+        ([0, 1] * 50 + ["drug"], r"whole numbers .* got text in row 100"),
+        ([0, 1] * 50 + [None], r"whole numbers .* got nothing in row 100"),
+    ],
+)
+def test_the_arm_that_is_wrong_is_blamed_and_not_all_others(arms, told):
+    with pytest.raises(ArgumentError, match=rf"^arms must hold {told}") as error:
+        LoggedTrial(arms, np.zeros(len(arms)))
+    assert "more" not in str(error.value)
+
+
+def test_numbers_that_may_be_names_are_refused():
+    """``read_csv`` makes numbers of the names '1' and '0'."""
+    for names in (["1", "0"], ["1", "2"], ["True", "False"]):
+        with pytest.raises(ArgumentError, match=r"^arms must hold names as text"):
+            LoggedTrial([0, 1], [1.0, 0.0], arm_names=names)
+    for names in (["0", "1"], ["20", "10"], ["False", "True"]):
+        assert LoggedTrial([0, 1], [1.0, 0.0], arm_names=names).arms.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -237,7 +238,7 @@ def test_what_a_file_could_not_hold_is_refused_at_once(tmp_path):
             log.write(given, **options)
         assert "77" not in str(error.value)
         assert str(error.value).startswith(str(error.value.argument))
-    for given in (foreign, foreign.token, "x", decision.token[:-1] + "_"):
+    for given in (foreign, foreign.token, "x", decision.token.swapcase()):
         with pytest.raises(UpdateError, match="decision must come from this policy"):
             log.write(given, reward=1.0)
     log.flush()
@@ -282,6 +283,80 @@ def test_a_folder_without_a_log_or_with_a_damaged_one_is_named(tmp_path, content
         read_logs(tmp_path)
     with pytest.raises(ArgumentError, match="frame must"):
         fit_logs(MergedIMED(2, budget=None), tmp_path)
+
+
+def a_file(tmp_path, **columns):
+    plain = {"number": [0, 1], "time": [0.0, 1.0], "arm": [0, 1], "recorded": [True] * 2}
+    table = pa.table({**plain, "life": ["a"] * 2, "reward": [0.5] * 2, **columns})
+    path = tmp_path / "decisions-00000000000000000001-aaaaaaaa-00000000.parquet"
+    parquet.write_table(
+        table.drop_columns([name for name in columns if columns[name] is None]), path
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("columns", "got"),
+    [
+        ({"reward": ["777.25"] * 2}, "one with another column 'reward'"),
+        ({"reward": ["SECRET777"] * 2}, "one with another column 'reward'"),
+        ({"arm": ["777"] * 2}, "one with another column 'arm'"),
+        ({"arm": [0.5, 777.25]}, "one with another column 'arm'"),
+        ({"reward": pa.array([777, 1], pa.timestamp("s"))}, "one with another column 'reward'"),
+        ({"time": [[777.25]] * 2}, "one with another column 'time'"),
+        ({"features": ["777"] * 2}, "one with another column 'features'"),
+        ({"number": [0, None]}, "one with rows without life and number"),
+        ({"life": [None, None]}, "one with rows without life and number"),
+    ],
+)
+def test_a_file_that_was_written_anew_is_named_and_its_cells_are_not(tmp_path, columns, got):
+    path = a_file(tmp_path, **{name: pa.array(column) for name, column in columns.items()})
+    for read in (read_logs, lambda folder: fit_logs(MergedIMED(2, budget=None), folder)):
+        with pytest.raises(ArgumentError, match=re.escape(got)) as error:
+            read(tmp_path)
+        assert str(error.value).endswith(f": {path}")
+        assert "777" not in str(error.value).removesuffix(str(path))
+
+
+def test_other_numbers_in_a_file_are_read(tmp_path):
+    a_file(tmp_path, number=pa.array([0, 1], pa.int32()), reward=[True, False])
+    assert read_logs(tmp_path)["reward"].tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["number", "arm"])
+def test_a_file_without_a_column_that_tells_decisions_apart_is_refused(tmp_path, name):
+    path = a_file(tmp_path)
+    parquet.write_table(parquet.read_table(path).drop_columns([name]), path)
+    with pytest.raises(ArgumentError, match=f"one without the column '{name}': "):
+        read_logs(tmp_path)
+
+
+def test_a_bit_of_a_reward_that_was_flipped_is_noticed(tmp_path):
+    policy, rewards = MergedIMED(2, budget=None), np.random.default_rng(1).random(20)
+    with DecisionLog(tmp_path, policy, rewards=True) as log:
+        for reward in rewards:
+            log.write(policy.pull(), reward=reward)
+    (path,) = tmp_path.iterdir()
+    content = path.read_bytes()
+    for reward in rewards[[3, 10, 17]]:  # the file's statistics hold the least and the largest
+        at = content.index(reward.tobytes()) + 3
+        path.write_bytes(content[:at] + bytes([content[at] ^ 0x04]) + content[at + 1 :])
+        with pytest.raises(ArgumentError, match=f"a damaged one: {path}"):
+            read_logs(tmp_path)
+
+
+def test_a_folder_that_is_none_is_named(tmp_path):
+    policy, frame = MergedIMED(2, budget=None), pd.DataFrame({"reward": [777.25]})
+    for call in (lambda: DecisionLog(frame, policy), lambda: read_logs(frame)):
+        with pytest.raises(
+            ArgumentError, match=r"^folder must be the path of a folder, got DataFrame$"
+        ):
+            call()
+    file = tmp_path / "file"
+    file.write_text("")
+    for path in (file, file / "within"):
+        with pytest.raises(ArgumentError, match=r"^folder must be a folder.* got a file: "):
+            DecisionLog(path, policy)
 
 
 # The end of a process ----------------------------------------------------------------------------

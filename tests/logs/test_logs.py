@@ -294,7 +294,7 @@ def test_a_log_with_a_bad_row_is_refused_before_anything_is_learned():
         (MergedIMED(3, budget=ZCDP(1.0), seed=1), {"p": [0.5] * 60}, {"propensity": "p"}),
         (MergedIMED(3, budget=None, clip=False), {"reward": [0.5] * 119 + [1e200]}, {}),
         (dpb.LinUCB(3, 2), {}, {"features": shown[:, :2]}),
-        (dpb.LinUCBJDP(3, 2, horizon=200, batch=20, budget=None), {}, {"features": shown[:, :2]}),
+        (dpb.LinUCBJDP(3, 2, horizon=200, batch=20, budget=None), {}, {"features": shown[..., :1]}),
     ]
     retired = MergedIMED(3, budget=ZCDP(1.0), seed=1)
     retired.retire(2)

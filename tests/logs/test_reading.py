@@ -143,9 +143,13 @@ def test_arms_are_read_by_name_where_they_have_names():
         (
             with_one(SECRET, rest="no"),
             {"arm_names": ["no", "yes"]},
-            "names of arms, 'no', 'yes', got",
+            "one of arm_names, 'no', 'yes', got",
         ),
-        (with_one(1, rest="no"), {"arm_names": ["no", "yes"]}, "names of arms, 'no', 'yes', got"),
+        (
+            with_one(1, rest="no"),
+            {"arm_names": ["no", "yes"]},
+            "one of arm_names, 'no', 'yes', got",
+        ),
         (with_one("no", rest=0), {}, r"whole numbers in \[0, 1\], got text in"),
         (with_one(777.25, rest=0), {}, r"whole numbers in \[0, 1\], got another number in"),
         (with_one(0.5, rest=0), {}, r"whole numbers in \[0, 1\], got another number in"),
@@ -162,6 +166,74 @@ def test_other_arms_are_refused_with_their_row(column, options, told):
         fit_logs(policy, {"group": column, "reward": [0.5] * N}, arm="group")
     assert "777" not in str(error.value)
     assert policy.ledger.spent() is None
+
+
+@pytest.mark.parametrize("to", [None, "frame", "Arrow", "dict"])
+def test_a_decision_log_is_joined_by_names_where_both_sides_have_them(tmp_path, to):
+    """Numbers are places in another list."""
+    policy = fresh(arm_names=["control", "drug"])
+    with DecisionLog(tmp_path, policy, rewards=True) as log:
+        for _ in range(N):
+            decision = policy.pull()
+            log.write(decision, reward=float(decision.name == "drug"))
+            policy.update(0.5, decision)
+    frame = read_logs(tmp_path)
+    ways = {"frame": frame, "Arrow": pa.Table.from_pandas(frame), "dict": frame.to_dict("list")}
+    given = ways.get(to, tmp_path)
+    alike, swapped, positions = (
+        fresh(arm_names=["control", "drug"]),
+        fresh(arm_names=["drug", "control"]),
+        fresh(),
+    )
+    for one, means in ((alike, [0.0, 1.0]), (swapped, [1.0, 0.0]), (positions, [0.0, 1.0])):
+        assert fit_logs(one, given, private=False).used.sum() == N
+        assert learned(one) == means
+    other = fresh(arm_names=["drug", "placebo"])
+    with pytest.raises(
+        ArgumentError, match=r"^arm \(column 'name'\) must hold one of arm_names, 'd"
+    ):
+        fit_logs(other, given)
+    assert other.ledger.spent() is None
+
+
+def test_names_beside_arms_count_in_part_of_a_log_and_other_names_do_not():
+    part = {"arm": [0] * 30 + [1] * 10, "reward": [0.5] * N, "name": ["b"] * 30 + [None] * 10}
+    swapped = fresh(arm_names=["a", "b"])
+    fitted = fit_logs(swapped, part)  # without a name the number counts
+    assert (fitted.used + fitted.left).tolist() == [0, N]
+    people = {**part, "name": ["Ada", "Emmy"] * (N // 2)}
+    fitted = fit_logs(fresh(arm_names=["a", "b"]), people)
+    assert (fitted.used + fitted.left).tolist() == [30, 10]
+    with pytest.raises(ArgumentError, match=r"column 'name'.* got another name in row 3$"):
+        fit_logs(fresh(arm_names=["a", "b"]), {**part, "name": ["a"] * 3 + ["c"] + ["b"] * 36})
+    with pytest.raises(ArgumentError, match=r"^arm .* must have 39 rows, got 40"):
+        fit_logs(fresh(arm_names=["a", "b"]), {**part, "name": ["b"] * 39})
+
+
+@pytest.mark.parametrize("names", [["1", "0"], ["a", "0"], ["True", "False"]])
+def test_numbers_that_may_be_names_are_refused(names):
+    """``read_csv`` makes numbers of the names '1' and '0'."""
+    arms = [name == "True" for name in names * 20] if "True" in names else ARMS
+    with pytest.raises(ArgumentError, match=r"^arm \(column 'arm'\) must hold names as text"):
+        fit_logs(fresh(arm_names=names), {"arm": arms, "reward": [0.5] * N})
+    fit_logs(fresh(arm_names=names), {"arm": names * 20, "reward": [0.5] * N})
+    fit_logs(fresh(arm_names=["0", "1"]), {"arm": ARMS, "reward": [0.5] * N})
+
+
+@pytest.mark.parametrize("to", [list, np.array, pd.Series, pa.array])
+@pytest.mark.parametrize("argument", ["arm", "reward", "propensity", "frame", "policy"])
+def test_a_column_or_a_frame_in_the_wrong_place_is_not_printed(argument, to):
+    column = to([777.25] * N)
+    frame = pd.DataFrame({"arm": ARMS, "reward": 0.5})
+    if argument == "policy":
+        given, options = (frame.assign(x=777.25), fresh()), {}
+    else:
+        given = fresh(), column if argument == "frame" else frame
+        options = {} if argument == "frame" else {argument: column}
+    with pytest.raises(ArgumentError, match=f"^{argument} must ") as error:
+        fit_logs(*given, **options)
+    assert "777" not in str(error.value)
+    assert error.value.argument == argument
 
 
 def test_a_retired_arm_is_refused_with_its_row():
@@ -351,41 +423,67 @@ def test_private_features_that_are_no_numbers_count_as_zero_and_are_counted_once
     assert fits[0] == fits[1] == fits[2]
 
 
-# One row for each decision -----------------------------------------------------------------------
+@pytest.mark.parametrize("cls", [dpb.LinUCBJDP, dpb.LinUCBLDP])
+@pytest.mark.parametrize("private", [True, False])
+def test_one_person_whose_private_features_are_none_counts_as_zeros(cls, private):
+    """So does one whose candidates leave out the arm that was played: how many is private."""
+    fits, rows = [], [np.full((2, 2), 0.5) for _ in range(N)]
+    for odd in (
+        np.zeros((2, 2)),
+        *(None, math.nan, SECRET, [], {"x": 1}, [[0.5], [0.5, 0.5]], [[0.5, [1]], [0.2, 0.3]]),
+        *(np.ones((2, 3)), np.ones((1, 2)), np.ones(2), np.ones((1, 1, 1))),
+    ):
+        policy = cls(2, 2, budget=ZCDP(1.0), horizon=100, seed=1)
+        features = [*rows[:7], odd, *rows[8:]]  # the arm of row 7 is 1
+        log = {"arm": ARMS, "reward": [0.5] * N}
+        if not private and fits:  # public ones are refused
+            with pytest.raises(ArgumentError, match=r"^features .*(row 7|\(7, )"):
+                fit_logs(policy, log, features=features, private=False)
+            continue
+        fit_logs(policy, log, features=features, private=private)
+        assert policy.diagnostics.blanked == bool(fits)
+        fits.append([side.tolist() for side in policy.session.state.public])
+    assert all(one == fits[0] for one in fits)
 
 
-def test_a_decision_that_was_written_twice_is_one_record(tmp_path):
-    """Else its person would be in two releases."""
-    policy = fresh(arm_names=["no", "yes"])
-    log = DecisionLog(tmp_path, policy, rewards=True, rows=5)
-    for i in range(30):
-        decision = policy.pull()
-        policy.update(i / 30, decision)
-        log.write(decision)
-        log.flush()
-        log.write(decision, reward=i / 30)
-    log.flush()
-    frame = pd.read_parquet(tmp_path)
-    assert len(frame) == 60
-    whole = read_logs(tmp_path)
-    told = whole[["arm", "reward"]]
-    fits = []
-    for given in (tmp_path, frame, pa.Table.from_pandas(frame), frame.to_dict("list"), whole, told):
-        new = fresh(arm_names=["no", "yes"])
-        fitted = fit_logs(new, given)
-        assert fitted.used.sum() + fitted.left.sum() == 30
-        fits.append(learned(new))
-    by_name = fresh(arm_names=["no", "yes"])
-    fit_logs(by_name, tmp_path, arm="name")
-    assert all(one == fits[0] for one in [*fits, learned(by_name)])
+@pytest.mark.parametrize(("share", "told"), [(0.09, False), (0.11, True)])
+def test_the_operator_hears_of_contexts_that_were_replaced(share, told, caplog):
+    policy = dpb.LinUCBJDP(2, 1, budget=ZCDP(1.0), horizon=100, seed=1)
+    rows = [None if i < 100 * share else np.full((2, 1), 0.5) for i in range(100)]
+    fit_logs(policy, {"arm": [0, 1] * 50, "reward": [0.5] * 100}, features=rows)
+    assert policy.diagnostics.blanked == math.ceil(100 * share)
+    assert (f"{math.ceil(100 * share)} of the 100 contexts" in caplog.text) == told
 
 
-def test_a_table_with_columns_of_these_names_is_taken_as_it_is():
-    """It holds no decisions: people who live equally long are not one."""
-    log = {"arm": ARMS, "reward": np.arange(N) / N, "life": [70] * N, "number": [1] * N}
-    policy = fresh()
-    fitted = fit_logs(policy, pd.DataFrame(log))
-    assert fitted.used.sum() + fitted.left.sum() == N
+def test_private_features_of_another_shape_in_every_row_are_refused():
+    for odd in (None, np.ones((2, 3)), [[SECRET]]):
+        policy = dpb.LinUCBJDP(2, 2, budget=ZCDP(1.0), horizon=100, seed=1)
+        with pytest.raises(ArgumentError, match=r"^features .* row 0"):
+            fit_logs(policy, {"arm": ARMS, "reward": [0.5] * N}, features=[odd] * N)
+        assert policy.ledger.spent() is None
+
+
+@pytest.mark.parametrize("to", [list, np.array, pd.Series])
+def test_a_column_of_text_is_no_list_of_names(to):
+    policy = LinearIMED(2, 2, budget=ZCDP(1.0), horizon=100, models="disjoint", seed=1)
+    log = {"arm": ARMS, "reward": [0.5] * N}
+    with pytest.raises(ArgumentError, match=r"^features must be names .* got text for each$"):
+        fit_logs(policy, log, features=to([SECRET] * N))
+    with pytest.raises(ArgumentError, match=r"^frame must have a column 'age', and has 'arm'"):
+        fit_logs(policy, log, features=to(["age", "dose"]))
+
+
+def test_a_table_of_arrow_is_features_and_a_dictionary_is_not():
+    rng = np.random.default_rng(1)
+    frame, fits = pd.DataFrame(rng.uniform(-0.5, 0.5, (N, 2)), columns=["x", "y"]), []
+    for features in (frame, pa.Table.from_pandas(frame), frame.to_numpy()):
+        policy = LinearIMED(2, 2, budget=ZCDP(1.0), horizon=100, models="disjoint", seed=1)
+        fit_logs(policy, {"arm": ARMS, "reward": [0.5] * N}, features=features)
+        fits.append([side.tolist() for side in policy.session.state.public])
+    assert fits[0] == fits[1] == fits[2]
+    policy = LinearIMED(2, 2, budget=ZCDP(1.0), horizon=100, models="disjoint", seed=1)
+    with pytest.raises(ArgumentError, match=r"^features must be names of columns"):
+        fit_logs(policy, frame.assign(arm=ARMS, reward=0.5), features=frame.to_dict("list"))
 
 
 # Propensities ------------------------------------------------------------------------------------

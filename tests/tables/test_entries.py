@@ -12,14 +12,16 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
+import dpbandits as dpb
 from dpbandits.errors import ArgumentError
 from dpbandits.tables import (
+    array,
     as_numbers,
     blocks,
     column,
     entries,
     flat,
-    labels,
+    numbered,
     refuse,
     table,
 )
@@ -159,17 +161,14 @@ def test_whatever_a_private_cell_holds_it_counts_as_nothing(cell):
         refuse("X", rows, PUBLIC)
 
 
-@pytest.mark.parametrize(
-    "row", [None, NAN, "x", {}, {"a": 1}, 5.0], ids=lambda one: type(one).__name__
-)
-def test_a_private_row_that_is_none_counts_as_one_without_numbers(row):
-    rows = [[1.0, 2.0], row]
-    expected = [[1, 2], [NAN, NAN]]
-    assert np.array_equal(table("X", rows, PRIVATE), expected, equal_nan=True)
-    assert np.array_equal(np.array(blocks("x", rows, PRIVATE)), expected, equal_nan=True)
-    matrices = [[[1.0, 2.0], [3.0, [4]]], row]
-    expected = [[[1, 2], [3, NAN]], np.full((2, 2), NAN)]
-    assert np.array_equal(np.array(blocks("x", matrices, PRIVATE)), expected, equal_nan=True)
+@pytest.mark.parametrize("nothing", [None, NAN, "text", {}], ids=repr)
+def test_a_private_row_that_holds_no_numbers_has_no_axes(nothing):
+    """By which its caller knows it, and counts it."""
+    found = blocks("x", [[0.1, 0.2], nothing, [0.3, 0.4]], PRIVATE)
+    assert [one.shape for one in found] == [(2,), (), (2,)]
+    assert np.isnan(found[1])
+    with pytest.raises(ArgumentError, match="in row 1"):
+        blocks("x", [[0.1, 0.2], nothing, [0.3, 0.4]], PUBLIC_FEATURES)
 
 
 def test_the_type_of_one_column_is_not_that_of_another():
@@ -201,7 +200,52 @@ def test_a_column_is_named_with_those_that_there_are():
             column(frame, "b")
 
 
-def test_labels_are_text_and_nothing_else():
-    assert labels("arm", pd.Series(["x", "y"])) == ["x", "y"]
-    assert labels("arm", pa.array(["x"])) == ["x"]
-    assert labels("arm", ["x", 1]) is None
+def test_what_names_a_column_may_be_the_column_itself_and_is_not_told():
+    frame = {"a": [1.0]}
+    for name in (pd.Series([777.25]), np.array([777.25]), [777.25], pa.array([777.25]), None):
+        with pytest.raises(ArgumentError, match=r"^reward must be the name of a column") as error:
+            column(frame, name, by="reward")
+        assert "777" not in str(error.value)
+    with pytest.raises(ArgumentError, match=r"^frame must have a column 'a', got ndarray of shape"):
+        column(np.full(3, 777.25), "a")
+
+
+@pytest.mark.parametrize("to", [list, np.array, pd.Series, pd.Categorical, pa.array])
+def test_names_are_found_in_any_column(to):
+    assert numbered("arm", to(["y", "x", "y"]), ["x", "y"]).tolist() == [1, 0, 1]
+    with pytest.raises(ArgumentError, match=r"one of names, 'x', got another name in row 0, .* 1 "):
+        numbered("arm", to(["y", "x", "y"]), ["x"])
+
+
+def test_numbers_are_no_names_and_may_not_be_mistaken_for_them():
+    assert numbered("arm", [0, 1], ["x", "y"]) is None
+    assert numbered("arm", [], ["x", "y"]) is None
+    assert numbered("arm", [0, 1], ["0", "1"]) is None
+    for names in (["1", "0"], ["a", "0"], ["true", "x"], ["1.0", "2.0"]):
+        with pytest.raises(ArgumentError, match=r"^arm must hold names as text"):
+            numbered("arm", [0, 1], names)
+
+
+def test_the_row_that_holds_no_name_is_told():
+    for entry, got in (
+        (None, "nothing"),
+        (np.nan, "nothing"),
+        (777.25, "no text"),
+        ([1], "no text"),
+    ):
+        with pytest.raises(ArgumentError, match=rf"got {got} in row 1$") as error:
+            numbered("arm", ["x", entry], ["x"])
+        assert "777" not in str(error.value)
+
+
+def test_a_table_of_arrow_is_named_by_its_columns_and_never_by_their_cells():
+    given = pa.table({"x": [777.25, None], "y": [0.5, 0.5]})
+    for read in (
+        lambda: array("contexts", given, PUBLIC, "n, d"),
+        lambda: refuse("contexts", given, PUBLIC),
+        lambda: table("contexts", given, PUBLIC),
+        lambda: dpb.LinUCB(2, 2).pull(given),
+    ):
+        with pytest.raises(ArgumentError, match=r"got nothing in row 1 of column 'x'$") as error:
+            read()
+        assert "777" not in str(error.value)

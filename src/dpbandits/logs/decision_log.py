@@ -15,7 +15,7 @@ import weakref
 from multiprocessing import util
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,7 +26,10 @@ from ..tables import entries
 from ..tables import table as numbers
 from ..tables.manners import PUBLIC_FEATURES
 from ..validation import flag, integer, real
-from .folders import COLUMNS, FILE, schema
+from .folders import COLUMNS, FILE, as_folder, schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class DecisionLog:
@@ -52,7 +55,8 @@ class DecisionLog:
         rows: of a file.
 
     Raises:
-        ArgumentError: features of a policy that hides contexts are asked for.
+        ArgumentError: features of a policy that hides contexts are asked for, or ``folder`` is a
+            file.
 
     Example:
         >>> import tempfile
@@ -83,9 +87,17 @@ class DecisionLog:
             raise ArgumentError("features must be False where contexts are private", "features")
         self._with = {"reward": flag("rewards", rewards), "contexts": features}
         self._policy = weakref.ref(policy)  # which may be let go, and loaded again
-        self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._rows = _Rows(self.folder, integer("rows", rows, 1), rewards)
+        most = integer("rows", rows, 1)
+        self.folder = as_folder("folder", folder)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise ArgumentError(
+                f"folder must be a folder, or not be there yet, got a file: {os.fspath(folder)!r}",
+                "folder",
+            ) from None
+        told = schema(rewards=rewards, max_rounds=policy.max_rounds)
+        self._rows = _Rows(self.folder, most, told)
         # When this log is no longer used, and at the end of the process.
         weakref.finalize(self, self._rows.flush)
         _flush_at_end(self)
@@ -216,12 +228,12 @@ def _features(policy: Policy, contexts: Any, arm: int) -> list[list[float]]:
 class _Rows:
     """Rows that are not in a file yet, one for each decision."""
 
-    def __init__(self, folder: Path, most: int, rewards: bool) -> None:
+    def __init__(self, folder: Path, most: int, schema: pa.Schema) -> None:
         # Arrow asks for pandas when it makes a table; the end of a process is too late to import.
         import pandas  # noqa: F401
         import pyarrow.parquet  # noqa: F401
 
-        self._folder, self._most, self._rewards = folder, most, rewards
+        self._folder, self._most, self._schema = folder, most, schema
         self.begin()
 
     def begin(self) -> None:
@@ -255,7 +267,7 @@ class _Rows:
         rows: dict[tuple[str, int], dict[str, Any]] = {}
         try:
             rows, self._rows = self._rows, {}
-            _write_whole(path, list(rows.values()), rewards=self._rewards)
+            _write_whole(path, list(rows.values()), self._schema)
         except BaseException:
             later, self._rows = self._rows, rows
             for row in later.values():
@@ -263,7 +275,7 @@ class _Rows:
             raise
 
 
-def _write_whole(path: Path, rows: list[dict[str, Any]], *, rewards: bool) -> None:
+def _write_whole(path: Path, rows: list[dict[str, Any]], schema: pa.Schema) -> None:
     """Write a file that appears complete or not at all, and outlasts a loss of power."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -271,8 +283,8 @@ def _write_whole(path: Path, rows: list[dict[str, Any]], *, rewards: bool) -> No
     draft = path.with_name(f".{path.name}")  # which readers of the folder leave out
     try:
         with open(draft, "wb") as file:
-            table = pa.Table.from_pylist(rows, schema(rewards=rewards))
-            parquet.write_table(table, file)
+            table = pa.Table.from_pylist(rows, schema)
+            parquet.write_table(table, file, write_page_checksum=True)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)

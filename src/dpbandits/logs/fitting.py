@@ -88,17 +88,20 @@ def fit_logs(
 ) -> Fitted:
     """Let a policy learn from a log, before its first pull.
 
-    The operator's log, the Python logger ``dpbandits``, hears of missing rewards, and of records
-    that propensities leave out, where they are a tenth or more.
+    The operator's log, the Python logger ``dpbandits``, hears of missing rewards, of private
+    contexts that the policy does not take, and of records that propensities leave out, where they
+    are a tenth or more.
 
     Args:
         policy: which has made no pull.  It must be able to learn from arms that it has not chosen:
             policies for finite arms on sums, and linear models.
         frame: a pandas or Arrow table, or a dictionary of columns, with a row for each record, in
-            the order in which they came; or the folder of a ``DecisionLog``.
+            the order in which they came; or the folder of a ``DecisionLog``.  A private log must
+            hold nobody twice, and no round of such a folder that was not recorded.
         private: whether the log's rewards are protected.  False where they are public: then they
             cost nothing, and get no noise.
-        arm: the column of arms, from 0, or of their names.
+        arm: the column of arms, from 0, or of their names.  Where both the policy's arms and those
+            of a ``DecisionLog`` have names, names count, and not numbers.
         reward: the column of rewards.  They are clipped to the policy's ``reward_range``, and never
             to their own; missing ones count as ``default_reward``.
         features: for policies with contexts: the columns of one vector, the column of what ``pull``
@@ -131,7 +134,7 @@ def fit_logs(
     flag("private", private)
     lowest = real("least_propensity", least_propensity, 0.0, 1.0)
     rng = np.random.default_rng(integer("seed", seed, 0))
-    table = as_table(frame)
+    table = as_table(frame, private=private)
     whole = log = read(policy, table, arm, reward, features, private=private)
     off = np.zeros(policy.n_arms)
     if propensity is None and lowest > 0.0:
@@ -160,6 +163,12 @@ def _tell(policy: Policy, log: Log, taken: int, off: np.ndarray) -> None:
             "%s: %d of the %d rewards of the log (%.0f %%) are missing, and count as"
             " default_reward, %r (docs/logs.md)",
             *(name, missing, n, 100 * missing / n, policy.default_reward),
+        )
+    if log.replaced >= _SHARE * max(n, 1):
+        LOGGER.warning(
+            "%s: %d of the %d contexts of the log (%.0f %%) are none that the policy takes, or have"
+            " no row for the arm that was played, and count as zeros (docs/logs.md)",
+            *(name, log.replaced, n, 100 * log.replaced / n),
         )
     if n - taken >= _SHARE * max(n, 1):
         LOGGER.warning(
@@ -206,7 +215,9 @@ def _refuse_long(policy: Policy, n: int) -> None:
 
 
 def _refuse(policy: Policy) -> None:
-    if not isinstance(policy, Policy) or not policy.learns_off_policy:
+    if not isinstance(policy, Policy):
+        raise ArgumentError(f"policy must be a policy, got {type(policy).__name__}", "policy")
+    if not policy.learns_off_policy:
         raise ArgumentError(
             "policy must be one for finite arms on sums, or a linear model: what others make of a"
             f" reward depends on why they chose the arm; got {policy!r}",

@@ -2,7 +2,7 @@
 
 A decision may be written more than once: when it is made, and when its reward is known, by then
 maybe into another file.  Rows of one ``life`` and ``number`` are one decision, and later rows
-complete earlier ones.
+complete earlier ones.  Rows with neither are records of another source: each is one of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..policies.watch import LOGGER
+from ..tables import column_names, flat, listed
+from ..tables.manners import FLAGS, NUMBERS_OF_DECISIONS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,12 +26,13 @@ FILE = "decisions-{}-{:08d}.parquet"  # by writer; names sort by the time of its
 _FILES = "decisions-*.parquet"  # not drafts, whose names begin with a dot
 COLUMNS = ("life", "number", "time", "arm", "name", "propensity", "recorded", "features", "reward")
 _TELLING = {"life", "number", "time", "arm", "recorded"}  # by which a log of decisions is known
+_NEEDED = {"number", "arm"}  # the columns of all versions of files without which no row is told
+
+# In the metadata of a file: whether rewards may be in it, and how many rounds of one user.
+_REWARDS, _MOST = b"rewards", b"max_rounds"
 
 
-_REWARDS = b"rewards"  # in the metadata of a file: whether rewards may be in it
-
-
-def schema(*, rewards: bool = False) -> pa.Schema:
+def schema(*, rewards: bool = False, max_rounds: int | None = None) -> pa.Schema:
     """The columns of every file, whatever was asked for."""
     import pyarrow as pa
 
@@ -44,7 +47,17 @@ def schema(*, rewards: bool = False) -> pa.Schema:
         "features": pa.list_(pa.list_(pa.float64())),
         "reward": pa.float64(),
     }
-    return pa.schema([(name, kinds[name]) for name in COLUMNS], {_REWARDS: str(rewards)})
+    told = {_REWARDS: str(rewards), _MOST: str(max_rounds)}
+    return pa.schema([(name, kinds[name]) for name in COLUMNS], told)
+
+
+def as_folder(argument: str, given: Any) -> Path:
+    """A path, which may be one of no folder yet."""
+    if not isinstance(given, str | os.PathLike):
+        raise ArgumentError(
+            f"{argument} must be the path of a folder, got {type(given).__name__}", argument
+        )
+    return Path(given)
 
 
 def read_logs(folder: str | os.PathLike[str]) -> pd.DataFrame:
@@ -82,13 +95,15 @@ def read_logs(folder: str | os.PathLike[str]) -> pd.DataFrame:
     return read_table("folder", folder).to_pandas()
 
 
-def read_table(argument: str, folder: str | os.PathLike[str], *, rewards: bool = False) -> pa.Table:
-    """The same as an Arrow table; errors begin with the argument.  With ``rewards`` a log that was
-    made without them is refused, which owes nothing to any reward.
+def read_table(argument: str, folder: Any, *, fit: bool = False, private: bool = False) -> pa.Table:
+    """The same as an Arrow table; errors begin with the argument.
+
+    To fit a policy to, a log that was made without rewards is refused: that owes nothing to any of
+    them.  So is a private one whose users may be in it more than once.
     """
     import pyarrow as pa
 
-    paths = sorted(Path(folder).glob(_FILES))
+    paths = sorted(as_folder(argument, folder).glob(_FILES))
     if not paths:
         raise ArgumentError(
             f"{argument} must be a folder into which DecisionLog wrote, got {os.fspath(folder)!r},"
@@ -96,14 +111,25 @@ def read_table(argument: str, folder: str | os.PathLike[str], *, rewards: bool =
             argument,
         )
     tables = [_read(argument, path) for path in paths]
-    if rewards and all(table.schema.metadata[_REWARDS] == b"False" for table in tables):
+    told = [table.schema.metadata for table in tables]
+    if fit and all(one[_REWARDS] == b"False" for one in told):
         raise ArgumentError(
             f"{argument} must be a log with rewards, as DecisionLog(..., rewards=True) writes it,"
             f" got one without: {os.fspath(folder)!r}",
             argument,
         )
-    table = _completed(pa.concat_tables(tables))
-    lives = _codes(table["life"])
+    often = [int(one[_MOST]) for one in told if one[_MOST] != b"None"]
+    if fit and private and max(often, default=1) > 1:
+        raise ArgumentError(
+            f"{argument} must hold nobody twice while it is private, got the log of a policy with"
+            f" max_rounds={max(often)}: take one record of each user from read_logs()",
+            argument,
+        )
+    table = pa.concat_tables(tables)
+    which, keyed = _decisions(argument, table)
+    if which.max(initial=-1) + 1 < which.size or table["arm"].null_count:
+        table = _completed(table, which, keyed)
+    lives = table["life"].combine_chunks().dictionary_encode().indices.to_numpy(False)
     return table.take(np.lexsort((table["number"].to_numpy(), lives)))
 
 
@@ -112,21 +138,47 @@ def one_row_each(frame: Any) -> Any:
     import pandas as pd
     import pyarrow as pa
 
-    if not _TELLING.issubset(_names(frame)):
+    if not is_of_decisions(frame):
         return frame
-    keys = pd.DataFrame({name: np.asarray(frame[name]) for name in ("life", "number", "arm")})
-    if not keys.duplicated(["life", "number"]).any() and not keys["arm"].isna().any():
+    names = column_names(frame) or []
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ArgumentError(
+            f"frame must have columns of different names, got {twice[0]!r} more than once", "frame"
+        )
+    which, keyed = _decisions("frame", frame)
+    if which.max(initial=-1) + 1 == which.size and pd.Series(listed(frame["arm"])).notna().all():
         return frame
-    if isinstance(frame, pd.DataFrame):
-        return _completed(pa.Table.from_pandas(frame, preserve_index=False))
-    return _completed(frame if isinstance(frame, pa.Table) else pa.table(dict(frame)))
+    if not isinstance(frame, pa.Table | pd.DataFrame):
+        frame = _in_columns({name: frame[name] for name in names})
+    return _completed(frame, which, keyed)
 
 
-def _names(frame: Any) -> list[Any]:
-    if isinstance(frame, dict):
-        return list(frame)
-    names = getattr(frame, "column_names", None)
-    return list(getattr(frame, "columns", ()) if names is None else names)
+def is_of_decisions(frame: Any) -> bool:
+    """Whether a table has the columns of a log of decisions."""
+    return _TELLING.issubset(column_names(frame) or ())
+
+
+def refuse_unrecorded(frame: Any) -> None:
+    """Refuse rounds that a policy did not record: a user may have had too many of them.
+
+    Raises:
+        ArgumentError: there is one.
+    """
+    if not is_of_decisions(frame):
+        return
+    recorded = flat("frame", frame["recorded"], FLAGS, at="column 'recorded'")
+    if (recorded == 0.0).any():
+        first, more = int((recorded == 0.0).argmax()), int((recorded == 0.0).sum()) - 1
+        raise ArgumentError(
+            "frame (column 'recorded') must hold no False while the log is private, got one in row"
+            f" {first}{f', and in {more:,} more' if more else ''}: such a round may be of somebody"
+            " who is in the log already; leave these rows out, or the column if nobody is in it"
+            " twice",
+            "frame",
+        )
+
+
+# Files --------------------------------------------------------------------------------------------
 
 
 def _read(argument: str, path: Path) -> pa.Table:
@@ -135,53 +187,137 @@ def _read(argument: str, path: Path) -> pa.Table:
     from pyarrow import parquet
 
     try:
-        table = parquet.read_table(path)
-    except pa.ArrowInvalid:
-        raise ArgumentError(
-            f"{argument} must hold files that DecisionLog wrote, got a damaged one: {path}",
-            argument,
-        ) from None
-    if "life" not in table.column_names:
+        table = parquet.read_table(path, page_checksum_verification=True)
+    except (pa.ArrowException, OSError) as error:
+        if getattr(error, "errno", None):  # of the system, which names the file
+            raise
+        raise _foreign(argument, path, "a damaged one") from None
+    names = table.column_names
+    if missing := sorted(_NEEDED.difference(names)):
+        raise _foreign(argument, path, f"one without the column {missing[0]!r}")
+    if "life" not in names:
         writer = path.stem.removeprefix("decisions-").rpartition("-")[0]
         table = table.append_column("life", pa.array([writer] * len(table), pa.string()))
-    asked = (table.schema.metadata or {}).get(_REWARDS, b"True")
-    rewards = asked == b"True" and "reward" in table.column_names
+    told = table.schema.metadata or {}
+    rewards = told.get(_REWARDS, b"True") == b"True" and "reward" in names
     columns = [
-        table[field.name].cast(field.type)
+        _cast(argument, path, table, field)
         if field.name in table.column_names
         else pa.nulls(len(table), field.type)
         for field in schema()
     ]
-    return pa.table(columns, schema=schema(rewards=rewards))
+    whole = pa.table(columns, schema=schema(rewards=rewards))
+    if whole["life"].null_count or whole["number"].null_count:
+        raise _foreign(argument, path, "one with rows without life and number")
+    return whole.replace_schema_metadata({_REWARDS: str(rewards), _MOST: told.get(_MOST, "None")})
 
 
-def _completed(table: pa.Table) -> pa.Table:
+def _cast(argument: str, path: Path, table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+    """A column in today's type.  Dates and digits are no numbers, although Arrow casts them."""
+    import pyarrow as pa
+
+    if table.column_names.count(field.name) == 1:
+        column, kinds = table[field.name], pa.types
+        number = kinds.is_primitive(field.type) and not kinds.is_temporal(field.type)
+        bare = kinds.is_primitive(column.type) or kinds.is_decimal(column.type)
+        bare = (bare or kinds.is_null(column.type)) and not kinds.is_temporal(column.type)
+        try:
+            if bare or not number:
+                return column.cast(field.type)
+        except pa.ArrowException:  # whose words hold an entry
+            pass
+    raise _foreign(argument, path, f"one with another column {field.name!r}")
+
+
+def _foreign(argument: str, path: Path, got: str) -> ArgumentError:
+    return ArgumentError(
+        f"{argument} must hold files that DecisionLog wrote, got {got}: {path}", argument
+    )
+
+
+# Decisions ----------------------------------------------------------------------------------------
+
+
+def _decisions(argument: str, table: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Of which decision each row is, by the order in which they come, and whether it has a key."""
+    import pandas as pd
+
+    try:
+        codes, lives = pd.factorize(pd.Series(listed(table["life"]), dtype=object))
+    except TypeError:  # of lists, of which no two can be compared
+        codes, lives = np.zeros(0, int), [None]
+    if not all(isinstance(life, str) for life in lives):
+        raise ArgumentError(
+            f"{argument} (column 'life') must hold text, got something else", argument
+        )
+    manner, place = NUMBERS_OF_DECISIONS, "column 'number'"
+    numbers = flat(argument, table["number"], manner, at=place, rows=codes.size)
+    keyed = codes >= 0
+    if (half := keyed == np.isnan(numbers)).any():
+        raise ArgumentError(
+            f"{argument} must hold both life and number of a decision, and neither of another"
+            f" record, got one of the two in row {half.argmax()}",
+            argument,
+        )
+    numbers = np.where(keyed, numbers, np.arange(codes.size))
+    keys = pd.DataFrame({"life": codes, "number": numbers})
+    return keys.groupby(["life", "number"], sort=False).ngroup().to_numpy(), keyed
+
+
+def _completed(table: Any, which: np.ndarray, keyed: np.ndarray) -> Any:
     """One row for each decision, where its first stands: with the first time, and of each other
     column the last entry.
     """
-    import pandas as pd
     import pyarrow as pa
 
-    keys = pd.DataFrame({"life": _codes(table["life"]), "number": table["number"].to_numpy()})
-    which = keys.groupby(["life", "number"], sort=False, dropna=False).ngroup().to_numpy()
+    first = np.unique(which, return_index=True)[1]
     columns = {}
-    for name in table.column_names:
-        told = np.flatnonzero(table[name].is_valid())
+    for name in column_names(table) or ():
+        told = np.flatnonzero(_is_told(table[name]))
         told = told[::-1] if name == "time" else told
-        entry = np.full(which.max(initial=-1) + 1, -1)
+        entry = np.full(first.size, -1)
         entry[which[told]] = told  # of those of one decision the last stays
-        columns[name] = table[name].take(pa.array(entry, mask=entry < 0))
-    completed = pa.table(columns)
-    if unknown := completed["arm"].null_count:
+        columns[name] = _taken(table[name], entry)
+    lost = keyed[first] & ~_is_told(columns["arm"])
+    if lost.any():
         LOGGER.warning(
             "%d rewards of a log of decisions were left out: they came with tokens, and their"
             " decisions were never written (docs/logs.md)",
-            unknown,
+            lost.sum(),
         )
-    return completed.filter(completed["arm"].is_valid())
+    if isinstance(table, pa.Table):
+        return pa.table(columns).filter(pa.array(~lost))
+    import pandas as pd
+
+    return pd.DataFrame(columns)[~lost]
 
 
-def _codes(lives: pa.ChunkedArray) -> np.ndarray:
-    """Lives as numbers, in the order in which they first appear."""
-    codes: np.ndarray = lives.combine_chunks().dictionary_encode().indices.to_numpy(False)
-    return codes
+def _is_told(column: Any) -> np.ndarray:
+    """Where something stands."""
+    told = column.is_valid() if hasattr(column, "is_valid") else column.notna()
+    return np.asarray(told, bool)
+
+
+def _taken(column: Any, entry: np.ndarray) -> Any:
+    """These entries of a column, and nothing where -1 is."""
+    import pyarrow as pa
+
+    if hasattr(column, "is_valid"):
+        return column.take(pa.array(entry, mask=entry < 0))
+    return column.reset_index(drop=True).reindex(entry).reset_index(drop=True)
+
+
+def _in_columns(frame: dict[str, Any]) -> pd.DataFrame:
+    """A data frame, whatever stands in a row."""
+    import pandas as pd
+
+    columns, rows = {}, len(listed(frame["life"]))
+    for name, column in frame.items():
+        plain = column.to_pylist() if hasattr(column, "to_pylist") else column
+        if not hasattr(plain, "__len__") or len(plain) != rows:
+            raise ArgumentError(f"frame (column {name!r}) must have {rows} rows", "frame")
+        cells = np.empty(rows, object)
+        for i, one in enumerate(plain):  # at once, NumPy would take rows apart
+            cells[i] = None if one is np.ma.masked else one
+        columns[name] = pd.Series(cells)
+    return pd.DataFrame(columns)

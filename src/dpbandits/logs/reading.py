@@ -13,11 +13,9 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..policies import Policy
-from ..tables import Manner, blocks, column, flat
+from ..tables import Manner, blocks, column, column_names, flat, is_missing, listed, numbered
 from ..tables import manners as known
-from .folders import one_row_each, read_table
-
-_NAMED = 20  # names of arms in a message
+from .folders import is_of_decisions, one_row_each, read_table, refuse_unrecorded
 
 
 class Log(NamedTuple):
@@ -27,11 +25,13 @@ class Log(NamedTuple):
         arms: that were played, shape (n,), int64.
         rewards: shape (n,); NaN where there is none.
         contexts: what ``pull`` takes, for each record; None for policies that take none.
+        replaced: how many private ones were none that the policy takes.
     """
 
     arms: np.ndarray
     rewards: np.ndarray
     contexts: Any
+    replaced: int = 0
 
     def shown(self, i: int) -> Any:
         """What ``pull`` is given for a record."""
@@ -42,52 +42,76 @@ class Log(NamedTuple):
         return Log(self.arms[records], self.rewards[records], None)
 
 
-def as_table(frame: Any) -> Any:
+def as_table(frame: Any, *, private: bool) -> Any:
     """A table with one row for each decision, from a folder of ``DecisionLog`` or a table."""
     if isinstance(frame, str | os.PathLike):
-        return read_table("frame", frame, rewards=True)
-    return one_row_each(frame)
+        table = read_table("frame", frame, fit=True, private=private)
+    else:
+        table = one_row_each(frame)
+    if private:
+        refuse_unrecorded(table)
+    return table
 
 
 def read(policy: Policy, frame: Any, arm: str, reward: str, features: Any, *, private: bool) -> Log:
     """The log, as the policy takes it."""
-    arms = _arms(policy, column(frame, arm), f"column {arm!r}")
+    arms = _arms(policy, frame, arm)
     manner = known.LOGGED_REWARDS if policy.clip else known.UNCLIPPED_REWARDS
-    place = f"column {reward!r}"
-    rewards = flat("reward", column(frame, reward), manner, at=place, rows=arms.size)
+    given = column(frame, reward, by="reward")
+    rewards = flat("reward", given, manner, at=f"column {reward!r}", rows=arms.size)
     hidden = private and policy.card.hides_contexts
     manner = known.PRIVATE if hidden else known.PUBLIC_FEATURES
     contexts = _contexts(policy, frame, features, manner, arms.size)
-    if contexts is not None:
-        _look_at(policy, contexts, arms)
-    return Log(arms, rewards, contexts)
+    if contexts is None:
+        return Log(arms, rewards, None)
+    return Log(arms, rewards, *_fitting(policy, contexts, arms, hidden=hidden))
 
 
 def propensities(frame: Any, name: str, rows: int) -> np.ndarray:
     """The probabilities with which arms were drawn, shape (n,)."""
-    given = column(frame, name)
+    given = column(frame, name, by="propensity")
     return flat("propensity", given, known.PROPENSITIES, at=f"column {name!r}", rows=rows)
 
 
-def _arms(policy: Policy, given: Any, place: str) -> np.ndarray:
+def _arms(policy: Policy, frame: Any, name: str) -> np.ndarray:
     """By number, or by name where arms have names."""
-    plain = given.to_pylist() if hasattr(given, "to_pylist") else given
-    try:
-        entries = list(plain)
-    except TypeError:  # one arm and no column, which ``flat`` refuses
-        entries = []
-    if policy.arm_names is not None and any(isinstance(one, str) for one in entries):
-        numbers = {name: number for number, name in enumerate(policy.arm_names)}
-        arms = np.array(
-            [numbers.get(one, -1) if isinstance(one, str) else -1 for one in entries], np.int64
-        )
-        names = ", ".join(map(repr, policy.arm_names[:_NAMED]))
-        _refuse_rows(arms < 0, f"arm ({place}) must hold names of arms, {names}, got another")
-    else:
+    given, place = column(frame, name, by="arm"), f"column {name!r}"
+    arms = _by_name(policy, frame, name, given) if policy.arm_names is not None else None
+    if arms is None:
         arms = flat("arm", given, known.arms(policy.n_arms), at=place).astype(np.int64)
     retired = np.isin(arms, policy.retired)
     _refuse_rows(retired, f"arm ({place}) must hold arms that are not retired, got one that is")
     return arms
+
+
+def _by_name(policy: Policy, frame: Any, name: str, given: Any) -> np.ndarray | None:
+    """The arms where their names stand in the column, or beside it; None where they do not."""
+    names, place = list(policy.arm_names or ()), f"column {name!r}"
+    beside = None if name != "arm" else _names_beside(names, frame)
+    if beside is None or any(isinstance(one, str) for one in listed(given)):
+        return numbered("arm", given, names, at=place, source="arm_names")
+    numbers = flat("arm", given, known.PRIVATE_RECORD, at=place, rows=len(beside))
+    if nameless := [
+        i for i, one in enumerate(beside) if not isinstance(one, str) and is_missing(one)
+    ]:
+        numbered("arm", numbers, names, at=place, source="arm_names")
+        named = dict(enumerate(names))
+        for i in nameless:  # there the number counts
+            beside[i] = named.get(numbers[i])
+    return numbered("arm", beside, names, at="column 'name'", source="arm_names")
+
+
+def _names_beside(names: list[str], frame: Any) -> list[Any] | None:
+    """Names of arms beside their numbers, as ``DecisionLog`` writes them; None where there are
+    none.  Another table may have a column ``name`` of something else, that holds no arm's.
+    """
+    if "name" not in (column_names(frame) or ()):
+        return None
+    beside = listed(frame["name"])
+    named = {one for one in beside if isinstance(one, str)}
+    if not named or not (is_of_decisions(frame) or named.intersection(names)):
+        return None
+    return beside
 
 
 def _refuse_rows(bad: np.ndarray, message: str) -> None:
@@ -111,13 +135,24 @@ def _contexts(policy: Policy, frame: Any, features: Any, manner: Manner, rows: i
         raise ArgumentError(
             f"features must not be given: {type(policy).__name__} takes no contexts", "features"
         )
+    if isinstance(features, dict):
+        raise ArgumentError(
+            "features must be names of columns, or an array for each record, got a dict: put its"
+            " columns into frame, and give their names",
+            "features",
+        )
     if isinstance(features, str):
-        given = column(frame, features)
+        given = column(frame, features, by="features")
         return blocks("features", given, manner, at=f"column {features!r}", rows=rows)
     if _are_names(features):
+        if len(features) == rows and not set(features).issubset(column_names(frame) or ()):
+            raise ArgumentError(  # what stands there may be data
+                "features must be names of columns, or an array for each record, got text for each",
+                "features",
+            )
         each = (
             flat("features", column(frame, name), manner, at=f"column {name!r}", rows=rows)
-            for name in features
+            for name in map(str, features)
         )
         return np.column_stack(list(each))
     return blocks("features", features, manner, rows=rows)
@@ -131,20 +166,41 @@ def _are_names(features: Any) -> bool:
     return len(entries) > 0 and all(isinstance(one, str) for one in entries)
 
 
-def _look_at(policy: Policy, contexts: Any, arms: np.ndarray) -> None:
-    """Whether the policy takes them, and they tell of the arms that were played."""
+def _fitting(policy: Policy, contexts: Any, arms: np.ndarray, *, hidden: bool) -> tuple[Any, int]:
+    """The contexts, if the policy takes them, and they tell of the arms that were played; and how
+    many were replaced.
+
+    Where they are private, an error would tell of one person's: they count as zeros, and as
+    replaced, unless nobody's fit.  Then the column is another one, which is public.
+    """
+    errors = {}
     for i, (one, arm) in enumerate(zip(contexts, arms.tolist(), strict=True)):
-        try:
-            shown = seen_aside(policy, one)
-        except ArgumentError as error:
-            told = str(error).removeprefix("contexts ")
-            raise ArgumentError(f"features {told} in row {i}", "features") from None
-        if arm >= len(shown):
-            raise ArgumentError(
-                f"features must have a row for the arm that was played, got {len(shown)} rows"
-                f" in row {i}",
-                "features",
-            )
+        if (error := _unfit(policy, one, arm, i)) is not None:
+            if not hidden:
+                raise error
+            errors[i] = error
+    if not errors:
+        return contexts, 0
+    if len(errors) == len(arms):
+        raise errors[0]
+    nothing = np.full((policy.n_arms, policy.config["dimension"]), np.nan)
+    return [nothing if i in errors else one for i, one in enumerate(contexts)], len(errors)
+
+
+def _unfit(policy: Policy, one: Any, arm: int, i: int) -> ArgumentError | None:
+    """Why the contexts of a record cannot have led to its arm."""
+    try:
+        shown = seen_aside(policy, one)
+    except ArgumentError as error:
+        told = str(error).removeprefix("contexts ")
+        return ArgumentError(f"features {told} in row {i}", "features")
+    if arm >= len(shown):
+        return ArgumentError(
+            f"features must have a row for the arm that was played, got {len(shown)} rows"
+            f" in row {i}",
+            "features",
+        )
+    return None
 
 
 def seen_aside(policy: Policy, contexts: Any) -> Any:

@@ -5,10 +5,11 @@ files that commands read.  Arrays, pandas, Arrow, lists and text files follow on
 no message holds a value of the data.
 """
 
-from .columns import array, blocks, column, features, flat, frozen, labels, refuse, table
+from .columns import array, blocks, column, column_names, features, flat, frozen, refuse, table
 from .entries import Entries, as_numbers, entries, nested
 from .files import TextTable, read_numbers, read_text_table
 from .manners import Manner
+from .names import is_missing, listed, numbered
 
 __all__ = [
     "Entries",
@@ -18,12 +19,15 @@ __all__ = [
     "as_numbers",
     "blocks",
     "column",
+    "column_names",
     "entries",
     "features",
     "flat",
     "frozen",
-    "labels",
+    "is_missing",
+    "listed",
     "nested",
+    "numbered",
     "read_numbers",
     "read_text_table",
     "refuse",

@@ -8,27 +8,46 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..errors import ArgumentError
-from .entries import Entries, as_numbers, entries, holds_floats, nested
+from .entries import Entries, entries, holds_floats, nested
 from .manners import LARGEST, Manner
 
 _NO_ROWS = (str, bytes, dict, set, np.ma.MaskedArray)
 
 
-def column(frame: Any, name: str, *, argument: str = "frame") -> Any:
+def column(frame: Any, name: str, *, argument: str = "frame", by: str = "column") -> Any:
     """A column of a pandas or Arrow table, or of a dictionary.
 
+    Args:
+        frame: the table.
+        name: of the column.
+        argument: the table, as the caller knows it.
+        by: what names the column, as the caller knows it.
+
     Raises:
-        ArgumentError: there is none of that name; the message lists those that there are.
+        ArgumentError: there is none of that name; the message lists those that there are.  Or the
+            name is no text, but maybe the column itself, which messages do not tell.
     """
+    if not isinstance(name, str | int):
+        raise ArgumentError(
+            f"{by} must be the name of a column of {argument}, got {_shape(name)}", by
+        )
     try:
         return frame[name]
     except (KeyError, IndexError, TypeError, ValueError):
         pass
-    known = getattr(frame, "column_names", None) or getattr(frame, "columns", None)
-    if known is None and isinstance(frame, dict):
-        known = list(frame)
-    has = "" if known is None else f", and has {', '.join(map(repr, list(known)[:20]))}"
-    raise ArgumentError(f"{argument} must have a column {name!r}{has}", argument)
+    known = column_names(frame)
+    has = f", and has {', '.join(map(repr, known[:20]))}" if known else ""
+    got = f", got {_shape(frame)}" if known is None else has
+    raise ArgumentError(f"{argument} must have a column {name!r}{got}", argument)
+
+
+def column_names(frame: Any) -> list[Any] | None:
+    """Those of a pandas or Arrow table, or of a dictionary; None for anything else."""
+    if isinstance(frame, dict):
+        return list(frame)
+    known = getattr(frame, "column_names", None)
+    known = getattr(frame, "columns", None) if known is None else known
+    return None if known is None else list(known)
 
 
 def flat(
@@ -77,8 +96,7 @@ def table(
         raise ArgumentError(
             f"{argument} must be dense, got a sparse table: pass {argument}.toarray()", argument
         )
-    if hasattr(given, "to_pandas") and hasattr(given, "column_names"):  # of Arrow
-        given = given.to_pandas()
+    given = _framed(given)
     found = entries(given) or (nested(given, 2) if manner.takes_all else None)
     if found is None or found.values.ndim != 2 or found.values.size == 0:
         shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
@@ -104,11 +122,13 @@ def blocks(
         given: an array, a list of arrays, or a column of nested lists.
 
     Returns:
-        One array, shape (n, ...), where all rows have one shape; otherwise an array for each row.
+        One array, shape (n, ...), where all rows have one shape; otherwise an array for each row,
+        without axes where a row that is kept holds none.
 
     Raises:
         ArgumentError: as for ``flat``; or a row has lines of several lengths.
     """
+    given = _framed(given)
     plain = _nested(given.to_pylist() if hasattr(given, "to_pylist") else given)
     place = _place(argument, at)
     try:
@@ -120,12 +140,13 @@ def blocks(
     whole = entries(plain)
     if whole is not None and whole.values.ndim > 1:
         return _accepted(argument, whole, manner, at)
-    if manner.takes_all:
-        return _private_blocks(argument, place, plain)
     found = []
     for i, one in enumerate(plain):
         block = None if one is None else entries(one)
         if block is None or block.values.ndim == 0:
+            if manner.takes_all:
+                found.append(np.array(np.nan))
+                continue
             got = "nothing" if one is None else "no array of numbers"
             raise ArgumentError(
                 f"{place} must hold arrays of numbers, got {got} in row {i}", argument
@@ -140,7 +161,7 @@ def array(argument: str, given: Any, manner: Manner, *axes: str) -> np.ndarray:
     Raises:
         ArgumentError: as for ``table``.
     """
-    found = entries(given)
+    found = entries(given := _framed(given))
     allowed = [one.count(",") + 1 for one in axes]
     if found is None or found.values.ndim not in allowed or found.values.size == 0:
         shape = "rows of several lengths" if found is None else f"shape {found.values.shape}"
@@ -159,6 +180,7 @@ def refuse(argument: str, given: Any, manner: Manner) -> None:
     Raises:
         ArgumentError: there is one.
     """
+    given = _framed(given)
     found = entries(given) or nested(given)
     if found is not None:
         _accepted(argument, found, manner, "", _names(given))
@@ -181,26 +203,10 @@ def frozen(values: np.ndarray) -> np.ndarray:
     return copy
 
 
-def labels(argument: str, given: Any, *, at: str = "") -> list[str] | None:
-    """A column of names; None where it holds anything but text."""
-    plain = given.to_pylist() if hasattr(given, "to_pylist") else given
-    listed = hasattr(plain, "__len__") and getattr(plain, "ndim", 1) == 1
-    found = list(plain) if listed and not isinstance(plain, str) else []
-    if not found or not all(isinstance(one, str) for one in found):
-        return None
-    return found
-
-
-def _private_blocks(argument: str, place: str, rows: Sequence[Any]) -> list[np.ndarray]:
-    """An array for each row.  An error would tell of one person's, so that no array counts as one
-    of the largest shape in which nothing is a number.
-    """
-    found = [as_numbers(one) for one in rows]
-    shape = max((one.shape for one in found if one.size > 0 and one.ndim > 0), default=None)
-    if shape is None:
-        raise ArgumentError(f"{place} must hold arrays of numbers, got none", argument)
-    blank = np.full(shape, np.nan)
-    return [one if one.size > 0 and one.ndim > 0 else blank for one in found]
+def _framed(given: Any) -> Any:
+    """A table of Arrow as a data frame; everything else as it is."""
+    is_arrow = hasattr(given, "to_pandas") and hasattr(given, "column_names")
+    return given.to_pandas() if is_arrow else given
 
 
 def _in_rows(given: Any) -> Any:
@@ -263,6 +269,12 @@ def _refuse_type(place: str, found: Entries, argument: str) -> NoReturn:
 def _names(given: Any) -> list[str] | None:
     """Those of the columns of a data frame."""
     return list(map(str, given.columns)) if hasattr(given, "columns") else None
+
+
+def _shape(given: Any) -> str:
+    """What it is, and never what it holds."""
+    shape = getattr(given, "shape", ())
+    return type(given).__name__ + (f" of shape {shape}" if shape != () else "")
 
 
 def _place(argument: str, at: str) -> str:

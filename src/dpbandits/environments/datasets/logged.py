@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import chisquare
 
 from ...errors import ArgumentError
-from ...tables import frozen, labels
+from ...tables import frozen, is_missing, listed, numbered
 from ..arrays import content, finite_array, longest, whole_numbers
 from ..base import Environment
 from ..tabulated import RewardTable
@@ -69,12 +69,10 @@ class LoggedTrial(Environment):
         *,
         arm_names: Sequence[str] | None = None,
     ) -> None:
-        named = labels("arms", arms)
-        if named is not None:
-            arm_names = sorted(set(named)) if arm_names is None else arm_names
-            self.arms = _numbered(named, arm_names)
-        else:
-            self.arms = whole_numbers("arms", arms)
+        arm_names = _names(arms) if arm_names is None else arm_names
+        names = [str(name) for name in listed(arm_names)]
+        by_name = numbered("arms", arms, names, source="arm_names") if names else None
+        self.arms = whole_numbers("arms", arms) if by_name is None else frozen(by_name)
         self.rewards = finite_array("rewards", rewards, "N")
         if self.arms.size != self.rewards.size:
             raise ArgumentError(
@@ -154,14 +152,8 @@ class LoggedTrial(Environment):
         return f"{len(self)} records, {self.n_arms} arms, {features}{self._content}"
 
 
-def _numbered(named: Sequence[str], names: Sequence[str]) -> np.ndarray:
-    """The arms of these names."""
-    numbers = {name: arm for arm, name in enumerate(names)}
-    unknown = [i for i, name in enumerate(named) if name not in numbers]
-    if unknown:
-        raise ArgumentError(
-            f"arms must be among arm_names, got another name in row {unknown[0]}, and"
-            f" {len(unknown) - 1:,} more",
-            "arms",
-        )
-    return frozen(np.array([numbers[name] for name in named], dtype=np.int64))
+def _names(arms: Any) -> list[str] | None:
+    """The names in a column that holds more text than numbers, in the order of the alphabet."""
+    rows = [one for one in listed(arms) if not is_missing(one)]
+    names = [one for one in rows if isinstance(one, str)]
+    return sorted(set(names)) if 2 * len(names) > len(rows) else None
