@@ -163,7 +163,9 @@ def test_whatever_a_private_cell_holds_it_counts_as_nothing(cell):
 
 @pytest.mark.parametrize("nothing", [None, NAN, "text", {}], ids=repr)
 def test_a_private_row_that_holds_no_numbers_has_no_axes(nothing):
-    """By which its caller knows it, and counts it."""
+    """By which its caller knows it, and counts it; in a table it is a row of missing numbers."""
+    rows = table("X", [[1.0, 2.0], nothing], PRIVATE)
+    assert np.array_equal(rows, [[1, 2], [NAN, NAN]], equal_nan=True)
     found = blocks("x", [[0.1, 0.2], nothing, [0.3, 0.4]], PRIVATE)
     assert [one.shape for one in found] == [(2,), (), (2,)]
     assert np.isnan(found[1])
