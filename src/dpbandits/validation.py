@@ -53,7 +53,7 @@ def real(
 def number(name: str, value: Any) -> float:
     """``value`` as a float by the rule of ``numeric``, infinite or NaN where it is.
 
-    It may be somebody's reward, so that messages tell its type alone.
+    It may be somebody's reward: messages tell its type alone.
     """
     if isinstance(value, float) or type(value) is int:  # without a detour in every round
         try:

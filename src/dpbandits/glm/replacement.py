@@ -112,7 +112,7 @@ def replacement_sensitivity(
     if square != "none":
         h = np.ones_like(t) if square == "one" else np.array([link.slope(x) for x in t.tolist()])
         h *= length * length
-        # 0 is one of the points, so that no slope between two of them is beyond both.
+        # 0 is one of the points: no slope between two of them is beyond both.
         least, largest = np.minimum(h[:-1], h[1:]), np.maximum(h[:-1], h[1:])
     residuals = weight * length * np.array([means - hi, means - lo])
     scale = max(float(np.abs(residuals).max()), float(largest.max()))
@@ -151,7 +151,7 @@ class _Side(NamedTuple):
 
 
 def _levels(cells: np.ndarray, merge: np.ufunc) -> list[np.ndarray]:
-    """The same for cells that are twice, four times, ... as long; the longest first."""
+    """Values of cells that are twice, four times, ... as long; the longest first."""
     found = [cells]
     while found[-1].size > 1:
         found.append(merge(found[-1][::2], found[-1][1::2]))

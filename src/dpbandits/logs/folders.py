@@ -96,7 +96,7 @@ def read_logs(folder: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def read_table(argument: str, folder: Any, *, fit: bool = False, private: bool = False) -> pa.Table:
-    """The same as an Arrow table; errors begin with the argument.
+    """The log as an Arrow table; errors begin with the argument.
 
     To fit a policy to, a log that was made without rewards is refused: that owes nothing to any of
     them.  So is a private one whose users may be in it more than once.

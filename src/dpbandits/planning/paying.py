@@ -17,7 +17,7 @@ _PER_DECADE = 4  # budgets that are tried are 1.8 times apart
 
 
 class Outcome(NamedTuple):
-    """What is lost at a budget and a horizon.
+    """The regret at a budget and a horizon.
 
     Attributes:
         own: regret of the policy.
@@ -93,7 +93,7 @@ def where_it_pays(
         budget: at which rounds are looked for, and above which budgets are.
         horizon: at which budgets are looked for, and above which rounds are.
         longest: number of rounds.
-        outcome: what is lost.
+        outcome: the regret.
         exploring: whether exploring first has a meaning.
 
     Returns:

@@ -144,7 +144,7 @@ def plan(
 
 @dataclass(frozen=True)
 class _Turned:
-    """The setting with its arms in the reverse order, where order is not part of it: what is gained
+    """The setting with its arms in the reverse order, where order is not part of it: a gain
     by playing in a fixed order, before anything was learned, is lost there.
     """
 

@@ -62,7 +62,7 @@ class Plan:
     """What ``plan`` returns.
 
     Attributes:
-        setting: what is to be decided.
+        setting: the decision problem.
         budget: None for no privacy.
         horizon: number of rounds.
         rounds: how many were simulated; 0 where there was nothing to simulate.

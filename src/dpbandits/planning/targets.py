@@ -126,7 +126,7 @@ def ladder(like: Budget, per_decade: int, *, above: bool = False) -> list[Budget
 
 
 def _number_of(like: Budget) -> str:
-    """What is varied of a budget."""
+    """The number of a budget that a search varies."""
     return "rho" if isinstance(like, ZCDP) else "epsilon"
 
 

@@ -144,7 +144,7 @@ class TickLabels(Formatter):
 
     Args:
         write: a tick with so many decimals.
-        unit: what is written as 1: 0.01 for an axis in percent.
+        unit: the value that is written as 1: 0.01 for an axis in percent.
     """
 
     def __init__(self, write: Callable[[float, int], str] = with_places, unit: float = 1.0) -> None:

@@ -36,7 +36,8 @@ class Budget:
         return self._text(lambda number: shortest(upward(number)))
 
     def _text(self, say: Callable[[float], str]) -> str:
-        raise NotImplementedError
+        """The notion with its numbers, each written by ``say``."""
+        raise TypeError(f"{type(self).__name__} is no notion of privacy")
 
     def to_dict(self) -> dict[str, Any]:
         """The notion and its numbers, for files.

@@ -385,7 +385,7 @@ class Ledger:
         return worst_record(self._arrays.span[: len(self)], self._costs()).cost
 
     def shown_total(self) -> float:
-        """The same for tables, rounded up: see ``Meter.shown``."""
+        """The total for tables, rounded up: see ``Meter.shown``."""
         total = self.total()
         return self._meter.shown(total) if self._meter else total
 

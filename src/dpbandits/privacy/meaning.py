@@ -134,7 +134,7 @@ def _odds(loss: float) -> float:
 
 
 def _variation(budget: Budget) -> float:
-    """A bound on the total variation of what is seen under two values."""
+    """A bound on the total variation between the views under two values."""
     match budget:
         case PureDP(epsilon):
             return math.tanh(epsilon / 2.0)

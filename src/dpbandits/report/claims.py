@@ -21,8 +21,8 @@ TOO_SHORT, UNDECIDED = "too short to tell", "undecided"
 # The rule of each verdict, by the interval of the number that was measured.  The first that applies
 # is the verdict.
 RULES = {
-    TOO_SHORT: "the policy has still at least 0.9 times the regret of choosing at random, so that"
-    " what the claim is about has not begun",
+    TOO_SHORT: "the policy still has at least 0.9 times the regret of choosing at random: learning,"
+    " which the claim is about, has not begun",
     TIE: "the claim is that one is more or less than the other, and the interval holds equality and"
     " nothing farther than 0.005 from it",
     HOLDS: "the whole interval is where the claim wants the number",

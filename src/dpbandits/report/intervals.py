@@ -38,7 +38,7 @@ class Ratio:
 
     Attributes:
         of: the statistic.
-        less: what is taken off the ratio: 1 for a price.
+        less: a number that is subtracted from the ratio: 1 for a price.
     """
 
     of: Statistic

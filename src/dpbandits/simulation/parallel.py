@@ -45,7 +45,7 @@ def distinct_policies(policies: Policy | Sequence[Policy]) -> list[Policy]:
 
 
 def _told(given: object) -> str:
-    """What was given in the place of a policy."""
+    """An object in the place of a policy, in words."""
     if isinstance(given, type) and issubclass(given, Policy):
         return f"the class {given.__name__}: make a policy of it, {given.__name__}(...)"
     return brief(given)

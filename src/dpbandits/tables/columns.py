@@ -58,7 +58,7 @@ def flat(
     Args:
         argument: as the caller knows it; errors begin with it.
         given: an array, a pandas or Arrow column, or a list.
-        manner: what is refused.
+        manner: which entries are refused.
         at: where the column stands, as in "column 'paid'".
         rows: how many there must be.
 

@@ -48,7 +48,7 @@ class Entries(NamedTuple):
 
 
 def entries(given: Any) -> Entries | None:
-    """What is in an array, a pandas or Arrow column or frame, or a list (of lists).
+    """Read an array, a pandas or Arrow column or frame, or a list (of lists).
 
     Returns:
         None where rows have several lengths.

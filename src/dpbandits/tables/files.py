@@ -1,6 +1,6 @@
 """Text tables as spreadsheets and databases export them: read as text first, then as numbers.
 
-Every row must have as many cells as the header, so that a malformed row never moves another.  Cells
+Every row must have as many cells as the header: a malformed row never moves another.  Cells
 are read as numbers only where the whole cell is one: digits, a decimal mark, an exponent, and
 thousands marks between groups of three.
 """

@@ -20,7 +20,7 @@ class Manner:
     """How one caller reads entries.
 
     Attributes:
-        missing: what is done with missing entries; kept ones are NaN.
+        missing: how missing entries are treated; kept ones are NaN.
         wrong: with entries that are no numbers, likewise.
         infinite: with infinite ones; kept as they are.
         low, high: the allowed range, of which an entry outside is refused.
