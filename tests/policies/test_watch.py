@@ -76,7 +76,9 @@ def test_missing_answers_are_told_once_with_their_share(log):
 
 def test_public_features_beyond_the_bound_are_counted_and_warned_of_once():
     policy = dpb.LinearIMED(2, 3, budget=dpb.ZCDP(0.5), horizon=100, models="disjoint", seed=1)
-    with pytest.warns(dpb.ClippingWarning, match=r"2 feature vectors .* context_bound=1 ") as told:
+    with pytest.warns(
+        dpb.ClippingWarning, match=r"feature vectors longer than context_bound=1 .*2 so far"
+    ) as told:
         policy.pull([1, 63.25, 81])
     assert told[0].filename == __file__
     assert "63.25" not in str(told[0].message)
@@ -90,7 +92,7 @@ def test_public_features_beyond_the_bound_are_counted_and_warned_of_once():
 
 def test_only_rows_that_are_longer_count():
     policy = dpb.LinUCB(3, 2, context_bound=5.0)
-    with pytest.warns(dpb.ClippingWarning, match="1 feature vectors"):
+    with pytest.warns(dpb.ClippingWarning, match="1 so far"):
         policy.pull([[3.0, 4.0], [3.0, 4.1], [0.0, 0.0]])
     assert policy.diagnostics.scaled == 1
 
@@ -106,7 +108,8 @@ def test_private_features_beyond_the_bound_are_for_the_operator_alone(log):
         policy.pull([[8.0, 0.5], [0.5, np.nan]])  # blanked, and the other row is too long
         policy.chooser().choose([[8.0, 0.5], [0.5, 7.0]])
     (record,) = log.records
-    assert "50 feature vectors were longer than context_bound=1" in record.getMessage()
+    assert "longer than context_bound=1 are scaled to it, which" in record.getMessage()
+    assert "(50 so far)" in record.getMessage()
     assert (policy.diagnostics.scaled, policy.diagnostics.blanked) == (51, 1)
 
 

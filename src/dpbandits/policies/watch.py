@@ -23,8 +23,8 @@ _LATE = (
     "%d answers to %d pulls came too late and were dropped, for which a larger patience may help"
 )
 _SCALED = (
-    "%d feature vectors were longer than context_bound=%g and were scaled to it, which loses their"
-    " length: give a larger context_bound, or scale the features"
+    "feature vectors longer than context_bound=%g are scaled to it, which loses their length (%d so"
+    " far): give a larger context_bound, or scale the features"
 )
 
 
@@ -58,12 +58,12 @@ class Watch:
         """
         if hidden:
             if scaled >= _MANY:
-                self._say(_SCALED, scaled, bound)
+                self._say(_SCALED, bound, scaled)
         elif not self._silent and _SCALED not in self._said:
             self._said.add(_SCALED)
             # Of ``pull``, by way of ``seen`` and ``_entries``.
             warnings.warn(
-                f"{self._policy}: {_SCALED % (scaled, bound)}", ClippingWarning, stacklevel=5
+                f"{self._policy}: {_SCALED % (bound, scaled)}", ClippingWarning, stacklevel=5
             )
 
     def _say(self, message: str, *facts: object) -> None:
