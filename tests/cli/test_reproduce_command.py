@@ -205,7 +205,7 @@ def test_an_interrupt_says_that_the_same_command_continues(
     [
         (
             ["nobody"],
-            "'nobody' is not one of 'adversarial', 'concentrated', 'dgs', 'equal-budget', 'glm', 'shuffle'",
+            "there is no 'nobody'; known: adversarial, concentrated, dgs, equal-budget, glm, shuffle",
         ),
         (["concentrated", "--runs", "0"], "--runs"),
         (["dgs", "--quick", "--data", "nowhere"], "folder must hold artists.dat"),

@@ -304,7 +304,7 @@ def test_spending_is_drawn_where_it_differs(result, tmp_path):
     runs = part.runs.assign(spent=part.runs["spent"].mask(private, 0.25))
     page = Reader(write(tmp_path, StudyRecord("t", "", replace(part, runs=runs))))
     rows = cells_of(page.table("Privacy spent"))
-    assert rows["AdaCUCB (forget=True)", "1-zCDP"][2] == "25.0 %"
+    assert rows["AdaCUCB (forget=True)", "1-zCDP"][2] == "25 %"
     assert "spent all of its limit" not in page.all
     assert "are counted in μ²" not in page.all
 
@@ -315,7 +315,7 @@ def test_overspending_is_called_what_it_is(result, tmp_path):
     runs.loc[runs[runs["budget"] == "1-zCDP"].index[:2], "spent"] = 1.5
     page = Reader(write(tmp_path, StudyRecord("t", "", replace(result, runs=runs))))
     assert "2 of 150 private runs spent more than their budget" in page.all
-    assert "150.0 %, over in 2 runs" in page.all
+    assert "150 %, over in 2 runs" in page.all
 
 
 def test_replay_stands_beside_the_trial(page, record):

@@ -697,7 +697,7 @@ def test_loose_budgets_are_warned_of_once_with_their_numbers(folder: Path) -> No
     assert " ".join(record.notes) == told
     write(folder, record)
     page = (folder / "report.html").read_text("utf-8")
-    assert page.count("says next to nothing, in 4-zCDP") == 1
+    assert page.count("says next to nothing in 4-zCDP") == 1
 
 
 def test_tight_budgets_are_not_warned_of(folder: Path, recwarn: pytest.WarningsRecorder) -> None:
