@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from glm_walks import FLATTEST, mean
+from glm_walks import FLATTEST, farthest, mean
 from linear_walks import DELTA, Problem, ensemble_norm, shift_of
 from scipy import special
 
@@ -29,8 +29,8 @@ def in_the_clear() -> Report:
 
 
 def gaussian(d: int, rho: float, rng: np.random.Generator) -> Report:
-    """Gradients are at most R long: two of them differ by at most 2 R."""
-    std = 2 * R / math.sqrt(2 * rho)
+    """Two gradients of one person differ by at most ``farthest``."""
+    std = farthest("none") / math.sqrt(2 * rho)
     return Report(lambda g: g + std * rng.standard_normal(d), math.hypot(R, std * math.sqrt(d)))
 
 
@@ -75,8 +75,7 @@ def to_confidence_sets(
 ) -> np.ndarray:
     """Optimism on the regression of what the points of the descent say, drawn to their mean."""
     horizon, _, d = world.contexts.shape
-    r2 = R * R
-    std = 0.0 if rho is None else math.sqrt((2 * r2 + 2 + r2 * r2 / 2) / (2 * rho))
+    std = 0.0 if rho is None else farthest("one") / math.sqrt(2 * rho)
     top = 0.0 if rho is None else std * ensemble_norm(horizon, 0.1 * DELTA)
     base = 1 + top * math.sqrt(horizon / 2)
     size, odds = math.hypot(R, std * math.sqrt(d)), math.log(1 / (0.3 * DELTA))

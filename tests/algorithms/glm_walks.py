@@ -8,11 +8,13 @@ looked at from the estimate before it.
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 from linear_walks import DELTA, JointNoise, Noise, Problem, shift_of, solved, toeplitz
 from linear_walks import symmetric_noise as _linear_noise
 from scipy import stats
+from scipy.spatial import distance
 
 
 def mean(t: np.ndarray | float) -> np.ndarray:
@@ -28,14 +30,36 @@ FLATTEST = float(slope(1.0))
 CURVATURE = 1.01 * float(slope(0.999) - slope(1.0)) / 0.001
 
 
+@cache
+def farthest(block: str) -> float:
+    """How far two records of unit features and outcomes 0 or 1 are apart, looked at from one point
+    that is at most 1 long: by trying all of a plane.  Beside the gradient they have ``block`` times
+    x x^T: "slope", "one", or "none".
+    """
+    turns = np.linspace(0, 2 * np.pi, 361)
+    x = np.column_stack((np.cos(turns), np.sin(turns)))
+    most = 0.0
+    for length in (0.0, 0.5, 0.8, 0.9, 1.0):
+        t = length * x[:, 0]
+        h = {"slope": slope(t), "one": np.ones_like(t), "none": np.zeros_like(t)}[block]
+        squares = np.column_stack((x[:, 0] ** 2, np.sqrt(2) * x[:, 0] * x[:, 1], x[:, 1] ** 2))
+        records = np.concatenate(
+            [
+                np.hstack(((mean(t) - outcome)[:, None] * x, h[:, None] * squares))
+                for outcome in (0.0, 1.0)
+            ]
+        )
+        most = max(most, float(distance.pdist(records).max()))
+    return most
+
+
 def joint_noise(
     n: int, d: int, rho: float, rng: np.random.Generator, models: int = 1
 ) -> JointNoise:
-    """No outcome is farther than nu(1) from its mean: a record moves score and information by
-    sqrt(4 nu(1)^2 + 1/16), where the linear sums move by sqrt(4.5).  Theta does not multiply the
-    noise.
+    """A record moves score and information by ``farthest``, where the linear sums move by
+    sqrt(4.5).  Theta does not multiply the noise.
     """
-    moved = math.sqrt(4 * float(mean(1.0)) ** 2 + 1 / 16)
+    moved = farthest("slope")
     linear, ratio = _linear_noise(n, d, rho, rng, toeplitz(n), models), moved / math.sqrt(4.5)
     stds = ratio * linear.stds
     norms = stds * math.sqrt(stats.chi2.isf(0.8 * DELTA / models / n, d))
