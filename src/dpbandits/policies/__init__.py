@@ -4,15 +4,18 @@ from ..protocol import Card, Erratum, Kernels, Statistic
 from ..session import ArmEstimates, Decision, Diagnostics, Estimates, Options, Release
 from .chooser import Chooser
 from .defaults import DEFAULTS, Default, default_for
+from .parts import Part, part
 from .policy import Policy, load
+from .presets import Composition, Preset, given, like
 from .privacy_card import PrivacyCard
-from .registry import register, registered
+from .registry import composed, find, preset, register, registered
 
 __all__ = [
     "DEFAULTS",
     "ArmEstimates",
     "Card",
     "Chooser",
+    "Composition",
     "Decision",
     "Default",
     "Diagnostics",
@@ -20,12 +23,20 @@ __all__ = [
     "Estimates",
     "Kernels",
     "Options",
+    "Part",
     "Policy",
+    "Preset",
     "PrivacyCard",
     "Release",
     "Statistic",
+    "composed",
     "default_for",
+    "find",
+    "given",
+    "like",
     "load",
+    "part",
+    "preset",
     "register",
     "registered",
 ]

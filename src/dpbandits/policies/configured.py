@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from ..errors import ArgumentError
@@ -17,6 +18,7 @@ from ..privacy.noise import NoiseSource
 from ..privacy.secure import drawn_scale, row_scale
 from ..protocol import Card, Statistic
 from ..session.options import DEFAULTS, NAMES, Settings
+from .registry import preset_of
 from .terms import Terms
 
 
@@ -124,16 +126,29 @@ class Configured:
         counter = self.statistic.counter
         return counter.horizon if counter is not None and self.card.learns_at_once else None
 
+    @cached_property
+    def _named(self) -> tuple[str, Mapping[str, Any]]:
+        """The name of the policy, and all arguments of that name."""
+        found = preset_of(type(self), self.config)
+        return (type(self).__name__, self.config) if found is None else (found[0].name, found[1])
+
+    @property
+    def preset(self) -> str:
+        """The name under which studies, saved states and results know the policy, which is that of
+        its class where no preset has its parts.
+        """
+        return self._named[0]
+
     @property
     def arguments(self) -> dict[str, Any]:
-        """What was configured, apart from budget, seed and names: the policy's own arguments, and
+        """What was configured, apart from budget, seed and names: the arguments of ``preset``, and
         those options that are not at their default.
         """
         return self._given("budget", "seed", *NAMES)
 
     @property
     def label(self) -> str:
-        """What results call the policy, whatever its budget: its name, or its class and
+        """What results call the policy, whatever its budget: its name, or ``preset`` and
         ``arguments``.
         """
         return self.name or self._call(self.arguments)
@@ -157,7 +172,7 @@ class Configured:
     def _given(self, *without: str) -> dict[str, Any]:
         return {
             name: value
-            for name, value in self.config.items()
+            for name, value in self._named[1].items()
             if name not in without and not self._is_default(name, value)
         }
 
@@ -169,9 +184,8 @@ class Configured:
             return unused or value == self._default_grid
         return name in DEFAULTS and value == DEFAULTS[name]
 
-    def _call(self, given: dict[str, Any]) -> str:
-        written = ", ".join(f"{name}={value!r}" for name, value in given.items())
-        return f"{type(self).__name__}({written})"
+    def _call(self, given: Mapping[str, Any]) -> str:
+        return call(self.preset, given)
 
     @classmethod
     def example_budgets(cls) -> list[Budget]:
@@ -179,4 +193,12 @@ class Configured:
         return [budget for budget in EXAMPLES if type(budget) in cls.card.channels]
 
     def __repr__(self) -> str:
-        return self._call(self._given())
+        given = {
+            name: value for name, value in self.config.items() if not self._is_default(name, value)
+        }
+        return call(type(self).__name__, given)
+
+
+def call(name: str, given: Mapping[str, Any]) -> str:
+    """A policy as one writes it in Python."""
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in given.items())})"

@@ -45,8 +45,9 @@ from ..validation import integer, number, shown
 from .chooser import Chooser
 from .configured import Configured
 from .making import PolicyClass
+from .presets import Composition
 from .privacy_card import PrivacyCard, Standing
-from .registry import of_this_version, registered
+from .registry import find, of_this_version, preset_of
 from .signatures import Signature
 from .terms import Terms
 from .watch import Watch
@@ -74,6 +75,7 @@ class Policy(Configured, metaclass=PolicyClass):
         *,
         budget: Budget | None,
         n_arms: int | None = None,
+        composition: Composition | None = None,
         **options: Any,
     ) -> None:
         name = type(self).__name__
@@ -90,11 +92,16 @@ class Policy(Configured, metaclass=PolicyClass):
         self.max_rounds, self.name = settings.max_rounds, settings.name
         self._arms_by_name = Arms(self.n_arms, settings.arm_names)
         self.arm_names = settings.arm_names
+        self.takes_reports = bool(config.get("reports") or config.get("messages"))
         self.noise_source = settings.source(self.takes_reports)
         default = settings.default_reward
         self.default_reward = self.noise_source.to_grid(lo if default is None else default)
         self.config = MappingProxyType({**config, "budget": budget, **vars(settings)})
         self.settings = settings
+        if composition is not None:
+            self.kernels, self.card = composition
+            if found := preset_of(type(self), self.config):
+                self.card = found[0].card
         if self.card.hides_contexts and self.choices_public:
             raise ArgumentError(
                 "choices_public must be False where contexts are private, and with them arms, got"
@@ -355,9 +362,10 @@ class Policy(Configured, metaclass=PolicyClass):
         handed to anyone.
         """
         with self._lock:
-            given = {**self.config, "seed": None}
+            name, config = self._named
             _, public = self.public_half()
-            return Chooser(type(self).__name__, given, public, self.ledger.releases, self.retired)
+            given = {**config, "seed": None}
+            return Chooser(name, given, public, self.ledger.releases, self.retired)
 
     def public_half(self) -> tuple[Callable[[Any], tuple[int, Any]], dict[str, np.ndarray]]:
         """How the policy chooses an arm for contexts, with the features of that arm as the
@@ -512,9 +520,10 @@ class Policy(Configured, metaclass=PolicyClass):
                     f"{store} was not written: this process is a fork; save in the process that"
                     f" made the policy; {WHY}"
                 )
-            name, saves = self.session.life
-            life, (header, arrays) = Life(name, saves + 1), saved(self.session)
-            own = {"class": type(self).__name__, "config": dict(self.config), "life": life}
+            of, saves = self.session.life
+            life, (header, arrays) = Life(of, saves + 1), saved(self.session)
+            name, config = self._named
+            own = {"class": name, "config": dict(config), "life": life}
             try:
                 store.save(encode({**own, **header}, arrays), life)
             finally:
@@ -727,7 +736,7 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
     store = store_at(where)
     header, arrays = decode(store.read(), store)
     with of_this_version(store):
-        policy: Policy = registered()[header["class"]](**arguments(header["config"]))
+        policy: Policy = find(header["class"])(**arguments(header["config"]))
         life = Life(*header["life"])
         restore(policy.session, header, arrays, life)
     if simulation:

@@ -1,16 +1,20 @@
-"""Which policies there are: classes by their names, by which study files, saved policies and
-choosers call them.
+"""Which policies there are, by their names, by which study files, saved policies and choosers call
+them: classes, and presets of classes that take parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from ..errors import MissingExtra, StateFileError
+from ..errors import ArgumentError, MissingExtra, StateFileError
+from ..validation import close_name
+from .presets import Preset
 
 _REGISTRY: dict[str, Any] = {}
+_COMPOSED: dict[str, Any] = {}  # classes that take parts; their presets are in the list
+_PRESETS: dict[Any, list[Preset]] = {}  # by class
 P = TypeVar("P", bound=type)
 
 
@@ -29,9 +33,84 @@ def register(**example: Any) -> Callable[[P], P]:
     return enter
 
 
+def composed(**example: Any) -> Callable[[P], P]:
+    """Make a class known that takes parts: ``find`` knows it, and lists have its presets instead.
+
+    ``example`` are constructor arguments as of ``register``.
+    """
+
+    def enter(policy: P) -> P:
+        policy.example = example  # type: ignore[attr-defined]
+        _COMPOSED[policy.__name__] = policy
+        return policy
+
+    return enter
+
+
+def preset(
+    name: str,
+    policy_class: Any,
+    order: str,
+    doc: str,
+    *,
+    about: Mapping[str, Any] | None = None,
+    example: Mapping[str, Any] | None = None,
+    **template: Any,
+) -> Preset:
+    """Make a preset, and make it known.
+
+    Args:
+        name: of the preset.
+        policy_class: that takes the parts.
+        order: the preset's own arguments, in the order in which names list them.
+        doc: its docstring.
+        about: see ``Preset``.
+        example: constructor arguments as of ``register``; by default those of the class.
+        **template: see ``Preset``.
+    """
+    made = Preset(
+        name=name,
+        policy_class=policy_class,
+        template=template,
+        order=tuple(order.split()),
+        about=about or {},
+        example=policy_class.example if example is None else example,
+        doc=doc,
+    )
+    _REGISTRY[name] = made
+    _PRESETS.setdefault(policy_class, []).append(made)
+    return made
+
+
 def registered() -> dict[str, Any]:
-    """Every policy class by name, in alphabetical order."""
+    """Every policy by name, in alphabetical order: a class, or a preset, which is called alike."""
     return dict(sorted(_REGISTRY.items()))
+
+
+def find(name: str) -> Any:
+    """The policy of a name: a class, or a preset, which is called alike.
+
+    Raises:
+        ArgumentError: there is none.
+
+    >>> find("MergedIMED").policy_class.__name__
+    'Arms'
+    """
+    known = _COMPOSED | registered()
+    if name not in known:
+        raise ArgumentError(f"name must be that of a policy; {close_name(name, known)}", "name")
+    return known[name]
+
+
+def preset_of(policy_class: Any, config: Mapping[str, Any]) -> tuple[Preset, dict[str, Any]] | None:
+    """The preset with which policies of that configuration are made, and its arguments; None where
+    there is none.
+    """
+    for one in _PRESETS.get(policy_class, ()):
+        own = one.config_of(config)
+        if own is not None:
+            return one, own
+    return None
 
 
 @contextmanager

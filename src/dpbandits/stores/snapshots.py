@@ -67,8 +67,8 @@ def arguments(saved: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> Any:
-    """What JSON has no form for; ``arguments`` turns budgets back."""
-    if isinstance(value, Budget):
+    """What JSON has no form for; ``arguments`` turns budgets back, and constructors turn parts."""
+    if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()

@@ -1,0 +1,107 @@
+"""Parts: what a policy computes differently, as values.
+
+An index, a memory, a schedule of batches, a way to explore: each is a small frozen value with its
+own arguments.  A class of policies says which parts it takes; the parts choose its kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar, TypeVar
+
+from ..errors import ArgumentError
+from ..validation import close_name, shown
+
+_KINDS: dict[str, type[Part]] = {}
+P = TypeVar("P", bound="Part")
+
+
+@dataclass(frozen=True)
+class Part:
+    """The base of all parts.  A subclass is a frozen dataclass whose ``__post_init__`` checks its
+    arguments; it is known by its name in study files and saved policies.
+
+    Equal parts make equal policies: they compare by value, and can be keys.
+    """
+
+    what: ClassVar[str] = "part"  # the word for such parts in messages
+
+    def __init_subclass__(cls) -> None:
+        _KINDS[cls.__name__] = cls
+
+    def _set(self, **checked: Any) -> None:
+        """Keep arguments as their checks return them."""
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The arguments that are not at their default."""
+        return {
+            one.name: value
+            for one in fields(self)
+            if (value := getattr(self, one.name)) != one.default or one.default is MISSING
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The kind and those arguments that are not at their default, for files.
+
+        >>> from dpbandits.parts import IMED  # doctest: +SKIP
+        >>> IMED(alpha=1.3).to_dict()
+        {'kind': 'IMED', 'alpha': 1.3}
+        """
+        return {"kind": type(self).__name__, **self.given}
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Part:
+        """The part that ``to_dict`` wrote.
+
+        Raises:
+            ArgumentError: there is no such kind, or it does not take these arguments.
+
+        >>> Part.from_dict({"kind": "IMED", "alpha": 1.3})
+        IMED(alpha=1.3)
+        """
+        own = dict(data)
+        kind = own.pop("kind", None)
+        if kind not in _KINDS:
+            raise ArgumentError(f"kind must be that of a part; {close_name(kind, _KINDS)}", "kind")
+        return _made(_KINDS[kind], own)
+
+    def __repr__(self) -> str:
+        own = ", ".join(f"{name}={value!r}" for name, value in self.given.items())
+        return f"{type(self).__name__}({own})"
+
+
+def part(name: str, value: Any, kinds: tuple[type[P], ...]) -> P:
+    """``value`` as one of the given kinds of parts.
+
+    Args:
+        name: of the argument.
+        value: a part; its name; or what a file has for one, ``{"kind": "UCB", "alpha": 2.0}``.
+        kinds: the classes of which it may be; known subclasses fit as well.
+
+    Raises:
+        ArgumentError: it is something else; the message lists what fits.
+    """
+    if isinstance(value, kinds):
+        return value
+    written = {"kind": value} if isinstance(value, str) else value
+    fitting = {key: kind for key, kind in _KINDS.items() if issubclass(kind, kinds)}
+    if isinstance(written, Mapping) and written.get("kind") in fitting:
+        own = dict(written)
+        made: P = _made(fitting[own.pop("kind")], own)
+        return made
+    listed = ", ".join(f"{kind}()" for kind in fitting)
+    raise ArgumentError(f"{name} must be one of {listed}, got {shown(value)}", name)
+
+
+def _made(kind: type[P], own: Mapping[str, Any]) -> P:
+    known = [one.name for one in fields(kind)]
+    for name in own:
+        if name not in known:
+            raise ArgumentError(
+                f"{name} is no argument of {kind.__name__}; {close_name(name, known)}", name
+            )
+    return kind(**own)

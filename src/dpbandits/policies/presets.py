@@ -1,0 +1,260 @@
+"""Presets: names of policies, each of which stands for a class and the parts that make it.
+
+A preset has arguments of its own.  A template says where each of them stands among the arguments of
+the class; read forwards it makes the policy, read backwards it finds the name of a policy, however
+that was made.  Streams of random numbers, exchange between workers, results and saved states use
+the name and its arguments, hence equal values draw equal numbers.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ..errors import ArgumentError
+from ..privacy.budgets import EXAMPLES, Budget
+from ..protocol import Card, Kernels
+from .making import misfit
+from .parts import Part
+
+_NEEDED = inspect.Parameter.empty
+
+
+@dataclass(frozen=True)
+class Given:
+    """A place that an argument of a preset fills.
+
+    Attributes:
+        name: of the argument.
+        default: its value where nobody gives one.
+        values: what stands in the place for each value of the argument; by default itself.
+        quiet: whether the argument is left out of names while it is at its default.
+    """
+
+    name: str
+    default: Any = _NEEDED
+    values: Mapping[Any, Any] | None = None
+    quiet: bool = False
+
+
+@dataclass(frozen=True)
+class Like:
+    """A part with places in it."""
+
+    kind: type[Part]
+    values: Mapping[str, Any]
+
+
+def given(
+    name: str,
+    default: Any = _NEEDED,
+    *,
+    values: Mapping[Any, Any] | None = None,
+    quiet: bool = False,
+) -> Any:
+    """A place in a template; see ``Given``."""
+    return Given(name, default, values, quiet)
+
+
+def like(kind: type[Part], *same: str, **values: Any) -> Like:
+    """A part as a template: arguments in ``same`` are the preset's own, with their defaults; those
+    in ``values`` are fixed, or places with another name or default; others stay at their default.
+    """
+    defaults = {
+        one.name: _NEEDED if one.default is MISSING else one.default for one in fields(kind)
+    }
+    own = {name: Given(name, defaults[name]) for name in same}
+    return Like(kind, {**defaults, **own, **values})
+
+
+class Composition(NamedTuple):
+    """What follows from the parts of a policy, whatever its arguments are."""
+
+    kernels: Kernels
+    card: Card
+
+
+@dataclass(frozen=True, eq=False)
+class Preset:
+    """A class of policies with its parts chosen; it is called like a class.
+
+    Attributes:
+        name: by which lists, study files, saved policies and results know it.
+        policy_class: what a call makes an instance of.
+        template: arguments of the class that are fixed, or hold places for own arguments.
+        order: the own arguments in the order in which names list them.
+        about: what the card says otherwise than the class: title, source, errata and so on.
+        example: arguments of a small instance, apart from the budget.
+        doc: what it is, in the form of a docstring.
+    """
+
+    name: str
+    policy_class: Any
+    template: Mapping[str, Any]
+    order: tuple[str, ...]
+    about: Mapping[str, Any] = field(default_factory=dict)
+    example: Mapping[str, Any] = field(default_factory=dict)
+    doc: str = ""
+
+    def __call__(self, *args: Any, **own: Any) -> Any:
+        """The policy.
+
+        Raises:
+            TypeError: an argument is missing, or there is no such argument.
+            ArgumentError: an argument is out of its range.
+        """
+        if wrong := misfit(self, args, own):
+            raise TypeError(wrong)
+        bound = self.__signature__.bind(*args, **own).arguments
+        whole = {**self._defaults, **bound}
+        passed = {name: value for name, value in bound.items() if name not in self._placed}
+        try:
+            parts = {name: _filled(one, whole) for name, one in self.template.items()}
+            return self.policy_class(**passed, **parts)
+        except ArgumentError as error:
+            raise self._in_own_words(error) from None
+
+    def __instancecheck__(self, policy: object) -> bool:
+        return getattr(policy, "preset", None) == self.name
+
+    def config_of(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The own arguments of a policy with that configuration; None where it is another."""
+        found: dict[str, Any] = {}
+        for name, one in self.template.items():
+            if not _matched(one, config[name], found):
+                return None
+        quiet = {one.name: one.default for one in self._places if one.quiet}
+        own = {}
+        for name in self.order:
+            value = found[name] if name in found else config[name]
+            if not (name in quiet and value == quiet[name]):
+                own[name] = value
+        rest = {name: one for name, one in config.items() if name not in self.template}
+        return {**own, **{name: one for name, one in rest.items() if name not in self.order}}
+
+    # What a class has, too ----------------------------------------------------------------------
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return self.doc
+
+    @cached_property
+    def card(self) -> Card:
+        """What is known of its policies."""
+        return replace(self._composition.card, **self.about)
+
+    @property
+    def kernels(self) -> Kernels:
+        """Its functions."""
+        return self._composition.kernels
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "policy_class":
+            raise AttributeError(name)
+        return getattr(self.policy_class, name)  # it answers for its class
+
+    def example_budgets(self) -> list[Budget]:
+        """One small budget of every notion that it accepts."""
+        return [budget for budget in EXAMPLES if type(budget) in self.card.channels]
+
+    @cached_property
+    def __signature__(self) -> inspect.Signature:
+        taken = inspect.signature(self.policy_class).parameters
+        kept = {name: one for name, one in taken.items() if name not in self.template}
+        own = {
+            one.name: inspect.Parameter(
+                one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default
+            )
+            for one in self._places
+        }
+        first = [one for one in kept.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
+        ordered = [{**kept, **own}[name] for name in self.order if name in {**kept, **own}]
+        named = [one for one in ordered if one not in first]
+        rest = [one for one in kept.values() if one not in first and one not in named]
+        return inspect.Signature([*first, *named, *rest])
+
+    # Pieces -------------------------------------------------------------------------------------
+
+    @cached_property
+    def _places(self) -> list[Given]:
+        return [one for value in self.template.values() for one in _places_in(value)]
+
+    @cached_property
+    def _placed(self) -> set[str]:
+        return {one.name for one in self._places}
+
+    @cached_property
+    def _defaults(self) -> dict[str, Any]:
+        return {one.name: one.default for one in self._places if one.default is not _NEEDED}
+
+    @cached_property
+    def _composition(self) -> Composition:
+        """With all places at their default."""
+        whole = {**self.example, **self._defaults}
+        parts = {name: _filled(one, whole) for name, one in self.template.items()}
+        composition: Composition = self.policy_class.composition(**parts)
+        return composition
+
+    def _in_own_words(self, error: ArgumentError) -> ArgumentError:
+        """An error about an argument of a part, by the name that it has here."""
+        for there, here in _renamed(self.template):
+            if error.argument == there and there not in self._placed:
+                return ArgumentError(str(error).replace(there, here, 1), here)
+        return error
+
+
+def _places_in(value: Any) -> Iterator[Given]:
+    if isinstance(value, Given):
+        yield value
+    elif isinstance(value, Like):
+        for one in value.values.values():
+            yield from _places_in(one)
+
+
+def _renamed(template: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in template.items():
+        if isinstance(value, Given):
+            yield name, value.name
+        elif isinstance(value, Like):
+            yield from _renamed(value.values)
+
+
+def _filled(template: Any, own: Mapping[str, Any]) -> Any:
+    """A template with its places filled."""
+    if isinstance(template, Given):
+        value = own[template.name]
+        if template.values is None:
+            return value
+        known = [key for key in template.values if key == value and type(key) is type(value)]
+        if not known:
+            allowed = " or ".join(repr(key) for key in template.values)
+            raise ArgumentError(f"{template.name} must be {allowed}, got {value!r}", template.name)
+        return template.values[known[0]]
+    if isinstance(template, Like):
+        return template.kind(**{name: _filled(one, own) for name, one in template.values.items()})
+    return template
+
+
+def _matched(template: Any, value: Any, found: dict[str, Any]) -> bool:
+    """Whether a value has the form of a template; what stands in its places goes to ``found``."""
+    if isinstance(template, Given):
+        if template.values is None:
+            found[template.name] = value
+            return True
+        for key, one in template.values.items():
+            if one == value:
+                found[template.name] = key
+                return True
+        return False
+    if isinstance(template, Like):
+        return type(value) is template.kind and all(
+            _matched(one, getattr(value, name), found) for name, one in template.values.items()
+        )
+    return bool(type(template) is type(value) and template == value)

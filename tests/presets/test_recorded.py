@@ -1,0 +1,44 @@
+"""Names of policies mean what they meant: the same arms from the same seeds, keys, and states."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recording import ROUNDS, digest, facts, make, play
+
+from dpbandits.policies import load, registered
+from dpbandits.privacy import Budget
+
+HERE = Path(__file__).parent
+RECORDED: dict[str, Any] = json.loads((HERE / "recorded.json").read_text())
+EVERY = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in RECORDED]
+)
+
+
+def test_no_name_is_gone():
+    assert registered().keys() >= RECORDED.keys()
+
+
+@EVERY
+@pytest.mark.filterwarnings("ignore")
+def test_a_name_plays_as_it_did(name: str):
+    for case in RECORDED[name]["cases"]:
+        budget = case["budget"] and Budget.from_dict(case["budget"])
+        rounds = 60 if case["given"] else ROUNDS
+        found = facts(make(name, case["given"], budget), rounds)
+        assert {key: case[key] for key in found} == found, (name, case["given"], budget)
+
+
+@EVERY
+@pytest.mark.filterwarnings("ignore")
+def test_a_state_of_an_earlier_version_goes_on_as_it_would_have(name: str, tmp_path: Path):
+    with zipfile.ZipFile(HERE / "states.zip") as states:
+        states.extract(f"{name}.dpb", tmp_path)
+    policy = load(tmp_path / f"{name}.dpb", simulation=True)
+    assert digest(play(policy, 60)) == RECORDED[name]["cases"][0]["after"]
+    assert policy.label == RECORDED[name]["cases"][0]["label"]
