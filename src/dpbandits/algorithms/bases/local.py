@@ -15,10 +15,10 @@ class LocalPolicy(Policy):
     anyone saw it.
     """
 
-    def _reported(self, reports: bool) -> dict[str, Any]:
-        """Check and keep whether ``update`` is given reports."""
-        self.takes_reports = flag("reports", reports)
-        return {"reports": reports}
+    @staticmethod
+    def _reported(reports: bool) -> dict[str, Any]:
+        """The argument that says whether ``update`` is given reports, checked."""
+        return {"reports": flag("reports", reports)}
 
     def randomiser(self) -> Randomiser:
         """What a person's device runs on its reward, with this policy's channel, range and kind of

@@ -88,13 +88,12 @@ class ShuffledPolicy(Policy):
     rewards.
     """
 
-    _dropout: float
     _parties = 0
 
-    def _shuffled(self, messages: bool, dropout: float, options: Any) -> dict[str, Any]:
-        """Check and keep what says who adds noise."""
-        self.takes_reports = flag("messages", messages)
-        self._dropout = real("dropout", dropout, 0.0, 0.99)
+    @staticmethod
+    def _shuffled(messages: bool, dropout: float, options: Any) -> dict[str, Any]:
+        """The arguments that say who adds noise, checked."""
+        flag("messages", messages)
         for name, only in (("max_rounds", None), ("clip", True), ("choices_public", False)):
             if messages and options.get(name, only) != only:
                 raise ArgumentError(
@@ -102,7 +101,11 @@ class ShuffledPolicy(Policy):
                     f" devices clip, got {options[name]!r}",
                     name,
                 )
-        return {"messages": messages, "dropout": self._dropout}
+        return {"messages": messages, "dropout": real("dropout", dropout, 0.0, 0.99)}
+
+    @property
+    def _dropout(self) -> float:
+        return float(self.config["dropout"])
 
     @property
     def takes_masks(self) -> bool:
