@@ -6,8 +6,8 @@ from .adversarial import (
     EXP3IX,
     FTPL,
     HTINF,
+    Adversarial,
     BatchConversion,
-    ExpertConversion,
     Learner,
     TsallisINF,
     register_learner,
@@ -15,7 +15,15 @@ from .adversarial import (
 from .dgs import ExactLoss, LinUCBDGS
 from .doubling import AdaCUCB, AdaPKLUCB, AdaPKLUCBSDP, AdaPUCB, AdaPUCBSDP
 from .elimination import DPSE, DPSEBAI, DPSESDP
-from .exp4 import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
+from .exp4 import (
+    EXP4,
+    BatchedEXP4,
+    ExpertConversion,
+    Experts,
+    ExpertsLocal,
+    FrozenEXP4,
+    LocalEXP4,
+)
 from .fixed_linucb import FixedLinUCB
 from .glm import (
     GLMUCB,
@@ -27,7 +35,6 @@ from .glm import (
     WeightedGLMJDP,
     WeightedGLMLDP,
 )
-from .halving import SequentialHalving
 from .lazy_thompson import LazyDPTS
 from .linucb import LinearIMED, LinearThompson, LinUCB, PrivateLinUCB
 from .merged import (
@@ -39,7 +46,6 @@ from .merged import (
     MergedIMEDSDP,
     MergedKLUCB,
     MergedThompson,
-    MergedTopTwo,
 )
 from .merged_linear import MergedLinearIMED
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
@@ -58,6 +64,7 @@ from .private_contexts import (
     WishartLinUCBJDP,
 )
 from .rarely_switching import RSOFUL, AdaCOFUL, RSLinearIMED
+from .search import BestArm, MergedTopTwo, SequentialHalving
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
 from .thompson import DPTS
 
@@ -94,12 +101,16 @@ __all__ = [
     "AdaPUCB",
     "AdaPUCBSDP",
     "AdaRGOPEVar",
+    "Adversarial",
     "BatchConversion",
     "BatchedEXP4",
+    "BestArm",
     "Device",
     "DiscountedIMED",
     "ExactLoss",
     "ExpertConversion",
+    "Experts",
+    "ExpertsLocal",
     "FixedLinUCB",
     "FrozenEXP4",
     "GLMThompson",

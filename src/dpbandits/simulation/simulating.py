@@ -205,11 +205,12 @@ def check_users(
         )
 
 
-def what_is_taken(policy: type[Policy]) -> str:
-    """What the policies of a class see before they choose."""
-    if issubclass(policy, AdvicePolicy):
+def what_is_taken(policy: Any) -> str:
+    """What the policies of a class, or of a preset, see before they choose."""
+    cls = getattr(policy, "policy_class", policy)
+    if issubclass(cls, AdvicePolicy):
         return "advice"
-    return "contexts" if issubclass(policy, SideInformationPolicy) else "no contexts"
+    return "contexts" if issubclass(cls, SideInformationPolicy) else "no contexts"
 
 
 def what_is_shown(environment: object) -> str:

@@ -6,7 +6,6 @@ from .published import DPIMED, DPKLUCB
 from .reports import LDPIMED
 from .shuffled import MergedIMEDSDP
 from .thompson import MergedThompson
-from .top_two import MergedTopTwo
 
 __all__ = [
     "DPIMED",
@@ -17,5 +16,4 @@ __all__ = [
     "MergedIMEDSDP",
     "MergedKLUCB",
     "MergedThompson",
-    "MergedTopTwo",
 ]
