@@ -101,7 +101,7 @@ class Policy(Configured, metaclass=PolicyClass):
         if composition is not None:
             self.kernels, self.card = composition
             if found := preset_of(type(self), self.config):
-                self.card = found[0].card
+                name, self.card = found[0].name, found[0].card
         if self.card.hides_contexts and self.choices_public:
             raise ArgumentError(
                 "choices_public must be False where contexts are private, and with them arms, got"

@@ -68,6 +68,8 @@ class Adversarial(LearningPolicy):
         (10, 0.333)
     """
 
+    card = PRIVATE
+
     @classmethod
     def composition(cls, *, learner: LearnerPart, **_: Any) -> Composition:
         """The kernels and the card of a learner."""

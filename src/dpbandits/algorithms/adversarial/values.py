@@ -1,5 +1,5 @@
-"""Learners as values, by themselves or by a name, to which users may add; and the policies that take
-one.
+"""Learners as values, by themselves or by a name, to which users may add; and what policies that
+take one have in common.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Bandits with expert advice: a learner, as a value, behind a wall in the centre; or EXP4 behind one
-at every person.
+"""Bandits with expert advice: a learner, as a value, behind a wall in the centre; or EXP4 behind
+one at every person.
 
 What crosses the wall stands with the learners: in ``values`` for exponential weights on experts, in
 ``adversarial.experts`` for bandit learners whose arms are the experts.
@@ -96,6 +96,8 @@ class Experts(AdvicePolicy, LearningPolicy):
         0.5
     """
 
+    card = _CARDS[values.EXP4]
+
     @classmethod
     def composition(cls, *, learner: LearnerPart | Mixture, **_: Any) -> Composition:
         """The kernels and the card of a learner."""
@@ -156,6 +158,8 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
         >>> policy.update(policy.randomiser()(1.0))
         True
     """
+
+    card = _LOCAL
 
     @classmethod
     def composition(cls) -> Composition:

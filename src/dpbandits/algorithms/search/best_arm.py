@@ -58,6 +58,8 @@ class BestArm(Policy):
         1
     """
 
+    card = TopTwo.card
+
     @classmethod
     def composition(cls, *, rule: TopTwo | Halving, **_: Any) -> Composition:
         """The kernels and the card of a rule."""
