@@ -136,7 +136,7 @@ def _of_trust(cls: Any, setting: Setting) -> str | None:
         return None
     if asked == "central":
         # Where experts are many, noise on every reward costs least.
-        if what_is_taken(cls) == "advice":
+        if cls.sees == "advice":
             return None
         return "protects from whoever runs it, too, at the price of more noise"
     if trust == "central":

@@ -49,7 +49,8 @@ from ...policies import Card, register
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
 from ...validation import real
-from ..bases.linear import MODEL, LinearPolicy, ModelOptions
+from ..bases.counter_choice import running_sum
+from ..bases.linear import MODEL, LinearPolicy, ModelOptions, modelled
 from ..maths.ridge import least_divergent_at_once
 from .linucb import CLOCK, FACTS, OPTIMISTIC, LinUCBParams, LinUCBPublic
 
@@ -146,10 +147,10 @@ class LinearIMED(LinearPolicy):
         own = {
             "n_arms": n_arms,
             "dimension": dimension,
-            **self._released(horizon, counter),
+            **running_sum(horizon, counter),
             "alpha": self._optimism,
             "margin": self._margin,
-            **self._modelled(models),
+            **modelled(models),
         }
         super().__init__(own, budget=budget, **options)
 

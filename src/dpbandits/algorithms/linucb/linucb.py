@@ -33,6 +33,7 @@ from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
 from ...validation import choice, real
 from ..bases.contextual import within_bound
+from ..bases.counter_choice import running_sum
 from ..bases.errata import LINPRIV
 from ..bases.linear import (
     MODEL,
@@ -43,6 +44,7 @@ from ..bases.linear import (
     block_of,
     estimate,
     model_of,
+    modelled,
     sensitivity,
 )
 from ..bases.sums import summarise
@@ -352,7 +354,7 @@ class LinUCB(_Optimistic):
         models: str = "shared",
         **options: Unpack[LinearOptions],
     ) -> None:
-        own = {"n_arms": n_arms, "dimension": dimension, **self._modelled(models)}
+        own = {"n_arms": n_arms, "dimension": dimension, **modelled(models)}
         super().__init__(own, budget=budget, **options)
 
 
@@ -419,9 +421,9 @@ class PrivateLinUCB(_Optimistic):
         own = {
             "n_arms": n_arms,
             "dimension": dimension,
-            **self._released(horizon, counter),
+            **running_sum(horizon, counter),
             "radius": self._radius,
-            **self._modelled(models),
+            **modelled(models),
         }
         super().__init__(own, budget=budget, **options)
 
@@ -485,9 +487,9 @@ class LinearThompson(LinearPolicy):
         own = {
             "n_arms": n_arms,
             "dimension": dimension,
-            **self._released(horizon, counter),
+            **running_sum(horizon, counter),
             "inflation": self._inflation,
-            **self._modelled(models),
+            **modelled(models),
         }
         super().__init__(own, budget=budget, **options)
 

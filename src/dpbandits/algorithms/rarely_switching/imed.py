@@ -130,9 +130,8 @@ class RSLinearIMED(RarelySwitching):
         share: float = 1.0,
         **options: Unpack[ModelOptions],
     ) -> None:
-        self._horizon = integer("horizon", horizon, 1, 10**12)
         if counter is not None:
-            self._counting = choice("counter", counter, COUNTERS)
+            choice("counter", counter, COUNTERS)
         self._growth = real("growth", growth, 0.0, 1e6, strict=True)
         self._optimism = real("alpha", alpha, 1e-3, 1e3)
         self._margin = real("margin", margin, 1.0, 1e6)
@@ -140,7 +139,7 @@ class RSLinearIMED(RarelySwitching):
         own = {
             "n_arms": n_arms,
             "dimension": dimension,
-            "horizon": self._horizon,
+            "horizon": integer("horizon", horizon, 1, 10**12),
             "counter": counter,
             "growth": self._growth,
             "alpha": self._optimism,

@@ -256,6 +256,10 @@ class RarelySwitching(LinearPolicy):
     def _releases(self) -> int | None:
         return None if self._horizon is None else self.most_changes
 
+    @property
+    def _counting(self) -> str | None:
+        return "independent" if self._variant == "published" else super()._counting
+
     def _statistic(self) -> Statistic:
         return replace(super()._statistic(), memo=self.dimension**2 + 2)
 
@@ -397,7 +401,6 @@ class AdaCOFUL(RarelySwitching):
         growth: float = 1.0,
         **options: Unpack[LinearOptions],
     ) -> None:
-        self._horizon = integer("horizon", horizon, 1, 10**12)
         self._variant = choice("variant", variant, ("tight", "heuristic", "published"))
         if self._variant == "published" and isinstance(budget, PureDP):
             raise ArgumentError(
@@ -411,16 +414,14 @@ class AdaCOFUL(RarelySwitching):
                 "counter",
             )
         if counter is not None:
-            self._counting = choice("counter", counter, COUNTERS)
-        elif self._variant == "published":
-            self._counting = "independent"
+            choice("counter", counter, COUNTERS)
         if smallest_eigenvalue is not None:
             self._eigenvalue = real("smallest_eigenvalue", smallest_eigenvalue, 0.0, 1e12)
         self._growth = real("growth", growth, 0.0, 1e6, strict=True)
         own = {
             "n_arms": n_arms,
             "dimension": dimension,
-            "horizon": self._horizon,
+            "horizon": integer("horizon", horizon, 1, 10**12),
             "variant": self._variant,
             "counter": counter,
         }

@@ -1,0 +1,161 @@
+"""What policies with a linear or generalised linear model do with a released regression: ways to
+explore, as values.
+
+With the estimate, V and the noise of a release, ``x`` the features of an arm:
+
+* ``Optimism``: the arm of highest <x, estimate> + radius |x|_{V^-1}, plus what the noise may amount
+  to.
+* ``Sampling``: the best arm for one draw from N(estimate, s^2 V^-1 + v^2 V^-2).
+* ``Divergence``: the arm of least D^2 / (2 w^2) - ln(w^2 / s^2) + ln margin.
+
+They work on what was released, hence on public quantities: privacy is that of the class, whichever
+it explores by.  Arguments that are None are the class's own best constants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, TypeVar
+
+from ..errors import ArgumentError
+from ..policies.parts import Part
+from ..validation import choice, real
+
+
+@dataclass(frozen=True, repr=False)
+class Optimism(Part):
+    """The arm of the highest upper confidence bound.
+
+    Args:
+        radius_scale: multiplies the radius; below 1 it claims no coverage, and mostly plays better.
+        failure_probability: with which the radius may be too small at some time.
+        parameter_bound: on the norm of the unknown parameter.  None: 1; a generalised linear model
+            has it as an argument of its own.
+        radius: for public contexts.  "safe" holds for all releases at once; "heuristic" takes the
+            noise as independent of the features, which is tighter and claims no coverage;
+            "published", with ``Switching``, is that of Azize & Basu (2024), Appendix F.  None:
+            "safe".
+        smallest_eigenvalue: with ``Switching``: lambda_0, the least eigenvalue of E[x x^T], from
+            which the radius takes a bound on that of V; None takes V itself.
+
+    When to choose: regret is to have a bound that is proved (Abbasi-Yadkori, Pál & Szepesvári
+    2011).  ``Divergence`` mostly loses a fraction of it.
+
+    >>> Optimism(radius_scale=0.5)
+    Optimism(radius_scale=0.5)
+    """
+
+    what: ClassVar[str] = "exploration"
+
+    radius_scale: float = 1.0
+    failure_probability: float = 0.001
+    parameter_bound: float | None = None
+    radius: str | None = None
+    smallest_eigenvalue: float | None = None
+
+    def __post_init__(self) -> None:
+        self._set(
+            radius_scale=real("radius_scale", self.radius_scale, 0.0, 1e12),
+            failure_probability=real(
+                "failure_probability", self.failure_probability, 0.0, 1.0, strict=True
+            ),
+        )
+        _unless_none(self, "parameter_bound", 0.0, 1e12)
+        _unless_none(self, "smallest_eigenvalue", 0.0, 1e12)
+        if self.radius is not None:
+            choice("radius", self.radius, ("safe", "heuristic", "published"))
+
+
+@dataclass(frozen=True, repr=False)
+class Sampling(Part):
+    """Thompson sampling: the best arm for one draw from the posterior, the noise of the release
+    included.
+
+    Args:
+        inflation: multiplies the spread of the draw; regret theorems want it to grow like sqrt(d ln
+            t).
+
+    When to choose: randomised choices are wanted (Agrawal & Goyal 2013).  There is no regret
+    theorem of it here.
+
+    >>> Sampling()
+    Sampling()
+    """
+
+    what: ClassVar[str] = "exploration"
+
+    inflation: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._set(inflation=real("inflation", self.inflation, 0.0, 1e12))
+
+
+@dataclass(frozen=True, repr=False)
+class Divergence(Part):
+    """Indexed minimum empirical divergence: an arm is tried as often as its own uncertainty wants,
+    and not as a worst case does.
+
+    Args:
+        alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the more
+            probably is the best one lost for good.
+        margin: how many times the variance of the best an arm has to have, to be tried although it
+            looks worse; 1 is plain IMED.
+        share: of the noise's variance which explores, where noise stands for long.  The lower, the
+            less regret, and the more runs are lost.
+        parameter_bound: with hidden contexts: on the norm of the unknown parameter, towards which
+            what is not known yet may lie.
+
+    When to choose: little regret (after Bian & Tan 2024, who have another radius), without a
+    theorem.
+
+    >>> Divergence(alpha=1.2)
+    Divergence(alpha=1.2)
+    """
+
+    what: ClassVar[str] = "exploration"
+
+    alpha: float | None = None
+    margin: float | None = None
+    share: float | None = None
+    parameter_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        _unless_none(self, "alpha", 1e-3, 1e3)
+        _unless_none(self, "margin", 1.0, 1e6)
+        _unless_none(self, "share", 0.0, 1e3)
+        _unless_none(self, "parameter_bound", 0.0, 1e12)
+
+
+EXPLORATIONS = (Optimism, Sampling, Divergence)
+E = TypeVar("E", Optimism, Sampling, Divergence)
+
+
+def resolved(explore: E, where: str, **own: Any) -> E:
+    """``explore`` with a class's own constants in the place of None.
+
+    Args:
+        explore: the value.
+        where: which class or combination, as in "must be None for ...".
+        **own: the constants, by name; what is not among them has no meaning there.
+
+    Raises:
+        ArgumentError: an argument is given that has no meaning there.
+
+    >>> resolved(Divergence(alpha=1.2), "Linear with EveryAnswer()", alpha=1.5, margin=2.0)
+    Divergence(alpha=1.2, margin=2.0)
+    """
+    optional = {one.name for one in fields(explore) if one.default is None}
+    for name in optional - own.keys():
+        if (value := getattr(explore, name)) is not None:
+            raise ArgumentError(f"{name} must be None for {where}, got {value!r}", name)
+    filled = {name: one for name, one in own.items() if name in optional}
+    return replace(
+        explore, **{name: one for name, one in filled.items() if getattr(explore, name) is None}
+    )
+
+
+def _unless_none(part: Part, name: str, low: float, high: float) -> None:
+    """Check an argument that may be None."""
+    value = getattr(part, name)
+    if value is not None:
+        part._set(**{name: real(name, value, low, high)})
