@@ -1,9 +1,28 @@
 """The parts of policies, and every policy by name.
 
-``Arms``, ``Linear`` and the other classes take parts as arguments, as in ``index=KLUCB(alpha=1.2)``.
+``Arms``, ``Linear``, ``Adversarial`` and the other classes take parts as arguments, as in
+``index=KLUCB(alpha=1.2)``.
 """
 
+from .algorithms.adversarial.values import EXP3, EXP3IX, FTPL, HTINF, Registered, TsallisINF
+from .algorithms.exp4.values import EXP4, BatchedEXP4, FrozenEXP4
+from .algorithms.search.halving import Halving
+from .algorithms.search.top_two import TopTwo
 from .policies.parts import Part
 from .policies.registry import find
 
-__all__ = ["Part", "find"]
+__all__ = [
+    "EXP3",
+    "EXP3IX",
+    "EXP4",
+    "FTPL",
+    "HTINF",
+    "BatchedEXP4",
+    "FrozenEXP4",
+    "Halving",
+    "Part",
+    "Registered",
+    "TopTwo",
+    "TsallisINF",
+    "find",
+]
