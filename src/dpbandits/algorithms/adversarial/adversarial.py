@@ -74,7 +74,7 @@ class Adversarial(LearningPolicy):
     def composition(cls, *, learner: LearnerPart, **_: Any) -> Composition:
         """The kernels and the card of a learner."""
         card = PRIVATE if isinstance(learner, FOLLOWED) else OPEN
-        return Composition(conversion(learner.learner), card)
+        return Composition(conversion(learner.rule), card)
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ BatchConversion = preset(
     learner=like(
         Registered,
         *("rate", "mixing", "tries", "sigma"),
-        name=given("learner", "htinf"),
+        learner=given("learner", "htinf"),
         alpha=given("alpha", None, quiet=True),
     ),
 )

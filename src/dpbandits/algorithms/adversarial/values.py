@@ -88,7 +88,7 @@ class LearnerPart(Part):
     """
 
     what: ClassVar[str] = "learner"
-    learner: ClassVar[Learner]
+    rule: ClassVar[Learner]
     published_sigma: ClassVar[float] = math.sqrt(6.0)
 
     def __post_init__(self) -> None:
@@ -129,7 +129,7 @@ class LearnerPart(Part):
             tries=int(given("tries", 0)),
             sigma=given("sigma", sigma),
             alpha=given("alpha", 2.0),
-            memory=self.learner.memory(_choices(policy)),
+            memory=self.rule.memory(_choices(policy)),
         )
 
     def regret_bound(self, policy: LearningPolicy) -> float:
@@ -153,7 +153,7 @@ class LearnerPart(Part):
 
     def _lost(self, policy: LearningPolicy, batches: float) -> float:
         """At most, over so many batches; infinite beyond those for which it is tuned."""
-        learner, params = self.learner, policy.params
+        learner, params = self.rule, policy.params
         if params.n_arms == 1:
             return 0.0
         beyond = learner.tuning is not None and batches >= params.batches + 1
@@ -194,7 +194,7 @@ class EXP3(LearnerPart):
     EXP3(rate=0.1)
     """
 
-    learner: ClassVar[Learner] = EXP3_LEARNER
+    rule: ClassVar[Learner] = EXP3_LEARNER
     rate: float | None = None
     mixing: float | None = None
 
@@ -221,7 +221,7 @@ class HTINF(LearnerPart):
     HTINF()
     """
 
-    learner: ClassVar[Learner] = HTINF_LEARNER
+    rule: ClassVar[Learner] = HTINF_LEARNER
     sigma: float | None = None
     alpha: float | None = None
 
@@ -244,7 +244,7 @@ class FTPL(LearnerPart):
     FTPL(tries=20)
     """
 
-    learner: ClassVar[Learner] = FTPL_LEARNER
+    rule: ClassVar[Learner] = FTPL_LEARNER
     rate: float | None = None
     tries: int | None = None
 
@@ -258,7 +258,7 @@ class EXP3IX(LearnerPart):
     EXP3IX()
     """
 
-    learner: ClassVar[Learner] = EXP3_IX_LEARNER
+    rule: ClassVar[Learner] = EXP3_IX_LEARNER
 
 
 @dataclass(frozen=True, repr=False)
@@ -271,7 +271,7 @@ class TsallisINF(LearnerPart):
     TsallisINF()
     """
 
-    learner: ClassVar[Learner] = TSALLIS_INF_LEARNER
+    rule: ClassVar[Learner] = TSALLIS_INF_LEARNER
     published_sigma: ClassVar[float] = 1.0
 
 
@@ -280,16 +280,16 @@ class Registered(LearnerPart):
     """A learner by its name.
 
     Args:
-        name: ``"htinf"``, ``"exp3"``, ``"ftpl"``, or one of ``register_learner``.
+        learner: its name: ``"htinf"``, ``"exp3"``, ``"ftpl"``, or one of ``register_learner``.
         rate, mixing, tries, sigma, alpha: constants of learners that take them.
 
     When to choose: a learner of your own.
 
     >>> Registered("exp3", rate=0.1)
-    Registered(name='exp3', rate=0.1)
+    Registered(learner='exp3', rate=0.1)
     """
 
-    name: str
+    learner: str
     rate: float | None = None
     mixing: float | None = None
     tries: int | None = None
@@ -297,13 +297,13 @@ class Registered(LearnerPart):
     alpha: float | None = None
 
     def __post_init__(self) -> None:
-        self._set(learner=_LEARNERS[choice("name", self.name, tuple(_LEARNERS))])
+        self._set(rule=_LEARNERS[choice("learner", self.learner, tuple(_LEARNERS))])
         for constant, value in self.constants.items():
-            if constant not in self.learner.constants:
+            if constant not in self.rule.constants:
                 takers = [repr(one) for one in _LEARNERS if constant in _LEARNERS[one].constants]
                 raise ArgumentError(
                     f"{constant} must be None unless learner is {' or '.join(takers)}, got"
-                    f" {value!r} for learner={self.name!r}",
+                    f" {value!r} for learner={self.learner!r}",
                     constant,
                 )
         super().__post_init__()

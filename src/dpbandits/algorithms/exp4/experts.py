@@ -102,7 +102,7 @@ class Experts(AdvicePolicy, LearningPolicy):
     def composition(cls, *, learner: LearnerPart | Mixture, **_: Any) -> Composition:
         """The kernels and the card of a learner."""
         if isinstance(learner, LearnerPart):
-            return Composition(over_experts(learner.learner), _FOLLOWING)
+            return Composition(over_experts(learner.rule), _FOLLOWING)
         return Composition(learner.kernels, _CARDS[type(learner)])
 
     def __init__(
@@ -236,7 +236,7 @@ ExpertConversion = preset(
     learner=like(
         Registered,
         *("rate", "mixing", "tries", "sigma"),
-        name=given("learner", "htinf"),
+        learner=given("learner", "htinf"),
         alpha=given("alpha", None, quiet=True),
     ),
 )

@@ -22,7 +22,7 @@ from ...policies import (
 )
 from ...privacy.budgets import Budget
 from ...validation import integer, real
-from .halving import Halving
+from .halving import Halving, HalvingPublic
 from .top_two import TopTwo
 
 
@@ -75,26 +75,28 @@ class BestArm(Policy):
         rule: TopTwo | Halving | None = None,
         **options: Unpack[Options],
     ) -> None:
-        if (failure_probability is None) == (horizon is None):
+        if rule is None and failure_probability is None and horizon is None:
             raise ArgumentError(
-                "failure_probability or horizon must be given, and not both, got"
-                f" {failure_probability!r} and {horizon!r}",
+                "failure_probability must be given, or horizon, got None for both",
                 "failure_probability",
             )
-        fitting = TopTwo if horizon is None else Halving
-        chosen = fitting() if rule is None else part("rule", rule, (fitting,))
-        own: dict[str, Any] = {"n_arms": n_arms, "failure_probability": None, "horizon": None}
-        if failure_probability is not None:
-            name = "failure_probability"
-            own[name] = real(name, failure_probability, 0.0, 1.0, strict=True)
+        fitting = Halving() if failure_probability is None else TopTwo()
+        chosen = part("rule", fitting if rule is None else rule, (TopTwo, Halving))
+        if isinstance(chosen, Halving):
+            _refuse("failure_probability", failure_probability, chosen)
+            horizon = integer("horizon", horizon, 1)
         else:
-            own["horizon"] = integer("horizon", horizon, 1)
-        super().__init__(
-            {**own, "rule": chosen},
-            budget=budget,
-            composition=self.composition(rule=chosen),
-            **options,
-        )
+            _refuse("horizon", horizon, chosen)
+            failure_probability = real(
+                "failure_probability", failure_probability, 0.0, 1.0, strict=True
+            )
+        own = {
+            "n_arms": n_arms,
+            "failure_probability": failure_probability,
+            "horizon": horizon,
+            "rule": chosen,
+        }
+        super().__init__(own, budget=budget, composition=self.composition(rule=chosen), **options)
 
     def _params(self) -> Any:
         return self.config["rule"].params(self)
@@ -103,9 +105,15 @@ class BestArm(Policy):
         statistic: Statistic = self.config["rule"].statistic(self)
         return statistic
 
-    def _arm_estimates(self, params: Any, public: Any) -> ArmEstimates:  # type: ignore[override]
-        estimates: ArmEstimates = self.config["rule"].estimates(params, public)
-        return estimates
+    @staticmethod
+    def _arm_estimates(params: Any, public: Any) -> ArmEstimates:
+        rule = Halving if isinstance(public, HalvingPublic) else TopTwo
+        return rule.estimates(params, public)
+
+
+def _refuse(name: str, value: Any, rule: TopTwo | Halving) -> None:
+    if value is not None:
+        raise ArgumentError(f"{name} must be None for rule={rule!r}, got {value!r}", name)
 
 
 MergedTopTwo = preset(
