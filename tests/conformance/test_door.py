@@ -117,7 +117,7 @@ def test_every_number_of_its_own_is_checked(case: Case):
         **REPAIR,
         **{name: p.default for name, p in inspect.signature(case.cls).parameters.items()},
     }
-    own = set(case.make().config) - set(DEFAULTS) - {"n_arms", "budget"}
+    own = set(case.make()._named[1]) - set(DEFAULTS) - {"n_arms", "budget"}
     for name, value in product(own, [0, -1.0, math.nan, math.inf, "big", None, True, [1.0]]):
         flag = isinstance(defaults[name], bool)
         allowed = (
@@ -179,7 +179,7 @@ def test_a_running_sum_needs_a_horizon_unless_its_counter_does_not():
 
 @over(FIRST_OF_CLASS)
 def test_docstrings_tell_of_every_argument_and_when_to_choose(case: Case):
-    docstring_says_what_is_taken(case.cls)
+    docstring_says_what_is_taken(getattr(case.cls, "policy_class", case.cls))
 
 
 @over(FIRST_OF_CLASS)

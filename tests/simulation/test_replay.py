@@ -326,7 +326,7 @@ def test_long_contexts_are_scaled_to_the_bound():
         dpbandits.LinearThompson(2, 2, budget=ZCDP(1.0), horizon=300, models="disjoint"),
         dpbandits.LinUCBLDP(2, 2, budget=ZCDP(1.0), horizon=300),
     ],
-    ids=lambda policy: type(policy).__name__,
+    ids=lambda policy: policy.preset,
 )
 @pytest.mark.long
 def test_private_policies_with_contexts_stay_within_the_budget(policy):

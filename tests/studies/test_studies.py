@@ -624,7 +624,7 @@ def test_hidden_folders_of_live_runs_stay_and_those_of_dead_ones_go(tmp_path: Pa
 def test_the_shipped_study_is_in_order() -> None:
     study = load_study(DEMO)
     assert study.log is not None
-    assert {type(policy).__name__ for policy in study.policies} >= {
+    assert {policy.preset for policy in study.policies} >= {
         "AdaCUCB",
         "AdaPUCB",
         "DPSE",

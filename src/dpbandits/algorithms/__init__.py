@@ -6,8 +6,8 @@ from .adversarial import (
     EXP3IX,
     FTPL,
     HTINF,
+    Adversarial,
     BatchConversion,
-    ExpertConversion,
     Learner,
     TsallisINF,
     register_learner,
@@ -29,11 +29,18 @@ from .arms import (
     MergedIMEDSDP,
     MergedKLUCB,
     MergedThompson,
-    MergedTopTwo,
 )
 from .dgs import ExactLoss, LinUCBDGS
 from .elimination import DPSE, DPSEBAI, DPSESDP
-from .exp4 import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
+from .exp4 import (
+    EXP4,
+    BatchedEXP4,
+    ExpertConversion,
+    Experts,
+    ExpertsLocal,
+    FrozenEXP4,
+    LocalEXP4,
+)
 from .fixed_linucb import FixedLinUCB
 from .glm import (
     GLMUCB,
@@ -45,7 +52,6 @@ from .glm import (
     WeightedGLMJDP,
     WeightedGLMLDP,
 )
-from .halving import SequentialHalving
 from .lazy_thompson import LazyDPTS
 from .linucb import LinearIMED, LinearThompson, LinUCB, PrivateLinUCB
 from .merged_linear import MergedLinearIMED
@@ -65,6 +71,7 @@ from .private_contexts import (
     WishartLinUCBJDP,
 )
 from .rarely_switching import RSOFUL, AdaCOFUL, RSLinearIMED
+from .search import BestArm, MergedTopTwo, SequentialHalving
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
 from .thompson import DPTS
 
@@ -101,15 +108,19 @@ __all__ = [
     "AdaPUCB",
     "AdaPUCBSDP",
     "AdaRGOPEVar",
+    "Adversarial",
     "Arms",
     "ArmsLocal",
     "ArmsShuffled",
     "BatchConversion",
     "BatchedEXP4",
+    "BestArm",
     "Device",
     "DiscountedIMED",
     "ExactLoss",
     "ExpertConversion",
+    "Experts",
+    "ExpertsLocal",
     "FixedLinUCB",
     "FrozenEXP4",
     "GLMThompson",

@@ -311,7 +311,7 @@ def _table(
         proved = one is not None and one.bound.is_binding and np.isfinite(one.values[0])
         row: dict[str, Any] = {
             "policy": title,
-            "default": default is not None and type(policy) is default.policy_class,
+            "default": default is not None and policy.preset == default.policy,
             "promise": float(one.values[0]) if one is not None and proved else math.nan,
             "source": "" if one is None else f"{one.bound.of}: {label_of(one.bound)}",
         }
