@@ -22,8 +22,7 @@ import numpy as np
 from ..calls import is_open
 from ..kernel import Generator, Kernel, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, PureDP
-from ..privacy.channels import Gaussian, Laplace
+from ..privacy.budgets import Budget, PureDP
 from ..protocol import Contexts
 from ..session.estimates import standard_error
 from ..validation import flag, real
@@ -254,7 +253,7 @@ class AdaCUCB(_Doubling):
 
     Args:
         n_arms: number of arms.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion but ``PureDP``; None for the non-private counterpart.
         beta: optimism.  The regret theorem needs more than 3; the paper's experiments, and
             practice, do better with 1.
         forget: True as published.  False estimates from all released episodes, weighted by inverse
@@ -274,7 +273,7 @@ class AdaCUCB(_Doubling):
     card = Card(
         title="UCB on noisy episode sums (zCDP)",
         source="Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12",
-        channels={ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Gaussian",),
         errata=(ADAC_UCB,),
     )
     kernels = _kernels(choose_gaussian)
@@ -283,7 +282,7 @@ class AdaCUCB(_Doubling):
         self,
         n_arms: int,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
+        budget: Budget | None,
         beta: float = 1.0,
         forget: bool = True,
         **options: Unpack[Options],
@@ -343,7 +342,7 @@ class AdaPUCB(_AdaP):
             "Azize & Basu (2022), AdaP-UCB; parallel composition as in Azize & Basu (2024),"
             " Appendix D"
         ),
-        channels={PureDP: Laplace},
+        noise=("Laplace",),
         errata=(ADAP_UCB,),
     )
     kernels = _kernels(choose_laplace)
@@ -376,7 +375,7 @@ class AdaPKLUCB(_AdaP):
             "Azize & Basu (2022), AdaP-UCB; parallel composition as in Azize & Basu (2024),"
             " Appendix D"
         ),
-        channels={PureDP: Laplace},
+        noise=("Laplace",),
         errata=(ADAP_UCB,),
     )
     kernels = _kernels(choose_kl)

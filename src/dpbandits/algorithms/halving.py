@@ -23,8 +23,8 @@ import numpy as np
 
 from ..kernel import Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ..privacy.channels import Gaussian, Laplace
+from ..privacy.budgets import Budget
+from ..privacy.channels import Laplace
 from ..validation import integer
 from .bases.quotas import CLOCK, FOREVER, choose, hold_rounds, record_pull, release_due
 from .bases.sums import accumulate_by_arm, sensitivity, summarise
@@ -132,7 +132,7 @@ class SequentialHalving(Policy):
         n_arms: number of arms.
         horizon: rounds at hand; afterwards the arm that is left is served, and nothing is learned.
             The last phase is released at the next ``pull``, or by ``finish`` where nobody comes.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion; None for the non-private counterpart.
         **options: see ``Options``.
 
     When to choose: a study has so many people and no more, and has to name an arm at its end.  How
@@ -158,7 +158,7 @@ class SequentialHalving(Policy):
             "dpbandits.algorithms.halving; parallel composition as in Azize & Basu (2024), Theorem"
             " 12, and in pure DP their Appendix D"
         ),
-        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Laplace", "Gaussian"),
     )
     kernels = Kernels(
         init=init,

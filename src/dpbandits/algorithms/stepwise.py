@@ -17,8 +17,8 @@ import numpy as np
 from ..calls import is_open
 from ..kernel import Generator, Kernel, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, register
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ..privacy.channels import Gaussian, Laplace
+from ..privacy.budgets import Budget
+from ..privacy.channels import Laplace
 from ..protocol import Contexts
 from ..session.estimates import standard_error
 from ..validation import real
@@ -207,7 +207,7 @@ class LDPUCB(_Stepwise, LocalPolicy):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP``, ``ApproxDP`` or ``RDP``
+        budget: ``PureDP`` (Laplace noise, as published) or another notion
             (Gaussian noise); None for UCB1.
         reports: whether ``update`` is given reports instead of rewards.
         **options: see ``Options``.
@@ -230,7 +230,7 @@ class LDPUCB(_Stepwise, LocalPolicy):
             "Ren, Zhou, Liu & Shroff (2020), Multi-Armed Bandits with Local Differential Privacy,"
             " Algorithm LDP-UCB-L"
         ),
-        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Laplace", "Gaussian"),
         trust_model="local",
         learns_at_once=True,
     )
@@ -271,7 +271,6 @@ class UCB1(_Stepwise):
             "Auer, Cesa-Bianchi & Fischer (2002), Finite-time Analysis of the Multiarmed Bandit"
             " Problem"
         ),
-        channels={},
         trust_model="none",
         learns_at_once=True,
     )
@@ -309,7 +308,6 @@ class KLUCB(_Stepwise):
             "Garivier & Cappé (2011), The KL-UCB Algorithm for Bounded Stochastic Bandits and"
             " Beyond"
         ),
-        channels={},
         trust_model="none",
         learns_at_once=True,
     )
@@ -348,7 +346,6 @@ class ThompsonSampling(_Stepwise):
             "Agrawal & Goyal (2012), Analysis of Thompson Sampling for the Multi-armed Bandit"
             " Problem"
         ),
-        channels={},
         trust_model="none",
         learns_at_once=True,
         randomised=True,

@@ -20,8 +20,8 @@ import numpy as np
 from ..calls import is_open
 from ..kernel import Generator, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Statistic, register
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ..privacy.channels import Gaussian, Laplace
+from ..privacy.budgets import Budget
+from ..privacy.channels import Laplace
 from ..protocol import Contexts
 from ..session.estimates import standard_error
 from .bases.counter_choice import RunningSumPolicy
@@ -101,7 +101,7 @@ class DPTS(RunningSumPolicy):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP``, ``ApproxDP`` or ``RDP``
+        budget: ``PureDP`` (Laplace noise, as published) or another notion
             (Gaussian noise); None for Thompson sampling without privacy.
         horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
             learned.  None with the hybrid counter.
@@ -123,7 +123,7 @@ class DPTS(RunningSumPolicy):
     card = Card(
         title="Thompson sampling on continual sums",
         source="Hu & Hegde (2022), DP-TS, with one continual sum of vectors for all arms",
-        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Laplace", "Gaussian"),
         learns_at_once=True,
         randomised=True,
     )

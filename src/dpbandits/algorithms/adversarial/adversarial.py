@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Unpack
 
 from ...policies import Card, Options, register
-from ...privacy.budgets import ZCDP, ApproxDP, PureDP
+from ...privacy.budgets import Budget
 from ..bases.errata import ADVERSARIAL, ADVERSARIAL_THEOREMS
-from .conversion import CHANNELS, BatchedPolicy, conversion
+from .conversion import BatchedPolicy, conversion
 from .learners import (
     EXP3_IX_LEARNER,
     EXP3_LEARNER,
@@ -33,7 +33,7 @@ class EXP3(BatchedPolicy):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
+        budget: ``PureDP`` (Laplace noise, as published) or another notion (Gaussian noise);
             None for EXP3 without privacy.
         horizon: rounds to tune for, which are no limit; None doubles the horizon of the tuning
             whenever it is reached.
@@ -59,7 +59,7 @@ class EXP3(BatchedPolicy):
             "Auer et al. (2002), EXP3; Faster Rates for Private Adversarial Bandits, Theorem 1 and"
             " Corollary 1"
         ),
-        channels=CHANNELS,
+        noise=("Laplace", "Gaussian"),
         randomised=True,
         errata=(ADVERSARIAL,),
     )
@@ -70,7 +70,7 @@ class EXP3(BatchedPolicy):
         self,
         n_arms: int,
         *,
-        budget: PureDP | ZCDP | ApproxDP | None,
+        budget: Budget | None,
         horizon: int | None = None,
         batch: int | None = None,
         rate: float | None = None,
@@ -92,7 +92,7 @@ class HTINF(BatchedPolicy):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
+        budget: ``PureDP`` (Laplace noise, as published) or another notion (Gaussian noise);
             None for HTINF without privacy.
         horizon: rounds of which ``regret_bound`` speaks; the policy itself needs none.
         batch: rounds of one arm; by default the noise multiplier rounded up, which is ceil(1 /
@@ -120,7 +120,7 @@ class HTINF(BatchedPolicy):
             "Huang, Dai & Huang (2022), HTINF; Faster Rates for Private Adversarial Bandits,"
             " Theorem 1 and Corollary 2"
         ),
-        channels=CHANNELS,
+        noise=("Laplace", "Gaussian"),
         randomised=True,
         errata=(ADVERSARIAL,),
     )
@@ -132,7 +132,7 @@ class HTINF(BatchedPolicy):
         self,
         n_arms: int,
         *,
-        budget: PureDP | ZCDP | ApproxDP | None,
+        budget: Budget | None,
         horizon: int | None = None,
         batch: int | None = None,
         sigma: float | None = None,
@@ -154,7 +154,7 @@ class FTPL(BatchedPolicy):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
+        budget: ``PureDP`` (Laplace noise, as published) or another notion (Gaussian noise);
             None for FTPL without privacy.
         horizon: rounds to tune for, which are no limit; None doubles the horizon of the tuning
             whenever it is reached.
@@ -179,7 +179,7 @@ class FTPL(BatchedPolicy):
             "Neu & Bartók (2016), FTPL; Faster Rates for Private Adversarial Bandits, Theorem 1 and"
             " Corollary 3"
         ),
-        channels=CHANNELS,
+        noise=("Laplace", "Gaussian"),
         randomised=True,
         errata=(ADVERSARIAL, ADVERSARIAL_THEOREMS),
     )
@@ -190,7 +190,7 @@ class FTPL(BatchedPolicy):
         self,
         n_arms: int,
         *,
-        budget: PureDP | ZCDP | ApproxDP | None,
+        budget: Budget | None,
         horizon: int | None = None,
         batch: int | None = None,
         rate: float | None = None,
@@ -226,7 +226,6 @@ class EXP3IX(BatchedPolicy):
             "Neu (2015), Explore no more: improved high-probability regret bounds for"
             " non-stochastic bandits"
         ),
-        channels={},
         trust_model="none",
         randomised=True,
     )
@@ -263,7 +262,6 @@ class TsallisINF(BatchedPolicy):
             "Zimmert & Seldin (2021), Tsallis-INF: an optimal algorithm for stochastic and"
             " adversarial bandits"
         ),
-        channels={},
         trust_model="none",
         randomised=True,
     )

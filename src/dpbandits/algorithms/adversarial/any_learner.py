@@ -8,10 +8,10 @@ from typing import Any, Unpack
 
 from ...errors import ArgumentError
 from ...policies import Card, Options, register
-from ...privacy.budgets import ZCDP, ApproxDP, PureDP
+from ...privacy.budgets import Budget
 from ...validation import choice
 from ..bases.errata import ADVERSARIAL
-from .conversion import CHANNELS, BatchedPolicy, Learner, conversion
+from .conversion import BatchedPolicy, Learner, conversion
 from .learners import EXP3_LEARNER, FTPL_LEARNER, HTINF_LEARNER
 
 _LEARNERS = {"htinf": HTINF_LEARNER, "exp3": EXP3_LEARNER, "ftpl": FTPL_LEARNER}
@@ -56,7 +56,7 @@ class BatchConversion(BatchedPolicy):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
+        budget: ``PureDP`` (Laplace noise, as published) or another notion (Gaussian noise);
             None for the learner without privacy.
         learner: ``"htinf"``, ``"exp3"``, ``"ftpl"``, which have policies of their own, or one of
             ``register_learner``.
@@ -78,7 +78,7 @@ class BatchConversion(BatchedPolicy):
     card = Card(
         title="any bandit learner, on noisy batch losses",
         source="Faster Rates for Private Adversarial Bandits, Theorem 1",
-        channels=CHANNELS,
+        noise=("Laplace", "Gaussian"),
         randomised=True,
         errata=(ADVERSARIAL,),
     )
@@ -89,7 +89,7 @@ class BatchConversion(BatchedPolicy):
         self,
         n_arms: int,
         *,
-        budget: PureDP | ZCDP | ApproxDP | None,
+        budget: Budget | None,
         learner: str = "htinf",
         horizon: int | None = None,
         batch: int | None = None,

@@ -37,14 +37,12 @@ import numpy as np
 from ...calls import is_open
 from ...kernel import Generator, Kernel, Vector, bind, kernel, outlined, unbound
 from ...policies import Kernels, Policy, Statistic
-from ...privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
-from ...privacy.channels import Channel, Gaussian, Laplace
+from ...privacy.channels import Laplace
 from ...protocol import Contexts, Row, nothing_to_prepare
 from ...session.estimates import LOSSES_ALONE
 from ...validation import integer, real
 from ..bases.sums import accumulate, sensitivity, summarise
 
-CHANNELS: dict[type[Budget], type[Channel]] = {PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian}
 Values = float | np.ndarray  # one per horizon
 _LONGEST = 2**62
 _LEAST = 1e-200  # a probability above 0: arms that are left over may all have had none

@@ -21,14 +21,13 @@ from typing import Unpack
 
 from ...kernel import Generator, Matrix, Vector, bind, kernel, unbound
 from ...policies import Card, Kernels, Options, register
-from ...privacy.budgets import ZCDP, ApproxDP, PureDP
+from ...privacy.budgets import Budget
 from ...protocol import one_round
 from ..bases.advice import AdvicePolicy
 from ..bases.errata import EXPERTS
 from ..maths.simplex import draw
 from .any_learner import learner_of
 from .conversion import (
-    CHANNELS,
     CLOCK,
     BatchedParams,
     BatchedPolicy,
@@ -92,7 +91,7 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
     Args:
         n_arms: number of arms, K.
         n_experts: number of experts, N.
-        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
+        budget: ``PureDP`` (Laplace noise, as published) or another notion (Gaussian noise);
             None for no privacy.
         learner: ``"htinf"``, which needs no horizon, ``"exp3"`` or ``"ftpl"``: see the policies of
             these names; or one of ``register_learner``.
@@ -119,7 +118,7 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
             "Faster Rates for Private Adversarial Bandits, Theorem 4, for rewards (not for advice,"
             " see the errata)"
         ),
-        channels=CHANNELS,
+        noise=("Laplace", "Gaussian"),
         randomised=True,
         errata=(EXPERTS,),
     )
@@ -131,7 +130,7 @@ class ExpertConversion(AdvicePolicy, BatchedPolicy):
         n_arms: int,
         n_experts: int,
         *,
-        budget: PureDP | ZCDP | ApproxDP | None,
+        budget: Budget | None,
         learner: str = "htinf",
         horizon: int | None = None,
         batch: int | None = None,

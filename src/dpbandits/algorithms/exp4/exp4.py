@@ -31,8 +31,7 @@ from typing import Any, Unpack
 
 from ...errors import ArgumentError
 from ...policies import Card, Options, Statistic, register
-from ...privacy.budgets import ZCDP, ApproxDP, PureDP
-from ...privacy.channels import Gaussian, Laplace, LaplaceVector
+from ...privacy.budgets import ApproxDP, Budget
 from ...validation import choice, real
 from ..bases.errata import ADVERSARIAL_THEOREMS, EXPERTS
 from ..bases.local import LocalPolicy
@@ -66,8 +65,8 @@ class EXP4(BatchPolicy):
     Args:
         n_arms: number of arms, K.
         n_experts: number of experts, N.
-        budget: ``ZCDP`` or ``ApproxDP``; None for EXP4 without privacy (Auer, Cesa-Bianchi, Freund
-            & Schapire 2002).
+        budget: of any notion but ``PureDP``; None for EXP4 without privacy (Auer, Cesa-Bianchi,
+            Freund & Schapire 2002).
         horizon: rounds to tune for, which are no limit.
         batch: rounds of a batch, tau; by default of the least regret bound.
         rate: eta; likewise.
@@ -90,7 +89,7 @@ class EXP4(BatchPolicy):
             "Faster Rates for Private Adversarial Bandits, Theorem 6, with Gaussian noise of the"
             " sensitivity of the batch"
         ),
-        channels={ZCDP: Gaussian, ApproxDP: Gaussian},
+        noise=("Gaussian",),
         randomised=True,
         errata=(EXPERTS,),
     )
@@ -133,7 +132,7 @@ class BatchedEXP4(BatchPolicy):
     card = Card(
         title="EXP4 on noisy sums of batches, as published",
         source="Faster Rates for Private Adversarial Bandits, Theorems 6 and 8",
-        channels={ZCDP: LaplaceVector, ApproxDP: LaplaceVector},
+        noise=("Laplace vector",),
         randomised=True,
         errata=(EXPERTS, ADVERSARIAL_THEOREMS),
     )
@@ -144,7 +143,7 @@ class BatchedEXP4(BatchPolicy):
         n_arms: int,
         n_experts: int,
         *,
-        budget: ZCDP | ApproxDP | None,
+        budget: Budget | None,
         horizon: int,
         variant: str = "published",
         batch: int | None = None,
@@ -219,7 +218,7 @@ class FrozenEXP4(BatchPolicy):
     Args:
         n_arms: number of arms, K.
         n_experts: number of experts, N.
-        budget: ``PureDP`` (Laplace noise), ``ZCDP`` or ``ApproxDP`` (Gaussian noise); None for no
+        budget: ``PureDP`` (Laplace noise) or another notion (Gaussian noise); None for no
             noise.
         horizon: rounds to tune for, which are no limit.
         batch: rounds of a batch, tau; by default of the least regret bound.
@@ -242,7 +241,7 @@ class FrozenEXP4(BatchPolicy):
             "Auer et al. (2002), EXP4, with a Laplace or Gaussian release per arm of the"
             " sensitivity that the batch realised"
         ),
-        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian},
+        noise=("Laplace", "Gaussian"),
         randomised=True,
     )
     kernels = PER_ARM
@@ -274,7 +273,7 @@ class LocalEXP4(MixturePolicy, LocalPolicy):
     Args:
         n_arms: number of arms, K.
         n_experts: number of experts, N.
-        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
+        budget: ``PureDP`` (Laplace noise, as published) or another notion (Gaussian noise);
             None for EXP4 without privacy.
         horizon: rounds to tune for, which are no limit.
         reports: whether ``update`` is given reports, which ``randomiser()`` makes on the person's
@@ -296,7 +295,7 @@ class LocalEXP4(MixturePolicy, LocalPolicy):
     card = Card(
         title="EXP4 on locally randomised rewards",
         source="Faster Rates for Private Adversarial Bandits, Theorem 5",
-        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian},
+        noise=("Laplace", "Gaussian"),
         trust_model="local",
         randomised=True,
         errata=(EXPERTS,),
@@ -308,7 +307,7 @@ class LocalEXP4(MixturePolicy, LocalPolicy):
         n_arms: int,
         n_experts: int,
         *,
-        budget: PureDP | ZCDP | ApproxDP | None,
+        budget: Budget | None,
         horizon: int,
         reports: bool = False,
         rate: float | None = None,

@@ -53,7 +53,7 @@ from ..bases.episodes import CLOCK, record_pull_of, release_due
 from ..bases.episodes import close as close_episode
 from ..bases.sums import accumulate, sensitivity, summarise
 from .law import MERGED, closest_exponent, law_of, merge, merged_estimates
-from .merged import CHANNELS, GROWTH, GROWTH_IN_NOISE, batch_rounds, weight_of
+from .merged import GROWTH, GROWTH_IN_NOISE, batch_rounds, weight_of
 
 _HIGHEST = 1.0 - 1e-6  # mean that an arm is compared with: an exponent may not be infinite
 
@@ -225,7 +225,7 @@ class DiscountedIMED(Policy):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion; None for the non-private counterpart.
         rounds_per_change: how many rounds pass from one change of a mean to the next, more or less.
         half_life: after how many rounds a sum counts half.  Default: from ``rounds_per_change``,
             arms and budget.
@@ -259,7 +259,7 @@ class DiscountedIMED(Policy):
             "dpbandits.algorithms.merged.discounted; parallel composition as in Azize & Basu"
             " (2024), Theorem 12, and in pure DP their Appendix D"
         ),
-        channels=CHANNELS,
+        noise=("Laplace", "Gaussian"),
     )
     kernels = Kernels(
         init=init,

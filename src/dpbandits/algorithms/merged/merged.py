@@ -33,8 +33,8 @@ import numpy as np
 from ...calls import is_open
 from ...kernel import Generator, Kernel, Vector, kernel
 from ...policies import Card, Kernels, Options, Policy, Statistic, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ...privacy.channels import Gaussian, Laplace
+from ...privacy.budgets import Budget
+from ...privacy.channels import Laplace
 from ...protocol import Contexts, Row, own_alone
 from ...validation import choice, integer, real
 from ..bases.counter_choice import MOST_ROUNDS
@@ -343,7 +343,6 @@ PROOF = (
     "dpbandits.algorithms.merged.merged; parallel composition as in Azize & Basu (2024), Theorem"
     " 12, and in pure DP their Appendix D"
 )
-CHANNELS = {PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian}
 
 
 @register(n_arms=3)
@@ -356,7 +355,7 @@ class MergedIMED(WeighingPolicy):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion; None for the non-private counterpart.
         alpha: optimism; the lower, the more seldom is an arm tried that looks worse.
         growth: a batch is so many times all rounds of its arm before.  Default: 1/3 where rewards
             scatter more than the noise of the budget, 3/2 where noise does, and between them.
@@ -382,7 +381,7 @@ class MergedIMED(WeighingPolicy):
             " Semi-bounded Rewards"
         ),
         proof=PROOF,
-        channels=CHANNELS,
+        noise=("Laplace", "Gaussian"),
     )
     kernels = kernels_of(choose_imed)
 
@@ -396,7 +395,7 @@ class MergedKLUCB(WeighingPolicy):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion; None for the non-private counterpart.
         alpha, growth, first, variance: as in ``MergedIMED``.
         **options: see ``Options``.
 
@@ -414,6 +413,6 @@ class MergedKLUCB(WeighingPolicy):
             " Allocation"
         ),
         proof=PROOF,
-        channels=CHANNELS,
+        noise=("Laplace", "Gaussian"),
     )
     kernels = kernels_of(choose_kl)

@@ -27,7 +27,6 @@ from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
 from ...policies import Card, Options, register
 from ...privacy.budgets import PureDP
-from ...privacy.channels import Laplace
 from ...protocol import Contexts
 from ...validation import real
 from ..bases.episodes import CLOCK, MEMO, close
@@ -161,7 +160,7 @@ class DPIMED(_Published):
         title="IMED on noisy sums that are added up",
         source=_SOURCE,
         proof=PROOF,
-        channels={PureDP: Laplace},
+        noise=("Laplace",),
         errata=(DP_IMED,),
     )
     kernels = kernels_of(choose_imed, close, publish)
@@ -188,7 +187,7 @@ class DPKLUCB(_Published):
         title="KL-UCB on noisy sums that are added up",
         source=_SOURCE,
         proof=PROOF,
-        channels={PureDP: Laplace},
+        noise=("Laplace",),
         errata=(DP_IMED,),
     )
     kernels = kernels_of(choose_kl, close, publish)

@@ -27,7 +27,6 @@ from ..bases.every_round import record_pull, release_due
 from ..bases.local import LocalPolicy
 from ..bases.sums import accumulate, sensitivity, summarise
 from .law import Law, exponent, noise_variance
-from .merged import CHANNELS
 
 
 class ReportsParams(NamedTuple):
@@ -127,7 +126,7 @@ class LDPIMED(LocalPolicy):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP`` (Laplace noise), ``ZCDP``, ``ApproxDP`` or ``RDP`` (Gaussian noise); None
+        budget: ``PureDP`` (Laplace noise) or another notion (Gaussian noise); None
             for the non-private counterpart.
         reports: whether ``update`` is given reports instead of rewards.
         alpha: optimism; the lower, the more seldom is an arm tried that looks worse.
@@ -156,7 +155,7 @@ class LDPIMED(LocalPolicy):
             " Semi-bounded Rewards; reports and the exponent of their noise: this package"
         ),
         proof="dpbandits.algorithms.merged.reports",
-        channels=CHANNELS,
+        noise=("Laplace", "Gaussian"),
         trust_model="local",
         learns_at_once=True,
     )

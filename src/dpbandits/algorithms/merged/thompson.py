@@ -29,7 +29,6 @@ from ...protocol import Contexts, Row
 from ..bases.episodes import MEMO
 from .law import MERGED, upper_bound_of
 from .merged import (
-    CHANNELS,
     PROOF,
     SOURCE,
     MergedParams,
@@ -184,7 +183,7 @@ class MergedThompson(WeighingPolicy):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion; None for the non-private counterpart.
         alpha: the lower, the nearer are draws to the merged values.
         growth, first, variance: as in ``MergedIMED``.
         **options: see ``Options``.
@@ -205,7 +204,7 @@ class MergedThompson(WeighingPolicy):
             " from the exponent"
         ),
         proof=PROOF.replace("merged.merged", "merged.thompson"),
-        channels=CHANNELS,
+        noise=("Laplace", "Gaussian"),
         randomised=True,
     )
     kernels = Kernels(

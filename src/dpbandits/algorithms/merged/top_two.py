@@ -55,7 +55,6 @@ from ..bases.identification import price_of_batches, two_exponentials
 from ..bases.sums import accumulate, sensitivity, summarise
 from .law import MERGED, Law, convex_exponent, law_of, merge, merged_estimates
 from .merged import (
-    CHANNELS,
     PROOF,
     MergedRaw,
     hold_rounds,
@@ -216,7 +215,7 @@ class MergedTopTwo(Policy):
     Args:
         n_arms: number of arms.
         failure_probability: of recommending another than the best arm.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion; None for the non-private counterpart.
         growth: a batch is so many times all rounds of its arm before.
         first: rounds of an arm's first batch, and of the shortest.
         **options: see ``Options``.
@@ -242,7 +241,7 @@ class MergedTopTwo(Policy):
             " & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12"
         ),
         proof=PROOF,
-        channels=CHANNELS,
+        noise=("Laplace", "Gaussian"),
     )
     kernels = Kernels(
         init=init,

@@ -22,8 +22,8 @@ from typing import Any, Unpack
 
 from ...errors import ArgumentError
 from ...policies import Card, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
-from ...privacy.channels import Gaussian, PublishedGaussian
+from ...privacy.budgets import ApproxDP, Budget
+from ...privacy.channels import PublishedGaussian
 from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import ADAC_OFUL, JOINT
@@ -49,9 +49,6 @@ def _published(budget: ApproxDP) -> float:
     sqrt(m) times 4 ln(4 / delta) / epsilon for a sensitivity of L^2.
     """
     return 4.0 * math.log(4.0 / budget.delta) / budget.epsilon
-
-
-CHANNELS: dict[type[Budget], Any] = {ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian}
 
 
 class JointPolicy(PrivateContextPolicy):
@@ -86,7 +83,7 @@ class LinUCBJDP(JointPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion but ``PureDP``; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
             learned.  None with the hybrid counter.
         batch: rounds between two releases.  Batches of up to sqrt(horizon) do not change the order
@@ -115,7 +112,7 @@ class LinUCBJDP(JointPolicy):
         title="LinUCB with private features, joint DP",
         source=SOURCE,
         proof=PROOF,
-        channels={**CHANNELS, ApproxDP: PublishedGaussian(_published)},
+        noise=(PublishedGaussian(_published),),
         protects="contexts and rewards",
         view="joint",
         errata=(JOINT,),
@@ -128,7 +125,7 @@ class LinUCBJDP(JointPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
+        budget: Budget | None,
         horizon: int | None = None,
         batch: int = 1,
         reward_weight: float = 1.0,
@@ -201,7 +198,7 @@ class AdaCOFULJDP(JointPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion but ``PureDP``; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds; generous is fine.
         growth: C.
         counter: as in ``PrivateLinUCB``; by default the one with the least noise.
@@ -225,7 +222,7 @@ class AdaCOFULJDP(JointPolicy):
             " fixed schedule, with the statistic of Shariff & Sheffet (2018)"
         ),
         proof=PROOF,
-        channels=CHANNELS,
+        noise=("Gaussian",),
         protects="contexts and rewards",
         view="joint",
         errata=(ADAC_OFUL,),
@@ -239,7 +236,7 @@ class AdaCOFULJDP(JointPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
+        budget: Budget | None,
         horizon: int,
         growth: float = 0.1,
         counter: str | None = None,
