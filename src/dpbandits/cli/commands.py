@@ -336,14 +336,12 @@ def _carried_out(
 
 
 def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
-    from ..privacy.budgets import NOTIONS
-
     card = cls.card
-    private = bool(card.channels) and not card.refuted_because
+    private = bool(card.noise) and not card.refuted_because
     return {
         "policy": name,
         "title": card.title,
-        "budgets": [notion for notion, kind in NOTIONS.items() if kind in card.channels],
+        "budgets": [kind.key for kind in card.notions],
         "trust_model": "void" if card.refuted_because else card.trust_model,
         "protects": card.protects if private else None,
         "view": card.view if private else None,
