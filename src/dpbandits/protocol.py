@@ -342,18 +342,18 @@ class Card:
             )
 
     def takes(self, notion: Budget | type[Budget]) -> bool:
-        """Whether the algorithm has noise for a notion.
+        """Whether the algorithm has noise for a budget, or a notion; False for anything else.
 
         >>> from dpbandits import AdaCUCB, PureDP, ZCDP
         >>> AdaCUCB.card.takes(ZCDP(1.0)), AdaCUCB.card.takes(PureDP)
         (True, False)
         """
-        return noise_for(notion, self.noise) is not None
+        return (notion if isinstance(notion, type) else type(notion)) in self.notions
 
     @property
     def notions(self) -> list[type[Budget]]:
         """The notions that the algorithm has noise for."""
-        return [kind for kind in NOTIONS.values() if self.takes(kind)]
+        return [kind for kind in NOTIONS.values() if noise_for(kind, self.noise)]
 
     @property
     def hides_contexts(self) -> bool:

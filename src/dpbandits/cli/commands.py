@@ -128,7 +128,7 @@ def list_policies(
     for row in rows:
         table.add_row(
             row["policy"] + (" *" if row["default_for"] else ""),
-            ", ".join(row["budgets"]) or "-",
+            _notions(row["budgets"]),
             row["trust_model"],
             # All that a person contributes: the full words would wrap every line.
             {None: "nothing", "contexts and rewards": "records"}.get(
@@ -350,6 +350,16 @@ def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
             f"{one.setting}, {one.trust_model} trust" for one in DEFAULTS if one.policy == name
         ],
     }
+
+
+def _notions(taken: Sequence[str]) -> str:
+    """Keys of notions, in few words."""
+    from ..privacy.budgets import NOTIONS
+
+    others = [key for key in NOTIONS if key not in taken]
+    if len(others) > 1:
+        return ", ".join(taken) or "-"
+    return f"all but {others[0]}" if others else "all"
 
 
 def _authors(source: str) -> str:

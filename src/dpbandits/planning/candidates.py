@@ -102,7 +102,7 @@ def misfit(cls: type[Policy], setting: Setting, budget: Budget | None) -> str | 
         return f"keeps no promise: {card.refuted_because}"
     if budget is not None and not card.noise:
         return "has no privacy"
-    if budget is not None and not card.takes(budget):
+    if budget is not None and not card.takes(type(budget)):
         return f"takes {' or '.join(sorted(one.__name__ for one in card.notions))}"
     if reason := _of_trust(cls, setting):
         return reason
