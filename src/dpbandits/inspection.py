@@ -17,7 +17,7 @@ import numpy as np
 from .errors import StateFileError
 from .html import Html, glance
 from .policies.privacy_card import PrivacyCard, spent
-from .policies.registry import of_this_version, registered
+from .policies.registry import find, of_this_version
 from .privacy.budgets import Budget
 from .privacy.guarantees import Guarantee
 from .privacy.ledger import Ledger
@@ -118,7 +118,7 @@ def inspect(where: str | os.PathLike[str] | Store) -> Inspection:
     header, arrays, announced = _read(store)
     with of_this_version(store):
         life = Life(*header["life"])
-        policy = registered()[header["class"]](**arguments(header["config"]))
+        policy = find(header["class"])(**arguments(header["config"]))
         show(policy.session, header, arrays)
         estimates = policy.estimates
     charge(policy.session, announced)

@@ -19,15 +19,11 @@ from dpbandits import EXP3, ArgumentError
 from dpbandits.algorithms.adversarial.conversion import MEMO
 from dpbandits.algorithms.adversarial.learners import learn_exp3
 from dpbandits.environments import LateTurn, RewardTable
-from dpbandits.report.claims import FAILS, HOLDS, TIE, Claim
-from dpbandits.report.record import StudyRecord
-from dpbandits.report.summaries import environment_summaries
-from dpbandits.studies.cells import Cell, Results, kept
-from dpbandits.studies.papers import adversarial
-from dpbandits.studies.papers.adversarial import bound, leaked, real_rewards
-from dpbandits.studies.papers.adversarial.classifiers import classifiers
-from dpbandits.studies.papers.adversarial.expert_growth import NO_WORSE, Experts
-from dpbandits.studies.papers.adversarial.expert_settings import (
+from dpbandits.papers.adversarial import plan as adversarial
+from dpbandits.papers.adversarial import real_rewards
+from dpbandits.papers.adversarial.classifiers import classifiers
+from dpbandits.papers.adversarial.expert_growth import NO_WORSE, Experts
+from dpbandits.papers.adversarial.expert_settings import (
     DELTA,
     IMPROVED,
     KINDS,
@@ -36,11 +32,16 @@ from dpbandits.studies.papers.adversarial.expert_settings import (
     both_of_theorem_8,
     moving,
 )
-from dpbandits.studies.papers.adversarial.late_switch import conditions, late_switch
-from dpbandits.studies.papers.adversarial.section import Section
+from dpbandits.papers.adversarial.late_switch import conditions, late_switch
+from dpbandits.papers.adversarial.plan import bound, leaked
+from dpbandits.papers.adversarial.section import Section
+from dpbandits.papers.adversarial.theory import late_notice
+from dpbandits.papers.reproduce import reproduce
+from dpbandits.report.claims import FAILS, HOLDS, TIE, Claim
+from dpbandits.report.record import StudyRecord
+from dpbandits.report.summaries import environment_summaries
+from dpbandits.studies.cells import Cell, Results, kept
 from dpbandits.studies.plans import Plan, Size
-from dpbandits.studies.reproduce import reproduce
-from dpbandits.theory.adversarial import late_notice
 
 pytestmark = pytest.mark.xdist_group("a small study of adversarial bandits")  # made once
 TINY = Size(quick=True, runs=2, horizon=400, seed=2)

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpbandits.papers.glm import plan as glm
 from dpbandits.report.claims import FAILS, HOLDS, Claim
 from dpbandits.report.estimates import Estimate
-from dpbandits.studies.papers import glm
 from dpbandits.studies.plans import Size, recorded
 
 pytestmark = pytest.mark.xdist_group("the plan of the study of generalised linear bandits")

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from dpbandits.papers.shuffle import plan as shuffle
 from dpbandits.report.claims import FAILS, HOLDS, UNDECIDED, Claim
-from dpbandits.studies.papers import shuffle
 from dpbandits.studies.plans import Size, recorded
 
 pytestmark = pytest.mark.xdist_group("the plan of the shuffle study")

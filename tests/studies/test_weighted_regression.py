@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from dpbandits import ApproxDP, ArgumentError
-from dpbandits.environments.simulated.designs import DESIGNS
-from dpbandits.studies import weighted_regression
-from dpbandits.studies.weighted_regression import compare_with_ridge
+from dpbandits.papers.glm import weighted_regression
+from dpbandits.papers.glm.designs import DESIGNS
+from dpbandits.papers.glm.weighted_regression import compare_with_ridge
 
 
 @pytest.mark.parametrize("name", DESIGNS)

@@ -23,7 +23,7 @@ from dpbandits import (
 )
 from dpbandits.algorithms.exp4.tuning import COMPOSED, theorem_6, theorem_8
 from dpbandits.environments import Advised, LateTurn, SwitchingBest
-from dpbandits.theory import adversarial as theory
+from dpbandits.papers.adversarial import theory
 from dpbandits.theory import promises
 
 GRID = [(k, t, e) for k in (2, 10, 300) for t in (10**4, 10**6, 10**9) for e in (1.0, 0.3, 0.01)]

@@ -16,14 +16,13 @@ from dpbandits import (
     LinUCBLDP,
     LinUCBSDP,
     PureDP,
-    WishartLinUCBJDP,
     simulate,
 )
 from dpbandits.algorithms.private_contexts.state import FACTS
 from dpbandits.environments import AnchoredContexts
+from dpbandits.papers.shuffle import WishartLinUCBJDP, theory
 from dpbandits.shuffle.published import divided_budget
 from dpbandits.theory import promises
-from dpbandits.theory import shuffle as theory
 
 LIKELY = {"delta": 1e-6, "failure": 0.001}
 

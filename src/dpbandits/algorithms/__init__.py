@@ -1,6 +1,5 @@
 """One file or folder per family of algorithms; each registers its policies."""
 
-from .adap_tt import AdaPTT
 from .adversarial import (
     EXP3,
     EXP3IX,
@@ -12,23 +11,10 @@ from .adversarial import (
     TsallisINF,
     register_learner,
 )
-from .dgs import ExactLoss, LinUCBDGS
 from .doubling import AdaCUCB, AdaPKLUCB, AdaPKLUCBSDP, AdaPUCB, AdaPUCBSDP
-from .elimination import DPSE, DPSEBAI, DPSESDP
 from .exp4 import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
-from .fixed_linucb import FixedLinUCB
-from .glm import (
-    GLMUCB,
-    GLMUCBJDP,
-    LDPGLOC,
-    LDPSGD,
-    GLMThompson,
-    GLMThompsonJDP,
-    WeightedGLMJDP,
-    WeightedGLMLDP,
-)
+from .glm import GLMUCB, GLMUCBJDP, LDPGLOC, LDPSGD, GLMThompson, GLMThompsonJDP
 from .halving import SequentialHalving
-from .lazy_thompson import LazyDPTS
 from .linucb import LinearIMED, LinearThompson, LinUCB, PrivateLinUCB
 from .merged import (
     DPIMED,
@@ -42,7 +28,6 @@ from .merged import (
     MergedTopTwo,
 )
 from .merged_linear import MergedLinearIMED
-from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .private_contexts import (
     AdaCOFULJDP,
     Device,
@@ -55,27 +40,19 @@ from .private_contexts import (
     LinUCBJDP,
     LinUCBLDP,
     LinUCBSDP,
-    WishartLinUCBJDP,
 )
 from .rarely_switching import RSOFUL, AdaCOFUL, RSLinearIMED
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
-from .thompson import DPTS
 
 __all__ = [
-    "DPDPE",
     "DPIMED",
     "DPKLUCB",
-    "DPSE",
-    "DPSEBAI",
-    "DPSESDP",
-    "DPTS",
     "EXP3",
     "EXP3IX",
     "EXP4",
     "FTPL",
     "GLMUCB",
     "GLMUCBJDP",
-    "GOPE",
     "HTINF",
     "KLUCB",
     "LDPGLOC",
@@ -84,31 +61,23 @@ __all__ = [
     "LDPUCB",
     "RSOFUL",
     "UCB1",
-    "AdaCGOPE",
     "AdaCOFUL",
     "AdaCOFULJDP",
     "AdaCUCB",
     "AdaPKLUCB",
     "AdaPKLUCBSDP",
-    "AdaPTT",
     "AdaPUCB",
     "AdaPUCBSDP",
-    "AdaRGOPEVar",
     "BatchConversion",
     "BatchedEXP4",
     "Device",
     "DiscountedIMED",
-    "ExactLoss",
     "ExpertConversion",
-    "FixedLinUCB",
     "FrozenEXP4",
     "GLMThompson",
     "GLMThompsonJDP",
-    "HannaGOPE",
-    "LazyDPTS",
     "Learner",
     "LinUCB",
-    "LinUCBDGS",
     "LinUCBJDP",
     "LinUCBLDP",
     "LinUCBSDP",
@@ -127,14 +96,10 @@ __all__ = [
     "MergedLinearIMED",
     "MergedThompson",
     "MergedTopTwo",
-    "OutputGOPE",
     "PrivateLinUCB",
     "RSLinearIMED",
     "SequentialHalving",
     "ThompsonSampling",
     "TsallisINF",
-    "WeightedGLMJDP",
-    "WeightedGLMLDP",
-    "WishartLinUCBJDP",
     "register_learner",
 ]

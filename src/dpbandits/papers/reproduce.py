@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from ..report.record import StudyRecord
 from ..simulation import Result
-from .cautions import cautions
-from .cells import Progress, Results, compute
-from .plans import Plan, Size
-from .run import versions
+from ..studies import equal_budget
+from ..studies.cautions import cautions
+from ..studies.cells import Progress, Results, compute
+from ..studies.plans import Plan, Size
+from ..studies.run import versions
+from .adversarial import plan as adversarial
+from .concentrated import plan as concentrated
+from .dgs import plan as dgs
+from .glm import plan as glm
+from .shuffle import plan as shuffle
+
+# What can be measured again with one command: experiments of papers, and the table of defaults.
+PAPERS: dict[str, Callable[[Size], Plan]] = {
+    "adversarial": adversarial.plan,
+    "concentrated": concentrated.plan,
+    "dgs": dgs.plan,
+    "equal-budget": equal_budget.plan,
+    "glm": glm.plan,
+    "shuffle": shuffle.plan,
+}
 
 _QUICK = (
     "This is the small version (--quick): fewer rounds, runs and budgets than in full. Verdicts"
@@ -30,7 +47,7 @@ def reproduce(
     claims.
 
     Args:
-        plan: see ``studies.papers``.
+        plan: see ``PAPERS``.
         size: from which the plan was made.
         beside: the output to be; see ``studies.cells.kept``, within which this has to be called
             then.  None keeps nothing.

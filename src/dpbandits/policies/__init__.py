@@ -6,7 +6,7 @@ from .chooser import Chooser
 from .defaults import DEFAULTS, Default, default_for
 from .policy import Policy, load
 from .privacy_card import PrivacyCard
-from .registry import register, registered
+from .registry import find, register, registered
 
 __all__ = [
     "DEFAULTS",
@@ -25,6 +25,7 @@ __all__ = [
     "Release",
     "Statistic",
     "default_for",
+    "find",
     "load",
     "register",
     "registered",

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..stores.snapshots import arguments, as_json
-from .registry import registered
+from .registry import find
 
 
 class Chooser:
@@ -43,7 +43,7 @@ class Chooser:
     ) -> None:
         self.arguments, self.release = {**given, "class": policy}, release
         self.retired = tuple(retired)
-        chooses = registered()[policy](**given)
+        chooses = find(policy)(**given)
         if chooses.card.hides_contexts:  # a log on a device would tell of them
             chooses.watch.silence()
         for arm in self.retired:

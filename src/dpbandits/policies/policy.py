@@ -46,7 +46,7 @@ from .chooser import Chooser
 from .configured import Configured
 from .making import PolicyClass
 from .privacy_card import PrivacyCard, Standing
-from .registry import of_this_version, registered
+from .registry import find, of_this_version
 from .signatures import Signature
 from .terms import Terms
 from .watch import Watch
@@ -727,7 +727,7 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
     store = store_at(where)
     header, arrays = decode(store.read(), store)
     with of_this_version(store):
-        policy: Policy = registered()[header["class"]](**arguments(header["config"]))
+        policy: Policy = find(header["class"])(**arguments(header["config"]))
         life = Life(*header["life"])
         restore(policy.session, header, arrays, life)
     if simulation:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from ..errors import MissingExtra, StateFileError
+from ..rooms import papers
 
 _REGISTRY: dict[str, Any] = {}
 P = TypeVar("P", bound=type)
@@ -30,8 +31,18 @@ def register(**example: Any) -> Callable[[P], P]:
 
 
 def registered() -> dict[str, Any]:
-    """Every policy class by name, in alphabetical order."""
+    """Every policy class by name, in alphabetical order; those of papers are imported for it."""
+    papers()
     return dict(sorted(_REGISTRY.items()))
+
+
+def find(name: str) -> Any:
+    """The policy class of that name, of the core or else of a paper.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return _REGISTRY[name] if name in _REGISTRY else registered()[name]
 
 
 @contextmanager

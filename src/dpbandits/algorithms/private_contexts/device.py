@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError
-from ...policies import Chooser, registered
+from ...policies import Chooser, find
 from ...privacy.randomiser import VectorRandomiser
 from ...shuffle import Messages, Randomizer
 from ...validation import number_or_nan
@@ -84,7 +84,7 @@ class Device:
         """
         if self.chooser.retired:
             raise ArgumentError("a device in JavaScript chooses among all arms")
-        policy = registered()[self.chooser.arguments["class"]]
+        policy = find(self.chooser.arguments["class"])
         if policy.kernels.choose is not choose_optimistic:
             raise ArgumentError("a device in JavaScript plays upper confidence bounds only")
         return json.dumps(

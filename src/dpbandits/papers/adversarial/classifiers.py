@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....environments import ClassifierAdvice, classifier_advice
-from ....errors import MissingExtra
-from ....report.claims import Claim, Expectation
-from ....report.exhibits import Exhibit, Panel, Series
-from ....report.intervals import Ratio, curve, measured
-from ...cells import Cell, Results
-from ...plans import Findings, Size, recorded, spoken
+from ...errors import MissingExtra
+from ...report.claims import Claim, Expectation
+from ...report.exhibits import Exhibit, Panel, Series
+from ...report.intervals import Ratio, curve, measured
+from ...studies.cells import Cell, Results
+from ...studies.plans import Findings, Size, recorded, spoken
+from .experts import ClassifierAdvice, classifier_advice
 from .expert_growth import QUICK_RUNS, RUNS
 from .expert_settings import IMPROVED, KINDS, policy
 from .section import Section, horizon_of

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ....report.claims import Claim, Expectation
-from ....report.exhibits import Exhibit, Panel, Series
-from ....report.intervals import Ratio, curve, largest, measured, ratio
-from ...cells import Cell, Results
-from ...plans import Findings, Size, spoken
+from ...report.claims import Claim, Expectation
+from ...report.exhibits import Exhibit, Panel, Series
+from ...report.intervals import Ratio, curve, largest, measured, ratio
+from ...studies.cells import Cell, Results
+from ...studies.plans import Findings, Size, spoken
 from .expert_settings import DELTA, IMPROVED, KINDS, PERIOD, Advice, moving
 from .section import PAPER, Section, horizon_of
 from .sweeps import Sweep, grows

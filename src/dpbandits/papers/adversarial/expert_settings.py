@@ -11,11 +11,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ....algorithms import EXP4, BatchedEXP4, ExpertConversion, FrozenEXP4, LocalEXP4
-from ....algorithms.bases import AdvicePolicy
-from ....algorithms.exp4.tuning import Tuning, theorem_6, theorem_8
-from ....environments import Advised, SwitchingBest
-from ....privacy import ApproxDP, PureDP
+from ...algorithms import EXP4, BatchedEXP4, ExpertConversion, FrozenEXP4, LocalEXP4
+from ...algorithms.bases import AdvicePolicy
+from ...algorithms.exp4.tuning import Tuning, theorem_6, theorem_8
+from ...environments import Advised, SwitchingBest
+from ...privacy import ApproxDP, PureDP
 from .worst_case import instance
 
 ARMS = 2

@@ -18,18 +18,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....algorithms import EXP3IX, TsallisINF
-from ....environments import LateTurn
-from ....plotting.numbers import number
-from ....policies import Policy
-from ....report.claims import Claim, Expectation
-from ....report.exhibits import Exhibit, Panel, Series
-from ....report.intervals import Ratio, curve, mean, measured
-from ....simulation.simulating import play
-from ....theory.adversarial import late_notice
-from ...cells import Cell, Results
-from ...plans import Findings, Size, spoken
+from ...algorithms import EXP3IX, TsallisINF
+from ...environments import LateTurn
+from ...plotting.numbers import number
+from ...policies import Policy
+from ...report.claims import Claim, Expectation
+from ...report.exhibits import Exhibit, Panel, Series
+from ...report.intervals import Ratio, curve, mean, measured
+from ...simulation.simulating import play
+from ...studies.cells import Cell, Results
+from ...studies.plans import Findings, Size, spoken
 from .section import PAPER, SMALLEST, Section, horizon_of, runs_of
+from .theory import late_notice
 from .worst_case import LEARNERS, USUAL_EPSILON, Setting
 
 TURNS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.45, 1.0)  # of the rounds; 1 is never

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from ....plotting.numbers import number
-from ....report.claims import Claim, Expectation
-from ....report.estimates import Estimate
-from ....report.exhibits import Exhibit, Panel, Series
-from ...cells import Results
-from ...plans import Findings, Size, spoken
+from ...plotting.numbers import number
+from ...report.claims import Claim, Expectation
+from ...report.estimates import Estimate
+from ...report.exhibits import Exhibit, Panel, Series
+from ...studies.cells import Results
+from ...studies.plans import Findings, Size, spoken
 from .section import PAPER, Section
 
 LEAK = "What EXP3 leaks without noise"

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from ....algorithms import TsallisINF
-from ....environments import DoctorReplay, RewardTable, lastfm, movielens
-from ....errors import ArgumentError
-from ....policies import Policy
-from ....report.claims import Claim, Expectation
-from ....report.exhibits import Exhibit, Panel, Series
-from ....report.intervals import Ratio, curve, mean, measured, ratio
-from ...cells import Cell, Results
-from ...plans import Findings, Size, recorded, spoken
+from ...algorithms import TsallisINF
+from ...environments import DoctorReplay, RewardTable, lastfm, movielens
+from ...errors import ArgumentError
+from ...policies import Policy
+from ...report.claims import Claim, Expectation
+from ...report.exhibits import Exhibit, Panel, Series
+from ...report.intervals import Ratio, curve, mean, measured, ratio
+from ...studies.cells import Cell, Results
+from ...studies.plans import Findings, Size, recorded, spoken
 from .section import EVERY, Section, runs_of
 from .worst_case import LEARNERS, Setting
 

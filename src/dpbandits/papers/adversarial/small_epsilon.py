@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....report.claims import Claim, Expectation
-from ....report.estimates import Estimate
-from ....report.exhibits import Exhibit, Panel, Series
-from ....report.intervals import measured
-from ...cells import Results
-from ...plans import Findings, Size, spoken
+from ...report.claims import Claim, Expectation
+from ...report.estimates import Estimate
+from ...report.exhibits import Exhibit, Panel, Series
+from ...report.intervals import measured
+from ...studies.cells import Results
+from ...studies.plans import Findings, Size, spoken
 from .section import EVERY, PAPER, Section, horizon_of, runs_of
 from .worst_case import LEARNERS, Probe, Setting
 

@@ -7,10 +7,10 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from ....report.claims import Claim, Expectation
-from ....report.intervals import measured
-from ...cells import Results
-from ...plans import spoken
+from ...report.claims import Claim, Expectation
+from ...report.intervals import measured
+from ...studies.cells import Results
+from ...studies.plans import spoken
 from .section import SLACK
 from .worst_case import Playable, Probe, log_weights
 

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..algorithms import EXP3, EXP4, FTPL, HTINF, BatchedEXP4, FrozenEXP4, LocalEXP4
-from ..algorithms.adversarial.conversion import BatchedPolicy, batch_conversion
-from ..algorithms.adversarial.learners import exp3_regret, ftpl_regret, htinf_regret
-from ..algorithms.exp4.tuning import (
+from ...algorithms import EXP3, EXP4, FTPL, HTINF, BatchedEXP4, FrozenEXP4, LocalEXP4
+from ...algorithms.adversarial.conversion import BatchedPolicy, batch_conversion
+from ...algorithms.adversarial.learners import exp3_regret, ftpl_regret, htinf_regret
+from ...algorithms.exp4.tuning import (
     LARGEST_MIXING,
     Tuning,
     exp4_regret,
@@ -29,11 +29,11 @@ from ..algorithms.exp4.tuning import (
     theorem_6,
     theorem_8,
 )
-from ..environments import Advised, Bernoulli, Piecewise
-from ..privacy import ApproxDP, PureDP
-from ..validation import integer
-from .bounds import Values, bound, valid
-from .promises import Applied, World, promises_of
+from ...environments import Advised, Bernoulli, Piecewise
+from ...privacy import ApproxDP, PureDP
+from ...theory.bounds import Values, bound, valid
+from ...theory.promises import Applied, World, promises_of
+from ...validation import integer
 
 PAPER = "Faster Rates for Private Adversarial Bandits"
 OBLIVIOUS = "losses in [0, 1] that do not react to what is played"

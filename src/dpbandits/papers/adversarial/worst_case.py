@@ -14,14 +14,14 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from ....algorithms import EXP3, FTPL, HTINF
-from ....environments import ArmsEnvironment, ContextEnvironment, SwitchingBest
-from ....policies import Policy
-from ....privacy import PureDP
-from ....report.estimates import Estimate
-from ....report.exhibits import Series
-from ....report.intervals import Ratio, Statistic, curve, largest, ratios
-from ...cells import Cell, Results
+from ...algorithms import EXP3, FTPL, HTINF
+from ...environments import ArmsEnvironment, ContextEnvironment, SwitchingBest
+from ...policies import Policy
+from ...privacy import PureDP
+from ...report.estimates import Estimate
+from ...report.exhibits import Series
+from ...report.intervals import Ratio, Statistic, curve, largest, ratios
+from ...studies.cells import Cell, Results
 
 USUAL_ARMS, USUAL_EPSILON = 4, 0.1
 

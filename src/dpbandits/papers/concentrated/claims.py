@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....report.claims import Claim, Expectation
-from ....report.intervals import largest, measured, price, ratio, ratios, steps
-from ...cells import Results
-from ...plans import spoken
+from ...report.claims import Claim, Expectation
+from ...report.intervals import largest, measured, price, ratio, ratios, steps
+from ...studies.cells import Results
+from ...studies.plans import spoken
 from .settings import HONEST, PAPER, PUBLISHED, Setting, policy_key
 
 SMALL = (

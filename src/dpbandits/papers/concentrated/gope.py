@@ -33,18 +33,18 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from ...algorithms.bases.errata import ADAC_GOPE
+from ...algorithms.bases.fixed_features import FixedFeaturesPolicy
+from ...algorithms.bases.quotas import choose, hold_rounds, record_pull, release_due
+from ...algorithms.bases.sums import accumulate_by_arm
+from ...algorithms.maths.dense import dot
+from ...algorithms.maths.design import g_optimal, support_limit
 from ...kernel import Vector, kernel
 from ...policies import ArmEstimates, Card, Kernels, Options, Statistic, register
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
 from ...tables import features
 from ...validation import choice, real
-from ..bases.errata import ADAC_GOPE
-from ..bases.fixed_features import FixedFeaturesPolicy
-from ..bases.quotas import choose, hold_rounds, record_pull, release_due
-from ..bases.sums import accumulate_by_arm
-from ..maths.dense import dot
-from ..maths.design import g_optimal, support_limit
 from .phases import (
     CHERNOFF,
     CLOCK,

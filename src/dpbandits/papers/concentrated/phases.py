@@ -12,10 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...algorithms.bases.quotas import FOREVER
+from ...algorithms.maths.dense import dot, solve_lower, solve_upper
+from ...algorithms.maths.design import (
+    DesignSpace,
+    find_span,
+    new_space,
+    optimise,
+    refresh,
+    support_limit,
+)
 from ...kernel import kernel, outlined
-from ..bases.quotas import FOREVER
-from ..maths.dense import dot, solve_lower, solve_upper
-from ..maths.design import DesignSpace, find_span, new_space, optimise, refresh, support_limit
 
 # what is released; SMALLER of the variances of SUMS and WHITE
 SUMS, WHITE, OUTPUT, SMALLER = range(4)

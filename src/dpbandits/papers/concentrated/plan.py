@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from ....environments import ContextEnvironment
-from ....privacy import ZCDP
-from ...cells import Cell, Results
-from ...plans import Findings, Plan, Size, instances, recorded
+from ...environments import ContextEnvironment
+from ...privacy import ZCDP
+from ...studies.cells import Cell, Results
+from ...studies.plans import Findings, Plan, Size, instances, recorded
 from .claims import Measured
 from .figures import figure4, figure5, tighter_ratios
 from .settings import (

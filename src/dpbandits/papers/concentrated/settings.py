@@ -6,16 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ....algorithms import GOPE, RSOFUL, AdaCGOPE, AdaCOFUL, AdaCUCB, AdaRGOPEVar
-from ....environments import (
+from ...algorithms import RSOFUL, AdaCOFUL, AdaCUCB
+from ...environments import (
     ArmsEnvironment,
     Bernoulli,
     ContextEnvironment,
     GaussianContexts,
     LinearArms,
 )
-from ....policies import Policy
-from ....privacy import ZCDP
+from ...policies import Policy
+from ...privacy import ZCDP
+from .gope import GOPE, AdaCGOPE, AdaRGOPEVar
 
 PAPER = "Azize & Basu (2024)"
 PUBLISHED = "As published"

@@ -18,23 +18,43 @@ Every formula was compared with its proof.  What differs is marked, and stands i
   than 2^(l + 1) rounds only in episodes that begin where the index of the best arm is below mu_1.
   One that begins in round t has at most t rounds, and is such with probability (1 + log2 t)
   t^-beta.  For beta > 3 both together are at most 2 beta / (beta - 3) rounds, as printed.
+
+Bounds "after" the papers have constants that are derived here:
+
+**AdaP-UCB and AdaP-KLUCB** (Azize & Basu 2022).  Noise of scale s / n on the mean of an episode of
+n rounds, L = ln T.  A bad arm's index is below the best mean, but with probability 3/2 T^-alpha,
+once its episodes have n rounds with sqrt(alpha L / 2n) + s alpha L / n <= gap / 2; that is so from
+
+    n* = alpha L (1 / sqrt(2) + sqrt(1/2 + 2 s gap))^2 / gap^2
+
+on.  What follows is as told of Theorem 10, with 3/2 for the two tails, that of
+Hoeffding and that of Laplace noise: at most 4 n* + 3 alpha / (alpha - 3) rounds.  The index of
+AdaP-KLUCB is never larger than that of AdaP-UCB (Pinsker), and below the true mean no more often
+(Chernoff).
+
+**Phased elimination** (Azize & Basu 2024, Algorithm 2).  But with probability b every mean of phase
+l is within B = unit 2^-l: the best arm stays, and whoever is played in phase l + 1 has a gap of at
+most 4 B.  A phase has at most c rounds, and one for every arm of the design, of which there are at
+most d (d + 1) / 2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from ..algorithms import AdaCGOPE, AdaCOFUL, AdaCUCB
-from ..privacy import Laplace
-from .bounds import Values, bound, valid
-from .promises import Applied, World, promises_of
+from ...algorithms import AdaCOFUL, AdaCUCB, AdaPKLUCB, AdaPUCB
+from ...privacy import Laplace
+from ...theory.bounds import Array, Values, bound, positive, valid
+from ...theory.promises import Applied, World, promises_of
+from .gope import GOPE, AdaCGOPE
+from .phases import CHERNOFF, PUBLISHED
 
 PAPER = "Azize & Basu (2024)"
 _ARMS = "beta > 3; stationary arms, rewards in [0, 1]"
-
-Array = Sequence[float] | np.ndarray
+_PHASES = 64  # the last lasts longer than any horizon
+_DESIGN = 1.01  # what rounding and tolerances may add to a phase
 
 
 # Finite arms ---------------------------------------------------------------------------------
@@ -114,6 +134,32 @@ def _adac_ucb(policy: AdaCUCB, world: World) -> Iterator[Applied]:
         if world.gaps is not None:
             yield adac_ucb, {"gaps": world.gaps / params.width, **given}
         yield adac_ucb_minimax, {"n_arms": params.n_arms, **given}
+
+
+@bound(
+    "upper",
+    source="after Azize & Basu (2022), AdaP-UCB",
+    assumes="alpha > 3; stationary arms, rewards in [0, 1]",
+)
+def adap_ucb(horizon: Values, gaps: Array, noise: float, alpha: float) -> Values:
+    """AdaP-UCB and AdaP-KLUCB: sum over positive gaps of 4 alpha ln(T) (sqrt(1/2) + sqrt(1/2 + 2 s
+    gap))^2 / gap + 3 alpha / (alpha - 3), ``noise`` s = 1 / epsilon.
+
+    >>> round(float(adap_ucb(1000, gaps=[0.5], noise=1.0, alpha=4.0)))
+    837
+    """
+    log, gap = np.log(np.asarray(horizon, float))[..., None], positive(gaps)
+    rest = 3.0 * alpha / (alpha - 3.0) if alpha > 3.0 else np.inf
+    root = np.sqrt(0.5) + np.sqrt(0.5 + 2.0 * noise * gap)
+    return (4.0 * alpha * log * root**2 / gap + rest).sum(axis=-1)
+
+
+@promises_of(AdaPUCB, AdaPKLUCB)
+def _adap_ucb(policy: AdaPUCB | AdaPKLUCB, world: World) -> Iterator[Applied]:
+    params = policy.params
+    if world.gaps is not None:
+        given = {"gaps": world.gaps / params.width, "noise": params.noise_scale / params.width}
+        yield adap_ucb, {**given, "alpha": params.optimism}
 
 
 # Linear bandits ------------------------------------------------------------------------------
@@ -206,6 +252,83 @@ def _adac_gope(policy: AdaCGOPE, world: World) -> Iterator[Applied]:
         k, d = params.arms.shape
         given = {"dimension": d, "n_arms": k, "rho": rho_of(params.noise_scale / params.width)}
         yield adac_gope, {**given, "delta": params.failure_probability}
+
+
+def _phases(
+    d: int,
+    n_arms: int,
+    noise: float,
+    failure_probability: float,
+    deviation: float,
+    unit: float,
+    published: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """B, and at most how many rounds, of every phase."""
+    phase = np.arange(1, _PHASES)
+    width = unit * 2.0**-phase
+    log = np.log(2.0 * n_arms * phase * (phase + 1.0) / failure_probability)
+    if published:
+        f = d + 2.0 * np.sqrt(d * log) + 2.0 * log
+        sure = 8.0 * d * deviation**2 * (log + np.log(2.0)) / width**2
+        rounds = sure + 2.0 * d * noise * np.sqrt(f) / width
+    else:
+        sure = log * d * deviation**2
+        rounds = (sure + np.sqrt(sure**2 + 2.0 * log * (noise * d * width) ** 2)) / width**2
+    return width, _DESIGN * rounds + d * (d + 1) / 2
+
+
+@bound(
+    "upper",
+    source="after Azize & Basu (2024), Theorem 4",
+    assumes="fixed arms with linear means, rewards in the range that scatter as ``deviation`` says",
+)
+def gope(
+    horizon: Values,
+    dimension: int,
+    n_arms: int,
+    noise: float,
+    failure_probability: float,
+    deviation: float = 0.5,
+    unit: float = 0.5,
+    published: bool = False,
+) -> Values:
+    """GOPE and AdaC-GOPE: what phases cost, and failure_probability T for errors.
+
+    In units of the reward range: ``noise`` is the standard deviation of that on a sum,
+    ``deviation`` how far rewards scatter (subgaussian), ``unit`` what half-widths are halves of.
+    ``published``: phases as long as in eq. (4).
+    """
+    t = np.asarray(horizon, float)
+    width, rounds = _phases(
+        dimension, n_arms, noise, failure_probability, deviation, unit, published
+    )
+    ends = rounds.cumsum()
+    begins = np.concatenate([[0.0], ends[:-1]])
+    worst = np.minimum(8.0 * width, 1.0)  # 4 B of the phase before
+    played = np.clip(t[..., None] - begins, 0.0, ends - begins)
+    return (worst * played).sum(axis=-1) + failure_probability * t
+
+
+@promises_of(GOPE, AdaCGOPE)
+def _gope(policy: GOPE | AdaCGOPE, world: World) -> Iterator[Applied]:
+    params = policy.params
+    # Rewards in the range scatter by half of it at most; of known ones less is not taken on trust.
+    trusted = world.environment is None or params.variance_proxy >= params.width**2 / 4.0
+    linear = world.is_stationary and world.is_linear(params.arms, params.width)
+    if trusted and linear and params.rule in (CHERNOFF, PUBLISHED):
+        k, d = params.arms.shape
+        yield (
+            gope,
+            {
+                "dimension": d,
+                "n_arms": k,
+                "noise": params.noise_scale / params.width,
+                "failure_probability": params.failure_probability,
+                "deviation": params.variance_proxy**0.5 / params.width,
+                "unit": params.unit / params.width,
+                "published": params.rule == PUBLISHED,
+            },
+        )
 
 
 # Contexts ------------------------------------------------------------------------------------
@@ -356,12 +479,6 @@ def table_delta(delta: float, n_arms: int, horizon: Values) -> Values:
     """What (epsilon, delta)-View DP says of Table DP at the same epsilon: delta K^T, if below 1."""
     growth = np.asarray(horizon, float) * np.log(n_arms)
     return np.exp(np.minimum(np.log(delta) + growth, 0.0)) if delta > 0.0 else 0.0 * growth
-
-
-def positive(gaps: Array) -> np.ndarray:
-    """The gaps of arms that are worse than the best."""
-    gap = np.asarray(gaps, float)
-    return gap[gap > 0.0]
 
 
 def rho_of(multiplier: float) -> float:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....algorithms.bases import ContextualPolicy
-from ....environments import ContextTable
-from ....privacy import PureDP
-from ....report.claims import Claim, Expectation
-from ....report.estimates import Estimate
-from ....report.exhibits import Exhibit, Panel, Series
-from ....report.intervals import mean, measured, ratio
+from ...algorithms.bases import ContextualPolicy
+from ...environments import ContextTable
+from ...privacy import PureDP
+from ...report.claims import Claim, Expectation
+from ...report.estimates import Estimate
+from ...report.exhibits import Exhibit, Panel, Series
+from ...report.intervals import mean, measured, ratio
 from .comparisons import CODED, EPSILON, PAPER, PUBLISHED, World, arms_of, draws, tabulated
 
 CHANGE_HORIZON = 500  # of the synthetic part

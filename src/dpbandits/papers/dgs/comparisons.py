@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....algorithms import LinUCB, LinUCBDGS, PrivateLinUCB
-from ....algorithms.bases import ContextualPolicy
-from ....environments import ContextEnvironment, ContextTable, PoolContexts, lastfm
-from ....kernel import Generator, Matrix, bind, entry, unbound
-from ....privacy import ZCDP, ApproxDP, Budget, PureDP
-from ....simulation.seeding import identity, stream
-from ....simulation.simulating import play
-from ...plans import instances
+from ...algorithms import LinUCB, PrivateLinUCB
+from ...algorithms.bases import ContextualPolicy
+from ...environments import ContextEnvironment, ContextTable, PoolContexts, lastfm
+from ...kernel import Generator, Matrix, bind, entry, unbound
+from ...privacy import ZCDP, ApproxDP, Budget, PureDP
+from ...simulation.seeding import identity, stream
+from ...simulation.simulating import play
+from ...studies.plans import instances
+from .policy import LinUCBDGS
 
 EPSILON, DELTA = 2.0, 0.1  # "as default"
 LOSS_RUNS = 8  # in which the real loss is computed; the smallest counts

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernel import Generator, Matrix, Vector, kernel, unbound
-from ..bases.contextual import within_bound
-from ..maths.dense import factorise, invert
-from ..maths.ridge import (
+from ...algorithms.bases.contextual import within_bound
+from ...algorithms.maths.dense import factorise, invert
+from ...algorithms.maths.ridge import (
     add_observation,
     inverse_norm_bound,
     multiply,
     smallest_eigenvalue,
 )
+from ...kernel import Generator, Matrix, Vector, kernel, unbound
 
 PUBLISHED, LEMMA, TIGHT, AS_CODED = range(4)
 SENSITIVITIES = {"published": PUBLISHED, "lemma": LEMMA, "tight": TIGHT, "as_coded": AS_CODED}

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from ....algorithms.bases import ContextualPolicy
-from ....privacy import PureDP
-from ....report.claims import Claim
-from ...cells import Cell, Results
-from ...plans import Findings, Plan, Size, recorded
+from ...algorithms.bases import ContextualPolicy
+from ...privacy import PureDP
+from ...report.claims import Claim
+from ...studies.cells import Cell, Results
+from ...studies.plans import Findings, Plan, Size, recorded
 from .changes import Changes
 from .comparisons import (
     CLAIMED,

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....plotting.numbers import number
-from ....privacy import ZCDP
-from ....report.claims import Claim, Expectation
-from ....report.estimates import Estimate
-from ....report.exhibits import Exhibit, Panel, Series
-from ....report.intervals import curve, largest, mean, measured, ratio, ratios, steps
-from ...cells import Results
-from ...plans import spoken
+from ...plotting.numbers import number
+from ...privacy import ZCDP
+from ...report.claims import Claim, Expectation
+from ...report.estimates import Estimate
+from ...report.exhibits import Exhibit, Panel, Series
+from ...report.intervals import curve, largest, mean, measured, ratio, ratios, steps
+from ...studies.cells import Results
+from ...studies.plans import spoken
 from .comparisons import (
     CLAIMED,
     CODED,

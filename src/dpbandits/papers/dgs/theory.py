@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..algorithms import LinUCBDGS
-from ..privacy import ApproxDP
-from .bounds import Values, bound
-from .promises import Applied, World, promises_of
+from ...privacy import ApproxDP
+from ...theory.bounds import Values, bound
+from ...theory.promises import Applied, World, promises_of
+from .policy import LinUCBDGS
 
 _PAPER = "Wang, Zhao & Wang (2022)"
 _PRIVACY = "the noise is not proved to keep (epsilon, delta)-DP: Theorem 1 is void"

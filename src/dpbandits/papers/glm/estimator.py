@@ -2,10 +2,10 @@
 experimental.
 
 People are split into batches by their number, which is public.  The first batches find the
-weighting A of ``dpbandits.glm.weights``: each releases the sum of p p^T at the last A, and is twice
-as large as the one before, because what early ones get wrong is halved by each that follows.  The
-last of them is not used to improve A but to measure B = E[w z z^T] at the A that stays.  The other
-batches regress: each releases g, the sum of r u at the last theta, with the bounded residuals r of
+weighting A of ``weights``: each releases the sum of p p^T at the last A, and is twice as large as
+the one before, because what early ones get wrong is halved by each that follows.  The last of them
+is not used to improve A but to measure B = E[w z z^T] at the A that stays.  The other batches
+regress: each releases g, the sum of r u at the last theta, with the bounded residuals r of
 ``dpbandits.glm.scores``, and theta goes to the least point within |theta| <= S of
 
     h |theta - theta'|_B^2 / 2 + <A^-1 g / n, theta - theta'> + b h |theta|_{A^-1}^2 / 2 ,
@@ -31,22 +31,22 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..errors import ArgumentError
-from ..kernel import Matrix, Vector, bind, entry, unbound
-from ..privacy import Budget, Guarantee, Ledger
-from ..privacy.channels import Channel
-from ..privacy.continual import smat
-from ..privacy.guarantees import TrustModel
-from ..privacy.ledger import empty_arrays
-from ..privacy.noise import NoiseSource
-from ..privacy.randomiser import VectorRandomiser
-from ..privacy.sources import noise_source
-from ..validation import choice, integer, real
-from .estimator import TYPES_ARE_PUBLIC, Estimator, count_or_none
-from .links import cut, link_of
-from .quadratics import minimise_in_ball
-from .scores import Score, record_range
-from .spending import Spending, record_release
+from ...errors import ArgumentError
+from ...glm.estimator import TYPES_ARE_PUBLIC, Estimator, count_or_none
+from ...glm.links import cut, link_of
+from ...glm.quadratics import minimise_in_ball
+from ...glm.scores import Score, record_range
+from ...glm.spending import Spending, record_release
+from ...kernel import Matrix, Vector, bind, entry, unbound
+from ...privacy import Budget, Guarantee, Ledger
+from ...privacy.channels import Channel
+from ...privacy.continual import smat
+from ...privacy.guarantees import TrustModel
+from ...privacy.ledger import empty_arrays
+from ...privacy.noise import NoiseSource
+from ...privacy.randomiser import VectorRandomiser
+from ...privacy.sources import noise_source
+from ...validation import choice, integer, real
 from .weights import Weighting, score_sensitivity, square_sensitivity, weighting_of
 
 _MOST_STEPS = 100
@@ -57,7 +57,7 @@ _PILOT = 0.25  # share of those that regress in the first of two batches
 _DAMPING = 10.0  # by default, in units of the noise on a mean times sqrt(n)
 _CHUNK = 4096  # rows at a time
 _LARGEST = 1e100  # features beyond it count as 0, as in scores
-_PROOF = "sensitivity in dpbandits.glm.weights, batches in dpbandits.glm.weighted"
+_PROOF = "sensitivity in dpbandits.papers.glm.weights, batches in dpbandits.papers.glm.estimator"
 
 mean = unbound
 
@@ -187,7 +187,7 @@ class InformationWeightedGLM(Estimator):
     Rather than sums of x y, it releases sums of u y, where u is x weighted by a matrix that earlier
     batches of people have found, so that every direction counts as much as bounded records allow.
     A reconstruction of the idea of Chen, Li, Rakhlin & Simchi-Levi (2025), not their text.  See
-    ``dpbandits.glm.weighted``, and ``dpbandits.glm.weights`` for the proof.
+    ``dpbandits.papers.glm.estimator``, and ``dpbandits.papers.glm.weights`` for the proof.
 
     Features and outcomes of every person are private, how many people there are is public:
     neighbours differ in one row.  Features are scaled down to ``context_bound``; entries that are
@@ -225,7 +225,7 @@ class InformationWeightedGLM(Estimator):
 
     Example:
         >>> from dpbandits import ZCDP
-        >>> from dpbandits.glm import InformationWeightedGLM
+        >>> from dpbandits.papers.glm import InformationWeightedGLM
         >>> rng = np.random.default_rng(1)
         >>> X = rng.uniform(-0.7, 0.7, size=(20_000, 2)) * [1.0, 0.05]
         >>> y = (rng.random(20_000) < 0.5 + 0.5 * X @ [0.3, 0.9]) * 2.0 - 1.0

@@ -2,7 +2,7 @@
 
 E[r | x] = nu(<x, theta>), |x| <= l, z = x / l.  In every epoch the features of the arms that were
 played are weighted by a matrix A that the epoch before has found, and looked at from the estimate p
-of that epoch, with h = nu'(<x, p>) (``dpbandits.glm.weights`` says what A is for):
+of that epoch, with h = nu'(<x, p>) (``dpbandits.papers.glm.weights`` says what A is for):
 
     u = w A z ,   q = sqrt(w) A^1/2 z ,   w = 1 / (1 + g |A z|)    (local: w = 1 / |A z|) ,
 
@@ -17,7 +17,7 @@ epoch another way; so epochs double.
 **Sensitivity.**  |u| <= 1 and |q| <= 1, to which the kernel cuts them, whatever A is, and
 |W (r - nu)| <= R and 0 <= h <= L, too.  Vectors too short for their length to be told are cut to
 nothing.  Another record of hers moves the first part by at most 2 R and the second by at most
-sqrt(2) L, or L if d = 1 (``dpbandits.glm.weights``); together
+sqrt(2) L, or L if d = 1 (``dpbandits.papers.glm.weights``); together
 
     D^2 <= 4 R^2 + min(2, d) L^2 .
 
@@ -61,26 +61,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...algorithms.bases.contextual import within_bound
+from ...algorithms.bases.linear import estimate, on_grid, sensitivity
+from ...algorithms.glm.gradients import DescentRaw
+from ...algorithms.glm.gradients import accumulate as keep
+from ...algorithms.glm.newton import accumulate
+from ...algorithms.glm.state import NewtonRaw
+from ...algorithms.maths.dense import diagonalise
+from ...algorithms.maths.ridge import dot, multiply
+from ...algorithms.private_contexts import model as linear
+from ...algorithms.private_contexts import state
+from ...algorithms.private_contexts.model import choose_optimistic as _most_optimistic
+from ...algorithms.private_contexts.model import next_release
+from ...algorithms.private_contexts.model import record_pull as _book
+from ...algorithms.private_contexts.model import release_due as _is_over
+from ...algorithms.private_contexts.model import report_due as _has_arrived
+from ...algorithms.private_contexts.state import CLOCK, FACTS, statistic_size
 from ...glm.links import Link, cut
 from ...kernel import Generator, Matrices, Matrix, Vector, bind, inlined, kernel, outlined, unbound
 from ...policies import Kernels
 from ...protocol import Row
-from ..bases.contextual import within_bound
-from ..bases.linear import estimate, on_grid, sensitivity
-from ..maths.dense import diagonalise
-from ..maths.ridge import dot, multiply
-from ..private_contexts import model as linear
-from ..private_contexts import state
-from ..private_contexts.model import choose_optimistic as _most_optimistic
-from ..private_contexts.model import next_release
-from ..private_contexts.model import record_pull as _book
-from ..private_contexts.model import release_due as _is_over
-from ..private_contexts.model import report_due as _has_arrived
-from ..private_contexts.state import CLOCK, FACTS, statistic_size
-from .gradients import DescentRaw
-from .gradients import accumulate as keep
-from .newton import accumulate
-from .state import NewtonRaw
 
 _ROOT = np.sqrt(2.0)
 _DAMPING = 10.0

@@ -27,9 +27,9 @@ from ...report.claims import VERDICT_CONFIDENCE, Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import curve, mean, measured, price, ratio
-from ..cells import Cell, Results
-from ..plans import Findings, Plan, Size, recorded, spoken
-from ..weighted_regression import compare_with_ridge
+from ...studies.cells import Cell, Results
+from ...studies.plans import Findings, Plan, Size, recorded, spoken
+from .weighted_regression import compare_with_ridge
 
 PAPER = "Chen, Li, Rakhlin & Simchi-Levi (2025)"
 ARMS, DIMENSION, BATCH, DELTA = 20, 10, 20, 1e-6

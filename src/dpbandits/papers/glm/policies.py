@@ -1,6 +1,6 @@
 """Bandits on information-weighted regression, with private features; experimental.
 
-What crosses the wall, how far one person moves it, and what follows from it: ``weighted``.  Lenses
+What crosses the wall, how far one person moves it, and what follows from it: ``kernels``.  Lenses
 and estimates are functions of what was released before, and every person is in one epoch, of which
 there is one release: joint privacy as in ``joint``, local privacy as in ``local``.
 """
@@ -13,25 +13,25 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
+from ...algorithms.bases.counter_choice import MOST_ROUNDS
+from ...algorithms.bases.errata import ANTICIPATING
+from ...algorithms.bases.linear import MODEL, RADIUS, LinearOptions
+from ...algorithms.glm.gradients import of_reports
+from ...algorithms.glm.joint import DEFINITION
+from ...algorithms.glm.linked import LinkedPolicy, LinkPolicy
+from ...algorithms.glm.local import ScoringDevice
+from ...algorithms.maths.confidence import gaussian_norm
+from ...algorithms.private_contexts.local import LocalPolicy
+from ...algorithms.private_contexts.policy import PrivateContextPolicy
 from ...glm.links import link_of
 from ...policies import Card, Statistic, register
 from ...privacy.budgets import RDP, ZCDP, ApproxDP
 from ...privacy.channels import Gaussian
 from ...validation import integer, real
-from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.errata import ANTICIPATING
-from ..bases.linear import MODEL, RADIUS, LinearOptions
-from ..maths.confidence import gaussian_norm
-from ..private_contexts.local import LocalPolicy
-from ..private_contexts.policy import PrivateContextPolicy
-from . import weighted
-from .gradients import of_reports
-from .joint import DEFINITION
-from .linked import LinkedPolicy, LinkPolicy
-from .local import ScoringDevice
-from .weighted import WeightedParams
+from . import kernels as weighted
+from .kernels import WeightedParams
 
-PROOF = "dpbandits.algorithms.glm: sensitivity in weighted, {}"
+PROOF = "dpbandits.papers.glm: sensitivity in kernels; dpbandits.algorithms.glm: {}"
 _UP = 1.0 + 1e-12  # outweighs the rounding of lengths
 
 

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..environments.simulated.designs import DESIGNS, Features, linear_outcomes
-from ..errors import ArgumentError
-from ..glm import InformationWeightedGLM, LocalGLM, PrivateGLM
-from ..privacy import Budget
-from ..validation import choice, integer
+from ...errors import ArgumentError
+from ...glm import LocalGLM, PrivateGLM
+from ...privacy import Budget
+from ...validation import choice, integer
+from .designs import DESIGNS, Features, linear_outcomes
+from .estimator import InformationWeightedGLM
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +65,7 @@ def compare_with_ridge(
 
     Example:
         >>> from dpbandits import ZCDP
-        >>> from dpbandits.studies.weighted_regression import compare_with_ridge
+        >>> from dpbandits.papers.glm import compare_with_ridge
         >>> frame = compare_with_ridge(budget=ZCDP(5.0), people=300, designs=["narrow"], runs=2)
         >>> frame[["design", "error"]].values.tolist()
         [['narrow', 'absolute'], ['narrow', 'squared']]

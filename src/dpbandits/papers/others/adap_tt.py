@@ -43,18 +43,18 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..calls import is_open
-from ..kernel import Generator, Vector, kernel
-from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
-from ..privacy.budgets import PureDP
-from ..privacy.channels import Laplace
-from ..protocol import Contexts, Row
-from ..session.estimates import standard_error
-from ..validation import real
-from .bases.episodes import MEMO
-from .bases.errata import ADAP_TT
-from .bases.identification import price_of_batches
-from .bases.sums import accumulate_by_arm, sensitivity, summarise_arm
+from ...algorithms.bases.episodes import MEMO
+from ...algorithms.bases.errata import ADAP_TT
+from ...algorithms.bases.identification import price_of_batches
+from ...algorithms.bases.sums import accumulate_by_arm, sensitivity, summarise_arm
+from ...calls import is_open
+from ...kernel import Generator, Vector, kernel
+from ...policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
+from ...privacy.budgets import PureDP
+from ...privacy.channels import Laplace
+from ...protocol import Contexts, Row
+from ...session.estimates import standard_error
+from ...validation import real
 
 
 class AdaPTTParams(NamedTuple):
@@ -254,7 +254,7 @@ class AdaPTT(Policy):
             "Azize, Jourdan, Al Marjani & Basu (2023), On the Complexity of Differentially Private"
             " Best-Arm Identification with Fixed Confidence, AdaP-TT; threshold: this package"
         ),
-        proof="dpbandits.algorithms.adap_tt; parallel composition as in Azize et al. (2023)",
+        proof="dpbandits.papers.others.adap_tt; parallel composition as in Azize et al. (2023)",
         channels={PureDP: Laplace},
         errata=(ADAP_TT,),
     )

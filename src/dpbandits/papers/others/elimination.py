@@ -28,15 +28,15 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ..kernel import Vector, kernel
-from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
-from ..privacy.budgets import PureDP
-from ..privacy.channels import Laplace
-from ..validation import integer, real
-from .bases.errata import DP_SE
-from .bases.quotas import CLOCK, FOREVER, choose, hold_rounds, record_pull, release_due
-from .bases.shuffled import ShuffledPolicy, shuffled_card
-from .bases.sums import accumulate_by_arm, sensitivity, summarise
+from ...algorithms.bases.errata import DP_SE
+from ...algorithms.bases.quotas import CLOCK, FOREVER, choose, hold_rounds, record_pull, release_due
+from ...algorithms.bases.shuffled import ShuffledPolicy, shuffled_card
+from ...algorithms.bases.sums import accumulate_by_arm, sensitivity, summarise
+from ...kernel import Vector, kernel
+from ...policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
+from ...privacy.budgets import PureDP
+from ...privacy.channels import Laplace
+from ...validation import integer, real
 
 
 class EliminationParams(NamedTuple):

@@ -20,17 +20,17 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ..calls import is_open
-from ..kernel import Generator, Vector, kernel
-from ..policies import ArmEstimates, Card, Kernels, Options, register
-from ..protocol import Contexts
-from ..tables import features
-from ..validation import real
-from .bases.every_round import record_pull, release_due
-from .bases.fixed_features import FixedFeaturesPolicy
-from .bases.sums import accumulate, sensitivity, summarise
-from .maths.dense import factorise, invert
-from .maths.ridge import add_outer, combine, dot, multiply
+from ...algorithms.bases.every_round import record_pull, release_due
+from ...algorithms.bases.fixed_features import FixedFeaturesPolicy
+from ...algorithms.bases.sums import accumulate, sensitivity, summarise
+from ...algorithms.maths.dense import factorise, invert
+from ...algorithms.maths.ridge import add_outer, combine, dot, multiply
+from ...calls import is_open
+from ...kernel import Generator, Vector, kernel
+from ...policies import ArmEstimates, Card, Kernels, Options, register
+from ...protocol import Contexts
+from ...tables import features
+from ...validation import real
 
 _SOONEST = 64  # rounds between two recomputations, which cost no more than that many updates
 _LARGEST = 1e50  # feature: its square is a number

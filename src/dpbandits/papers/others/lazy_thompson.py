@@ -17,15 +17,15 @@ from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..calls import is_open
-from ..kernel import Generator, Vector, kernel
-from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
-from ..privacy.budgets import PureDP
-from ..privacy.channels import Laplace
-from ..protocol import Contexts, Row
-from ..session.estimates import standard_error
-from .bases.episodes import MEMO
-from .bases.sums import accumulate_by_arm, sensitivity, summarise_arm
+from ...algorithms.bases.episodes import MEMO
+from ...algorithms.bases.sums import accumulate_by_arm, sensitivity, summarise_arm
+from ...calls import is_open
+from ...kernel import Generator, Vector, kernel
+from ...policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
+from ...privacy.budgets import PureDP
+from ...privacy.channels import Laplace
+from ...protocol import Contexts, Row
+from ...session.estimates import standard_error
 
 
 class LazyThompsonParams(NamedTuple):

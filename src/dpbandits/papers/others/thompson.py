@@ -17,16 +17,16 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ..calls import is_open
-from ..kernel import Generator, Vector, kernel
-from ..policies import ArmEstimates, Card, Kernels, Options, Statistic, register
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ..privacy.channels import Gaussian, Laplace
-from ..protocol import Contexts
-from ..session.estimates import standard_error
-from .bases.counter_choice import RunningSumPolicy
-from .bases.every_round import CLOCK, record_pull, release_due
-from .bases.sums import accumulate_by_arm, sensitivity, summarise
+from ...algorithms.bases.counter_choice import RunningSumPolicy
+from ...algorithms.bases.every_round import CLOCK, record_pull, release_due
+from ...algorithms.bases.sums import accumulate_by_arm, sensitivity, summarise
+from ...calls import is_open
+from ...kernel import Generator, Vector, kernel
+from ...policies import ArmEstimates, Card, Kernels, Options, Statistic, register
+from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
+from ...privacy.channels import Gaussian, Laplace
+from ...protocol import Contexts
+from ...session.estimates import standard_error
 
 
 class ThompsonParams(NamedTuple):

@@ -36,8 +36,8 @@ from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import curve, mean, measured, ratio
-from ..cells import Cell, Results
-from ..plans import Findings, Plan, Size, recorded, spoken
+from ...studies.cells import Cell, Results
+from ...studies.plans import Findings, Plan, Size, recorded, spoken
 
 PAPER = "Chowdhury & Zhou (2022)"
 ARMS, BATCH, DELTA = 100, 20, 0.1

@@ -19,16 +19,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..algorithms import LDPSGD, LinUCBJDP, LinUCBSDP
-from ..algorithms.private_contexts.policy import PrivateContextPolicy
-from ..algorithms.private_contexts.state import Params
-from ..environments import Environment
-from ..privacy import ApproxDP
-from ..privacy.amplification import shuffle_amplification
-from ..shuffle import BitSum, GaussianReports
-from ..shuffle.published import divided_budget
-from .bounds import Values, bound, valid
-from .promises import Applied, World, promises_of
+from ...algorithms import LDPSGD, LinUCBJDP, LinUCBSDP
+from ...algorithms.private_contexts.policy import PrivateContextPolicy
+from ...algorithms.private_contexts.state import Params
+from ...environments import Environment
+from ...privacy import ApproxDP
+from ...privacy.amplification import shuffle_amplification
+from ...shuffle import BitSum, GaussianReports
+from ...shuffle.published import divided_budget
+from ...theory.bounds import Values, bound, valid
+from ...theory.promises import Applied, World, promises_of
 
 PAPER = "Chowdhury & Zhou (2022)"
 BOUNDED = "features and parameter at most 1 long, rewards in [0, 1]"

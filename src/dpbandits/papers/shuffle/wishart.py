@@ -24,6 +24,18 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Unpack
 
+from ...algorithms.bases.counter_choice import MOST_ROUNDS
+from ...algorithms.bases.errata import JOINT
+from ...algorithms.maths.confidence import wishart_image_norm, wishart_norm
+from ...algorithms.private_contexts.model import OPTIMISTIC
+from ...algorithms.private_contexts.policy import (
+    AsPublished,
+    PrivateContextPolicy,
+    PrivateLinearOptions,
+    asks_for_published,
+    refuse_unpublished,
+)
+from ...algorithms.private_contexts.state import Params
 from ...errors import ArgumentError
 from ...policies import Card, register
 from ...privacy.budgets import ApproxDP
@@ -31,18 +43,6 @@ from ...privacy.channels import Certified
 from ...privacy.continual import Counter, Independent, WishartTree
 from ...privacy.wishart import WishartNoise
 from ...validation import integer, real
-from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.errata import JOINT
-from ..maths.confidence import wishart_image_norm, wishart_norm
-from .model import OPTIMISTIC
-from .policy import (
-    AsPublished,
-    PrivateContextPolicy,
-    PrivateLinearOptions,
-    asks_for_published,
-    refuse_unpublished,
-)
-from .state import Params
 
 
 @register(n_arms=3, dimension=2, horizon=30_000, batch=4)

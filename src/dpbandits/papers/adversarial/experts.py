@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...environments.arrays import content, distributions, settled, whole_numbers
+from ...environments.base import AdviceEnvironment, ContextKernels
+from ...environments.datasets.classification import DATA_SETS
+from ...environments.simulated.pools import draw_below
 from ...errors import ArgumentError, MissingExtra
 from ...kernel import Generator, Matrix, kernel
 from ...validation import choice, flag, integer, real
-from ..arrays import content, distributions, settled, whole_numbers
-from ..base import AdviceEnvironment, ContextKernels
-from ..simulated.pools import draw_below
-from .classification import DATA_SETS
 
 
 class PersonsState(NamedTuple):
