@@ -14,9 +14,9 @@ from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import Ratio, curve, measured
 from ...studies.cells import Cell, Results
 from ...studies.plans import Findings, Size, recorded, spoken
-from .experts import ClassifierAdvice, classifier_advice
 from .expert_growth import QUICK_RUNS, RUNS
 from .expert_settings import IMPROVED, KINDS, policy
+from .experts import ClassifierAdvice, classifier_advice
 from .section import Section, horizon_of
 
 NAMES = tuple(name for name in KINDS if name != IMPROVED)  # which hardly differs from published
