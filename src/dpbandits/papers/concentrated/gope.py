@@ -33,7 +33,6 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ...algorithms.bases.errata import ADAC_GOPE
 from ...algorithms.bases.fixed_features import FixedFeaturesPolicy
 from ...algorithms.bases.quotas import choose, hold_rounds, record_pull, release_due
 from ...algorithms.bases.sums import accumulate_by_arm
@@ -45,6 +44,7 @@ from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
 from ...tables import features
 from ...validation import choice, real
+from .errata import ADAC_GOPE
 from .phases import (
     CHERNOFF,
     CLOCK,

@@ -26,7 +26,6 @@ from typing import Any, Unpack
 import numpy as np
 
 from ...algorithms.bases.counter_choice import MOST_ROUNDS
-from ...algorithms.bases.errata import DGS
 from ...algorithms.bases.linear import LinearOptions, LinearPolicy, accumulate, estimate
 from ...errors import ArgumentError
 from ...policies import Card, Kernels, register
@@ -34,6 +33,7 @@ from ...privacy.budgets import ApproxDP, Budget, PureDP
 from ...privacy.channels import Calibration, Laplace, Open
 from ...privacy.continual import BinaryTree, Counter, HybridTree, Independent
 from ...validation import choice, flag, integer, real
+from .errata import DGS
 from .exact_loss import ExactLoss, feature_array, loss_of_tree, without_noise
 from .kernels import (
     DEGENERATE,

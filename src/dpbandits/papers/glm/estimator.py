@@ -221,7 +221,7 @@ class InformationWeightedGLM(Estimator):
 
     When to choose: where several directions are small *for everybody*, by about as much as noise,
     above all in the local model.  Where directions are rare, or noise is small, ``PrivateGLM`` and
-    ``LocalGLM``, which use all people for everything, are better: docs/weighted-regression.md.
+    ``LocalGLM``, which use all people for everything, are better: docs/papers/glm.md.
 
     Example:
         >>> from dpbandits import ZCDP

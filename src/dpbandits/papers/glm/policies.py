@@ -131,7 +131,7 @@ class WeightedGLMJDP(WeightedPolicy, LinkedPolicy):
         **options: see ``LinearOptions``.
 
     When to choose: to study features some directions of which are small.  It has not been seen to
-    beat ``GLMUCBJDP``, which makes use of all epochs: docs/weighted-regression.md.
+    beat ``GLMUCBJDP``, which makes use of all epochs: docs/papers/glm.md.
 
     Raises:
         ArgumentError: an argument is outside its range, or the link is flat, or not defined, for

@@ -44,7 +44,6 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from ...algorithms.bases.episodes import MEMO
-from ...algorithms.bases.errata import ADAP_TT
 from ...algorithms.bases.identification import price_of_batches
 from ...algorithms.bases.sums import accumulate_by_arm, sensitivity, summarise_arm
 from ...calls import is_open
@@ -55,6 +54,7 @@ from ...privacy.channels import Laplace
 from ...protocol import Contexts, Row
 from ...session.estimates import standard_error
 from ...validation import real
+from .errata import ADAP_TT
 
 
 class AdaPTTParams(NamedTuple):

@@ -28,7 +28,6 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ...algorithms.bases.errata import DP_SE
 from ...algorithms.bases.quotas import CLOCK, FOREVER, choose, hold_rounds, record_pull, release_due
 from ...algorithms.bases.shuffled import ShuffledPolicy, shuffled_card
 from ...algorithms.bases.sums import accumulate_by_arm, sensitivity, summarise
@@ -37,6 +36,7 @@ from ...policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic,
 from ...privacy.budgets import PureDP
 from ...privacy.channels import Laplace
 from ...validation import integer, real
+from .errata import DP_SE
 
 
 class EliminationParams(NamedTuple):
