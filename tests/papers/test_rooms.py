@@ -87,7 +87,7 @@ def test_other_former_names_do_so_too(module: str, name: str, home: str):
 
 
 def test_an_unknown_policy_is_none():
-    with pytest.raises(KeyError, match="Nobody"):
-        find("Nobody")
+    with pytest.raises(dpb.ArgumentError, match="name must be that of a policy; did you mean DPSE"):
+        find("DPSEE")
     with pytest.raises(AttributeError, match="did you mean MergedIMED"):
         _ = dpb.MergdIMED

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from ..errors import MissingExtra, StateFileError
+from ..errors import ArgumentError, MissingExtra, StateFileError
 from ..rooms import papers
+from ..validation import close_name
 
 _REGISTRY: dict[str, Any] = {}
 P = TypeVar("P", bound=type)
@@ -40,9 +41,12 @@ def find(name: str) -> Any:
     """The policy class of that name, of the core or else of a paper.
 
     Raises:
-        KeyError: there is none.
+        ArgumentError: there is none.
     """
-    return _REGISTRY[name] if name in _REGISTRY else registered()[name]
+    known = _REGISTRY if name in _REGISTRY else registered()
+    if name not in known:
+        raise ArgumentError(f"name must be that of a policy; {close_name(name, known)}", "name")
+    return known[name]
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from ...errors import MissingExtra
 from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import Ratio, curve, measured
-from ...studies.cells import Cell, Results
-from ...studies.plans import Findings, Size, recorded, spoken
+from ...studies.cells import Results
+from ...studies.plans import Findings, Size, cells_of, spoken
 from .expert_growth import QUICK_RUNS, RUNS
 from .expert_settings import IMPROVED, KINDS, policy
 from .experts import ClassifierAdvice, classifier_advice
@@ -40,20 +40,12 @@ def classifiers(size: Size) -> Section:
         )
     horizon = round(horizon_of(size) * SHARE)
     runs = size.runs or (QUICK_RUNS if size.quick else RUNS)
-    cells = [
-        Cell(
-            key=_key(name, epsilon),
-            stage=CLASSIFIERS,
-            policy=policy(name, world.n_arms, N_EXPERTS, horizon, epsilon),
-            environment=world,
-            horizon=horizon,
-            runs=runs,
-            seed=size.seed,
-            record=recorded(horizon),
-        )
+    policies = {
+        _key(name, epsilon): policy(name, world.n_arms, N_EXPERTS, horizon, epsilon)
         for epsilon in EPSILONS
         for name in NAMES
-    ]
+    }
+    cells = cells_of(str, CLASSIFIERS, policies, [(size.seed, world)], horizon=horizon, runs=runs)
 
     def assess(results: Results) -> Findings:
         uniform = _best(world) - 1.0 / world.n_arms

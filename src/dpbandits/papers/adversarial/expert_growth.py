@@ -12,8 +12,8 @@ import numpy as np
 from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import Ratio, curve, largest, measured, ratio
-from ...studies.cells import Cell, Results
-from ...studies.plans import Findings, Size, spoken
+from ...studies.cells import Results
+from ...studies.plans import Findings, Size, cells_of, spoken
 from .expert_settings import DELTA, IMPROVED, KINDS, PERIOD, Advice, moving
 from .section import PAPER, Section, horizon_of
 from .sweeps import Sweep, grows
@@ -96,19 +96,15 @@ class Experts:
             for setting, stage in settings.items()
             for cell in self.probe.cells([setting], stage)
         ]
-        world = moving(USUAL_EXPERTS, self.horizon)
-        for name in ("EXP4", "FrozenEXP4"):
-            moved = Cell(
-                key=f"moving/{name}",
-                stage=COMPARED,
-                policy=self._usual(name, 1.0).policy(),
-                environment=world,
-                horizon=self.horizon,
-                runs=self.probe.runs,
-                seed=self.probe.seed,
-                record=(self.horizon,),
-            )
-            cells.append(moved)
+        cells += cells_of(
+            "moving/{}".format,
+            COMPARED,
+            {name: self._usual(name, 1.0).policy() for name in ("EXP4", "FrozenEXP4")},
+            [(self.probe.seed, moving(USUAL_EXPERTS, self.horizon))],
+            horizon=self.horizon,
+            runs=self.probe.runs,
+            record=(self.horizon,),
+        )
         return Section(cells, self._assess, self._notes())
 
     def _usual(self, name: str, epsilon: float) -> Advice:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,8 +27,8 @@ from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import Ratio, curve, mean, measured
 from ...simulation.simulating import play
-from ...studies.cells import Cell, Results
-from ...studies.plans import Findings, Size, spoken
+from ...studies.cells import Results
+from ...studies.plans import Findings, Size, cells_of, spoken
 from .section import PAPER, SMALLEST, Section, horizon_of, runs_of
 from .theory import late_notice
 from .worst_case import LEARNERS, USUAL_EPSILON, Setting
@@ -96,18 +97,17 @@ def late_switch(size: Size) -> Section:
     policies = private | dict(zip(OPEN, (EXP3IX(2), TsallisINF(2)), strict=True))
     worlds = {turn: LateTurn(horizon=horizon, turn=turn) for turn in turns}
     cells = [
-        Cell(
-            key=_key(name, turn),
-            stage=LATE_SWITCH,
-            policy=policy,
-            environment=world,
+        cell
+        for turn, world in worlds.items()
+        for cell in cells_of(
+            partial(_key, turn=turn),
+            LATE_SWITCH,
+            policies,
+            [(size.seed, world)],
             horizon=horizon,
             runs=runs,
-            seed=size.seed,
             record=(horizon,),
         )
-        for name, policy in policies.items()
-        for turn, world in worlds.items()
     ]
     where = f"{spoken(horizon)} rounds, ε = {epsilon:g}"
 

@@ -13,8 +13,8 @@ from ...policies import Policy
 from ...report.claims import Claim, Expectation
 from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import Ratio, curve, mean, measured, ratio
-from ...studies.cells import Cell, Results
-from ...studies.plans import Findings, Size, recorded, spoken
+from ...studies.cells import Results
+from ...studies.plans import Findings, Size, cells_of, spoken
 from .section import EVERY, Section, runs_of
 from .worst_case import LEARNERS, Setting
 
@@ -26,23 +26,20 @@ REAL = "Real rewards"
 def real(size: Size) -> Section:
     """The trial, and what a folder holds."""
     tables = reward_tables(size.data)
-    policies = {name: _on_real(table) for name, table in tables.items()}
     horizons = {
         name: min(table.horizon, size.horizon or table.horizon) for name, table in tables.items()
     }
     cells = [
-        Cell(
-            key=f"real/{name}/{key}",
-            stage=REAL,
-            policy=policy,
-            environment=table,
+        cell
+        for name, table in tables.items()
+        for cell in cells_of(
+            f"real/{name}/{{}}".format,
+            REAL,
+            _on_real(table),
+            [(size.seed, table)],
             horizon=horizons[name],
             runs=runs_of(size),
-            seed=size.seed,
-            record=recorded(horizons[name]),
         )
-        for name, table in tables.items()
-        for key, policy in policies[name].items()
     ]
 
     def assess(results: Results) -> Findings:

@@ -55,7 +55,7 @@ def _told(settings: Sequence[Measured]) -> str:
 def _difference(one: Measured) -> Panel:
     series = []
     for family, (name, _) in one.setting.families.items():
-        without = one.final(one.setting.opens[family])
+        without = one.final(one.setting.open_of(family))
         series.append(
             _by_budget(
                 one,
@@ -85,7 +85,7 @@ def _by_budget(
     one: Measured, label: str, columns: Sequence[list[np.ndarray]], statistic: Statistic
 ) -> Series:
     found = np.array([measured(pair, statistic) for pair in columns])
-    return Series(label, np.array(one.budgets), found[:, 0], found[:, 1], found[:, 2], marks=True)
+    return Series(label, np.array(one.budgets), *found.T, marks=True)
 
 
 def _price_over_time(one: Measured) -> Panel:
@@ -93,10 +93,8 @@ def _price_over_time(one: Measured) -> Panel:
     series = []
     for rho in one.budgets:
         shown = one.rounds >= max(10, one.setting.environment.n_arms)
-        value, low, high = curve(
-            [one.curves(policy_key("published", rho))[..., shown], without[..., shown]], price
-        )
-        series.append(Series(f"ρ = {rho:g}", one.rounds[shown], value, low, high))
+        both = [one.curves(policy_key("published", rho))[..., shown], without[..., shown]]
+        series.append(Series(f"ρ = {rho:g}", one.rounds[shown], *curve(both, price)))
     title = f"{one.setting.title}, {one.name('published')}"
     return Panel(
         title, "rounds", "price of privacy", series, y_scale="symlog", threshold=0.01, line=0.0
@@ -109,10 +107,8 @@ def figure5(fixed: Measured) -> Exhibit:
     for rho in ends(fixed.budgets):
         series = []
         for family in ("published", "sums"):
-            value, low, high = curve([fixed.curves(policy_key(family, rho))], mean)
-            series.append(
-                Series(fixed.name(family), rounds, value, low, high, dashed=family == "sums")
-            )
+            found = curve([fixed.curves(policy_key(family, rho))], mean)
+            series.append(Series(fixed.name(family), rounds, *found, dashed=family == "sums"))
         panels.append(Panel(f"ρ = {rho:g}", "rounds", "mean regret", series))
     return Exhibit(
         "figure-5",

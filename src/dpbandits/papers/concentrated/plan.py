@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ...environments import ContextEnvironment
 from ...privacy import ZCDP
 from ...studies.cells import Cell, Results
-from ...studies.plans import Findings, Plan, Size, instances, recorded
+from ...studies.plans import Findings, Plan, Size, cells_of, instances
 from .claims import Measured
 from .figures import figure4, figure5, tighter_ratios
 from .settings import (
@@ -112,19 +112,14 @@ def _cells(placed: Placed, budgets: Sequence[float]) -> list[Cell]:
     }
     reading = PUBLISHED if is_void(setting) else HONEST
     stage = f"{setting.title}: {reading.lower()}"
-    return [
-        Cell(
-            key=f"{setting.key}/{key}",
-            stage=stage,
-            policy=policy,
-            environment=setting.environment,
-            horizon=setting.horizon,
-            runs=placed.runs,
-            seed=placed.seed,
-            record=recorded(setting.horizon),
-        )
-        for key, policy in (policies | setting.without).items()
-    ]
+    return cells_of(
+        f"{setting.key}/{{}}".format,
+        stage,
+        policies | setting.without,
+        [(placed.seed, setting.environment)],
+        horizon=setting.horizon,
+        runs=placed.runs,
+    )
 
 
 def _assess(settings: Sequence[Setting], budgets: Sequence[float], results: Results) -> Findings:

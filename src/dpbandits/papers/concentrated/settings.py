@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...algorithms import RSOFUL, AdaCOFUL, AdaCUCB
@@ -36,8 +37,7 @@ class Setting:
         key, title: for cells, and for people.
         environment: of all.
         families: key -> (name, policy at a budget).
-        opens: key of a family -> key of the policy without privacy that it is compared with.
-        without: key -> policy without privacy.
+        without: key -> policy without privacy: "open", and "open-" with a family that has its own.
         horizon: rounds.
     """
 
@@ -45,9 +45,13 @@ class Setting:
     title: str
     environment: ArmsEnvironment | ContextEnvironment
     families: dict[str, tuple[str, Budgeted]]
-    opens: dict[str, str]
     without: dict[str, Policy]
     horizon: int
+
+    def open_of(self, family: str) -> str:
+        """The key of the policy without privacy that a family is compared with."""
+        own = f"open-{family}"
+        return own if own in self.without else "open"
 
 
 def bernoulli(horizon: int) -> Setting:
@@ -64,7 +68,6 @@ def bernoulli(horizon: int) -> Setting:
             "published": ("AdaC-UCB", lambda budget: policy(budget, True)),
             "tight": ("AdaC-UCB without forgetting", lambda budget: policy(budget, False)),
         },
-        {"published": "open", "tight": "open-tight"},
         {"open": policy(None, True), "open-tight": policy(None, False)},
         horizon,
     )
@@ -73,30 +76,19 @@ def bernoulli(horizon: int) -> Setting:
 def fixed(horizon: int, seed: int) -> Setting:
     """Linear bandits with fixed arms, as published."""
     world = LinearArms.on_sphere(ARMS, DIMENSION, seed=seed)
-    options: dict[str, Any] = {
-        "failure_probability": DELTA,
-        "subgaussian": 1.0,
-        "reward_range": (-1.0, 1.0),
-        "clip": False,
-    }
+    options: dict[str, Any] = {**_GOPE, "subgaussian": 1.0, "clip": False}
     return Setting(
         "fixed",
         "Linear, fixed arms",
         world,
         {
-            "published": (
-                "AdaC-GOPE",
-                lambda budget: AdaCGOPE(
-                    world.features, budget=budget, variant="published", **options
-                ),
-            ),
+            "published": ("AdaC-GOPE", partial(_gope, world, "published", options)),
             "sums": (
                 "AdaR-GOPE-Var",
                 lambda budget: AdaRGOPEVar(world.features, budget=budget, **options),
             ),
         },
-        {"published": "open", "sums": "open"},
-        {"open": AdaCGOPE(world.features, budget=None, variant="published", **options)},
+        {"open": _gope(world, "published", options, None)},
         horizon,
     )
 
@@ -104,30 +96,27 @@ def fixed(horizon: int, seed: int) -> Setting:
 def fixed_bounded(horizon: int, seed: int) -> Setting:
     """The same with rewards within their range."""
     world = LinearArms.on_sphere(ARMS, DIMENSION, seed=seed, rewards="bounded")
-    options: dict[str, Any] = {"failure_probability": DELTA, "reward_range": (-1.0, 1.0)}
     return Setting(
         "fixed-bounded",
         "Linear, fixed arms",
         world,
         {
-            "published": (
-                "AdaC-GOPE",
-                lambda budget: AdaCGOPE(
-                    world.features, budget=budget, variant="published", **options
-                ),
-            ),
-            "tight": (
-                "AdaC-GOPE, tight",
-                lambda budget: AdaCGOPE(world.features, budget=budget, **options),
-            ),
+            "published": ("AdaC-GOPE", partial(_gope, world, "published", _GOPE)),
+            "tight": ("AdaC-GOPE, tight", partial(_gope, world, "tight", _GOPE)),
         },
-        {"published": "open", "tight": "open-tight"},
         {
-            "open": AdaCGOPE(world.features, budget=None, variant="published", **options),
-            "open-tight": GOPE(world.features, **options),
+            "open": _gope(world, "published", _GOPE, None),
+            "open-tight": GOPE(world.features, **_GOPE),
         },
         horizon,
     )
+
+
+_GOPE: dict[str, Any] = {"failure_probability": DELTA, "reward_range": (-1.0, 1.0)}
+
+
+def _gope(world: LinearArms, variant: str, options: dict[str, Any], budget: ZCDP | None) -> Policy:
+    return AdaCGOPE(world.features, budget=budget, variant=variant, **options)
 
 
 def contextual(horizon: int, seed: int) -> Setting:
@@ -139,7 +128,6 @@ def contextual(horizon: int, seed: int) -> Setting:
         "Linear contextual",
         world,
         {"published": ("AdaC-OFUL", lambda budget: _oful(budget, horizon, "published", options))},
-        {"published": "open"},
         {"open": RSOFUL(ARMS, DIMENSION, **options)},
         horizon,
     )
@@ -156,7 +144,6 @@ def contextual_bounded(horizon: int, seed: int) -> Setting:
             "published": ("AdaC-OFUL", lambda budget: _oful(budget, horizon, "published", _OFUL)),
             "tight": ("AdaC-OFUL, tight", lambda budget: _oful(budget, horizon, "tight", _OFUL)),
         },
-        {"published": "open", "tight": "open"},
         {"open": RSOFUL(ARMS, DIMENSION, **_OFUL)},
         horizon,
     )

@@ -8,14 +8,14 @@ may spend what LinUCB-DGS really loses on the features that it meets.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from ...algorithms.bases import ContextualPolicy
 from ...privacy import PureDP
 from ...report.claims import Claim
 from ...studies.cells import Cell, Results
-from ...studies.plans import Findings, Plan, Size, recorded
+from ...studies.plans import Findings, Plan, Size, cells_of
 from .changes import Changes
 from .comparisons import (
     CLAIMED,
@@ -123,40 +123,28 @@ def _groups(learned: Sequence[World], protected: Sequence[World]) -> list[Group]
 
 
 def _cells(comparison: Comparison) -> list[Cell]:
-    world, reading = comparison.world, comparison.reading.lower()
-    return [
-        _cell(world, key, policy, f"{world.title}: {reading}")
-        for key, policy in comparison.policies.items()
-    ]
+    return _in(comparison.world, comparison.reading.lower(), comparison.policies)
 
 
-def _cell(world: World, key: str, policy: ContextualPolicy, stage: str) -> Cell:
-    return Cell(
-        key=f"{world.key}/{key}",
-        stage=stage,
-        policy=policy,
-        environment=world.environment,
+def _in(world: World, what: str, policies: Mapping[str, ContextualPolicy]) -> list[Cell]:
+    return cells_of(
+        f"{world.key}/{{}}".format,
+        f"{world.title}: {what}",
+        policies,
+        [(world.seed, world.environment)],
         horizon=world.horizon,
         runs=world.runs,
-        seed=world.seed,
-        record=recorded(world.horizon),
     )
 
 
 def _against_epsilon(world: World, epsilons: Sequence[float]) -> list[Cell]:
-    found = []
+    policies: dict[str, ContextualPolicy] = {}
     for epsilon in epsilons:
         if epsilon != EPSILON:
-            made = {
-                "dgs": world.dgs(epsilon),
-                "dgs-coded": world.dgs(epsilon, "as_coded"),
-                "tree": world.private(PureDP(epsilon), "tree"),
-            }
-            found += [
-                _cell(world, at(key, epsilon), policy, f"{world.title}: regret against ε")
-                for key, policy in made.items()
-            ]
-    return found
+            policies[at("dgs", epsilon)] = world.dgs(epsilon)
+            policies[at("dgs-coded", epsilon)] = world.dgs(epsilon, "as_coded")
+            policies[at("tree", epsilon)] = world.private(PureDP(epsilon), "tree")
+    return _in(world, "regret against ε", policies)
 
 
 def _assess(

@@ -47,7 +47,10 @@ class Measured:
 
     def gain(self, key: str) -> np.ndarray:
         """Reward at the horizon, where regret is against what nobody can know."""
-        return self.world.horizon - self.curves(key)[..., -1]
+        return self.world.horizon - self._final(key)
+
+    def _final(self, key: str, column: str = "regret") -> np.ndarray:
+        return self.curves(key, column)[..., -1]
 
     @property
     def _after(self) -> str:
@@ -60,20 +63,10 @@ class Measured:
             f"{self.world.title}: LinUCB, which is not private, plays better than its private"
             " relatives"
         )
-        if self.ratios:
-            theirs, own, what = (
-                [self.gain(key) for key in private],
-                self.gain("linucb"),
-                "their rewards to its",
-            )
-            found = largest([*theirs, *[own] * len(theirs)], ratios)
-        else:
-            theirs, own, what = (
-                [self.curves(key)[..., -1] for key in private],
-                self.curves("linucb")[..., -1],
-                "its regret to theirs",
-            )
-            found = largest([*[own] * len(theirs), *theirs], ratios)
+        final = self.gain if self.ratios else self._final
+        theirs, own = [final(key) for key in private], [final("linucb")] * len(private)
+        what = "their rewards to its" if self.ratios else "its regret to theirs"
+        found = largest([*theirs, *own] if self.ratios else [*own, *theirs], ratios)
         statement = f"{title}. Measured: the larger of the ratios of {what}, {self._after}."
         return self._claim(
             statement,
@@ -107,13 +100,7 @@ class Measured:
                     self._claim(
                         f"{title} has {what} than {other}. Measured: the ratio {self._after}.",
                         f"Figure {figure}",
-                        measured(
-                            [
-                                self.curves(key, column)[..., -1],
-                                self.curves(rival, column)[..., -1],
-                            ],
-                            ratio,
-                        ),
+                        measured([self._final(one, column) for one in (key, rival)], ratio),
                         Expectation(high=1.0, strict=True),
                     )
                 )
@@ -135,24 +122,13 @@ class Measured:
         )
         theirs = self.one.dgs[0]
         if self.ratios:
-            statement, one, other = (
-                "earns more than LinUCB-DGS. Measured: the ratio of their rewards",
-                self.gain("claimed"),
-                self.gain(theirs),
-            )
+            statement = "earns more than LinUCB-DGS. Measured: the ratio of their rewards"
+            final, better = self.gain, Expectation(low=1.0, strict=True)
         else:
-            one, other = (self.curves(key)[..., -1] for key in ("claimed", theirs))
             statement = "has less regret than LinUCB-DGS. Measured: the ratio"
-        better = (
-            Expectation(low=1.0, strict=True) if self.ratios else Expectation(high=1.0, strict=True)
-        )
-        return Claim(
-            f"{title} {statement} {self._after}.",
-            "this package",
-            CLAIMED,
-            measured([one, other], ratio),
-            better,
-        )
+            final, better = self._final, Expectation(high=1.0, strict=True)
+        found = measured([final(key) for key in ("claimed", theirs)], ratio)
+        return Claim(f"{title} {statement} {self._after}.", "this package", CLAIMED, found, better)
 
     def real_epsilon(self) -> Claim:
         """That the privacy is there."""
@@ -183,18 +159,9 @@ class Measured:
         lines = []
         for key in self.one.policies:
             values = self._over_random(key) if column == "reward" else self.curves(key, column)
-            value, low, high = curve([values], mean)
-            shown = (self.rounds >= 10) & np.isfinite(value)
-            lines.append(
-                Series(
-                    names[key],
-                    self.rounds[shown],
-                    value[shown],
-                    low[shown],
-                    high[shown],
-                    dashed="linucb" in key,
-                )
-            )
+            found = np.array([self.rounds, *curve([values], mean)])
+            shown = found[:, (self.rounds >= 10) & np.isfinite(found[1])]
+            lines.append(Series(names[key], *shown, dashed="linucb" in key))
         return lines
 
     def _over_random(self, key: str) -> np.ndarray:
@@ -265,11 +232,7 @@ class Against:
             ("tree", "Private LinUCB"),
         ):
             found = np.array([measured([final], mean) for final in self.finals(key)])
-            lines.append(
-                Series(
-                    name, np.array(self.epsilons), found[:, 0], found[:, 1], found[:, 2], marks=True
-                )
-            )
+            lines.append(Series(name, np.array(self.epsilons), *found.T, marks=True))
         title = f"{self.world.title}, {spoken(self.world.horizon)} rounds"
         return Exhibit(
             "figure-2a",

@@ -25,10 +25,10 @@ from ...policies import Policy
 from ...privacy import ApproxDP, PureDP
 from ...report.claims import VERDICT_CONFIDENCE, Claim, Expectation
 from ...report.estimates import Estimate
-from ...report.exhibits import Exhibit, Panel, Series
-from ...report.intervals import curve, mean, measured, price, ratio
+from ...report.intervals import measured, price, ratio
 from ...studies.cells import Cell, Results
-from ...studies.plans import Findings, Plan, Size, recorded, spoken
+from ...studies.plans import Findings, Plan, Size, cells_of, recorded, spoken
+from ..curves import figure
 from .weighted_regression import compare_with_ridge
 
 PAPER = "Chen, Li, Rakhlin & Simchi-Levi (2025)"
@@ -138,15 +138,12 @@ def _thompson(cls: Any, *, alpha: float | None, horizon: int, **others: Any) -> 
 
 def _grown(alpha: float, horizon: int) -> Setting:
     policies = {
-        _OPEN: _thompson(
-            GLMThompson, alpha=None, horizon=horizon, name=f"{_NAMES[_OPEN]} ({alpha:g})"
-        ),
-        _PUBLIC: _thompson(
-            GLMThompson, alpha=alpha, horizon=horizon, name=f"{_NAMES[_PUBLIC]} ({alpha:g})"
-        ),
-        _JOINT: _thompson(
-            GLMThompsonJDP, alpha=alpha, horizon=horizon, name=f"{_NAMES[_JOINT]} ({alpha:g})"
-        ),
+        kind: _thompson(cls, alpha=own, horizon=horizon, name=f"{_NAMES[kind]} ({alpha:g})")
+        for kind, cls, own in (
+            (_OPEN, GLMThompson, None),
+            (_PUBLIC, GLMThompson, alpha),
+            (_JOINT, GLMThompsonJDP, alpha),
+        )
     }
     return Setting(JOINT, f"alpha = {alpha:g}", {"link": "logistic"}, policies)
 
@@ -164,12 +161,8 @@ def _trusted(alpha: float, horizon: int) -> Setting:
 def _conditioned(decay: float, horizon: int) -> Setting:
     world = {"link": "logistic", "decay": decay}
     policies = {
-        _OPEN: _thompson(
-            GLMThompson, alpha=None, horizon=horizon, name=f"{_NAMES[_OPEN]}, decay {decay:g}"
-        ),
-        _JOINT: _thompson(
-            GLMThompsonJDP, alpha=1.0, horizon=horizon, name=f"{_NAMES[_JOINT]}, decay {decay:g}"
-        ),
+        kind: _thompson(cls, alpha=own, horizon=horizon, name=f"{_NAMES[kind]}, decay {decay:g}")
+        for kind, cls, own in ((_OPEN, GLMThompson, None), (_JOINT, GLMThompsonJDP, 1.0))
     }
     return Setting(CONDITIONED, f"eigenvalues fall like i^-{decay:g}", world, policies)
 
@@ -190,20 +183,12 @@ def _misspecified(link: str, horizon: int) -> Setting:
 
 def _cells(setting: Setting, seeds: Sequence[int], horizon: int) -> list[Cell]:
     rounds = tuple(sorted({*recorded(horizon, 60), max(1, horizon // EARLY)}))
-    return [
-        Cell(
-            key=setting.key(name),
-            stage=f"{setting.reading}, {setting.title}",
-            policy=policy,
-            environment=GLMContexts.random(ARMS, DIMENSION, norm=NORM, seed=seed, **setting.world),
-            horizon=horizon,
-            runs=1,
-            seed=seed,
-            record=rounds,
-        )
-        for name, policy in setting.policies.items()
+    worlds = [
+        (seed, GLMContexts.random(ARMS, DIMENSION, norm=NORM, seed=seed, **setting.world))
         for seed in seeds
     ]
+    stage = f"{setting.reading}, {setting.title}"
+    return cells_of(setting.key, stage, setting.policies, worlds, horizon=horizon, record=rounds)
 
 
 # Claims ----------------------------------------------------------------------------------------
@@ -221,7 +206,15 @@ def _assess(
     claims += [claim for one in by_reading[MISSPECIFIED] for claim in _wrong(one, results)]
     claims += _weighted(regressions)
     exhibits = [
-        _figure(f"figure-{i}", reading, by_reading[reading], results)
+        figure(
+            f"figure-{i}",
+            reading,
+            {one.title: one for one in by_reading[reading]},
+            "setting",
+            results,
+            names=_NAMES,
+            free=_OPEN,
+        )
         for i, reading in enumerate(READINGS, 1)
         if by_reading[reading]
     ]
@@ -389,30 +382,3 @@ def _weighted(regressions: _Regressions) -> list[Claim]:
                 )
             )
     return claims
-
-
-def _figure(name: str, reading: str, settings: Sequence[Setting], results: Results) -> Exhibit:
-    panels = [
-        Panel(
-            one.title,
-            "rounds",
-            "mean regret",
-            [_line(one, key, policy, results) for key, policy in one.policies.items()],
-            x_scale="linear",
-        )
-        for one in settings
-    ]
-    return Exhibit(
-        name,
-        f"{reading}: regret",
-        "Mean over random instances, with 95 % bands; dashed without privacy.",
-        f"{reading}: curves of mean regret, one panel per setting.",
-        panels,
-    )
-
-
-def _line(setting: Setting, key: str, policy: Policy, results: Results) -> Series:
-    rounds = results.rounds(setting.key(key))
-    value, low, high = curve([results.curves(setting.key(key))], mean)
-    label = _NAMES.get(key) or policy.name or ""
-    return Series(label, rounds, value, low, high, dashed=key == _OPEN)

@@ -34,10 +34,10 @@ from ...plotting.numbers import number
 from ...privacy import ApproxDP
 from ...report.claims import Claim, Expectation
 from ...report.estimates import Estimate
-from ...report.exhibits import Exhibit, Panel, Series
-from ...report.intervals import curve, mean, measured, ratio
-from ...studies.cells import Cell, Results
-from ...studies.plans import Findings, Plan, Size, recorded, spoken
+from ...report.intervals import measured, ratio
+from ...studies.cells import Results
+from ...studies.plans import Findings, Plan, Size, cells_of, recorded, spoken
+from ..curves import figure
 
 PAPER = "Chowdhury & Zhou (2022)"
 ARMS, BATCH, DELTA = 100, 20, 0.1
@@ -123,7 +123,18 @@ def plan(size: Size) -> Plan:
         dimension: [(seed, AnchoredContexts.random(ARMS, dimension, seed=seed)) for seed in seeds]
         for dimension in {dimension for dimension, _ in panels}
     }
-    cells = [cell for group in groups for cell in _cells(group, worlds[group.dimension], horizon)]
+    cells = [
+        cell
+        for one in groups
+        for cell in cells_of(
+            one.key,
+            one.title,
+            one.policies,
+            worlds[one.dimension],
+            horizon=horizon,
+            record=recorded(horizon, 60),
+        )
+    ]
     return Plan(
         title="Shuffle private linear contextual bandits: the experiments, run again",
         description=(
@@ -255,25 +266,6 @@ def _named(key: str, dimension: int) -> str:
     return ", ".join([_NAMES[name], *rest, *([] if dimension == 5 else [f"d = {dimension}"])])
 
 
-def _cells(
-    setting: Setting, worlds: Sequence[tuple[int, AnchoredContexts]], horizon: int
-) -> list[Cell]:
-    return [
-        Cell(
-            key=setting.key(name),
-            stage=setting.title,
-            policy=policy,
-            environment=world,
-            horizon=horizon,
-            runs=1,
-            seed=seed,
-            record=recorded(horizon, 60),
-        )
-        for name, policy in setting.policies.items()
-        for seed, world in worlds
-    ]
-
-
 # Claims ----------------------------------------------------------------------------------------
 
 
@@ -285,7 +277,15 @@ def _assess(groups: Sequence[Setting], horizon: int, results: Results) -> Findin
     claims += _batches(by_reading[BATCHED], horizon, results)
     claims += _visits(by_reading[RETURNING], min(VISITS, horizon // BATCH), horizon, results)
     exhibits = [
-        _figure(f"figure-{i}", reading, [one for one in groups if one.reading == reading], results)
+        figure(
+            f"figure-{i}",
+            reading,
+            {f"d = {one.dimension}, {one.budget}": one for one in groups if one.reading == reading},
+            "dimension and budget",
+            results,
+            names=_NAMES,
+            free=_OPEN,
+        )
         for i, reading in enumerate(READINGS, 1)
     ]
     return Findings(sorted(claims, key=lambda claim: READINGS.index(claim.reading)), exhibits)
@@ -407,30 +407,3 @@ def _visits(setting: Setting, most: int, horizon: int, results: Results) -> list
             Expectation(high=1.0),
         ),
     ]
-
-
-def _figure(name: str, reading: str, settings: Sequence[Setting], results: Results) -> Exhibit:
-    panels = [
-        Panel(
-            f"d = {one.dimension}, {one.budget}",
-            "rounds",
-            "mean regret",
-            [_line(one, key, policy, results) for key, policy in one.policies.items()],
-            x_scale="linear",
-        )
-        for one in settings
-    ]
-    return Exhibit(
-        name,
-        f"{reading}: regret",
-        "Mean over random instances, with 95 % bands; dashed without privacy.",
-        f"{reading}: curves of mean regret, one panel per dimension and budget.",
-        panels,
-    )
-
-
-def _line(setting: Setting, key: str, policy: ContextualPolicy, results: Results) -> Series:
-    rounds = results.rounds(setting.key(key))
-    value, low, high = curve([results.curves(setting.key(key))], mean)
-    label = _NAMES.get(key) or policy.name or ""
-    return Series(label, rounds, value, low, high, dashed=key == _OPEN)
