@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from dpbandits.algorithms.merged.merged import publish
+
 from dpbandits.policies import Policy
 from dpbandits.privacy.ledger import WHOLE, Line
 from dpbandits.session.saving import replay
