@@ -4,7 +4,8 @@
 ``index=KLUCB(alpha=1.2)``.
 """
 
-from .algorithms.adversarial.values import EXP3, EXP3IX, FTPL, HTINF, Registered, TsallisINF
+from .algorithms.adversarial.any_learner import Registered
+from .algorithms.adversarial.learners import EXP3, EXP3IX, FTPL, HTINF, TsallisINF
 from .algorithms.exp4.values import EXP4, BatchedEXP4, FrozenEXP4
 from .algorithms.search.halving import Halving
 from .algorithms.search.top_two import TopTwo
