@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 import pytest
+from dpbandits.algorithms.merged.law import law_of
+from dpbandits.algorithms.merged.merged import init
 from scipy.stats import binomtest
 from sides import take_in
 
@@ -25,8 +27,6 @@ from dpbandits import (
 )
 from dpbandits.algorithms.adap_tt import recommend
 from dpbandits.algorithms.bases.identification import price_of_batches, two_exponentials
-from dpbandits.algorithms.merged.law import law_of
-from dpbandits.algorithms.merged.merged import init
 from dpbandits.algorithms.search.top_two import evidence
 from dpbandits.environments import Bernoulli, LoggedTrial
 from dpbandits.kernel import kernel

@@ -12,8 +12,25 @@ from .adversarial import (
     TsallisINF,
     register_learner,
 )
+from .arms import (
+    DPIMED,
+    DPKLUCB,
+    LDPIMED,
+    AdaCUCB,
+    AdaPKLUCB,
+    AdaPKLUCBSDP,
+    AdaPUCB,
+    AdaPUCBSDP,
+    Arms,
+    ArmsLocal,
+    ArmsShuffled,
+    DiscountedIMED,
+    MergedIMED,
+    MergedIMEDSDP,
+    MergedKLUCB,
+    MergedThompson,
+)
 from .dgs import ExactLoss, LinUCBDGS
-from .doubling import AdaCUCB, AdaPKLUCB, AdaPKLUCBSDP, AdaPUCB, AdaPUCBSDP
 from .elimination import DPSE, DPSEBAI, DPSESDP
 from .exp4 import (
     EXP4,
@@ -37,16 +54,6 @@ from .glm import (
 )
 from .lazy_thompson import LazyDPTS
 from .linucb import LinearIMED, LinearThompson, LinUCB, PrivateLinUCB
-from .merged import (
-    DPIMED,
-    DPKLUCB,
-    LDPIMED,
-    DiscountedIMED,
-    MergedIMED,
-    MergedIMEDSDP,
-    MergedKLUCB,
-    MergedThompson,
-)
 from .merged_linear import MergedLinearIMED
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .private_contexts import (
@@ -102,6 +109,9 @@ __all__ = [
     "AdaPUCBSDP",
     "AdaRGOPEVar",
     "Adversarial",
+    "Arms",
+    "ArmsLocal",
+    "ArmsShuffled",
     "BatchConversion",
     "BatchedEXP4",
     "BestArm",

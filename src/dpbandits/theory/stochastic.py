@@ -25,6 +25,7 @@ most d (d + 1) / 2.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -57,11 +58,11 @@ def adap_ucb(horizon: Values, gaps: Array, noise: float, alpha: float) -> Values
 
 
 @promises_of(AdaPUCB, AdaPKLUCB)
-def _adap_ucb(policy: AdaPUCB | AdaPKLUCB, world: World) -> Iterator[Applied]:
+def _adap_ucb(policy: Any, world: World) -> Iterator[Applied]:
     params = policy.params
     if world.gaps is not None:
-        given = {"gaps": world.gaps / params.width, "noise": params.noise_scale / params.width}
-        yield adap_ucb, {**given, "alpha": params.optimism}
+        given = {"gaps": world.gaps / params.width, "noise": params.noise_scale}
+        yield adap_ucb, {**given, "alpha": params.constant}
 
 
 # DP-SE ---------------------------------------------------------------------------------------

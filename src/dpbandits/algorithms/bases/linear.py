@@ -151,6 +151,7 @@ class LinearPolicy(ContextualPolicy):
     learns_off_policy = True
 
     _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS}  # with their defaults
+    _covers: ClassVar[bool] = False  # whether its radius, as it is by default, is proved to hold
     _searches: ClassVar[bool] = False  # whether ``choose`` has a place for ``most_optimistic``
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
@@ -189,11 +190,6 @@ class LinearPolicy(ContextualPolicy):
     @property
     def _radius_scale(self) -> float:
         return self._argument("radius_scale")
-
-    @property
-    def _covers(self) -> bool:
-        """Whether the radius, as it is by default, is proved to hold."""
-        return isinstance(self.config.get("explore"), Optimism)
 
     @cached_property
     def models(self) -> str:
@@ -258,7 +254,7 @@ class LinearPolicy(ContextualPolicy):
         >>> print(LinUCB(2, 3, radius_scale=0.1).regret_guarantee)
         none: the confidence radius is not one that is proved to hold, and regret is measured only
         """
-        if not self._covers:
+        if not self._has_radius:
             return "none: there is no theorem, and regret is measured only"
         if not self._holds:
             return (
@@ -274,8 +270,13 @@ class LinearPolicy(ContextualPolicy):
         )
 
     @property
+    def _has_radius(self) -> bool:
+        """Whether arms are chosen by a radius which, as it is by default, is proved to hold."""
+        return self._covers and isinstance(self.config.get("explore", Optimism()), Optimism)
+
+    @property
     def _holds(self) -> bool:
-        return self._covers and self._radius_scale >= 1.0
+        return self._has_radius and self._radius_scale >= 1.0
 
     @property
     def n_models(self) -> int:
