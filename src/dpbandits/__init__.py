@@ -98,7 +98,7 @@ from .finite import FinitePolicy
 from .inspection import Inspection, inspect
 from .logs import DecisionLog, fit_logs, read_logs
 from .policies import Chooser, Decision, Diagnostics, Estimates, Policy, Release, load
-from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
+from .privacy import GDP, RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
 from .validation import close_name
 
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ __all__ = [
     "EXP3IX",
     "EXP4",
     "FTPL",
+    "GDP",
     "GLMUCB",
     "GLMUCBJDP",
     "GOPE",

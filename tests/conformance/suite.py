@@ -21,6 +21,7 @@ import pytest
 import dpbandits  # noqa: F401  (registers the algorithms)
 from dpbandits.policies import Policy, registered
 from dpbandits.privacy import RDP, ZCDP, ApproxDP, Budget, Channel, Open, PureDP
+from dpbandits.privacy.channels import noise_for
 
 # Constructor arguments that make a small instance release sooner than its example.
 SMALL: dict[str, dict[str, Any]] = {
@@ -136,8 +137,8 @@ class Case:
         """
         if self.budget is None:
             return Open()
-        channels: dict[Any, Any] = self.cls.card.channels
-        return channels[type(self.budget)].calibrated(self.budget)
+        channel: Channel = noise_for(self.budget, self.cls.card.noise).calibrated(self.budget)
+        return channel
 
     @property
     def rounding(self) -> float:

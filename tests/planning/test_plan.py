@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbandits import RDP, ZCDP, ApproxDP, ArgumentError, PureDP, plan, simulate
+from dpbandits import GDP, RDP, ZCDP, ApproxDP, ArgumentError, PureDP, plan, simulate
 from dpbandits.environments import (
     Advised,
     Bernoulli,
@@ -424,7 +424,7 @@ def test_rewards_outside_of_the_range_need_one():
             "must be None or PureDP",
         ),
         ({"setting": Setting(3, rewards="any", trust_model="local")}, "setting has no policy"),
-        ({"setting": Setting(3, n_experts=5), "budget": RDP(4.0, 1.0)}, "^budget must be"),
+        ({"setting": Setting(3, trust_model="shuffle"), "budget": GDP(1.0)}, "^budget must be"),
         ({"patience": -1}, "patience must be"),
     ],
     ids=str,

@@ -74,7 +74,7 @@ def _publish(params, public, memo, release):
 class Constant(Policy):
     """Plays one arm for ever, and releases every reward with the given sensitivity."""
 
-    card = Card(title="one arm", source="none", channels={}, learns_at_once=True)
+    card = Card(title="one arm", source="none", learns_at_once=True)
     kernels = Kernels(
         init=_init,
         choose=_choose,

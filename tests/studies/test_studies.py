@@ -388,7 +388,7 @@ def test_files_that_are_no_studies(tmp_path: Path) -> None:
 def test_a_policy_that_none_of_the_budgets_fits_is_reported(folder: Path) -> None:
     found = problems_of(folder, changed("zcdp = [0.5, 1]\napprox = [[1.0, 1e-5]]", ""))
     assert found == [
-        "policies[0]: none of the study's budgets fits AdaCUCB, which takes zcdp, approx, rdp"
+        "policies[0]: none of the study's budgets fits AdaCUCB, which takes zcdp, approx, rdp, gdp"
     ]
 
 

@@ -47,8 +47,8 @@ import numpy as np
 from ..calls import is_open
 from ..kernel import Generator, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Statistic, register
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ..privacy.channels import Gaussian, Laplace
+from ..privacy.budgets import Budget
+from ..privacy.channels import Laplace
 from ..protocol import Contexts
 from ..tables import features
 from ..validation import real
@@ -221,7 +221,7 @@ class MergedLinearIMED(FixedFeaturesPolicy):
     Args:
         arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
             They need not span R^d.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion; None for the non-private counterpart.
         alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the more
             probably is the best one lost for good.  1 is the law of normal means.
         growth: a batch makes the determinant of what is known grow by one plus this.
@@ -256,7 +256,7 @@ class MergedLinearIMED(FixedFeaturesPolicy):
             "dpbandits.algorithms.merged_linear; parallel composition as in Azize & Basu (2024),"
             " Theorem 12, and in pure DP their Appendix D"
         ),
-        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Laplace", "Gaussian"),
     )
     kernels = Kernels(
         init=init,

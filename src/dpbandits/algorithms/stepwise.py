@@ -17,8 +17,8 @@ import numpy as np
 from ..calls import is_open
 from ..kernel import Generator, Kernel, Vector, bind, kernel, unbound
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, register
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ..privacy.channels import Gaussian, Laplace
+from ..privacy.budgets import Budget
+from ..privacy.channels import Laplace
 from ..protocol import Contexts
 from ..session.estimates import standard_error
 from ..validation import real
@@ -203,7 +203,7 @@ class LDPUCB(_Stepwise, LocalPolicy):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP``, ``ApproxDP`` or ``RDP``
+        budget: ``PureDP`` (Laplace noise, as published) or another notion
             (Gaussian noise); None for UCB1.
         reports: whether ``update`` is given reports instead of rewards.
         **options: see ``Options``.
@@ -226,7 +226,7 @@ class LDPUCB(_Stepwise, LocalPolicy):
             "Ren, Zhou, Liu & Shroff (2020), Multi-Armed Bandits with Local Differential Privacy,"
             " Algorithm LDP-UCB-L"
         ),
-        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Laplace", "Gaussian"),
         trust_model="local",
         learns_at_once=True,
     )
@@ -267,7 +267,6 @@ class UCB1(_Stepwise):
             "Auer, Cesa-Bianchi & Fischer (2002), Finite-time Analysis of the Multiarmed Bandit"
             " Problem"
         ),
-        channels={},
         trust_model="none",
         learns_at_once=True,
     )
@@ -305,7 +304,6 @@ class KLUCB(_Stepwise):
             "Garivier & Cappé (2011), The KL-UCB Algorithm for Bounded Stochastic Bandits and"
             " Beyond"
         ),
-        channels={},
         trust_model="none",
         learns_at_once=True,
     )
@@ -343,7 +341,6 @@ class ThompsonSampling(_Stepwise):
             "Agrawal & Goyal (2012), Analysis of Thompson Sampling for the Multi-armed Bandit"
             " Problem"
         ),
-        channels={},
         trust_model="none",
         learns_at_once=True,
         randomised=True,

@@ -91,20 +91,20 @@ def misfit(cls: Any, setting: Setting, budget: Budget | None) -> str | None:
     """Why policies of a class cannot be taken, or would protect more than is asked for; None where
     nothing speaks against them but, perhaps, how rewards come about.
     """
-    card, channels = cls.card, cls.card.channels
+    card = cls.card
     if (taken := what_is_taken(cls)) != setting.shows:
         return f"takes {taken}, and the setting shows {setting.shows}"
     if (cls.kernels.recommend is not no_arm) != setting.best_arm:
         return "plays for reward" if setting.best_arm else "searches for the best arm"
     if card.refuted_because:
         return f"keeps no promise: {card.refuted_because}"
-    if budget is not None and not channels:
+    if budget is not None and not card.noise:
         return "has no privacy"
-    if budget is not None and type(budget) not in channels:
-        return f"takes {' or '.join(sorted(one.__name__ for one in channels))}"
+    if budget is not None and not card.takes(type(budget)):
+        return f"takes {' or '.join(sorted(one.__name__ for one in card.notions))}"
     if reason := _of_trust(cls, setting):
         return reason
-    if channels and card.hides_contexts != (setting.contexts == "private"):
+    if card.noise and card.hides_contexts != (setting.contexts == "private"):
         if card.hides_contexts:
             return "hides contexts, too, at the price of more noise"
         return "hides rewards, not contexts"

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..errors import ArgumentError
-from ..privacy.budgets import EXAMPLES, Budget
+from ..privacy.budgets import Budget
 from ..protocol import Card, Kernels
 from .making import misfit
 from .parts import Part
@@ -162,7 +162,7 @@ class Preset:
 
     def example_budgets(self) -> list[Budget]:
         """One small budget of every notion that it accepts."""
-        return [budget for budget in EXAMPLES if type(budget) in self.card.channels]
+        return [kind(*kind.example) for kind in self.card.notions]
 
     @cached_property
     def __signature__(self) -> inspect.Signature:

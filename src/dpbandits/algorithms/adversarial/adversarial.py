@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from ...policies import Card, Composition, Options, composed, given, like, part, preset
-from ...privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
-from ...privacy.channels import Gaussian, Laplace
+from ...privacy.budgets import Budget
 from ...validation import integer
 from ..bases.errata import ADVERSARIAL, ADVERSARIAL_THEOREMS
 from . import learners
@@ -23,14 +22,14 @@ PAPER = "Faster Rates for Private Adversarial Bandits"
 PRIVATE = Card(
     title="any bandit learner, on noisy batch losses",
     source=f"{PAPER}, Theorem 1",
-    channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian},
+    noise=("Laplace", "Gaussian"),
     randomised=True,
     errata=(ADVERSARIAL,),
 )
 OPEN = Card(
     title="any bandit learner, not private",
     source="that of its learner",
-    channels={},
+    noise=(),
     trust_model="none",
     randomised=True,
 )

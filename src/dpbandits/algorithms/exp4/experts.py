@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from ...policies import Card, Composition, Options, composed, given, like, part, preset
-from ...privacy.budgets import ZCDP, ApproxDP, Budget
-from ...privacy.channels import Gaussian, LaplaceVector
+from ...privacy.budgets import Budget
 from ...validation import flag, integer, real
 from ..adversarial.adversarial import OPEN, PAPER, PRIVATE, optional
 from ..adversarial.any_learner import Registered
@@ -29,14 +28,14 @@ _CARDS: dict[type[Mixture], Card] = {
     values.EXP4: Card(
         title="EXP4 on noisy sums of batches, with the sensitivity of the batch",
         source=f"{PAPER}, Theorem 6, with Gaussian noise of the sensitivity of the batch",
-        channels={ZCDP: Gaussian, ApproxDP: Gaussian},
+        noise=("Gaussian",),
         randomised=True,
         errata=(EXPERTS,),
     ),
     values.BatchedEXP4: Card(
         title="EXP4 on noisy sums of batches, as published",
         source=f"{PAPER}, Theorems 6 and 8",
-        channels={ZCDP: LaplaceVector, ApproxDP: LaplaceVector},
+        noise=("Laplace vector",),
         randomised=True,
         errata=(EXPERTS, ADVERSARIAL_THEOREMS),
     ),
@@ -46,21 +45,21 @@ _CARDS: dict[type[Mixture], Card] = {
             "Auer et al. (2002), EXP4, with a Laplace or Gaussian release per arm of the"
             " sensitivity that the batch realised"
         ),
-        channels=PRIVATE.channels,
+        noise=PRIVATE.noise,
         randomised=True,
     ),
 }
 _FOLLOWING = Card(
     title="a bandit learner over experts, on noisy batch losses",
     source=f"{PAPER}, Theorem 4, for rewards (not for advice, see the errata)",
-    channels=PRIVATE.channels,
+    noise=PRIVATE.noise,
     randomised=True,
     errata=(EXPERTS,),
 )
 _LOCAL = Card(
     title="EXP4 on locally randomised rewards",
     source=f"{PAPER}, Theorem 5",
-    channels=PRIVATE.channels,
+    noise=PRIVATE.noise,
     trust_model="local",
     randomised=True,
     errata=(EXPERTS,),

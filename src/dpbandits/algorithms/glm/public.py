@@ -31,8 +31,7 @@ import numpy as np
 from ...glm.links import Link, link_of
 from ...kernel import Vector, bind, kernel, outlined, unbound
 from ...policies import Card, Kernels, Statistic, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ...privacy.channels import Gaussian, Laplace
+from ...privacy.budgets import Budget
 from ...validation import integer, real
 from ..bases.contextual import within_bound
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
@@ -253,14 +252,6 @@ def sampled(link: Link) -> Kernels:
     return replace(optimistic(link), prepare=prepare_sample, choose=choose_sampled)
 
 
-CHANNELS: dict[type[Budget], Any] = {
-    PureDP: Laplace,
-    ZCDP: Gaussian,
-    ApproxDP: Gaussian,
-    RDP: Gaussian,
-}
-
-
 class PublicGLMPolicy(LinkedPolicy):
     """The base of policies that release running sums of x * reward of their epochs."""
 
@@ -309,7 +300,7 @@ class GLMUCB(PublicGLMPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for GLM-UCB without privacy.
+        budget: of any notion; None for GLM-UCB without privacy.
         horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
             learned.
         link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
@@ -337,7 +328,7 @@ class GLMUCB(PublicGLMPolicy):
         source="Filippi, Cappé, Garivier & Szepesvári (2010), Parametric Bandits: The Generalized"
         " Linear Case; continual sums: dpbandits.privacy.continual",
         proof="dpbandits.algorithms.glm.public",
-        channels=CHANNELS,
+        noise=("Laplace", "Gaussian"),
     )
     _kernels_of = staticmethod(optimistic)
     kernels = optimistic(link_of("logistic"))
@@ -390,7 +381,7 @@ class GLMThompson(PublicGLMPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None without privacy.
+        budget: of any notion; None without privacy.
         horizon, link, batch, growth, counter, models: as in ``GLMUCB``.
         inflation: multiplies the spread of the draw.
         **options: see ``PublicThompsonOptions``.
@@ -409,7 +400,7 @@ class GLMThompson(PublicGLMPolicy):
         source="Chapelle & Li (2011), An Empirical Evaluation of Thompson Sampling; continual sums:"
         " dpbandits.privacy.continual",
         proof="dpbandits.algorithms.glm.public",
-        channels=CHANNELS,
+        noise=("Laplace", "Gaussian"),
         randomised=True,
     )
     _kernels_of = staticmethod(sampled)

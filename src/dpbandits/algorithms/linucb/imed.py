@@ -46,8 +46,7 @@ from typing import Unpack
 
 from ...kernel import Generator, Matrix, kernel
 from ...policies import Card, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ...privacy.channels import Gaussian, Laplace
+from ...privacy.budgets import Budget
 from ...validation import real
 from ..bases.counter_choice import running_sum
 from ..bases.linear import MODEL, LinearPolicy, ModelOptions, modelled
@@ -95,7 +94,7 @@ class LinearIMED(LinearPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds.  With a longer one exploration is
             longer, too.  After it nothing more is learned.  None with the hybrid counter.
         counter: as in ``PrivateLinUCB``.
@@ -123,7 +122,7 @@ class LinearIMED(LinearPolicy):
             "after Bian & Tan (2024), Indexed Minimum Empirical Divergence-Based Algorithms for"
             " Linear Bandits; continual sums: dpbandits.privacy.continual"
         ),
-        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Laplace", "Gaussian"),
         learns_at_once=True,
     )
     kernels = replace(OPTIMISTIC, choose=choose_divergent)

@@ -29,8 +29,7 @@ import numpy as np
 
 from ...kernel import Generator, Kernel, Matrix, Vector, kernel, unbound
 from ...policies import Card, Kernels, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ...privacy.channels import Gaussian, Laplace
+from ...privacy.budgets import Budget
 from ...validation import choice, real
 from ..bases.contextual import within_bound
 from ..bases.counter_choice import running_sum
@@ -339,7 +338,6 @@ class LinUCB(_Optimistic):
             "Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic"
             " Bandits, Theorem 2"
         ),
-        channels={},
         trust_model="none",
         learns_at_once=True,
     )
@@ -371,7 +369,7 @@ class PrivateLinUCB(_Optimistic):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
             learned.  None with the hybrid counter.
         counter: "tree", "honaker", "toeplitz", "buffered", "hybrid" (any number of rounds) or
@@ -399,7 +397,7 @@ class PrivateLinUCB(_Optimistic):
             "Neel & Roth (2018), Mitigating Bias in Adaptive Data Gathering via Differential"
             " Privacy; continual sums: dpbandits.privacy.continual"
         ),
-        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Laplace", "Gaussian"),
         learns_at_once=True,
         errata=(LINPRIV,),
     )
@@ -440,7 +438,7 @@ class LinearThompson(LinearPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
             learned.  None with the hybrid counter.
         counter: as in ``PrivateLinUCB``.
@@ -464,7 +462,7 @@ class LinearThompson(LinearPolicy):
             "Agrawal & Goyal (2013), Thompson Sampling for Contextual Bandits with Linear Payoffs;"
             " continual sums: dpbandits.privacy.continual"
         ),
-        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Laplace", "Gaussian"),
         learns_at_once=True,
         randomised=True,
     )

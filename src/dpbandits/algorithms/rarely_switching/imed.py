@@ -29,8 +29,7 @@ from typing import Unpack
 
 from ...kernel import Generator, Matrix, kernel
 from ...policies import Card, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ...privacy.channels import Gaussian, Laplace
+from ...privacy.budgets import Budget
 from ...validation import choice, integer, real
 from ..bases.linear import MODEL, ModelOptions
 from ..maths.ridge import least_divergent_at_once
@@ -75,7 +74,7 @@ class RSLinearIMED(RarelySwitching):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds, from which the number of releases is
             bounded.  With a longer one exploration is longer, too.  What ends learning is the
             number of releases, which may be reached some rounds later.
@@ -109,7 +108,7 @@ class RSLinearIMED(RarelySwitching):
             " Linear Bandits; releases: Azize & Basu (2024), Concentrated Differential Privacy for"
             " Bandits, Theorem 3; counters: dpbandits.privacy.continual"
         ),
-        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Laplace", "Gaussian"),
     )
     kernels = replace(KERNELS, choose=choose_divergent)
     _options = MODEL  # there is no radius

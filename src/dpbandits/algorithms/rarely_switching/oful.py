@@ -28,8 +28,7 @@ import numpy as np
 from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, Vector, kernel, unbound
 from ...policies import Card, Kernels, Statistic, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ...privacy.channels import Gaussian, Laplace
+from ...privacy.budgets import Budget, PureDP
 from ...validation import choice, integer, real
 from ..bases.contextual import within_bound
 from ..bases.errata import ADAC_OFUL
@@ -320,7 +319,6 @@ class RSOFUL(RarelySwitching):
             "Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic"
             " Bandits, Section 5.1"
         ),
-        channels={},
         trust_model="none",
     )
 
@@ -351,7 +349,7 @@ class AdaCOFUL(RarelySwitching):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds, from which the number of changes is
             bounded; generous is fine.  What ends learning is that number, which may be reached some
             rounds later.
@@ -384,7 +382,7 @@ class AdaCOFUL(RarelySwitching):
             "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3;"
             " counters: dpbandits.privacy.continual"
         ),
-        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Laplace", "Gaussian"),
         errata=(ADAC_OFUL,),
     )
 

@@ -24,8 +24,7 @@ import numpy as np
 
 from ...kernel import Vector, kernel
 from ...policies import ArmEstimates, Card, Kernels, Part, Policy, Statistic
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, PureDP
-from ...privacy.channels import Gaussian, Laplace
+from ...privacy.channels import Laplace
 from ...validation import integer
 from ..bases.quotas import CLOCK, FOREVER, choose, hold_rounds, record_pull, release_due
 from ..bases.sums import accumulate_by_arm, sensitivity, summarise
@@ -135,7 +134,7 @@ CARD = Card(
         "dpbandits.algorithms.search.halving; parallel composition as in Azize & Basu (2024),"
         " Theorem 12, and in pure DP their Appendix D"
     ),
-    channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+    noise=("Laplace", "Gaussian"),
 )
 KERNELS = Kernels(
     init=init,

@@ -50,7 +50,7 @@ from ...policies import ArmEstimates, Card, Kernels, Part, Policy, Statistic
 from ...privacy.channels import Laplace
 from ...protocol import Contexts
 from ...validation import integer, real
-from ..arms.arms import CHANNELS, PROOF
+from ..arms.arms import PROOF
 from ..arms.batches import batch_rounds, weight_of
 from ..arms.held import HeldRaw
 from ..arms.law import MERGED, Law, convex_exponent, law_of, merge, merged_estimates
@@ -213,7 +213,7 @@ CARD = Card(
         " & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12"
     ),
     proof=PROOF,
-    channels=CHANNELS,
+    noise=("Laplace", "Gaussian"),
 )
 KERNELS = Kernels(
     init=init,
