@@ -7,8 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from dpbandits.algorithms.merged.law import law_of
-from dpbandits.algorithms.merged.merged import init
 from scipy.stats import binomtest
 from sides import take_in
 
@@ -23,6 +21,7 @@ from dpbandits import (
     replay,
     simulate,
 )
+from dpbandits.algorithms.arms.law import law_of
 from dpbandits.algorithms.bases.identification import price_of_batches, two_exponentials
 from dpbandits.algorithms.search.top_two import evidence
 from dpbandits.environments import Bernoulli, LoggedTrial
@@ -71,7 +70,7 @@ def merged(sizes: list[int], scale: float, laplace: bool):
     """The law of these batches, and by what each sum is multiplied in the merged value."""
     budget = PureDP(1 / scale) if laplace else ZCDP(0.5 / scale**2)
     params = dpb.MergedIMED(1, budget=budget).params
-    public = init(params)[1]
+    public = dpb.MergedIMED.kernels.init(params)[1]
     for size in sizes:
         take_in(params, public, size, np.zeros(1))
     n = np.array(sizes, float)

@@ -153,7 +153,7 @@ SHARED_BY_FAMILIES = ("maths", "bases")
 GENERALISED = {
     "exp4": ("adversarial",),
     "glm": ("private_contexts",),
-    "search": ("merged",),
+    "search": ("arms",),
 }
 
 SAMPLERS = {name for name in dir(np.random.Generator) if not name.startswith("_")} - {

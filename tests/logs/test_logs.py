@@ -262,7 +262,7 @@ def test_a_policy_that_has_pulled_takes_no_log():
 
 
 def test_no_policy_that_divides_by_its_own_propensities_learns_off_policy():
-    from dpbandits.algorithms.adversarial.values import LearningPolicy
+    from dpbandits.algorithms.adversarial.learning import LearningPolicy
 
     for cls in registered().values():
         batched = issubclass(getattr(cls, "policy_class", cls), LearningPolicy)

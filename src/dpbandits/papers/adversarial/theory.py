@@ -29,7 +29,7 @@ from ...algorithms import (
 )
 from ...algorithms.adversarial.conversion import batch_conversion
 from ...algorithms.adversarial.learners import exp3_regret, ftpl_regret, htinf_regret
-from ...algorithms.adversarial.values import LearnerPart
+from ...algorithms.adversarial.learning import Learner
 from ...algorithms.exp4.tuning import (
     LARGEST_MIXING,
     Tuning,
@@ -547,7 +547,7 @@ def _as_published(policy: Adversarial, world: World) -> Iterator[Applied]:
 
 @promises_of(Experts)
 def _advised(policy: Experts, world: World) -> Iterator[Applied]:
-    if isinstance(policy.config["learner"], LearnerPart):
+    if isinstance(policy.config["learner"], Learner):
         yield from _in_batches(policy, world)
     elif not isinstance(policy, FrozenEXP4) or _is_kept_to(world, policy.batch):
         yield exp4_regret, policy.bound_arguments
