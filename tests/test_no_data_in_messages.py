@@ -302,7 +302,6 @@ DOORS: dict[str, list[Door]] = {
     ],
     "Estimator.predict": [Door((4, 2), lambda v: estimated().predict(v))],
     "Estimator.predict_proba": [Door((4, 2), lambda v: estimated().predict_proba(v))],
-    "HiddenContextPolicy.pull": [Door((2, 3), lambda v: private().pull(v))],
     "InformationWeightedGLM.fit": [
         Door((40, 2), lambda v: glm.InformationWeightedGLM(budget=ZCDP, seed=1).fit(v, PEOPLE)),
         Door(
@@ -421,7 +420,8 @@ def functions() -> dict[str, list[str]]:
     """Public functions, and what of data they take."""
     rooms = [dpb, *(importlib.import_module(f"dpbandits.{room}") for room in ROOMS.split())]
     things = [getattr(room, name) for room in rooms for name in room.__all__]
-    things += [*registered().values(), Device, RewardDevice, Randomiser, VectorRandomiser]
+    things += [getattr(one, "policy_class", one) for one in registered().values()]
+    things += [Device, RewardDevice, Randomiser, VectorRandomiser]
     found = {}
     for thing in things:
         for one in _members(thing):

@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 import dpbandits  # noqa: F401  (registers the algorithms)
-from dpbandits.algorithms.bases import AdvicePolicy, ContextualPolicy
 from dpbandits.policies import Policy, registered
 from dpbandits.privacy import RDP, ZCDP, ApproxDP, Budget, Channel, Open, PureDP
 
@@ -193,8 +192,8 @@ PRIVATE_BY_FAMILY = [case for case in BY_FAMILY if case in PRIVATE]
 BY_NORM = _distinct(CLAIMED, lambda case: (case.name, case.noise.norm))
 
 
-CONTEXTUAL = [case for case in CASES if issubclass(case.cls, ContextualPolicy)]
-ADVISED = [case for case in CASES if issubclass(case.cls, AdvicePolicy)]
+CONTEXTUAL = [case for case in CASES if case.cls.sees == "contexts"]
+ADVISED = [case for case in CASES if case.cls.sees == "advice"]
 INFORMED = CONTEXTUAL + ADVISED
 
 

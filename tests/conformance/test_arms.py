@@ -11,7 +11,6 @@ import pytest
 from suite import FIRST_OF_CLASS, FIRST_OF_NAME, OF_KINDS, PRIVATE, Case, over
 
 from dpbandits import ArgumentError
-from dpbandits.algorithms.bases import ContextualPolicy
 from dpbandits.protocol import never
 from dpbandits.testing.living import with_fixed_releases
 from dpbandits.testing.playing import closed_arms_are_never_chosen, pull_among
@@ -21,7 +20,7 @@ ASSUMED = "which arms are open"
 
 
 def chooses_among(case: Case) -> bool:
-    if issubclass(case.cls, ContextualPolicy):
+    if case.cls.sees == "contexts":
         return ("models", "disjoint") not in case.variant
     return case.cls.kernels.skips_closed
 

@@ -15,7 +15,6 @@ from suite import ADVISED, PRIVATE, PRIVATE_BY_FAMILY, Case, over
 
 import dpbandits
 from dpbandits import ZCDP, ApproxDP, PureDP
-from dpbandits.algorithms.bases import ContextualPolicy
 from dpbandits.auditing import Audit, Plant, audit
 from dpbandits.kernel import bind, kernel, unbound
 from dpbandits.policies import Policy
@@ -93,7 +92,7 @@ def audible(case: Case) -> Policy:
     budget = ApproxDP(5.0, 1e-5) if isinstance(case.budget, ApproxDP) else case.budget
     options = dict(PLANNED.get(case.name, PLANNED.get(case.cls.__name__, {})))
     if options and isinstance(budget, PureDP) and case not in ADVISED:
-        options["dimension" if issubclass(case.cls, ContextualPolicy) else "n_arms"] = 1
+        options["dimension" if case.cls.sees == "contexts" else "n_arms"] = 1
     return case.under(budget).make(**options)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 from suite import FIRST_OF_CLASS, Case, over
 
 from dpbandits import DecisionLog, fit_logs
-from dpbandits.algorithms.bases import ContextualPolicy
 from dpbandits.testing.walk import contexts_of, shown
 
 TAKING = [case for case in FIRST_OF_CLASS if case.cls.learns_off_policy]
@@ -55,7 +54,7 @@ def test_what_it_learns_is_what_the_log_says_and_not_whom_the_log_chose(case: Ca
     k = case.make().n_arms
     arms = np.where(rng.random(n) < 0.5, 0, rng.integers(0, k, n))
     for private in (True, False):
-        if issubclass(case.cls, ContextualPolicy):
+        if case.cls.sees == "contexts":
             policy = case.under(None).make(reward_range=(-1.0, 1.0))
             d = policy.dimension
             theta = np.linspace(0.8, -0.3, d) / np.sqrt(d)

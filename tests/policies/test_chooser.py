@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 import dpbandits as dpb
-from dpbandits.algorithms.bases import AdvicePolicy, ContextualPolicy
 from dpbandits.policies import Policy, registered
 
 
 def shown(policy: Policy, rng: np.random.Generator):
-    if isinstance(policy, AdvicePolicy):
+    if policy.sees == "advice":
         return rng.dirichlet(np.ones(policy.n_arms), policy.n_experts)
-    if isinstance(policy, ContextualPolicy):
+    if policy.sees == "contexts":
         return rng.uniform(-0.5, 0.5, (policy.n_arms, policy.dimension))
     return None
 

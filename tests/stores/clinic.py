@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import dpbandits as dpb
-from dpbandits.algorithms.bases import AdvicePolicy, SideInformationPolicy
 from dpbandits.policies import registered
 from dpbandits.privacy import Budget, Open
 from dpbandits.session.saving import saved
@@ -57,9 +56,9 @@ def ada(**options):
 
 
 def pull(policy):
-    if not isinstance(policy, SideInformationPolicy):
+    if not policy.sees:
         return policy.pull()
-    shown = ADVICE if isinstance(policy, AdvicePolicy) else CONTEXTS
+    shown = ADVICE if policy.sees == "advice" else CONTEXTS
     return policy.pull(shown[policy.session.rounds.pulls % len(shown)])
 
 

@@ -13,18 +13,20 @@ the toolkit knows.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from ..calls import is_open
 from ..kernel import Generator, Vector, kernel
-from ..policies import ArmEstimates, Card, Kernels, Options, Statistic, register
+from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
 from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ..privacy.channels import Gaussian, Laplace
+from ..privacy.continual import Counter
 from ..protocol import Contexts
 from ..session.estimates import standard_error
-from .bases.counter_choice import RunningSumPolicy
+from .bases.counter_choice import Plan, counter_for, running_sum
 from .bases.every_round import CLOCK, record_pull, release_due
 from .bases.sums import accumulate_by_arm, sensitivity, summarise
 
@@ -95,7 +97,7 @@ def publish(params: ThompsonParams, public: ThompsonPublic, memo: Vector, releas
 
 
 @register(n_arms=3, horizon=30_000, counter="tree")
-class DPTS(RunningSumPolicy):
+class DPTS(Policy):
     """Thompson sampling on the arms' running sums, released after every answer (Hu & Hegde 2022,
     DP-TS).
 
@@ -148,7 +150,7 @@ class DPTS(RunningSumPolicy):
         counter: str | None = None,
         **options: Unpack[Options],
     ) -> None:
-        own: dict[str, Any] = {"n_arms": n_arms, **self._released(horizon, counter)}
+        own: dict[str, Any] = {"n_arms": n_arms, **running_sum(horizon, counter)}
         super().__init__(own, budget=budget, **options)
 
     @staticmethod
@@ -157,14 +159,20 @@ class DPTS(RunningSumPolicy):
         errors = standard_error(public.plays, params.width, params.noise_std**2)
         return ArmEstimates(means, errors, public.plays)
 
+    @cached_property
+    def _counter(self) -> Counter:
+        name, horizon = self.config["counter"], self.config["horizon"]
+        return counter_for(name, horizon, self.channel, secure=self.grid > 0.0)
+
     def _params(self) -> ThompsonParams:
         (lo, hi), laplace = self.reward_range, isinstance(self.channel, Laplace)
+        plan = Plan(self._counter, self.config["horizon"])
         return ThompsonParams(
             n_arms=self.n_arms,
             width=hi - lo,
             low=lo,
-            noise_std=self._noise_std,
-            widest=self._widest if laplace else 0.0,
+            noise_std=plan.noise_std(self.channel, self.statistic.max_sensitivity),
+            widest=plan.widest(self.channel, self.noise_scale) if laplace else 0.0,
             published=laplace and self.calibration == "paper",
         )
 

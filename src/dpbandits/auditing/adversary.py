@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..algorithms.bases import AdvicePolicy, SideInformationPolicy
 from ..errors import ArgumentError
 from ..kernel import Kernel, Matrix, Vector, kernel
 from ..policies import Policy
@@ -100,9 +99,9 @@ def canaries(policy: Policy, *, echo: bool = False, position: int = 0) -> Iterat
     """
     answer = _echo if echo else _answer
     after = "others like what the last one was given" if echo else "for others the arms tie"
-    if isinstance(policy, AdvicePolicy):
+    if policy.sees == "advice":
         kinds, early = _advised(policy), position + getattr(policy, "batch", 1)
-    elif isinstance(policy, SideInformationPolicy):
+    elif policy.sees:
         kinds, early = _in_context(policy), 0
     else:
         lo, hi = policy.reward_range
@@ -118,12 +117,12 @@ def canaries(policy: Policy, *, echo: bool = False, position: int = 0) -> Iterat
 _Kind = tuple[str, np.ndarray, tuple[float, float, float]]
 
 
-def _advised(policy: AdvicePolicy) -> Iterator[_Kind]:
+def _advised(policy: Policy) -> Iterator[_Kind]:
     """All experts are certain of arm 0 for her and whoever is in a release with her: noise may be
     for the one of them who moves it farthest.  For later people each is certain of another arm.
     """
     lo, hi = policy.reward_range
-    arms, experts = policy.n_arms, policy.n_experts
+    arms, experts = policy.n_arms, policy.dimension
     advice = np.zeros((3, arms, experts))
     advice[:2, 0] = 1.0
     advice[2, np.arange(experts) % arms, np.arange(experts)] = 1.0

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
-from ..algorithms.bases import SideInformationPolicy
 from ..errors import DPBanditsError
 from ..kernel import Kernel
 from ..policies import Policy
@@ -75,7 +74,7 @@ class Play:
     def _loop(self) -> Kernel:
         policy = self.policy
         mechanism = self.plant.mechanism or policy.mechanism
-        informed = isinstance(policy, SideInformationPolicy)
+        informed = bool(policy.sees)
         return loop_of(policy.driven, mechanism, self.adversary, informed=informed)
 
     def batches(self, runs: int) -> list[tuple[int, int]]:
@@ -142,7 +141,7 @@ class Play:
     def _blank(self) -> tuple[Any, Any, np.ndarray, np.ndarray]:
         """Room for what is shown and how it is taken; rows of 0 where nothing is."""
         policy = self.policy
-        if not isinstance(policy, SideInformationPolicy):
+        if not policy.sees:
             nothing = np.zeros(policy.n_arms, np.int64)
             return 0, 0, nothing, nothing
         shape = (policy.n_arms, policy.dimension)

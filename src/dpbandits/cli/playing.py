@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ..algorithms.bases import AdvicePolicy, ContextualPolicy
 from ..policies import Policy
 
 _MOST_ROUNDS = 20_000  # until a release
@@ -27,8 +26,8 @@ def play(policy: Policy, rounds: int = 1) -> None:
 
 def _contexts(policy: Policy) -> Any:
     """What ``pull`` takes."""
-    if isinstance(policy, AdvicePolicy):
-        return np.full((policy.n_experts, policy.n_arms), 1.0 / policy.n_arms)
-    if isinstance(policy, ContextualPolicy):
+    if policy.sees == "advice":
+        return np.full((policy.dimension, policy.n_arms), 1.0 / policy.n_arms)
+    if policy.sees:
         return np.full((policy.n_arms, policy.dimension), policy.dimension**-0.5)
     return None

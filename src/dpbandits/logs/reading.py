@@ -121,7 +121,7 @@ def _refuse_rows(bad: np.ndarray, message: str) -> None:
 
 
 def _contexts(policy: Policy, frame: Any, features: Any, manner: Manner, rows: int) -> Any:
-    taken = type(policy).seen is not Policy.seen
+    taken = bool(policy.sees)
     if features is None:
         if taken:
             raise ArgumentError(

@@ -9,7 +9,6 @@ from typing import Any
 
 from ..algorithms import FrozenEXP4
 from ..algorithms.adversarial.conversion import BatchedPolicy
-from ..algorithms.bases import AdvicePolicy
 from ..policies import Policy, registered
 from ..policies.defaults import written
 from ..privacy.budgets import Budget
@@ -138,7 +137,7 @@ def _of_trust(cls: type[Policy], setting: Setting) -> str | None:
         return None
     if asked == "central":
         # Where experts are many, noise on every reward costs least.
-        if issubclass(cls, AdvicePolicy):
+        if cls.sees == "advice":
             return None
         return "protects from whoever runs it, too, at the price of more noise"
     if trust == "central":

@@ -14,6 +14,7 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -62,6 +63,8 @@ class Policy(Configured, metaclass=PolicyClass):
     """
 
     kernels: Kernels
+    sees: ClassVar[str] = ""  # what ``pull`` takes: "contexts", "advice", or nothing
+    dimension: int  # of policies that see something: how many numbers of each arm
     example: ClassVar[dict[str, Any]] = {}
     learns_off_policy: ClassVar[bool] = False  # from arms that others have chosen: see ``logs``
     __signature__ = Signature()
@@ -85,6 +88,7 @@ class Policy(Configured, metaclass=PolicyClass):
         config = {**config, "n_arms": self.n_arms} if n_arms is None else config
         self.budget = budget
         self.reward_range = lo, _ = settings.reward_range
+        self.config = MappingProxyType({**config, "budget": budget})  # of which the grid may be
         if options.get("grid") is None and settings.grid != self._default_grid:
             settings = replace(settings, grid=self._default_grid)
         self.calibration, self.clip = settings.calibration, settings.clip
@@ -170,7 +174,11 @@ class Policy(Configured, metaclass=PolicyClass):
 
     def takes_shape(self, shape: tuple[int, ...], arm: int) -> bool:
         """Whether contexts of that shape may have led to the choice of an arm."""
-        return type(self).seen is not Policy.seen
+        return bool(self.sees)
+
+    def alters(self, context_bound: float) -> bool:
+        """Whether ``preprocess_contexts`` may change what an environment with that bound shows."""
+        return False
 
     # What users call --------------------------------------------------------------------------
 
@@ -200,13 +208,20 @@ class Policy(Configured, metaclass=PolicyClass):
             ArgumentError: the policy cannot choose among some of its arms, or none is available;
                 the contexts do not have the policy's shape, or hold a number that is not
                 finite (which counts as 0 where contexts are private); ``user`` is missing, not
-                asked for, or no name; or a release is due whose sum could be too large for exact
-                secure noise.  Later pulls answer from what is public.
+                asked for, or no name; devices choose, and this is their server; or a release is due
+                whose sum could be too large for exact secure noise.  Later pulls answer from what
+                is public.
             BudgetExhausted: a release is due that the budget does not allow.  Later pulls answer
                 from what is public.
             ClaimError: a release is due under a budget, and this process is a fork, or a save of
                 the policy has been loaded.
         """
+        if self._serving:
+            raise ArgumentError(
+                f"{self._serving} must be False for pull: devices choose, see device(), and not the"
+                " server",
+                self._serving,
+            )
         name = checked_user(user, self.max_rounds)
         with self._lock:
             counted = self.session.rounds.blanked, self.session.rounds.scaled
@@ -490,7 +505,7 @@ class Policy(Configured, metaclass=PolicyClass):
                 rounds=self.rounds,
                 # the folder is nobody's business
                 kept_in="" if store is None else PurePath(str(store)).name,
-                takes_contexts=type(self).seen is not Policy.seen,
+                takes_contexts=bool(self.sees),
                 takes_reports=self.takes_reports,
                 skips_closed=self.takes_masks,
                 older_noise=self.session.older_noise,
@@ -550,6 +565,13 @@ class Policy(Configured, metaclass=PolicyClass):
             "a policy is neither copied nor pickled, or its raw data would be released twice: use"
             " save() and load()"
         )
+
+    @cached_property
+    def _serving(self) -> str:
+        """The argument that makes this the server of devices which choose; empty for others."""
+        if self.config.get("messages"):
+            return "messages"
+        return "reports" if self.takes_reports and self.card.hides_contexts else ""
 
     # Arms -------------------------------------------------------------------------------------
 

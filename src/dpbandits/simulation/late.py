@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ..algorithms.bases import AdvicePolicy
 from ..environments.base import ArmsEnvironment, ContextEnvironment
 from ..environments.delays import NEVER
 from ..policies import Decision, Policy
@@ -30,7 +29,7 @@ def play_late(
     delays: np.ndarray,
 ) -> None:
     """Play to the horizon, with an answer ``delays[t]`` pulls late to the t-th pull."""
-    show = _shown_by(environment, isinstance(policy, AdvicePolicy), world)
+    show = _shown_by(environment, policy.sees == "advice", world)
     attendance = getattr(environment, "attendance", None)
     waiting: list[tuple[int, int, float, Decision]] = []
     mark = 0

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..algorithms.bases import SideInformationPolicy
 from ..environments.datasets.logged import LoggedTrial
 from ..errors import ArgumentError, DPBanditsError
 from ..html import Html, glance
@@ -338,7 +337,7 @@ def replay(
 
 
 def _check_fit(policy: Policy, log: LoggedTrial) -> None:
-    if isinstance(policy, SideInformationPolicy):
+    if policy.sees:
         taken, has = what_is_taken(type(policy)), log.dimension
         if taken == "advice" or policy.dimension != has:
             wanted = taken if taken == "advice" else f"{taken} of dimension {policy.dimension}"
@@ -352,7 +351,7 @@ def _check_fit(policy: Policy, log: LoggedTrial) -> None:
 
 
 def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed: int) -> _Run:
-    contextual = isinstance(policy, SideInformationPolicy)
+    contextual = bool(policy.sees)
     loop = replay_loop(policy.driven, policy.mechanism, contexts=contextual)
     owner, state = identity(policy.stream_key), policy.new_state()
     order = stream(seed, "environment", identity(log.stream_key), run).permutation(len(log))
@@ -365,7 +364,7 @@ def _play(policy: Policy, log: LoggedTrial, horizon: int | None, run: int, seed:
     limit = len(log) if horizon is None else min(horizon, len(log))
     cursor, counted = np.zeros(len(CURSOR), np.int64), np.empty(limit, np.int64)
     people: tuple[Any, ...] = (arms, seen, cursor, counted, limit, choices, privacy)
-    if isinstance(policy, SideInformationPolicy):
+    if policy.sees:
         assert log.contexts is not None
         shape, altered = log.contexts.shape[1:], policy.alters(log.context_bound)
         people += (log.contexts[order], np.zeros(shape), altered)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..algorithms.bases import AdvicePolicy, SideInformationPolicy
 from ..environments.base import AdviceEnvironment, ArmsEnvironment, ContextEnvironment
 from ..errors import ArgumentError, DPBanditsError
 from ..policies import Policy
@@ -159,8 +158,8 @@ def _check_fit(
             f"n_arms of {policy!r} must be {environment.n_arms}, the environment's number of arms"
         )
     shown_dimension = getattr(environment, "dimension", None)
-    if isinstance(policy, SideInformationPolicy) and policy.dimension != shown_dimension:
-        name = "n_experts" if isinstance(policy, AdvicePolicy) else "dimension"
+    if policy.sees and policy.dimension != shown_dimension:
+        name = "n_experts" if policy.sees == "advice" else "dimension"
         raise ArgumentError(f"{name} of {policy!r} must be {shown_dimension}, the environment's")
     if environment.horizon is not None and horizon > environment.horizon:
         raise ArgumentError(f"horizon must be at most {environment.horizon} here, got {horizon}")
@@ -207,9 +206,7 @@ def check_users(
 
 def what_is_taken(policy: type[Policy]) -> str:
     """What the policies of a class see before they choose."""
-    if issubclass(policy, AdvicePolicy):
-        return "advice"
-    return "contexts" if issubclass(policy, SideInformationPolicy) else "no contexts"
+    return policy.sees or "no contexts"
 
 
 def what_is_shown(environment: object) -> str:
@@ -253,7 +250,6 @@ def play(
     sides, rngs = (policy.params, state.raw, state.public, state.memo), (world, choices, privacy)
     advance: Callable[[int], int]
     if isinstance(environment, ContextEnvironment):
-        assert isinstance(policy, SideInformationPolicy)
         show = context_loop(policy.driven, crossing, environment.kernels)
         altered = policy.alters(environment.context_bound)
         contexts = np.zeros((policy.n_arms, policy.dimension))

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ..algorithms.bases import AdvicePolicy
 from ..environments import AdviceTable, ContextTable, RewardTable
 from ..kernel import Kernel, interpreted
 from ..policies import Policy
@@ -26,7 +25,7 @@ Table = RewardTable | ContextTable | AdviceTable
 def table(policy: Policy, rounds: int = ROUNDS) -> Table:
     """Rewards 0 or 1 of a kind that the policy meets; sums of them are exact in any order."""
     rng, contexts = np.random.default_rng(1), contexts_of(policy)
-    if contexts is None or isinstance(policy, AdvicePolicy):
+    if contexts is None or policy.sees == "advice":
         means = np.linspace(0.7, 0.3, policy.n_arms)
         rewards = (rng.random((rounds, policy.n_arms)) < means).astype(float)
         return (

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..algorithms.bases import AdvicePolicy, ContextualPolicy
 from ..kernel import interpreted
 from ..policies import Decision, Kernels, Policy
 from ..privacy.ledger import HEAD, WHOLE
@@ -55,18 +54,15 @@ def contexts_of(policy: Policy, *, corners: bool = False) -> np.ndarray | None:
     reward the farthest there.  Advice stands here as kernels see it, shape (ROUNDS, K, N); at its
     corners every expert is certain.
     """
-    if isinstance(policy, AdvicePolicy):
-        return _advice(policy.n_arms, policy.n_experts, corners)
-    return (
-        _features(policy.n_arms, policy.dimension, corners)
-        if isinstance(policy, ContextualPolicy)
-        else None
-    )
+    if not policy.sees:
+        return None
+    drawn = _advice if policy.sees == "advice" else _features
+    return drawn(policy.n_arms, policy.dimension, corners)
 
 
 def shown(policy: Policy, contexts: np.ndarray) -> np.ndarray:
     """What a user passes to ``pull`` for these."""
-    return contexts.T if isinstance(policy, AdvicePolicy) else contexts
+    return contexts.T if policy.sees == "advice" else contexts
 
 
 def pull(policy: Policy, user: User | None = None) -> Decision:

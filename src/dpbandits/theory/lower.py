@@ -32,7 +32,6 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import rel_entr
 
-from ..algorithms.bases import AdvicePolicy, ContextualPolicy
 from ..algorithms.bases.fixed_features import FixedFeaturesPolicy
 from ..environments import Bernoulli
 from ..policies import Policy
@@ -299,7 +298,7 @@ def hidden_signs(
 @promises_of(Policy)  # type: ignore[type-abstract]
 def _any(policy: Policy, world: World) -> Iterator[Applied]:
     """What bounds every policy that knows nothing of the arms, in coins."""
-    if isinstance(policy, FixedFeaturesPolicy | ContextualPolicy | AdvicePolicy):
+    if policy.sees or isinstance(policy, FixedFeaturesPolicy):
         return
     if policy.retired:  # what is not played costs nothing
         return

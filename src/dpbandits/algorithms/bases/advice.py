@@ -7,15 +7,17 @@ see its transpose, a row for each arm.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ...errors import ArgumentError
 from ...kernel import Matrix, entry
+from ...policies import Policy
 from ...privacy.budgets import Budget
 from ...validation import integer
-from .contextual import SideInformationPolicy
+from .contextual import shown_matrix
 
 MOST_EXPERTS = 10**5
 _TOLERANCE = 1e-6  # by which the probabilities of an expert may miss one
@@ -37,15 +39,26 @@ def _as_probabilities(given: Matrix, seen: Matrix) -> bool:
     return True
 
 
-class AdvicePolicy(SideInformationPolicy):
+class AdvicePolicy(Policy):
     """The base of policies whose ``pull`` takes advice, shape (N, K).  A subclass passes
     ``n_experts`` in its ``config``.
     """
 
+    sees = "advice"
+
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
-        self.n_experts: int = integer("n_experts", config["n_experts"], 1, MOST_EXPERTS)
-        self.dimension = self.n_experts
-        super().__init__({**config, "n_experts": self.n_experts}, budget=budget, **options)
+        experts = integer("n_experts", config["n_experts"], 1, MOST_EXPERTS)
+        super().__init__({**config, "n_experts": experts}, budget=budget, **options)
+
+    @cached_property
+    def n_experts(self) -> int:
+        """How many experts advise."""
+        return int(self.config["n_experts"])
+
+    @property
+    def dimension(self) -> int:
+        """The length of what is seen of an arm."""
+        return self.n_experts
 
     def _assumed(self) -> list[str]:
         return [
@@ -57,7 +70,7 @@ class AdvicePolicy(SideInformationPolicy):
         return shape == (self.n_experts, self.n_arms)
 
     def seen(self, advice: Any) -> np.ndarray:
-        given = self._entries(advice, "advice", (self.n_experts, self.n_arms))
+        given = shown_matrix(self, advice, "advice", (self.n_experts, self.n_arms))
         seen = np.empty((self.n_arms, self.n_experts))
         if not _as_probabilities(given, seen):
             raise ArgumentError(

@@ -1,24 +1,22 @@
 """Policies that see features of every arm before they choose.
 
-Contexts are public: only rewards are behind the wall.  Feature vectors longer than
-``context_bound`` are scaled to it before anything else uses them, because a record moves sums of
-``x * reward`` in proportion to the length of ``x``.
+Contexts are public, and only rewards behind the wall, unless the card of a policy hides them, too.
+Feature vectors longer than ``context_bound`` are scaled to it before anything else uses them,
+because a record moves sums of ``x * reward`` in proportion to the length of ``x``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, entry, kernel
-from ...policies import Decision, Policy
+from ...policies import Policy
 from ...privacy.budgets import Budget
-from ...stores import User
 from ...tables import as_numbers, refuse
 from ...tables.manners import PUBLIC_FEATURES
 from ...validation import integer, real
@@ -65,107 +63,104 @@ def look_over(entries: Matrix, longest: float) -> int:
     return -1 - scaled if found else scaled
 
 
-class SideInformationPolicy(Policy):
-    """The base of policies that see something of every arm before they choose: a matrix with a row
-    of numbers for each.
+def shown_matrix(
+    policy: Policy,
+    given: Any,
+    name: str,
+    shape: tuple[int, int],
+    *,
+    one_row: bool = False,
+    fewer: bool = False,
+    longest: float = math.inf,
+) -> np.ndarray:
+    """What a user shows, as a matrix of finite numbers of its own.
 
-    A subclass sets ``dimension``, the length of the rows, before this constructor runs, and gives
-    ``seen``.
+    Args:
+        policy: to which it is shown.
+        given: the user's argument.
+        name: of that argument.
+        shape: that it has to have.
+        one_row: whether it may be one row, which holds for every arm.
+        fewer: whether there may be fewer rows.
+        longest: rows that are longer are counted.
+
+    Raises:
+        ArgumentError: it has another shape, or holds numbers that are not finite; where contexts
+            are private, these count as 0, and so does everything if there are too many rows.
     """
-
-    dimension: int
-
-    if TYPE_CHECKING:
-
-        def pull(  # type: ignore[override]
-            self,
-            contexts: ArrayLike,
-            *,
-            user: User | None = None,
-            available: Iterable[int | str] | None = None,
-        ) -> Decision: ...
-
-    def alters(self, context_bound: float) -> bool:
-        """Whether ``preprocess_contexts`` may change what an environment with that bound shows."""
-        return False
-
-    @property
-    def effective_bound(self) -> float:
-        """The length to which rows are scaled."""
-        return math.inf
-
-    def _entries(
-        self,
-        given: Any,
-        name: str,
-        shape: tuple[int, int],
-        *,
-        one_row: bool = False,
-        fewer: bool = False,
-    ) -> np.ndarray:
-        """What a user shows, as a matrix of finite numbers of its own; with ``one_row`` it may be
-        one that holds for every arm, with ``fewer`` there may be fewer rows.
-        """
-        array = as_numbers(given)
-        if one_row and array.shape in (shape[1:], (1, shape[1])):
-            array = np.broadcast_to(array, shape)
-        hidden, rounds = self.card.hides_contexts, self.session.rounds
-        wanted = _wanted(shape, one_row)
-        if fewer and array.ndim == 2 and 1 <= len(array) < shape[0]:
-            shape = (len(array), shape[1])
-        elif fewer and hidden and array.ndim == 2 and self._is_odd(array.shape, shape):
-            rounds.blanked += 1
-            return np.zeros(shape)
-        if array.shape != shape:
-            if array.ndim == 0:
-                ragged = array.dtype == object
-                alone = "nothing" if given is None else f"a {type(given).__name__}"
-                got = "rows of several lengths" if ragged else alone
-                raise ArgumentError(
-                    f"{name} must be an array of numbers of shape {wanted}, got {got}", name
-                )
-            raise ArgumentError(f"{name} must have shape {wanted}, got {array.shape}", name)
-        entries = np.array(array, dtype=np.float64, order="C")
-        scaled = look_over(entries, self.effective_bound)
-        if scaled < 0:
-            if not hidden:
-                refuse(name, given, PUBLIC_FEATURES)
-            # An error would shift the schedule for reasons that are private.
-            rounds.blanked, scaled = rounds.blanked + 1, -1 - scaled
-        if scaled > 0:
-            rounds.scaled += scaled
-            self.watch.look_at_features(rounds.scaled, self.effective_bound, hidden)
-        return entries
-
-    @staticmethod
-    def _is_odd(shape: tuple[int, ...], wanted: tuple[int, int]) -> bool:
-        """Whether there are no candidates, or too many: how many there are is private."""
-        return shape[1] == wanted[1] and shape[0] != wanted[0]
+    array = as_numbers(given)
+    if one_row and array.shape in (shape[1:], (1, shape[1])):
+        array = np.broadcast_to(array, shape)
+    hidden, rounds = policy.card.hides_contexts, policy.session.rounds
+    wanted = f"{shape[1:]} or {shape}" if one_row else f"{shape}"
+    if fewer and array.ndim == 2 and 1 <= len(array) < shape[0]:
+        shape = (len(array), shape[1])
+    elif fewer and hidden and array.ndim == 2 and _is_odd(array.shape, shape):
+        rounds.blanked += 1
+        return np.zeros(shape)
+    if array.shape != shape:
+        if array.ndim == 0:
+            ragged = array.dtype == object
+            alone = "nothing" if given is None else f"a {type(given).__name__}"
+            got = "rows of several lengths" if ragged else alone
+            raise ArgumentError(
+                f"{name} must be an array of numbers of shape {wanted}, got {got}", name
+            )
+        raise ArgumentError(f"{name} must have shape {wanted}, got {array.shape}", name)
+    entries = np.array(array, dtype=np.float64, order="C")
+    scaled = look_over(entries, longest)
+    if scaled < 0:
+        if not hidden:
+            refuse(name, given, PUBLIC_FEATURES)
+        # An error would shift the schedule for reasons that are private.
+        rounds.blanked, scaled = rounds.blanked + 1, -1 - scaled
+    if scaled > 0:
+        rounds.scaled += scaled
+        policy.watch.look_at_features(rounds.scaled, longest, hidden)
+    return entries
 
 
-def _wanted(shape: tuple[int, int], one_row: bool) -> str:
-    return f"{shape[1:]} or {shape}" if one_row else f"{shape}"
+def _is_odd(shape: tuple[int, ...], wanted: tuple[int, int]) -> bool:
+    """Whether there are no candidates, or too many: how many there are is private."""
+    return shape[1] == wanted[1] and shape[0] != wanted[0]
 
 
-class ContextualPolicy(SideInformationPolicy):
+class ContextualPolicy(Policy):
     """The base of policies whose ``pull`` takes contexts.
 
     A subclass passes ``dimension`` and ``context_bound`` in its ``config``, and its ``params``
     carry ``context_bound``.
     """
 
-    _takes_one_row = False  # whether one vector may be shown for all arms
+    sees = "contexts"
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
-        self.dimension = integer("dimension", config["dimension"], 1, MOST_FEATURES)
-        bound = real("context_bound", config["context_bound"], SHORTEST, LONGEST)
-        self.context_bound: float = bound
-        own = {**config, "dimension": self.dimension, "context_bound": bound}
+        own = {
+            **config,
+            "dimension": integer("dimension", config["dimension"], 1, MOST_FEATURES),
+            "context_bound": real("context_bound", config["context_bound"], SHORTEST, LONGEST),
+        }
         super().__init__(own, budget=budget, **options)
+
+    @cached_property
+    def dimension(self) -> int:
+        """The length of feature vectors."""
+        return int(self.config["dimension"])
+
+    @cached_property
+    def context_bound(self) -> float:
+        """The length to which longer feature vectors are scaled."""
+        return float(self.config["context_bound"])
+
+    @property
+    def _takes_one_row(self) -> bool:
+        """Whether one vector may be shown for all arms."""
+        return False
 
     @property
     def _largest_entry(self) -> float:
-        return self.context_bound * max(map(abs, self.reward_range))
+        largest = self.context_bound * max(map(abs, self.reward_range))
+        return max(largest, self.context_bound**2) if self.card.hides_contexts else largest
 
     @property
     def takes_masks(self) -> bool:
@@ -181,9 +176,17 @@ class ContextualPolicy(SideInformationPolicy):
         return context_bound > self.effective_bound
 
     def _assumed(self) -> list[str]:
+        if not self.card.hides_contexts:
+            return [
+                "contexts are public, and owe nothing to rewards that were not released; feature"
+                f" vectors are at most {self.context_bound:g} long, which scaling enforces"
+            ]
         return [
-            "contexts are public, and owe nothing to rewards that were not released; feature"
-            f" vectors are at most {self.context_bound:g} long, which scaling enforces"
+            f"feature vectors are at most {self.context_bound:g} long, which scaling enforces",
+            "a decision goes to its person alone: the arm, how probable it was, and counts of arms"
+            " are functions of private features",
+            "the contexts of others, which arms are open among them, and their rewards owe nothing"
+            " to her record and to her decision but by way of releases",
         ]
 
     def takes_shape(self, shape: tuple[int, ...], arm: int) -> bool:
@@ -193,7 +196,14 @@ class ContextualPolicy(SideInformationPolicy):
         return len(rows) == 1 and arm < rows[0] <= self.n_arms and length == self.dimension
 
     def seen(self, contexts: Any) -> np.ndarray:
-        shape = (self.n_arms, self.dimension)
-        single = self._takes_one_row
-        entries = self._entries(contexts, "contexts", shape, one_row=single, fewer=not single)
+        shape, one = (self.n_arms, self.dimension), self._takes_one_row
+        entries = shown_matrix(
+            self,
+            contexts,
+            "contexts",
+            shape,
+            one_row=one,
+            fewer=not one,
+            longest=self.effective_bound,
+        )
         return self.preprocessed(entries)

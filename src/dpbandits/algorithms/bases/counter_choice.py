@@ -5,11 +5,10 @@ noise is.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from ...errors import ArgumentError
-from ...policies import Policy
 from ...privacy.channels import Channel, Laplace, Open
 from ...privacy.continual import (
     BinaryTree,
@@ -84,50 +83,40 @@ def _best(horizon: int, channel: Channel, secure: bool) -> str:
     return min(names, key=lambda name: COUNTERS[name](horizon).max_variance(horizon, channel.norm))
 
 
-def noise_std(counter: Counter, channel: Channel, releases: int) -> float:
-    """The largest standard deviation, over so many releases, of the noise on one coordinate of the
-    running sum, in units of the scale of a release by itself.
+def running_sum(horizon: int | None, counter: str | None) -> dict[str, Any]:
+    """The arguments of a running sum, checked."""
+    if horizon is not None:
+        horizon = integer("horizon", horizon, 1, MOST_ROUNDS)
+    if counter is not None:
+        choice("counter", counter, tuple(COUNTERS))
+    if counter == "hybrid" and horizon is not None:
+        raise ArgumentError(
+            f"horizon must be None with counter='hybrid', which never ends, got {horizon!r}",
+            "horizon",
+        )
+    return {"horizon": horizon, "counter": counter}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a running sum is released.
+
+    Attributes:
+        counter: which makes its noise.
+        releases: how many are planned for; None for any number.
     """
-    if isinstance(channel, Open):
-        return 0.0
-    most = min(releases, counter.horizon or releases)
-    return counter.max_variance(most, channel.norm) ** 0.5
 
+    counter: Counter
+    releases: int | None
 
-class RunningSumPolicy(Policy):
-    """The base of policies that release a running sum with a counter."""
-
-    _horizon: int | None = None
-    _counting: str | None = None
-
-    def _released(self, horizon: int | None, counter: str | None) -> dict[str, Any]:
-        """Check and keep the arguments of the running sum."""
-        self._horizon = None if horizon is None else integer("horizon", horizon, 1, MOST_ROUNDS)
-        self._counting = None if counter is None else choice("counter", counter, tuple(COUNTERS))
-        if self._counting == "hybrid" and horizon is not None:
-            raise ArgumentError(
-                f"horizon must be None with counter='hybrid', which never ends, got {horizon!r}",
-                "horizon",
-            )
-        return {"horizon": self._horizon, "counter": self._counting}
-
-    @property
-    def _releases(self) -> int | None:
-        """How many releases are planned for; None for any number."""
-        return self._horizon
-
-    @cached_property
-    def _counter(self) -> Counter:
-        return counter_for(self._counting, self._releases, self.channel, secure=self.grid > 0.0)
-
-    @property
-    def _noise_std(self) -> float:
+    def noise_std(self, channel: Channel, sensitivity: float) -> float:
         """The largest standard deviation of the noise on a coordinate of the running sum."""
-        scale = self.channel.scale(self.statistic.max_sensitivity)
-        return scale * noise_std(self._counter, self.channel, self._releases or MOST_ROUNDS)
+        if isinstance(channel, Open):
+            return 0.0
+        most = self.releases or MOST_ROUNDS
+        variance = self.counter.max_variance(min(most, self.counter.horizon or most), channel.norm)
+        return float(channel.scale(sensitivity) * variance**0.5)
 
-    @property
-    def _widest(self) -> float:
-        """The largest scale of a noise variable in any running sum."""
-        releases = self._releases or MOST_ROUNDS
-        return self.noise_scale * self._counter.widening(releases, self.channel.norm)
+    def widest(self, channel: Channel, scale: float) -> float:
+        """The largest scale of a noise variable in any running sum, for that of one by itself."""
+        return float(scale * self.counter.widening(self.releases or MOST_ROUNDS, channel.norm))

@@ -13,21 +13,26 @@ so that its sensitivity is the same.  In estimates and releases the blocks stand
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ...errors import ArgumentError
+from ...glm.links import link_of
 from ...kernel import Kernel, Vector, bind, inlined, kernel
 from ...policies import Kernels, Options, Statistic
 from ...privacy.budgets import Budget
+from ...privacy.continual import Counter
 from ...validation import choice, real
+from ..exploration import Optimism
 from ..maths.confidence import coordinate_quantile, noise_norm
 from ..maths.ridge import most_optimistic_for
 from .contextual import ContextualPolicy
-from .counter_choice import MOST_ROUNDS, RunningSumPolicy
+from .counter_choice import MOST_ROUNDS, Plan, counter_for
+from .links import Linked
 
 MODEL: dict[str, Any] = {"ridge": 1.0, "subgaussian": None, "context_bound": 1.0}
 RADIUS: dict[str, Any] = {"parameter_bound": 1.0, "failure_probability": 0.001, "radius_scale": 1.0}
@@ -67,6 +72,12 @@ class LinearOptions(ModelOptions, total=False):
     parameter_bound: float
     failure_probability: float
     radius_scale: float
+
+
+def modelled(models: str) -> dict[str, str]:
+    """The argument ``models``, checked; nothing where it is at its default."""
+    choice("models", models, ("shared", "disjoint"))
+    return {} if models == "shared" else {"models": models}
 
 
 @inlined
@@ -110,46 +121,130 @@ def _searching(kernels: Kernels, search: Kernel) -> Kernels:
     return replace(kernels, choose=bind(kernels.choose, most_optimistic=search))
 
 
-class LinearPolicy(ContextualPolicy, RunningSumPolicy):
-    """The base of policies that release the running sum of x * reward with a counter."""
+_LIMITS: dict[str, tuple[float, float, bool]] = {  # and whether the lower one is left out
+    "ridge": (0.0, 1e12, True),
+    "subgaussian": (0.0, 1e12, False),
+    "parameter_bound": (0.0, 1e12, False),
+    "failure_probability": (0.0, 1.0, True),
+    "radius_scale": (0.0, 1e12, False),
+    "switch": (0.0, 1e6, False),
+}
+
+
+def taken(options: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Take those arguments out of the options that have a default here, and check them."""
+    own = {name: options.pop(name, default) for name, default in defaults.items()}
+    for name, value in own.items():
+        if name in _LIMITS and not (value is None and defaults[name] is None):
+            low, high, strict = _LIMITS[name]
+            real(name, value, low, high, strict=strict)
+    return own
+
+
+class LinearPolicy(ContextualPolicy):
+    """The base of policies that release the running sum of x * reward with a counter.
+
+    All that it knows stands in ``config``: the arguments in ``_options``, and what subclasses pass
+    of ``models``, ``link``, ``explore``, ``horizon`` and ``counter``.
+    """
 
     learns_off_policy = True
 
     _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS}  # with their defaults
+    _covers: ClassVar[bool] = False  # whether its radius, as it is by default, is proved to hold
     _searches: ClassVar[bool] = False  # whether ``choose`` has a place for ``most_optimistic``
-    _covers: ClassVar[bool] = False  # whether the radius, as it is by default, is proved to hold
-    models: str = "shared"
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
-        own = {name: options.pop(name, default) for name, default in self._options.items()}
-        chosen = {**MODEL, **RADIUS, **own}
-        self._ridge = real("ridge", chosen["ridge"], 0.0, 1e12, strict=True)
-        given = chosen["subgaussian"]
-        self._subgaussian = None if given is None else real("subgaussian", given, 0.0, 1e12)
-        self._parameter_bound = real("parameter_bound", chosen["parameter_bound"], 0.0, 1e12)
-        self._failure = real(
-            "failure_probability", chosen["failure_probability"], 0.0, 1.0, strict=True
-        )
-        self._radius_scale = real("radius_scale", chosen["radius_scale"], 0.0, 1e12)
+        own = taken(options, self._options)
         super().__init__({**config, **own}, budget=budget, **options)
-        if self._ridge < (least := _LEAST_RIDGE * self.context_bound**2):
+        least = _LEAST_RIDGE * self.context_bound**2
+        if "ridge" in own and self._ridge < least:
             raise ArgumentError(
                 f"ridge must be at least {least:g} for features of length {self.context_bound:g},"
                 f" got {self._ridge!r}",
                 "ridge",
             )
 
+    # What was given ---------------------------------------------------------------------------
+
+    def _argument(self, name: str) -> float:
+        """A number that was given: to the policy, to its way to explore, or else the default."""
+        explore = self.config.get("explore")
+        for given in (self.config.get(name), getattr(explore, name, None)):
+            if given is not None:
+                return float(given)
+        return float({**MODEL, **RADIUS}[name])
+
+    @property
+    def _ridge(self) -> float:
+        return self._argument("ridge")
+
+    @property
+    def _parameter_bound(self) -> float:
+        return self._argument("parameter_bound")
+
+    @property
+    def _failure(self) -> float:
+        return self._argument("failure_probability")
+
+    @property
+    def _radius_scale(self) -> float:
+        return self._argument("radius_scale")
+
+    @cached_property
+    def models(self) -> str:
+        """Which models there are: "shared", or "disjoint"."""
+        return str(self.config.get("models", "shared"))
+
+    @cached_property
+    def _takes_one_row(self) -> bool:
+        return self.models == "disjoint"
+
+    @cached_property
+    def _linked(self) -> Linked:
+        """The link of the model, within its bounds."""
+        link = link_of(self.config.get("link", "identity"))
+        return Linked(link, self.context_bound, self._parameter_bound, self.reward_range)
+
+    @property
+    def condition_number(self) -> float:
+        """Of the link, over all <x, theta> that the bounds allow: largest over least slope."""
+        return self._linked.conditioning.number if "link" in self.config else 1.0
+
+    # The running sum --------------------------------------------------------------------------
+
+    @property
+    def _horizon(self) -> int | None:
+        return self.config.get("horizon")
+
+    @property
+    def _releases(self) -> int | None:
+        """How many releases are planned for; None for any number."""
+        return self._horizon
+
+    @property
+    def _counting(self) -> str | None:
+        """Which counter was asked for."""
+        return self.config.get("counter")
+
+    @cached_property
+    def _counter(self) -> Counter:
+        secure = self.grid > 0.0
+        return counter_for(self._counting, self._releases, self.channel, secure=secure)
+
+    @property
+    def _noise_std(self) -> float:
+        """The largest standard deviation of the noise on a coordinate of the running sum."""
+        plan = Plan(self._counter, self._releases)
+        return plan.noise_std(self.channel, self.statistic.max_sensitivity)
+
+    # What follows -----------------------------------------------------------------------------
+
     @property
     def driven(self) -> Kernels:
         """The kernels, with the search for the best of few or of many features."""
         kernels, search = super().driven, most_optimistic_for(self.dimension)
         return _searching(kernels, search) if self._searches else kernels
-
-    def _modelled(self, models: str) -> dict[str, Any]:
-        """Check and keep which models there are; said of a policy where it is not the default."""
-        self.models = choice("models", models, ("shared", "disjoint"))
-        self._takes_one_row = models == "disjoint"
-        return {} if models == "shared" else {"models": models}
 
     @property
     def regret_guarantee(self) -> str:
@@ -159,7 +254,7 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
         >>> print(LinUCB(2, 3, radius_scale=0.1).regret_guarantee)
         none: the confidence radius is not one that is proved to hold, and regret is measured only
         """
-        if not self._covers:
+        if not self._has_radius:
             return "none: there is no theorem, and regret is measured only"
         if not self._holds:
             return (
@@ -175,8 +270,13 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
         )
 
     @property
+    def _has_radius(self) -> bool:
+        """Whether arms are chosen by a radius which, as it is by default, is proved to hold."""
+        return self._covers and isinstance(self.config.get("explore", Optimism()), Optimism)
+
+    @property
     def _holds(self) -> bool:
-        return self._covers and self._radius_scale >= 1.0
+        return self._has_radius and self._radius_scale >= 1.0
 
     @property
     def n_models(self) -> int:
@@ -232,7 +332,8 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
     def _scatter(self) -> float:
         """How far rewards scatter: in [lo, hi] they are (hi - lo) / 2 subgaussian (Hoeffding)."""
         lo, hi = self.reward_range
-        return (hi - lo) / 2 if self._subgaussian is None else self._subgaussian
+        given = self.config.get("subgaussian")
+        return (hi - lo) / 2 if given is None else float(given)
 
     @property
     def _least_scatter(self) -> float:
@@ -259,8 +360,9 @@ class LinearPolicy(ContextualPolicy, RunningSumPolicy):
         """What the noise of all releases stays below in the L2 norm, in one model."""
         if self.budget is None:
             return 0.0
-        releases = self._releases or MOST_ROUNDS
-        norm, std, widest = self.channel.norm, self._noise_std, self._widest
+        plan = Plan(self._counter, self._releases)
+        widest, releases = plan.widest(self.channel, self.noise_scale), plan.releases or MOST_ROUNDS
+        norm, std = self.channel.norm, self._noise_std
         return noise_norm(norm, self.dimension, std, widest, releases, probability)
 
     def _spread(self, probability: float) -> float:

@@ -16,9 +16,8 @@ class LocalPolicy(Policy):
     """
 
     def _reported(self, reports: bool) -> dict[str, Any]:
-        """Check and keep whether ``update`` is given reports."""
-        self.takes_reports = flag("reports", reports)
-        return {"reports": reports}
+        """Check whether ``update`` is given reports."""
+        return {"reports": flag("reports", reports)}
 
     def randomiser(self) -> Randomiser:
         """What a person's device runs on its reward, with this policy's channel, range and kind of

@@ -8,7 +8,6 @@ up, and the server learns the noisy sum, which it releases as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -16,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError
-from ...policies import Card, Decision, Policy
+from ...policies import Card, Policy
 from ...privacy.budgets import PureDP
 from ...privacy.channels import Laplace
 from ...shuffle import Analyzer, LaplaceShares, Messages, Randomizer, Shuffler
 from ...shuffle.randomness import seed_of
-from ...stores import User
 from ...tables import flat
 from ...tables.manners import PRIVATE
 from ...validation import flag, number_or_nan, real
@@ -88,13 +86,10 @@ class ShuffledPolicy(Policy):
     rewards.
     """
 
-    _dropout: float
     _parties = 0
 
     def _shuffled(self, messages: bool, dropout: float, options: Any) -> dict[str, Any]:
         """Check and keep what says who adds noise."""
-        self.takes_reports = flag("messages", messages)
-        self._dropout = real("dropout", dropout, 0.0, 0.99)
         for name, only in (("max_rounds", None), ("clip", True), ("choices_public", False)):
             if messages and options.get(name, only) != only:
                 raise ArgumentError(
@@ -102,27 +97,17 @@ class ShuffledPolicy(Policy):
                     f" devices clip, got {options[name]!r}",
                     name,
                 )
-        return {"messages": messages, "dropout": self._dropout}
+        lost = real("dropout", dropout, 0.0, 0.99)
+        return {"messages": flag("messages", messages), "dropout": lost}
+
+    @property
+    def _dropout(self) -> float:
+        return float(self.config["dropout"])
 
     @property
     def takes_masks(self) -> bool:
         # The arm of a batch whose devices are out stands.
         return super().takes_masks and not self.takes_reports
-
-    def pull(
-        self,
-        contexts: Any = None,
-        *,
-        user: User | None = None,
-        available: Iterable[int | str] | None = None,
-    ) -> Decision:
-        if self.takes_reports:
-            raise ArgumentError(
-                "messages must be False for pull: a whole batch plays device().arm, and what its"
-                " shuffler lets out goes to receive()",
-                "messages",
-            )
-        return super().pull(contexts, user=user, available=available)
 
     @property
     def protocol(self) -> LaplaceShares:

@@ -172,7 +172,7 @@ class LinUCBDGS(LinearPolicy):
                 " on no grid, and no noise would make it private as claimed; use PrivateLinUCB",
                 "noise",
             )
-        self._horizon = None if horizon is None else integer("horizon", horizon, 1, MOST_ROUNDS)
+        most = None if horizon is None else integer("horizon", horizon, 1, MOST_ROUNDS)
         self._sensitivity = choice("sensitivity", sensitivity, tuple(SENSITIVITIES))
         self._perturbation = real("perturbation", perturbation, 0.0, 1e12)
         self._greedy = flag("greedy", greedy)
@@ -181,7 +181,7 @@ class LinUCBDGS(LinearPolicy):
             if smallest_eigenvalue is None
             else real("smallest_eigenvalue", smallest_eigenvalue)
         )
-        own: dict[str, Any] = {"n_arms": n_arms, "dimension": dimension, "horizon": self._horizon}
+        own: dict[str, Any] = {"n_arms": n_arms, "dimension": dimension, "horizon": most}
         own["smallest_eigenvalue"] = self._eigenvalue
         own |= {
             "sensitivity": self._sensitivity,

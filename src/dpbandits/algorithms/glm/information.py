@@ -21,13 +21,14 @@ from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import ANTICIPATING
 from ..bases.linear import MODEL, RADIUS, LinearOptions
+from ..bases.schedules import Schedule
 from ..maths.confidence import gaussian_norm
 from ..private_contexts.local import LocalPolicy
 from ..private_contexts.policy import PrivateContextPolicy
 from . import weighted
 from .gradients import of_reports
 from .joint import DEFINITION
-from .linked import LinkedPolicy, LinkPolicy
+from .linked import LinkedPolicy
 from .local import ScoringDevice
 from .weighted import WeightedParams
 
@@ -49,9 +50,10 @@ class WeighingDevice(ScoringDevice):
         return point.reshape(-1, self._params.dimension)  # the kernel cuts what it makes of any
 
 
-class WeightedPolicy(LinkPolicy, PrivateContextPolicy):
+class WeightedPolicy(PrivateContextPolicy):
     """The base of policies that release scores and information of weighted features."""
 
+    learns_off_policy = False
     _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS}
 
     def _weighed(self, reward_weight: float) -> dict[str, float]:
@@ -68,14 +70,14 @@ class WeightedPolicy(LinkPolicy, PrivateContextPolicy):
 
     @property
     def _largest(self) -> float:
-        return self._weight * self._residual
+        return self._weight * self._linked.residual
 
     def _moved(self, reward: float, length: float) -> float:
-        steepest = self._conditioning.largest_slope
+        steepest = self._linked.conditioning.largest_slope
         return math.hypot(2.0 * reward, math.sqrt(min(2, self.dimension)) * steepest) * _UP
 
     def _statistic(self) -> Statistic:
-        steepest = math.sqrt(2.0) * self._conditioning.largest_slope
+        steepest = math.sqrt(2.0) * self._linked.conditioning.largest_slope
         return replace(super()._statistic(), max_abs_contribution=max(self._largest, steepest))
 
     def _weighted(self, capacity: int, last: int) -> WeightedParams:
@@ -91,11 +93,11 @@ class WeightedPolicy(LinkPolicy, PrivateContextPolicy):
             context_bound=self.effective_bound,
             length=self.context_bound,
             movement=self.statistic.max_sensitivity,
-            reach=self._conditioning.reach,
-            residual=self._residual if self.clip else math.inf,
-            flattest=self._conditioning.least_slope,
-            steepest=self._conditioning.largest_slope,
-            curvature=self._conditioning.curvature,
+            reach=self._linked.conditioning.reach,
+            residual=self._linked.residual if self.clip else math.inf,
+            flattest=self._linked.conditioning.least_slope,
+            steepest=self._linked.conditioning.largest_slope,
+            curvature=self._linked.conditioning.curvature,
             scatter=self._scatter,
             odds=math.log(releases / max(share, 1e-300)),
             std=std,
@@ -173,9 +175,8 @@ class WeightedGLMJDP(WeightedPolicy, LinkedPolicy):
         **options: Unpack[LinearOptions],
     ) -> None:
         own = {"n_arms": n_arms, "dimension": dimension, **self._weighed(reward_weight)}
-        self._released(integer("horizon", horizon, 1, MOST_ROUNDS), "independent")
         super().__init__(
-            {**own, "horizon": horizon, **self._modelled("shared")},
+            {**own, "horizon": integer("horizon", horizon, 1, MOST_ROUNDS)},
             budget=budget,
             link=link,
             batch=batch,
@@ -183,8 +184,12 @@ class WeightedGLMJDP(WeightedPolicy, LinkedPolicy):
             **options,
         )
 
+    @property
+    def _counting(self) -> str:
+        return "independent"
+
     def _statistic(self) -> Statistic:
-        return replace(super()._statistic(), max_records=self._longest_epoch)
+        return replace(super()._statistic(), max_records=self._memory()["capacity"])
 
     def _params(self) -> WeightedParams:
         return self._weighted(**self._memory())
@@ -257,18 +262,21 @@ class WeightedGLMLDP(WeightedPolicy, LocalPolicy):
         reports: bool = False,
         **options: Unpack[LinearOptions],
     ) -> None:
-        self._link = link_of(link)
-        self.kernels = weighted.of_records(self._link)
-        self._growth = real("growth", growth, 0.01, 1e6)
-        own = {"n_arms": n_arms, "dimension": dimension, "link": link, "growth": self._growth}
+        self.kernels = weighted.of_records(link_of(link))
+        own = {"n_arms": n_arms, "dimension": dimension, "link": link}
+        own["growth"] = real("growth", growth, 0.01, 1e6)
         super().__init__(
-            {**own, **self._weighed(reward_weight), **self._modelled("shared")},
+            {**own, **self._weighed(reward_weight)},
             budget=budget,
             horizon=horizon,
             batch=batch,
             reports=reports,
             **options,
         )
+
+    @property
+    def _schedule(self) -> Schedule:
+        return Schedule(self.config["batch"], self.config["growth"])
 
     def _params(self) -> WeightedParams:
         return self._weighted(capacity=1, last=MOST_ROUNDS)

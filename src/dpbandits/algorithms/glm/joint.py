@@ -26,10 +26,10 @@ from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
 from ...privacy.channels import Gaussian
 from ...privacy.vector_channels import CHANNEL_GAUSSIAN
 from ...validation import integer, real
-from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.errata import ANTICIPATING
-from ..bases.linear import MODEL, RADIUS, LinearOptions, ModelOptions
-from ..private_contexts.joint import JointPolicy
+from ..bases.linear import MODEL, RADIUS, LinearOptions, ModelOptions, modelled
+from ..private_contexts.policy import PrivateContextPolicy
 from .linked import LinkedPolicy
 from .newton import optimistic, sampled, score_sensitivity
 from .state import NewtonParams
@@ -64,7 +64,7 @@ class GLMThompsonOptions(ModelOptions, total=False):
     repair: str
 
 
-class JointGLMPolicy(LinkedPolicy, JointPolicy):
+class JointGLMPolicy(LinkedPolicy, PrivateContextPolicy):
     """The base of policies that release scores and information of their epochs."""
 
     def __init__(
@@ -73,21 +73,24 @@ class JointGLMPolicy(LinkedPolicy, JointPolicy):
         *,
         horizon: int,
         reward_weight: float,
+        counter: str | None,
+        models: str,
         **options: Any,
     ) -> None:
         self._weight = real("reward_weight", reward_weight, 1e-6, 1e6)
         most = integer("horizon", horizon, 1, MOST_ROUNDS)
-        super().__init__({**config, "reward_weight": self._weight}, horizon=most, **options)
+        own = {"reward_weight": self._weight, **running_sum(most, counter), **modelled(models)}
+        super().__init__({**config, **own}, **options)
 
     @property
     def _largest(self) -> float:
-        return self._weight * self._residual
+        return self._weight * self._linked.residual
 
     def _moved(self, reward: float, length: float) -> float:
-        steepest = self._conditioning.largest_slope
+        steepest = self._linked.conditioning.largest_slope
         whatever = score_sensitivity(reward, steepest, length)
         found = replacement_sensitivity(
-            self._link,
+            self._linked.link,
             self.reward_range,
             length=length,
             parameter=self._parameter_bound,
@@ -102,18 +105,18 @@ class JointGLMPolicy(LinkedPolicy, JointPolicy):
         return min(found, whatever)
 
     def _statistic(self) -> Statistic:
-        bound, steepest = self.context_bound, self._conditioning.largest_slope
+        bound, steepest = self.context_bound, self._linked.conditioning.largest_slope
         return replace(
             super()._statistic(),
             max_abs_contribution=bound * max(self._largest, math.sqrt(2.0) * steepest * bound),
-            max_records=self._longest_epoch,
+            max_records=self._memory()["capacity"],
         )
 
     def _params(self) -> NewtonParams:
         model = super()._params()
         std = self.noise_scale if model.adds_up else self._noise_std  # of the first release
         return NewtonParams(
-            **self._linked(),
+            **self._slopes(),
             **self._memory(),
             linear=model,
             n_arms=self.n_arms,
@@ -121,8 +124,8 @@ class JointGLMPolicy(LinkedPolicy, JointPolicy):
             context_bound=self.effective_bound,
             length=self.context_bound,
             movement=self.statistic.max_sensitivity,
-            reach=self._conditioning.reach,
-            residual=self._residual if self.clip else math.inf,
+            reach=self._linked.conditioning.reach,
+            residual=self._linked.residual if self.clip else math.inf,
             std=std,
         )
 

@@ -26,7 +26,7 @@ from ...validation import flag, integer, real
 from ..bases.contextual import LONGEST, SHORTEST
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import GLM_REPORTS
-from ..bases.linear import MODEL, RADIUS
+from ..bases.linear import MODEL, RADIUS, modelled
 from ..private_contexts import state
 from ..private_contexts.device import Device
 from ..private_contexts.local import LocalPolicy
@@ -35,7 +35,6 @@ from ..private_contexts.reports import ReportPolicy
 from . import online
 from .gradients import DescentParams, descending, look_with, of_reports, project
 from .joint import GLMOptions
-from .linked import LinkPolicy
 
 PROOF = "dpbandits.algorithms.glm: sensitivity in {}, one report of a person in local"
 HAN = "Han, Liang, Wang & Zhang (2021), Generalized Linear Bandits with Local Differential Privacy"
@@ -99,7 +98,7 @@ class SGDOptions(Options, total=False):
 
 
 @register(n_arms=3, dimension=2)
-class LDPSGD(LinkPolicy, ReportPolicy):
+class LDPSGD(ReportPolicy):
     """Stochastic gradient descent on gradients that every person's device has randomised, and the
     arm that is best for the present estimate (Han, Liang, Wang & Zhang 2021).
 
@@ -163,6 +162,8 @@ class LDPSGD(LinkPolicy, ReportPolicy):
         errata=(GLM_REPORTS,),
     )
     kernels = descending(link_of("logistic"))
+    learns_off_policy = False
+    _counter = None
     _device = ScoringDevice
 
     _options: ClassVar[dict[str, Any]] = {"context_bound": 1.0, "parameter_bound": 1.0}
@@ -181,8 +182,7 @@ class LDPSGD(LinkPolicy, ReportPolicy):
         reports: bool = False,
         **options: Unpack[SGDOptions],
     ) -> None:
-        self._link = link_of(link)
-        self.kernels = descending(self._link)
+        self.kernels = descending(link_of(link))
         if flag("reports", reports):
             self.kernels = of_reports(self.kernels)
         self._step = None if step is None else real("step", step, 0.0, 1e12, strict=True)
@@ -190,12 +190,6 @@ class LDPSGD(LinkPolicy, ReportPolicy):
         self._cut = None
         if gradient_bound is not None:
             self._cut = real("gradient_bound", gradient_bound, SHORTEST, LONGEST)
-        self._batch = integer("batch", batch, 1, MOST_ROUNDS)
-        bounds = {
-            name: options.pop(name, default)  # type: ignore[misc]
-            for name, default in self._options.items()
-        }
-        self._parameter_bound = real("parameter_bound", bounds["parameter_bound"], 0.0, 1e12)
         config = {
             "n_arms": n_arms,
             "dimension": dimension,
@@ -203,19 +197,14 @@ class LDPSGD(LinkPolicy, ReportPolicy):
             "step": self._step,
             "weight_decay": self._decay,
             "gradient_bound": self._cut,
-            "batch": self._batch,
-            **bounds,
+            "batch": integer("batch", batch, 1, MOST_ROUNDS),
         }
         super().__init__(config, budget=budget, reports=reports, **options)
 
     @property
-    def _coefficients(self) -> tuple[int, ...]:
-        return (self.dimension,)
-
-    @property
     def gradient_bound(self) -> float:
         """C, to which gradients are cut."""
-        longest = self.context_bound * self._residual
+        longest = self.context_bound * self._linked.residual
         return longest if self._cut is None else float(self._cut)
 
     @property
@@ -229,7 +218,7 @@ class LDPSGD(LinkPolicy, ReportPolicy):
     def _statistic(self) -> Statistic:
         moved = 2.0
         found = replacement_sensitivity(
-            self._link,
+            self._linked.link,
             self.reward_range,
             length=self.context_bound,
             parameter=self._parameter_bound,
@@ -258,7 +247,7 @@ class LDPSGD(LinkPolicy, ReportPolicy):
             squared = self.channel.radius(d) ** 2 - 1.0
         elif self.budget is not None:
             squared = d * self.noise_scale**2
-        return self.gradient_bound * math.sqrt(1.0 + max(squared, 0.0) / self._batch)
+        return self.gradient_bound * math.sqrt(1.0 + max(squared, 0.0) / self.config["batch"])
 
     def _params(self) -> DescentParams:
         planned = 0.5 * self._parameter_bound / self._size
@@ -267,14 +256,14 @@ class LDPSGD(LinkPolicy, ReportPolicy):
             dimension=self.dimension,
             size=self.dimension,
             context_bound=self.effective_bound,
-            reach=self._conditioning.reach,
-            residual=self._residual if self.clip else math.inf,
+            reach=self._linked.conditioning.reach,
+            residual=self._linked.residual if self.clip else math.inf,
             longest=self.gradient_bound,
             parameter_bound=self._parameter_bound,
             weight_decay=self._decay,
             step=planned if self._step is None else self._step,
             decay=0.5 if self._step is None else 1.0,
-            batch=self._batch,
+            batch=self.config["batch"],
             grid=self.grid if self._rounds_gradients else 0.0,
             movement=self.statistic.max_sensitivity,
         )
@@ -287,7 +276,7 @@ def _published(budget: ApproxDP) -> float:
 
 
 @register(n_arms=3, dimension=2, horizon=30_000)
-class LDPGLOC(LinkPolicy, LocalPolicy):
+class LDPGLOC(LocalPolicy):
     """Online learning to confidence sets on reports that every person's device has randomised (Han,
     Liang, Wang & Zhang 2021, LDP-GLOC; after Jun, Bhargava, Nowak & Willett 2017).
 
@@ -346,6 +335,7 @@ class LDPGLOC(LinkPolicy, LocalPolicy):
         errata=(GLM_REPORTS,),
     )
     kernels = online.learning(link_of("logistic"))
+    learns_off_policy = False
     _device = RegressingDevice
     _of_reports = staticmethod(of_reports)
     _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS, "repair": "shift"}
@@ -363,11 +353,10 @@ class LDPGLOC(LinkPolicy, LocalPolicy):
         reports: bool = False,
         **options: Unpack[GLMOptions],
     ) -> None:
-        self._link = link_of(link)
-        self.kernels = online.learning(self._link)
+        self.kernels = online.learning(link_of(link))
         self._weight = real("gradient_weight", gradient_weight, 1e-6, 1e6)
         own = {"n_arms": n_arms, "dimension": dimension, "link": link}
-        own |= {"gradient_weight": self._weight, **self._modelled("shared")}
+        own |= {"gradient_weight": self._weight, **modelled("shared")}
         self._published = asks_for_published(options, budget)
         if self._published:
             refuse_unpublished(options)
@@ -389,7 +378,7 @@ class LDPGLOC(LinkPolicy, LocalPolicy):
     @property
     def _residual(self) -> float:
         lo, hi = self.reward_range
-        return hi - lo if self._published else super()._residual
+        return hi - lo if self._published else self._linked.residual
 
     @property
     def _largest(self) -> float:
@@ -402,7 +391,7 @@ class LDPGLOC(LinkPolicy, LocalPolicy):
     def _moved(self, reward: float, length: float) -> float:
         if not self._published:
             found = replacement_sensitivity(
-                self._link,
+                self._linked.link,
                 self.reward_range,
                 length=length,
                 parameter=self._parameter_bound,
@@ -424,12 +413,12 @@ class LDPGLOC(LinkPolicy, LocalPolicy):
     def _params(self) -> online.OnlineParams:
         model = super()._params()
         std = self.noise_scale if self.budget is not None else 0.0
-        noise = self.dimension * (std / self._weight) ** 2 / self._batch
+        noise = self.dimension * (std / self._weight) ** 2 / self.config["batch"]
         most = math.hypot(self._residual * self.context_bound, math.sqrt(noise))
         step, decay = 0.5 * self._parameter_bound / most, 0.5
         if self._published:
             step, decay = 1.0 / math.sqrt(self._releases or MOST_ROUNDS), 0.0
-        flattest = self._conditioning.least_slope
+        flattest = self._linked.conditioning.least_slope
         return online.OnlineParams(
             linear=model,
             n_arms=self.n_arms,
@@ -437,7 +426,7 @@ class LDPGLOC(LinkPolicy, LocalPolicy):
             size=self._size,
             context_bound=self.effective_bound,
             movement=self.statistic.max_sensitivity,
-            reach=self._conditioning.reach,
+            reach=self._linked.conditioning.reach,
             residual=self._residual if self.clip else math.inf,
             flattest=flattest,
             parameter_bound=self._parameter_bound,

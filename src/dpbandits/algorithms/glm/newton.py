@@ -70,11 +70,12 @@ from ...policies import Kernels
 from ...protocol import Row
 from ..bases.contextual import within_bound
 from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
+from ..bases.schedules import next_release
 from ..maths.ridge import dot
 from ..private_contexts import model as linear
 from ..private_contexts.model import choose_optimistic as _most_optimistic
 from ..private_contexts.model import choose_sampled as _best_of_sample
-from ..private_contexts.model import joint_sensitivity, next_release
+from ..private_contexts.model import joint_sensitivity
 from ..private_contexts.model import prepare_sample as _draw
 from ..private_contexts.model import record_pull as _book
 from ..private_contexts.model import release_due as _is_over

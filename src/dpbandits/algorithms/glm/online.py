@@ -69,10 +69,11 @@ from ...policies import Kernels
 from ...protocol import Row
 from ..bases.contextual import within_bound
 from ..bases.linear import estimate, on_grid, sensitivity
+from ..bases.schedules import next_release
 from ..maths.ridge import dot
 from ..private_contexts import model as linear
 from ..private_contexts import state
-from ..private_contexts.model import add_record, joint_sensitivity, next_release
+from ..private_contexts.model import add_record, joint_sensitivity
 from ..private_contexts.model import choose_optimistic as _most_optimistic
 from ..private_contexts.model import record_pull as _book
 from ..private_contexts.model import report_due as _has_arrived

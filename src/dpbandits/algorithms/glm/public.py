@@ -35,7 +35,7 @@ from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
 from ...privacy.channels import Gaussian, Laplace
 from ...validation import integer, real
 from ..bases.contextual import within_bound
-from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.linear import (
     MODEL,
     RADIUS,
@@ -45,15 +45,16 @@ from ..bases.linear import (
     block_of,
     estimate,
     model_of,
+    modelled,
     sensitivity,
 )
+from ..bases.schedules import next_release
 from ..bases.sums import summarise
 from ..maths.dense import factorise, invert
 from ..maths.ridge import dot, inverse_norm_bound, multiply
 from ..private_contexts.model import (
     choose_optimistic,
     choose_sampled,
-    next_release,
     prepare_sample,
     release_due,
 )
@@ -273,17 +274,17 @@ class PublicGLMPolicy(LinkedPolicy):
         **options: Any,
     ) -> None:
         most = integer("horizon", horizon, 1, MOST_ROUNDS)
-        own = {**config, **self._released(most, counter), **self._modelled(models)}
+        own = {**config, **running_sum(most, counter), **modelled(models)}
         super().__init__(own, **options)
 
     def _statistic(self) -> Statistic:
-        return replace(super()._statistic(), max_records=self._longest_epoch)
+        return replace(super()._statistic(), max_records=self._memory()["capacity"])
 
     def _params(self) -> GLMParams:
         each = self._each_failure / (2 if self.budget is not None else 1)
         return GLMParams(
             **self._model(),
-            **self._linked(),
+            **self._slopes(),
             n_models=self.n_models,
             log_odds=2.0 * math.log(1.0 / each),
             noise_norm=self._noise_norm(each),
@@ -291,8 +292,8 @@ class PublicGLMPolicy(LinkedPolicy):
             parameter_bound=self._parameter_bound,
             radius_scale=self._radius_scale,
             movement=self.statistic.max_sensitivity,
-            batch=self._batch,
-            growth=self._growth,
+            batch=self.config["batch"],
+            growth=self.config["growth"],
         )
 
 

@@ -67,12 +67,12 @@ from ...policies import Kernels
 from ...protocol import Row
 from ..bases.contextual import within_bound
 from ..bases.linear import estimate, on_grid, sensitivity
+from ..bases.schedules import next_release
 from ..maths.dense import diagonalise
 from ..maths.ridge import dot, multiply
 from ..private_contexts import model as linear
 from ..private_contexts import state
 from ..private_contexts.model import choose_optimistic as _most_optimistic
-from ..private_contexts.model import next_release
 from ..private_contexts.model import record_pull as _book
 from ..private_contexts.model import release_due as _is_over
 from ..private_contexts.model import report_due as _has_arrived

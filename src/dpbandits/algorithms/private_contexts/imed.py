@@ -13,8 +13,10 @@ from ...policies import Card, register
 from ...privacy.budgets import RDP, ZCDP, ApproxDP
 from ...privacy.channels import Certified, Gaussian
 from ...validation import integer, real
-from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
+from ..bases.linear import modelled
+from ..bases.schedules import Schedule
 from . import joint, local, shuffled
 from .model import DIVERGENT, on_arrival
 from .policy import IMEDPolicy, PrivateIMEDOptions
@@ -26,7 +28,7 @@ _SOURCE = (
 
 
 @register(n_arms=3, dimension=2, horizon=30_000, batch=4)
-class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
+class LinearIMEDJDP(IMEDPolicy):
     """Indexed minimum empirical divergence for a linear model with private features and rewards
     under joint differential privacy: the default with private contexts.
 
@@ -83,18 +85,20 @@ class LinearIMEDJDP(IMEDPolicy, joint.JointPolicy):
         models: str = "shared",
         **options: Unpack[PrivateIMEDOptions],
     ) -> None:
-        self._longest = integer("batch", batch, 1, MOST_ROUNDS)
-        self._growth = real("growth", growth, 0.01, 1e6)
-        self._batch = 1
-        own = {"n_arms": n_arms, "dimension": dimension, "batch": self._longest}
-        super().__init__(
-            {**own, "growth": self._growth, **self._weighed(alpha, margin)},
-            budget=budget,
-            horizon=horizon,
-            counter=counter,
-            models=models,
-            **options,
-        )
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "batch": integer("batch", batch, 1, MOST_ROUNDS),
+            "growth": real("growth", growth, 0.01, 1e6),
+            **self._weighed(alpha, margin),
+            **running_sum(horizon, counter),
+            **modelled(models),
+        }
+        super().__init__(own, budget=budget, **options)
+
+    @property
+    def _schedule(self) -> Schedule:
+        return Schedule(1, self.config["growth"], float(self.config["batch"]))
 
 
 @register(n_arms=3, dimension=2, horizon=30_000)
@@ -161,7 +165,7 @@ class LinearIMEDLDP(IMEDPolicy, local.LocalPolicy):
                 "n_arms": n_arms,
                 "dimension": dimension,
                 **self._weighed(alpha, margin),
-                **self._modelled(models),
+                **modelled(models),
             },
             budget=budget,
             horizon=horizon,

@@ -25,8 +25,10 @@ from ...policies import Card, register
 from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
 from ...privacy.channels import Gaussian, PublishedGaussian
 from ...validation import integer, real
-from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.errata import ADAC_OFUL, JOINT
+from ..bases.linear import modelled
+from ..bases.schedules import Schedule
 from .model import OPTIMISTIC
 from .policy import (
     PrivateContextPolicy,
@@ -54,25 +56,8 @@ def _published(budget: ApproxDP) -> float:
 CHANNELS: dict[type[Budget], Any] = {ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian}
 
 
-class JointPolicy(PrivateContextPolicy):
-    """The base of policies that release a continual sum, in batches or at growing distances."""
-
-    def __init__(
-        self,
-        config: dict[str, Any],
-        *,
-        budget: Budget | None,
-        horizon: int | None,
-        counter: str | None,
-        models: str,
-        **options: Any,
-    ) -> None:
-        own = {**config, **self._released(horizon, counter), **self._modelled(models)}
-        super().__init__(own, budget=budget, **options)
-
-
 @register(n_arms=3, dimension=2, horizon=30_000, batch=4)
-class LinUCBJDP(JointPolicy):
+class LinUCBJDP(PrivateContextPolicy):
     """LinUCB with private features and rewards under joint differential privacy (Shariff & Sheffet
     2018; here with exact noise).
 
@@ -137,7 +122,6 @@ class LinUCBJDP(JointPolicy):
         bounds: str = "published",
         **options: Unpack[PrivateLinearOptions],
     ) -> None:
-        self._batch = integer("batch", batch, 1, MOST_ROUNDS)
         self._weight = real("reward_weight", reward_weight, 1e-6, 1e6)
         self._noise_as_published = asks_for_published(options, budget)
         self._published, chosen = chosen_bounds(bounds, self._noise_as_published)
@@ -148,13 +132,13 @@ class LinUCBJDP(JointPolicy):
         own = {
             "n_arms": n_arms,
             "dimension": dimension,
-            "batch": self._batch,
+            "batch": integer("batch", batch, 1, MOST_ROUNDS),
             "reward_weight": reward_weight,
             **chosen,
+            **running_sum(horizon, counter),
+            **modelled(models),
         }
-        super().__init__(
-            own, budget=budget, horizon=horizon, counter=counter, models=models, **options
-        )
+        super().__init__(own, budget=budget, **options)
 
     def _moved(self, reward: float, length: float) -> float:
         if not self._noise_as_published:
@@ -191,7 +175,7 @@ class LinUCBJDP(JointPolicy):
 
 
 @register(n_arms=3, dimension=2, horizon=30_000)
-class AdaCOFULJDP(JointPolicy):
+class AdaCOFULJDP(PrivateContextPolicy):
     """Rarely switching OFUL with private features and rewards under joint differential privacy.
 
     Estimate, radius and V change when the number of rounds has grown by 1 + C since the last
@@ -232,7 +216,6 @@ class AdaCOFULJDP(JointPolicy):
     )
     _covers = True
     kernels = OPTIMISTIC
-    _batch = 1
 
     def __init__(
         self,
@@ -246,8 +229,15 @@ class AdaCOFULJDP(JointPolicy):
         models: str = "shared",
         **options: Unpack[PrivateLinearOptions],
     ) -> None:
-        self._growth = real("growth", growth, 0.01, 1e6)
-        own = {"n_arms": n_arms, "dimension": dimension, "growth": self._growth}
-        super().__init__(
-            own, budget=budget, horizon=horizon, counter=counter, models=models, **options
-        )
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "growth": real("growth", growth, 0.01, 1e6),
+            **running_sum(horizon, counter),
+            **modelled(models),
+        }
+        super().__init__(own, budget=budget, **options)
+
+    @property
+    def _schedule(self) -> Schedule:
+        return Schedule(1, self.config["growth"])

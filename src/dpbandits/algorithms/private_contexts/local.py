@@ -18,9 +18,9 @@ from ...privacy.channels import Gaussian, PublishedGaussian
 from ...validation import flag, integer
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import REPORTS
+from ..bases.linear import modelled
 from .model import OPTIMISTIC, joint_sensitivity, of_reports, on_arrival
 from .policy import (
-    PrivateContextPolicy,
     PrivateLinearOptions,
     asks_for_published,
     chosen_bounds,
@@ -40,7 +40,7 @@ def _published(budget: ApproxDP) -> float:
     return std / joint_sensitivity(1.0, 1.0)
 
 
-class LocalPolicy(ReportPolicy, PrivateContextPolicy):
+class LocalPolicy(ReportPolicy):
     """The base of policies that learn a linear model from randomised reports."""
 
     _of_reports = staticmethod(of_reports)
@@ -55,12 +55,17 @@ class LocalPolicy(ReportPolicy, PrivateContextPolicy):
         reports: bool,
         **options: Any,
     ) -> None:
-        self._batch = integer("batch", batch, 1, MOST_ROUNDS)
         if flag("reports", reports):
             self.kernels = self._of_reports(self.kernels)
-        self._released(integer("horizon", horizon, 1, MOST_ROUNDS), "independent")
-        own = {"horizon": self._horizon, "batch": self._batch}
+        own = {
+            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
+            "batch": integer("batch", batch, 1, MOST_ROUNDS),
+        }
         super().__init__({**config, **own}, budget=budget, reports=reports, **options)
+
+    @property
+    def _counting(self) -> str:
+        return "independent"
 
 
 @register(n_arms=3, dimension=2, horizon=30_000)
@@ -141,7 +146,7 @@ class LinUCBLDP(LocalPolicy):
             self._weight = self._diagonal = math.sqrt(2.0)
             refuse_unpublished(options)
         super().__init__(
-            {"n_arms": n_arms, "dimension": dimension, **chosen, **self._modelled(models)},
+            {"n_arms": n_arms, "dimension": dimension, **chosen, **modelled(models)},
             budget=budget,
             horizon=horizon,
             batch=batch,

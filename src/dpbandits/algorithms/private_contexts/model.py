@@ -47,6 +47,7 @@ from ...policies import Kernels
 from ...protocol import Row, nothing_to_note
 from ..bases.contextual import within_bound
 from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
+from ..bases.schedules import next_release
 from ..bases.sums import summarise
 from ..maths.ridge import (
     dot,
@@ -129,14 +130,6 @@ def record_batch(params: Params, public: Public, arm: int, x: Row, n: int) -> No
 @kernel
 def release_due(params: Params, public: Public) -> bool:
     return public.clock[CLOCK.rounds] >= public.clock[CLOCK.next]
-
-
-@kernel
-def next_release(rounds: int, batch: int, growth: float, longest: float) -> int:
-    """The number of rounds at the release after the one that was made at ``rounds``: later by a
-    share of them, within these bounds.
-    """
-    return max(rounds + batch, int(min(np.ceil(rounds * (1.0 + growth)), rounds + longest)))
 
 
 @kernel

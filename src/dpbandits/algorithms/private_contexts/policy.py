@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from ...errors import ArgumentError
-from ...policies import Decision, Statistic
+from ...policies import Statistic
 from ...privacy.budgets import ApproxDP, Budget
 from ...privacy.channels import Certified
 from ...privacy.continual import Independent
-from ...stores import User
 from ...validation import choice, real
-from ..bases.contextual import ContextualPolicy
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.linear import MODEL, RADIUS, LinearOptions, LinearPolicy, ModelOptions
+from ..bases.schedules import Schedule
 from ..maths.confidence import gaussian_norm, planned_walk, symmetric_norm
-from .model import DIVERGENT, SAMPLED, joint_sensitivity, next_release
+from .model import DIVERGENT, SAMPLED, joint_sensitivity
 from .state import Params, statistic_size
 
 _ULP = 2.0**-52
@@ -104,65 +103,25 @@ class AsPublished:
         return Certified(1.0 / ApproxDP(budget.epsilon, max(delta, 1e-300)).mu)
 
 
-class HiddenContextPolicy(ContextualPolicy):
-    """The base of policies whose features are behind the wall.
-
-    A subclass sets ``_serving``.
-    """
-
-    _serving: ClassVar[str]  # the argument that makes a policy the server of devices
-
-    @property
-    def _largest_entry(self) -> float:
-        return max(super()._largest_entry, self.context_bound**2)
-
-    if not TYPE_CHECKING:  # who does pull has to show contexts, as the base says
-
-        def pull(
-            self,
-            contexts: Any = None,
-            *,
-            user: User | None = None,
-            available: Iterable[int | str] | None = None,
-        ) -> Decision:
-            if self.takes_reports:
-                raise ArgumentError(
-                    f"{self._serving} must be False: a device chooses, see device(), and not the"
-                    " server",
-                    self._serving,
-                )
-            return super().pull(contexts, user=user, available=available)
-
-    def _assumed(self) -> list[str]:
-        return [
-            f"feature vectors are at most {self.context_bound:g} long, which scaling enforces",
-            "a decision goes to its person alone: the arm, how probable it was, and counts of arms"
-            " are functions of private features",
-            "the contexts of others, which arms are open among them, and their rewards owe nothing"
-            " to her record and to her decision but by way of releases",
-        ]
-
-
-class PrivateContextPolicy(HiddenContextPolicy, LinearPolicy):
+class PrivateContextPolicy(LinearPolicy):
     """The base of policies with a linear model whose features are behind the wall.
 
-    A subclass sets ``_batch``, ``_growth`` and ``_longest``, the schedule of its releases, before
-    this constructor runs.
+    A subclass says when it releases: ``_schedule``.
     """
 
     _options: ClassVar[dict[str, Any]] = {**MODEL, **RADIUS, **REPAIR}
-    _batch: int
-    _growth: float = 0.0
-    _longest: float = math.inf
     _weight: float = 1.0
     _diagonal: float = 1.0
     _published: bool = False
 
     def __init__(self, config: dict[str, Any], *, budget: Budget | None, **options: Any) -> None:
-        repair = choice("repair", options.get("repair", "shift"), ("shift", "clip"))
-        self._clips = repair == "clip"
-        self._switch = real("switch", options.get("switch", 0.0), 0.0, 1e6)
+        choice("repair", options.get("repair", "shift"), ("shift", "clip"))
         super().__init__(config, budget=budget, **options)
+
+    @property
+    def _schedule(self) -> Schedule:
+        """When releases are made."""
+        return Schedule(self.config["batch"])
 
     @property
     def _holds(self) -> bool:
@@ -170,18 +129,9 @@ class PrivateContextPolicy(HiddenContextPolicy, LinearPolicy):
 
     @property
     def _releases(self) -> int | None:
-        """How many batches there are within the horizon: the schedule is fixed in advance."""
         if self._horizon is None or self.card.learns_at_once:
             return self._horizon
-        if self._growth == 0.0:
-            return max(1, self._horizon // self._batch)
-        releases, rounds = 0, self._batch
-        while rounds <= self._horizon:
-            step = next_release(rounds, self._batch, self._growth, self._longest) - rounds
-            if step >= self._longest:  # as all that follow
-                return releases + 1 + int((self._horizon - rounds) // self._longest)
-            releases, rounds = releases + 1, rounds + step
-        return max(1, releases)
+        return self._schedule.releases(self._horizon)
 
     @property
     def tuned_for(self) -> int | None:
@@ -218,10 +168,8 @@ class PrivateContextPolicy(HiddenContextPolicy, LinearPolicy):
         return self._weight * max(map(abs, self.reward_range))
 
     def _statistic(self) -> Statistic:
-        bound = self.context_bound
-        longest: float = self._batch
-        if self._growth > 0.0:
-            longest = min(self._horizon or math.inf, self._longest)
+        bound, (batch, growth, most) = self.context_bound, self._schedule
+        longest = batch if growth == 0.0 else min(self._horizon or math.inf, most)
         if self.card.learns_at_once:
             longest = 1
         return Statistic(
@@ -262,11 +210,9 @@ class PrivateContextPolicy(HiddenContextPolicy, LinearPolicy):
             log_odds=-2.0 * math.log(shares[0] if private else self._each_failure),
             parameter_bound=self._parameter_bound,
             radius_scale=self._radius_scale,
-            clips=self._clips,
-            switch=self._switch,
-            batch=self._batch,
-            growth=self._growth,
-            longest=float(self._longest),
+            clips=self.config.get("repair") == "clip",
+            switch=float(self.config.get("switch", 0.0)),
+            **self._schedule._asdict(),
             movement=self.statistic.max_sensitivity,
         )
         return self._with_published_bounds(params) if self._published else params

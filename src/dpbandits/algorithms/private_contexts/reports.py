@@ -13,23 +13,22 @@ from ...session.options import WILDEST
 from ...tables import as_numbers
 from ...validation import flag
 from .device import Device
-from .policy import HiddenContextPolicy
+from .policy import PrivateContextPolicy
 
 
-class ReportPolicy(HiddenContextPolicy):
+class ReportPolicy(PrivateContextPolicy):
     """The base of policies that learn from randomised reports.
 
     A subclass sets the kernels of a server where it is one, before this constructor runs.
     """
 
-    _serving = "reports"
+    _devices = 0
     _device: ClassVar[type[Device]] = Device
 
     def __init__(
         self, config: dict[str, Any], *, budget: Budget | None, reports: bool, **options: Any
     ) -> None:
-        self.takes_reports, self._devices = flag("reports", reports), 0
-        super().__init__({**config, "reports": reports}, budget=budget, **options)
+        super().__init__({**config, "reports": flag("reports", reports)}, budget=budget, **options)
         if reports and budget is not None:
             self._randomiser(0)  # which may refuse the grid
 

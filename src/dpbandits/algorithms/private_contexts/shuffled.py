@@ -49,6 +49,8 @@ from ...shuffle.randomness import seed_of
 from ...validation import choice, flag, integer
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES, SHUFFLED_THEOREMS
+from ..bases.linear import modelled
+from ..bases.schedules import Schedule
 from ..maths.confidence import gaussian_norm, symmetric_norm
 from .device import ShuffledDevice
 from .model import OPTIMISTIC, of_batches
@@ -92,7 +94,9 @@ PROOF = (
 class ShuffledPolicy(PrivateContextPolicy):
     """The base of policies that learn from what a shuffler lets out."""
 
-    _serving = "messages"
+    _batch: int
+
+    _devices = _shufflers = 0
 
     def __init__(
         self,
@@ -111,8 +115,8 @@ class ShuffledPolicy(PrivateContextPolicy):
     ) -> None:
         choice("protocol", protocol, tuple(_PROTOCOLS))
         choice("level", level, LEVELS)
-        self.takes_reports = flag("messages", messages)
-        self._released(integer("horizon", horizon, 1, MOST_ROUNDS), "independent")
+        flag("messages", messages)
+        people = integer("horizon", horizon, 1, MOST_ROUNDS)
         if isinstance(batch, str):
             choice("batch", batch, (PUBLISHED,))
             self._batch = published_batch(
@@ -127,16 +131,15 @@ class ShuffledPolicy(PrivateContextPolicy):
             self._batch = integer("batch", batch, 1, 10**6)
         own = {
             **config,
-            "horizon": self._horizon,
+            "horizon": people,
             "batch": batch,
             "protocol": protocol,
             "level": level,
             "levels": levels if levels is None else integer("levels", levels, 1, 2**20),
             "dropout": integer("dropout", dropout, 0, self._batch - 1),
             "messages": messages,
-            **self._modelled(models),
+            **modelled(models),
         }
-        self._devices = self._shufflers = 0
         if asks_for_published(options, budget):
             if protocol == "modular":
                 raise ArgumentError(
@@ -232,9 +235,12 @@ class ShuffledPolicy(PrivateContextPolicy):
         return IndependentIntegers(self._releases, amount, heads, step, rounding)
 
     @property
-    def _releases(self) -> int | None:
-        assert self._horizon is not None
-        return max(1, self._horizon // self._batch)
+    def _schedule(self) -> Schedule:
+        return Schedule(self._batch)
+
+    @property
+    def _releases(self) -> int:
+        return self._schedule.releases(self.config["horizon"])
 
     # The three parties ------------------------------------------------------------------------
 

@@ -13,8 +13,9 @@ from ...policies import Card, register
 from ...privacy.budgets import RDP, ZCDP, ApproxDP
 from ...privacy.channels import Certified, Gaussian
 from ...validation import integer
-from ..bases.counter_choice import MOST_ROUNDS
+from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
+from ..bases.linear import modelled
 from . import joint, local, shuffled
 from .model import SAMPLED, on_arrival
 from .policy import PrivateModelOptions, ThompsonPolicy
@@ -26,7 +27,7 @@ _SOURCE = (
 
 
 @register(n_arms=3, dimension=2, horizon=30_000, batch=4)
-class LinearThompsonJDP(ThompsonPolicy, joint.JointPolicy):
+class LinearThompsonJDP(ThompsonPolicy):
     """Linear Thompson sampling with private features and rewards under joint differential privacy,
     with the law of the noise in the posterior.
 
@@ -79,16 +80,15 @@ class LinearThompsonJDP(ThompsonPolicy, joint.JointPolicy):
         models: str = "shared",
         **options: Unpack[PrivateModelOptions],
     ) -> None:
-        self._batch = integer("batch", batch, 1, MOST_ROUNDS)
-        own = {"n_arms": n_arms, "dimension": dimension, "batch": self._batch}
-        super().__init__(
-            {**own, **self._inflated(inflation)},
-            budget=budget,
-            horizon=horizon,
-            counter=counter,
-            models=models,
-            **options,
-        )
+        own = {
+            "n_arms": n_arms,
+            "dimension": dimension,
+            "batch": integer("batch", batch, 1, MOST_ROUNDS),
+            **self._inflated(inflation),
+            **running_sum(horizon, counter),
+            **modelled(models),
+        }
+        super().__init__(own, budget=budget, **options)
 
 
 @register(n_arms=3, dimension=2, horizon=30_000)
@@ -153,7 +153,7 @@ class LinearThompsonLDP(ThompsonPolicy, local.LocalPolicy):
                 "n_arms": n_arms,
                 "dimension": dimension,
                 **self._inflated(inflation),
-                **self._modelled(models),
+                **modelled(models),
             },
             budget=budget,
             horizon=horizon,

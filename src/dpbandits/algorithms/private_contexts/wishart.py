@@ -33,6 +33,7 @@ from ...privacy.wishart import WishartNoise
 from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import JOINT
+from ..bases.linear import modelled
 from ..maths.confidence import wishart_image_norm, wishart_norm
 from .model import OPTIMISTIC
 from .policy import (
@@ -103,16 +104,14 @@ class WishartLinUCBJDP(PrivateContextPolicy):
         models: str = "shared",
         **options: Unpack[PrivateLinearOptions],
     ) -> None:
-        self._batch = integer("batch", batch, 1, MOST_ROUNDS)
         self._weight = real("reward_weight", reward_weight, 1e-6, 1e6)
-        self._released(integer("horizon", horizon, 1, MOST_ROUNDS), "tree")
         own = {
             "n_arms": n_arms,
             "dimension": dimension,
-            "horizon": self._horizon,
-            "batch": self._batch,
+            "horizon": integer("horizon", horizon, 1, MOST_ROUNDS),
+            "batch": integer("batch", batch, 1, MOST_ROUNDS),
             "reward_weight": self._weight,
-            **self._modelled(models),
+            **modelled(models),
         }
         self._published = asks_for_published(options, budget)
         if self._published:

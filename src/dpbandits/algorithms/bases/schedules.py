@@ -1,0 +1,72 @@
+"""Releases at rounds that are fixed in advance, so that nobody's record can move them."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ...kernel import kernel
+
+_MOST_KEPT = 10**8  # features of a batch
+
+
+@kernel
+def next_release(rounds: int, batch: int, growth: float, longest: float) -> int:
+    """The number of rounds at the release after the one that was made at ``rounds``: later by a
+    share of them, within these bounds.
+    """
+    return max(rounds + batch, int(min(np.ceil(rounds * (1.0 + growth)), rounds + longest)))
+
+
+class Schedule(NamedTuple):
+    """When releases are made.
+
+    Attributes:
+        batch: rounds of the first batch, and of the shortest.
+        growth: a batch is this share of the rounds before it.
+        longest: rounds of the longest batch.
+    """
+
+    batch: int
+    growth: float = 0.0
+    longest: float = math.inf
+
+    def releases(self, horizon: int) -> int:
+        """How many there are up to a horizon; at least 1.
+
+        >>> [one.releases(30) for one in (Schedule(4), Schedule(1, 1.0), Schedule(1, 1.0, 5.0))]
+        [7, 5, 8]
+        """
+        if self.growth == 0.0:
+            return max(1, horizon // self.batch)
+        releases, rounds = 0, self.batch
+        while rounds <= horizon:
+            step = next_release(rounds, *self) - rounds
+            if step >= self.longest:  # as all that follow
+                return releases + 1 + int((horizon - rounds) // self.longest)
+            releases, rounds = releases + 1, rounds + step
+        return max(1, releases)
+
+    def memory(self, horizon: int, dimension: int) -> dict[str, int]:
+        """Where records are kept until their batch is over: how many the longest batch has
+        (``capacity``), and after how many rounds none is kept (``last``).
+
+        Raises:
+            ArgumentError: they are too many.
+
+        >>> Schedule(1, 1.0).memory(30, dimension=2)
+        {'capacity': 8, 'last': 16}
+        """
+        capacity, last, end = min(self.batch, horizon), 0, self.batch
+        while end <= horizon:
+            capacity, last, end = max(capacity, end - last), end, next_release(end, *self)
+        if (room := capacity * dimension) > _MOST_KEPT:
+            raise ArgumentError(
+                f"horizon must be lower, or growth, for features of {dimension} numbers: the"
+                f" longest epoch would keep {room} of them, and at most {_MOST_KEPT} fit",
+                "horizon",
+            )
+        return {"capacity": capacity, "last": last}
