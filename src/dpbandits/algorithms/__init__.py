@@ -18,6 +18,7 @@ from .elimination import DPSE, DPSEBAI, DPSESDP
 from .exp4 import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
 from .fixed_linucb import FixedLinUCB
 from .glm import (
+    GLM,
     GLMUCB,
     GLMUCBJDP,
     LDPGLOC,
@@ -29,7 +30,18 @@ from .glm import (
 )
 from .halving import SequentialHalving
 from .lazy_thompson import LazyDPTS
-from .linucb import LinearIMED, LinearThompson, LinUCB, PrivateLinUCB
+from .linear import (
+    RSOFUL,
+    AdaCOFUL,
+    FixedLinear,
+    Linear,
+    LinearIMED,
+    LinearThompson,
+    LinUCB,
+    MergedLinearIMED,
+    PrivateLinUCB,
+    RSLinearIMED,
+)
 from .merged import (
     DPIMED,
     DPKLUCB,
@@ -41,7 +53,6 @@ from .merged import (
     MergedThompson,
     MergedTopTwo,
 )
-from .merged_linear import MergedLinearIMED
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .private_contexts import (
     AdaCOFULJDP,
@@ -57,7 +68,6 @@ from .private_contexts import (
     LinUCBSDP,
     WishartLinUCBJDP,
 )
-from .rarely_switching import RSOFUL, AdaCOFUL, RSLinearIMED
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
 from .thompson import DPTS
 
@@ -73,6 +83,7 @@ __all__ = [
     "EXP3IX",
     "EXP4",
     "FTPL",
+    "GLM",
     "GLMUCB",
     "GLMUCBJDP",
     "GOPE",
@@ -101,6 +112,7 @@ __all__ = [
     "ExactLoss",
     "ExpertConversion",
     "FixedLinUCB",
+    "FixedLinear",
     "FrozenEXP4",
     "GLMThompson",
     "GLMThompsonJDP",
@@ -112,6 +124,7 @@ __all__ = [
     "LinUCBJDP",
     "LinUCBLDP",
     "LinUCBSDP",
+    "Linear",
     "LinearIMED",
     "LinearIMEDJDP",
     "LinearIMEDLDP",

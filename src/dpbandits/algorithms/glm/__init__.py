@@ -3,9 +3,10 @@
 from .information import WeightedGLMJDP, WeightedGLMLDP
 from .joint import GLMUCBJDP, GLMThompsonJDP
 from .local import LDPGLOC, LDPSGD
-from .public import GLMUCB, GLMThompson
+from .public import GLM, GLMUCB, GLMThompson
 
 __all__ = [
+    "GLM",
     "GLMUCB",
     "GLMUCBJDP",
     "LDPGLOC",

@@ -1,6 +1,28 @@
-"""Linear bandits with public contexts, on a running sum that is released after every answer."""
+"""Linear bandits with public contexts, or with arms of fixed features."""
 
-from .imed import LinearIMED
-from .linucb import LinearThompson, LinUCB, PrivateLinUCB
+from .fixed import FixedLinear, MergedLinearIMED
+from .policy import EveryAnswer, Linear, Switching
+from .presets import (
+    RSOFUL,
+    AdaCOFUL,
+    LinearIMED,
+    LinearThompson,
+    LinUCB,
+    PrivateLinUCB,
+    RSLinearIMED,
+)
 
-__all__ = ["LinUCB", "LinearIMED", "LinearThompson", "PrivateLinUCB"]
+__all__ = [
+    "RSOFUL",
+    "AdaCOFUL",
+    "EveryAnswer",
+    "FixedLinear",
+    "LinUCB",
+    "Linear",
+    "LinearIMED",
+    "LinearThompson",
+    "MergedLinearIMED",
+    "PrivateLinUCB",
+    "RSLinearIMED",
+    "Switching",
+]

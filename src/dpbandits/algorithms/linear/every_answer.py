@@ -18,10 +18,10 @@ is that of its own model: which rounds are its own, follows from the past, as th
 radius wants it.  The failure probability is shared out equally among models, for rewards and for
 noise.
 
-**Divergence.**  Noise needs no exploration of its own here.  It changes with every release, so that
-an arm which it has hidden comes back, as in Thompson sampling; what it hides is tried too often
-rather than too seldom.  So D is what the arm lacks plus one standard deviation of the noise, v |V^-1
-x|, but 0 for the best.
+**Divergence.**  Noise needs no exploration of its own here.  It changes with every release: an arm
+which it has hidden comes back, as in Thompson sampling, and what it hides is tried too often rather
+than too seldom.  So D is what the arm lacks plus one standard deviation of the noise,
+v |V^-1 x|, but 0 for the best.
 """
 
 from __future__ import annotations

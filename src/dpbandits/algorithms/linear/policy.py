@@ -140,6 +140,7 @@ class Linear(LinearPolicy):
     """
 
     _options = MODEL
+    _covers = True
 
     @classmethod
     def composition(
@@ -213,7 +214,7 @@ class Linear(LinearPolicy):
 
     @property
     def _searches(self) -> bool:
-        return self._covers and self.models == "shared"
+        return self._has_radius and self.models == "shared"
 
     @property
     def most_changes(self) -> int:

@@ -154,7 +154,7 @@ def choose_optimistic(
 def choose_sampled(
     params: LinearParams, public: OFULPublic, contexts: Matrix, rng: Generator
 ) -> tuple[int, float]:
-    """The best arm for one draw from N(estimate, s^2 V^-1 + v^2 V^-2), with V of the last change."""
+    """The best arm for one draw from N(estimate, s^2 V^-1 + v^2 V^-2), V of the last change."""
     sample, noise = public.scratch[0, : params.dimension], public.scratch[1, : params.dimension]
     scatter, spread = public.facts[FACTS.radius], params.radius_scale * params.spread
     draw_parameter(
