@@ -11,7 +11,7 @@ statistic is a linear map of sums; and ``BOUNDS``, for those with a published re
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -119,6 +119,16 @@ class Case:
             **options,
         }
         return self.cls(**given, budget=self.budget)
+
+    @property
+    def policy_class(self) -> type[Policy]:
+        """The class, of which a preset makes instances."""
+        return getattr(self.cls, "policy_class", self.cls)
+
+    @staticmethod
+    def own(policy: Policy) -> Mapping[str, Any]:
+        """Its arguments, by the name under which it is registered."""
+        return policy._named[1]
 
     def under(self, budget: Budget | None) -> Case:
         """The same with another budget."""

@@ -82,8 +82,6 @@ class Policy(Configured, metaclass=PolicyClass):
         **options: Any,
     ) -> None:
         name = type(self).__name__
-        if composition is not None:
-            self.kernels, self.card = composition
         settings = checked(name, options)
         given = config["n_arms"] if n_arms is None else n_arms
         self.n_arms: int = integer("n_arms", given, 1, 10**6)
@@ -104,8 +102,10 @@ class Policy(Configured, metaclass=PolicyClass):
         self.default_reward = self.noise_source.to_grid(lo if default is None else default)
         self.config = MappingProxyType({**config, "budget": budget, **vars(settings)})
         self.settings = settings
-        if composition is not None and (found := preset_of(type(self), self.config)):
-            self.card = found[0].card
+        if composition is not None:
+            self.kernels, self.card = composition
+            if found := preset_of(type(self), self.config):
+                name, self.card = found[0].name, found[0].card
         if self.card.hides_contexts and self.choices_public:
             raise ArgumentError(
                 "choices_public must be False where contexts are private, and with them arms, got"

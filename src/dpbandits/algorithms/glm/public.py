@@ -320,6 +320,7 @@ class GLM(LinkedPolicy):
         True
     """
 
+    card = _composed(Sampling, link_of("logistic")).card
     _options: ClassVar[dict[str, Any]] = {**MODEL, "parameter_bound": RADIUS["parameter_bound"]}
 
     @classmethod

@@ -283,6 +283,7 @@ class FixedLinear(FixedFeaturesPolicy):
         True
     """
 
+    card = _COMPOSITION.card
     learns_off_policy = True
 
     @classmethod

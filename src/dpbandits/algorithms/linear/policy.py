@@ -139,6 +139,7 @@ class Linear(LinearPolicy):
         True
     """
 
+    card = _composed(Switching, Divergence, "shared").card
     _options = MODEL
     _covers = True
 
