@@ -232,7 +232,7 @@ def _filled(template: Any, own: Mapping[str, Any]) -> Any:
         value, name, default = own[template.name], template.name, template.default
         if value is None and default is not None and default is not _NEEDED:
             # To a part it may mean its own default, which nobody who gives None has asked for.
-            raise ArgumentError(f"{name} must not be None; left out it is {default!r}", name)
+            raise ArgumentError(f"{name} must be like its default, {default!r}, got None", name)
         if template.values is None:
             return value
         known = [key for key in template.values if key == value and type(key) is type(value)]
