@@ -18,7 +18,7 @@ from dpbandits import (
     WishartLinUCBJDP,
 )
 from dpbandits.algorithms.linucb import linucb
-from dpbandits.algorithms.private_contexts import state
+from dpbandits.algorithms.hidden import state
 from dpbandits.algorithms.rarely_switching import oful
 
 ROUNDS, RUNS, FAILURE = 120, 40, 0.1

@@ -43,7 +43,7 @@ from .merged import (
 )
 from .merged_linear import MergedLinearIMED
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
-from .private_contexts import (
+from .hidden import (
     AdaCOFULJDP,
     Device,
     LinearIMEDJDP,

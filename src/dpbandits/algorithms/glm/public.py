@@ -52,13 +52,13 @@ from ..bases.schedules import next_release
 from ..bases.sums import summarise
 from ..maths.dense import factorise, invert
 from ..maths.ridge import dot, inverse_norm_bound, multiply
-from ..private_contexts.model import (
+from ..hidden.model import (
     choose_optimistic,
     choose_sampled,
     prepare_sample,
     release_due,
 )
-from ..private_contexts.state import CLOCK, FACTS
+from ..hidden.state import CLOCK, FACTS
 from .linked import LinkedPolicy
 
 mean = slope = unbound  # of the link
