@@ -22,7 +22,7 @@ FAMILIES = {
     "oful": "contexts",
     "phased": "contexts",
     "glm": "generalised linear models",
-    "private_contexts": "private contexts",
+    "hidden": "private contexts",
 }
 
 

@@ -17,8 +17,8 @@ from dpbandits import (
     PureDP,
     WishartLinUCBJDP,
 )
+from dpbandits.algorithms.hidden import state
 from dpbandits.algorithms.linear import every_answer, switching
-from dpbandits.algorithms.private_contexts import state
 
 ROUNDS, RUNS, FAILURE = 120, 40, 0.1
 THETA = np.full(5, 1 / math.sqrt(5))

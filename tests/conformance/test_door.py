@@ -16,7 +16,7 @@ from suite import ADVISED, CONTEXTUAL, FIRST_OF_CLASS, FIRST_OF_NAME, INFORMED, 
 import dpbandits
 from dpbandits import RDP, ZCDP, ApproxDP, ArgumentError, PureDP, UpdateError
 from dpbandits.algorithms.bases.linear import MODEL, RADIUS
-from dpbandits.algorithms.private_contexts.policy import REPAIR
+from dpbandits.algorithms.hidden.policy import REPAIR
 from dpbandits.session.options import DEFAULTS
 from dpbandits.testing.playing import docstring_says_what_is_taken, refuses
 from dpbandits.testing.walk import frozen, play, pull, snapshot

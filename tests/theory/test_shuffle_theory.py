@@ -19,7 +19,7 @@ from dpbandits import (
     WishartLinUCBJDP,
     simulate,
 )
-from dpbandits.algorithms.private_contexts.state import FACTS
+from dpbandits.algorithms.hidden.state import FACTS
 from dpbandits.environments import AnchoredContexts
 from dpbandits.shuffle.published import divided_budget
 from dpbandits.theory import promises

@@ -54,7 +54,7 @@ from .merged import (
     MergedTopTwo,
 )
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
-from .private_contexts import (
+from .hidden import (
     AdaCOFULJDP,
     Device,
     LinearIMEDJDP,

@@ -23,8 +23,8 @@ from ..bases.errata import ANTICIPATING
 from ..bases.linear import MODEL, RADIUS, LinearOptions
 from ..bases.schedules import Schedule
 from ..maths.confidence import gaussian_norm
-from ..private_contexts.local import LocalPolicy
-from ..private_contexts.policy import PrivateContextPolicy
+from ..hidden.local import LocalPolicy
+from ..hidden.policy import PrivateContextPolicy
 from . import weighted
 from .gradients import of_reports
 from .joint import DEFINITION

@@ -61,13 +61,13 @@ from ..bases.sums import summarise
 from ..exploration import Optimism, Sampling, resolved
 from ..maths.dense import factorise, invert
 from ..maths.ridge import dot, inverse_norm_bound, multiply
-from ..private_contexts.model import (
+from ..hidden.model import (
     choose_optimistic,
     choose_sampled,
     prepare_sample,
     release_due,
 )
-from ..private_contexts.state import CLOCK, FACTS
+from ..hidden.state import CLOCK, FACTS
 from .linked import LinkedPolicy
 
 mean = slope = unbound  # of the link

@@ -70,13 +70,13 @@ from ..bases.linear import estimate, on_grid, sensitivity
 from ..bases.schedules import next_release
 from ..maths.dense import diagonalise
 from ..maths.ridge import dot, multiply
-from ..private_contexts import model as linear
-from ..private_contexts import state
-from ..private_contexts.model import choose_optimistic as _most_optimistic
-from ..private_contexts.model import record_pull as _book
-from ..private_contexts.model import release_due as _is_over
-from ..private_contexts.model import report_due as _has_arrived
-from ..private_contexts.state import CLOCK, FACTS, statistic_size
+from ..hidden import model as linear
+from ..hidden import state
+from ..hidden.model import choose_optimistic as _most_optimistic
+from ..hidden.model import record_pull as _book
+from ..hidden.model import release_due as _is_over
+from ..hidden.model import report_due as _has_arrived
+from ..hidden.state import CLOCK, FACTS, statistic_size
 from .gradients import DescentRaw
 from .gradients import accumulate as keep
 from .newton import accumulate

@@ -82,7 +82,7 @@ class WishartLinUCBJDP(PrivateContextPolicy):
         title="LinUCB with private features, joint DP, Wishart noise",
         source="Shariff & Sheffet (2018), Differentially Private Contextual Linear Bandits",
         proof=(
-            "dpbandits.privacy.wishart: noise; dpbandits.algorithms.private_contexts: billboard"
+            "dpbandits.privacy.wishart: noise; dpbandits.algorithms.hidden: billboard"
             " lemma in joint"
         ),
         channels={ApproxDP: Certified},
