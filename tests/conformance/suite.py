@@ -83,7 +83,7 @@ WORST = {"BatchedEXP4", "BatchedEXP4/improved"}
 def theorem_10(policy: Policy, gaps: np.ndarray, horizon: int) -> float:
     """Azize & Basu (2024), Theorem 10, for rewards in [0, 1] and beta > 3."""
     assert isinstance(policy.budget, ZCDP)
-    beta, log = policy.params.optimism, np.log(horizon)
+    beta, log = policy.params.constant, np.log(horizon)
     per_arm = (
         8 * beta / gaps * log + 8 * np.sqrt(beta / policy.budget.rho * log) + 2 * beta / (beta - 3)
     )

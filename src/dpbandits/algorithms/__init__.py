@@ -12,8 +12,26 @@ from .adversarial import (
     TsallisINF,
     register_learner,
 )
+from .arms import (
+    DPIMED,
+    DPKLUCB,
+    LDPIMED,
+    AdaCUCB,
+    AdaPKLUCB,
+    AdaPKLUCBSDP,
+    AdaPUCB,
+    AdaPUCBSDP,
+    Arms,
+    ArmsLocal,
+    ArmsShuffled,
+    DiscountedIMED,
+    MergedIMED,
+    MergedIMEDSDP,
+    MergedKLUCB,
+    MergedThompson,
+    MergedTopTwo,
+)
 from .dgs import ExactLoss, LinUCBDGS
-from .doubling import AdaCUCB, AdaPKLUCB, AdaPKLUCBSDP, AdaPUCB, AdaPUCBSDP
 from .elimination import DPSE, DPSEBAI, DPSESDP
 from .exp4 import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
 from .fixed_linucb import FixedLinUCB
@@ -41,17 +59,6 @@ from .linear import (
     MergedLinearIMED,
     PrivateLinUCB,
     RSLinearIMED,
-)
-from .merged import (
-    DPIMED,
-    DPKLUCB,
-    LDPIMED,
-    DiscountedIMED,
-    MergedIMED,
-    MergedIMEDSDP,
-    MergedKLUCB,
-    MergedThompson,
-    MergedTopTwo,
 )
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .hidden import (
@@ -105,6 +112,9 @@ __all__ = [
     "AdaPUCB",
     "AdaPUCBSDP",
     "AdaRGOPEVar",
+    "Arms",
+    "ArmsLocal",
+    "ArmsShuffled",
     "BatchConversion",
     "BatchedEXP4",
     "Device",

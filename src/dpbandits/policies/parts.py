@@ -47,7 +47,7 @@ class Part:
     def to_dict(self) -> dict[str, Any]:
         """The kind and those arguments that are not at their default, for files.
 
-        >>> from dpbandits.parts import IMED  # doctest: +SKIP
+        >>> from dpbandits.parts import IMED
         >>> IMED(alpha=1.3).to_dict()
         {'kind': 'IMED', 'alpha': 1.3}
         """

@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import PurePath
@@ -145,6 +145,10 @@ class Policy(Configured, metaclass=PolicyClass):
         length: those of a public log tell most in one.  None where lengths are the algorithm's.
         """
         return None
+
+    def of_today(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Arrays that were saved, also of an earlier version, as this one has them."""
+        return dict(arrays)
 
     def _assumed(self) -> Sequence[str]:
         """What the guarantee assumes beside what all guarantees do."""
@@ -760,7 +764,7 @@ def load(where: str | os.PathLike[str] | Store, *, simulation: bool = False) -> 
     with of_this_version(store):
         policy: Policy = find(header["class"])(**arguments(header["config"]))
         life = Life(*header["life"])
-        restore(policy.session, header, arrays, life)
+        restore(policy.session, header, policy.of_today(arrays), life)
     if simulation:
         if policy.noise_source.secure:
             raise ClaimError(

@@ -23,6 +23,7 @@ Every formula was compared with its proof.  What differs is marked, and stands i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -107,10 +108,10 @@ def arms_zcdp(horizon: Values, n_arms: int, rho: float) -> Values:
 
 
 @promises_of(AdaCUCB)
-def _adac_ucb(policy: AdaCUCB, world: World) -> Iterator[Applied]:
+def _adac_ucb(policy: Any, world: World) -> Iterator[Applied]:
     params = policy.params
-    given = {"rho": rho_of(params.noise_scale / params.width), "beta": params.optimism}
-    if world.is_stationary and params.forget:
+    given = {"rho": rho_of(params.noise_scale), "beta": params.constant}
+    if world.is_stationary and policy.config["memory"].forgets:
         if world.gaps is not None:
             yield adac_ucb, {"gaps": world.gaps / params.width, **given}
         yield adac_ucb_minimax, {"n_arms": params.n_arms, **given}

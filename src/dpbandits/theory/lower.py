@@ -295,7 +295,7 @@ def hidden_signs(
     return valid(most < 1.0, dimension * size * n / 4.0 * np.exp(-divergence), "lower")
 
 
-@promises_of(Policy)  # type: ignore[type-abstract]
+@promises_of(Policy)
 def _any(policy: Policy, world: World) -> Iterator[Applied]:
     """What bounds every policy that knows nothing of the arms, in coins."""
     if policy.sees or isinstance(policy, FixedFeaturesPolicy):

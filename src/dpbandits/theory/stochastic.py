@@ -25,6 +25,7 @@ most d (d + 1) / 2.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -57,11 +58,11 @@ def adap_ucb(horizon: Values, gaps: Array, noise: float, alpha: float) -> Values
 
 
 @promises_of(AdaPUCB, AdaPKLUCB)
-def _adap_ucb(policy: AdaPUCB | AdaPKLUCB, world: World) -> Iterator[Applied]:
+def _adap_ucb(policy: Any, world: World) -> Iterator[Applied]:
     params = policy.params
     if world.gaps is not None:
-        given = {"gaps": world.gaps / params.width, "noise": params.noise_scale / params.width}
-        yield adap_ucb, {**given, "alpha": params.optimism}
+        given = {"gaps": world.gaps / params.width, "noise": params.noise_scale}
+        yield adap_ucb, {**given, "alpha": params.constant}
 
 
 # DP-SE ---------------------------------------------------------------------------------------
@@ -140,7 +141,7 @@ def _of_elimination(policy: DPSE | DPSEBAI, gaps: np.ndarray) -> dict[str, objec
 
 
 @promises_of(DPSEBAI, AdaPTT, MergedTopTwo)
-def _search_error(policy: DPSEBAI | AdaPTT | MergedTopTwo, world: World) -> Iterator[Applied]:
+def _search_error(policy: Any, world: World) -> Iterator[Applied]:
     if world.is_stationary:
         yield search_error, {"failure_probability": policy.arguments["failure_probability"]}
 

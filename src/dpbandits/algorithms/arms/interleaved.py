@@ -1,4 +1,4 @@
-"""Thompson sampling on merged batches.
+"""Thompson sampling on merged batches, which fill up side by side.
 
 A mean is drawn for each arm, and the arm of the largest is played: for one round, if it has most
 rounds of all, and else until its batch is full, so that a few unlucky draws cannot hold it up.  The
@@ -17,38 +17,30 @@ of v, and interpolated: between releases a draw costs two random numbers.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
-from ...policies import Card, Kernels, Statistic, register
+from ...policies import Kernels
 from ...protocol import Contexts, Row
 from ..bases.episodes import MEMO
+from .batches import batch_rounds, weight_of
+from .held import ArmsParams, curvature, sensitivity
 from .law import MERGED, upper_bound_of
-from .merged import (
-    CHANNELS,
-    PROOF,
-    SOURCE,
-    MergedParams,
-    WeighingPolicy,
-    batch_rounds,
-    curvature,
-    publish,
-    sensitivity,
-)
+from .memories import take_in
 
 _GRID, _STEP = 32, 0.2  # up to E = 38
 
 
-class MergedThompsonRaw(NamedTuple):
+class InterleavedRaw(NamedTuple):
     total: np.ndarray  # (K,) sums of the running batches
     curve: np.ndarray  # (K,) of r (1 - r), in the units of rewards
 
 
-class MergedThompsonPublic(NamedTuple):
+class InterleavedPublic(NamedTuple):
     estimate: np.ndarray  # (K,) merged values, as rewards are measured
     merged: np.ndarray  # (8, K) see ``law.Merged``
     pulls: np.ndarray  # (K,) rounds in all finished batches
@@ -57,9 +49,9 @@ class MergedThompsonPublic(NamedTuple):
     clock: np.ndarray  # (1,) the arm of the last round
 
 
-def init(params: MergedParams) -> tuple[MergedThompsonRaw, MergedThompsonPublic]:
+def init(params: ArmsParams) -> tuple[InterleavedRaw, InterleavedPublic]:
     k = params.n_arms
-    public = MergedThompsonPublic(
+    public = InterleavedPublic(
         estimate=np.zeros(k),
         merged=np.zeros((len(MERGED), k)),
         pulls=np.zeros(k, np.int64),
@@ -67,7 +59,12 @@ def init(params: MergedParams) -> tuple[MergedThompsonRaw, MergedThompsonPublic]
         quantiles=np.zeros((k, 2, _GRID)),
         clock=np.zeros(1, np.int64),
     )
-    return MergedThompsonRaw(np.zeros(k), np.zeros(k)), public
+    return InterleavedRaw(np.zeros(k), np.zeros(k)), public
+
+
+@kernel
+def next_batch(params: ArmsParams, public: InterleavedPublic, arm: int) -> int:
+    return min(batch_rounds(params, public.pulls[arm]), params.longest)
 
 
 @kernel
@@ -81,7 +78,7 @@ def choose_mean(quantiles: Any, arm: int, rng: Generator) -> float:
 
 @kernel
 def choose(
-    params: MergedParams, public: MergedThompsonPublic, contexts: Contexts, rng: Generator
+    params: ArmsParams, public: InterleavedPublic, contexts: Contexts, rng: Generator
 ) -> tuple[int, float]:
     """The arm of the largest draw; arms of which nothing was released come first."""
     best, arm = -np.inf, 0
@@ -98,18 +95,16 @@ def choose(
 
 
 @kernel
-def hold_rounds(params: MergedParams, public: MergedThompsonPublic, arm: int) -> int:
+def hold_rounds(params: ArmsParams, public: InterleavedPublic, arm: int) -> int:
     """One round of the arm that has most; of others what is missing of the batch."""
     for a in range(params.n_arms):
         if public.pulls[a] > public.pulls[arm] or public.pulls[arm] == 0:
-            return batch_rounds(params, public.pulls[arm]) - public.fresh[arm]
+            return next_batch(params, public, arm) - public.fresh[arm]
     return 1
 
 
 @kernel
-def record_pull(
-    params: MergedParams, public: MergedThompsonPublic, arm: int, x: Row, n: int
-) -> None:
+def record_pull(params: ArmsParams, public: InterleavedPublic, arm: int, x: Row, n: int) -> None:
     public.fresh[arm] += n
     if n > 0:
         public.clock[0] = arm
@@ -117,7 +112,7 @@ def record_pull(
 
 @kernel
 def accumulate(
-    params: MergedParams, raw: MergedThompsonRaw, arm: int, x: Row, reward: float, n: int
+    params: ArmsParams, raw: InterleavedRaw, arm: int, x: Row, reward: float, n: int
 ) -> None:
     """The sum of rewards, and where it is released that of r (1 - r)."""
     raw.total[arm] += reward
@@ -126,18 +121,18 @@ def accumulate(
 
 
 @kernel
-def release_due(params: MergedParams, public: MergedThompsonPublic) -> bool:
+def release_due(params: ArmsParams, public: InterleavedPublic) -> bool:
     arm = public.clock[0]
-    return public.fresh[arm] >= batch_rounds(params, public.pulls[arm])
+    return public.fresh[arm] >= next_batch(params, public, arm)
 
 
 @kernel
-def partition(params: MergedParams, public: MergedThompsonPublic) -> int:
+def partition(params: ArmsParams, public: InterleavedPublic) -> int:
     return public.clock[0]
 
 
 @kernel
-def close(params: MergedParams, public: MergedThompsonPublic, memo: Vector) -> None:
+def close(params: ArmsParams, public: InterleavedPublic, memo: Vector) -> None:
     arm = public.clock[0]
     memo[MEMO.arm], memo[MEMO.size] = arm, public.fresh[arm]
     public.pulls[arm] += public.fresh[arm]
@@ -146,9 +141,9 @@ def close(params: MergedParams, public: MergedThompsonPublic, memo: Vector) -> N
 
 @kernel
 def summarise(
-    params: MergedParams,
-    raw: MergedThompsonRaw,
-    public: MergedThompsonPublic,
+    params: ArmsParams,
+    raw: InterleavedRaw,
+    public: InterleavedPublic,
     memo: Vector,
     statistic: Vector,
 ) -> None:
@@ -161,54 +156,24 @@ def summarise(
 
 @kernel
 def publish_and_tabulate(
-    params: MergedParams, public: MergedThompsonPublic, memo: Vector, release: Vector
+    params: ArmsParams, public: InterleavedPublic, memo: Vector, release: Vector
 ) -> None:
-    publish(params, public, memo, release)
+    take_in(params, public, memo, release, weight_of(params, memo[MEMO.size]))
     arm = int(memo[MEMO.arm])
     merged = public.merged[:, arm]
     value = merged[MERGED.value]
     for i in range(_GRID):
-        level = params.optimism * (i * _STEP) ** 2
+        level = params.constant * (i * _STEP) ** 2
         public.quantiles[arm, 1, i] = upper_bound_of(params, merged, merged, value, level)
         public.quantiles[arm, 0, i] = 1.0 - upper_bound_of(
             params, merged, merged, 1.0 - value, level
         )
 
 
-@register(n_arms=3)
-class MergedThompson(WeighingPolicy):
-    """Thompson sampling on all noisy sums that were released of an arm.
-
-    Draws a mean for every arm, of which exp(-D) are the tails, and plays the arm of the largest:
-    for a round if it has most rounds of all, and else for the rest of its batch.
-
-    Args:
-        n_arms: number of arms.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
-        alpha: the lower, the nearer are draws to the merged values.
-        growth, first, variance: as in ``MergedIMED``.
-        **options: see ``Options``.
-
-    When to choose: as ``MergedIMED``, where choices should be random.  Its propensities have no
-    closed form.
-
-    Example:
-        >>> from dpbandits import ZCDP
-        >>> MergedThompson(3, budget=ZCDP(0.5), seed=1).pull().arm
-        0
-    """
-
-    card = Card(
-        title="Thompson sampling on merged noisy sums",
-        source=SOURCE.format(
-            "Thompson (1933), On the Likelihood that One Unknown Probability Exceeds Another; draws"
-            " from the exponent"
-        ),
-        proof=PROOF.replace("merged.merged", "merged.thompson"),
-        channels=CHANNELS,
-        randomised=True,
-    )
-    kernels = Kernels(
+@cache
+def interleaved_kernels() -> Kernels:
+    """Of policies whose batches fill up side by side."""
+    return Kernels(
         init=init,
         choose=choose,
         hold_rounds=hold_rounds,
@@ -222,6 +187,3 @@ class MergedThompson(WeighingPolicy):
         publish=publish_and_tabulate,
         skips_closed=True,
     )
-
-    def _statistic(self) -> Statistic:
-        return replace(super()._statistic(), parts=self.n_arms)

@@ -50,19 +50,13 @@ from ...privacy.channels import Laplace
 from ...protocol import Contexts
 from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
-from ..bases.episodes import CLOCK, MEMO, close, release_due
+from ..bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
 from ..bases.identification import price_of_batches, two_exponentials
 from ..bases.sums import accumulate, sensitivity, summarise
+from .arms import CHANNELS, PROOF
+from .batches import batch_rounds, weight_of
+from .held import HeldRaw
 from .law import MERGED, Law, convex_exponent, law_of, merge, merged_estimates
-from .merged import (
-    CHANNELS,
-    PROOF,
-    MergedRaw,
-    hold_rounds,
-    record_pull,
-    scaled_mean,
-    weight_of,
-)
 
 _EDGE = 1e-12  # as near to 0 and 1 as q comes
 _HALVINGS = 24  # of the interval in which Z is attained, where it is flat
@@ -100,7 +94,7 @@ class Plan(NamedTuple):
 PLAN = Plan()
 
 
-def init(params: TopTwoParams) -> tuple[MergedRaw, TopTwoPublic]:
+def init(params: TopTwoParams) -> tuple[HeldRaw, TopTwoPublic]:
     k = params.n_arms
     public = TopTwoPublic(
         estimate=np.zeros(k),
@@ -110,7 +104,12 @@ def init(params: TopTwoParams) -> tuple[MergedRaw, TopTwoPublic]:
         clock=np.zeros(len(CLOCK), np.int64),
         plan=np.zeros(len(PLAN), np.int64),
     )
-    return MergedRaw(np.zeros(1)), public
+    return HeldRaw(np.zeros(1)), public
+
+
+@kernel
+def hold_rounds(params: TopTwoParams, public: TopTwoPublic, arm: int) -> int:
+    return batch_rounds(params, public.pulls[arm])
 
 
 @kernel
@@ -188,7 +187,7 @@ def choose(
 def publish(params: TopTwoParams, public: TopTwoPublic, memo: Vector, release: Vector) -> None:
     arm, n = int(memo[MEMO.arm]), memo[MEMO.size]
     merged = public.merged[:, arm]
-    merge(merged, n, scaled_mean(params, memo, release), weight_of(params, n))
+    merge(merged, n, (release[0] / n - params.low) / params.width, weight_of(params, n))
     public.estimate[arm] = params.low + params.width * merged[MERGED.value]
     public.batches[arm] += 1
     _survey(params, public)
@@ -248,7 +247,7 @@ class MergedTopTwo(Policy):
         init=init,
         choose=choose,
         hold_rounds=hold_rounds,
-        record_pull=record_pull,
+        record_pull=record_pull_of(hold_rounds),
         accumulate=accumulate,
         release_due=release_due,
         sensitivity=sensitivity,
