@@ -17,6 +17,8 @@ from .algorithms.arms import (
     Merge,
     Thompson,
 )
+from .algorithms.exploration import Divergence, Optimism, Sampling
+from .algorithms.linear import EveryAnswer, Switching
 from .policies import Part, find
 
 __all__ = [
@@ -25,13 +27,18 @@ __all__ = [
     "UCB",
     "Batches",
     "Discount",
+    "Divergence",
+    "EveryAnswer",
     "Fixed",
     "Forget",
     "Growing",
     "Index",
     "Memory",
     "Merge",
+    "Optimism",
     "Part",
+    "Sampling",
+    "Switching",
     "Thompson",
     "find",
 ]

@@ -47,20 +47,6 @@ from .glm import (
     WeightedGLMLDP,
 )
 from .halving import SequentialHalving
-from .lazy_thompson import LazyDPTS
-from .linear import (
-    RSOFUL,
-    AdaCOFUL,
-    FixedLinear,
-    Linear,
-    LinearIMED,
-    LinearThompson,
-    LinUCB,
-    MergedLinearIMED,
-    PrivateLinUCB,
-    RSLinearIMED,
-)
-from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .hidden import (
     AdaCOFULJDP,
     Device,
@@ -75,6 +61,20 @@ from .hidden import (
     LinUCBSDP,
     WishartLinUCBJDP,
 )
+from .lazy_thompson import LazyDPTS
+from .linear import (
+    RSOFUL,
+    AdaCOFUL,
+    FixedLinear,
+    Linear,
+    LinearIMED,
+    LinearThompson,
+    LinUCB,
+    MergedLinearIMED,
+    PrivateLinUCB,
+    RSLinearIMED,
+)
+from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
 from .thompson import DPTS
 

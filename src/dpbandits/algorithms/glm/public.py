@@ -59,8 +59,6 @@ from ..bases.linear import (
 from ..bases.schedules import next_release
 from ..bases.sums import summarise
 from ..exploration import Optimism, Sampling, resolved
-from ..maths.dense import factorise, invert
-from ..maths.ridge import dot, inverse_norm_bound, multiply
 from ..hidden.model import (
     choose_optimistic,
     choose_sampled,
@@ -68,6 +66,8 @@ from ..hidden.model import (
     release_due,
 )
 from ..hidden.state import CLOCK, FACTS
+from ..maths.dense import factorise, invert
+from ..maths.ridge import dot, inverse_norm_bound, multiply
 from .linked import LinkedPolicy
 
 mean = slope = unbound  # of the link
@@ -335,7 +335,7 @@ class GLM(LinkedPolicy):
         *,
         budget: Budget | None,
         horizon: int,
-        explore: Optimism | Sampling = Sampling(),
+        explore: Optimism | Sampling = Sampling(),  # noqa: B008  (a value)
         link: str = "logistic",
         batch: int = 1,
         growth: float = 0.1,

@@ -166,7 +166,7 @@ class Linear(LinearPolicy):
         dimension: int,
         *,
         budget: Budget | None,
-        explore: Optimism | Sampling | Divergence = Divergence(),
+        explore: Optimism | Sampling | Divergence = Divergence(),  # noqa: B008  (a value)
         updates: EveryAnswer | Switching = Switching(),
         models: str = "shared",
         horizon: int | None = None,
