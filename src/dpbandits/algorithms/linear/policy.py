@@ -54,7 +54,7 @@ class Switching(Part):
 
     Args:
         growth: C; the smaller, the more releases share the budget, and the fewer runs are lost
-            because what an arm has shown is released late.  None: 1 with ``Optimism``, else 0.4.
+            because what an arm has shown is released late.  None: 0.4 with ``Divergence``, else 1.
 
     When to choose: mostly; the least noise.
 
@@ -179,7 +179,7 @@ class Linear(LinearPolicy):
         explore = resolved(explore, pair, **_CONSTANTS[type(updates), type(explore)])
         if isinstance(updates, Switching):
             if updates.growth is None:
-                updates = Switching(1.0 if isinstance(explore, Optimism) else 0.4)
+                updates = Switching(0.4 if isinstance(explore, Divergence) else 1.0)
             _refuse_unplanned(horizon, counter, budget)
         if isinstance(explore, Optimism) and explore.radius == "published":
             _refuse_unpublished(updates, counter, budget)
