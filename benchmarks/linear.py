@@ -72,11 +72,11 @@ def rows(size: float) -> Iterator[Row]:
         fixed = FixedLinUCB(vectors[1:], **LEARNERS)
         seconds = _round(fixed, LinearArms(vectors[1:], vectors[0], std=0.1), rounds)
         yield Row(f"FixedLinUCB, K = {k}, d = {d}", seconds, "us", target)
-    yield from private_contexts(scaled(20_000, size, 100))
+    yield from hidden(scaled(20_000, size, 100))
     yield from against_peers(ours, size)
 
 
-def private_contexts(rounds: int) -> Iterator[Row]:
+def hidden(rounds: int) -> Iterator[Row]:
     """One run where features are private, beyond what drawing them takes."""
     world = AnchoredContexts.random(100, 5, seed=1)
     view, rng = np.empty((100, 5)), np.random.default_rng(1)

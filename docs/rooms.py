@@ -19,7 +19,7 @@ FAMILIES = {
     "merged_linear": "contexts",
     "oful": "contexts",
     "glm": "generalised linear models",
-    "private_contexts": "private contexts",
+    "hidden": "private contexts",
 }
 
 

@@ -20,6 +20,8 @@ from .algorithms.arms import (
     Thompson,
 )
 from .algorithms.exp4.values import EXP4, BatchedEXP4, FrozenEXP4
+from .algorithms.exploration import Divergence, Optimism, Sampling
+from .algorithms.linear import EveryAnswer, Switching
 from .algorithms.search.halving import Halving
 from .algorithms.search.top_two import TopTwo
 from .policies import Part, find
@@ -36,6 +38,8 @@ __all__ = [
     "BatchedEXP4",
     "Batches",
     "Discount",
+    "Divergence",
+    "EveryAnswer",
     "Fixed",
     "Forget",
     "FrozenEXP4",
@@ -44,8 +48,11 @@ __all__ = [
     "Index",
     "Memory",
     "Merge",
+    "Optimism",
     "Part",
     "Registered",
+    "Sampling",
+    "Switching",
     "Thompson",
     "TopTwo",
     "TsallisINF",

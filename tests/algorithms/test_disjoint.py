@@ -11,7 +11,7 @@ from sides import public_of, tireless
 
 import dpbandits as dpb
 from dpbandits import ZCDP, ArgumentError
-from dpbandits.algorithms.private_contexts.model import contribution, joint_sensitivity
+from dpbandits.algorithms.hidden.model import contribution, joint_sensitivity
 from dpbandits.environments import CovariateArms, GaussianContexts
 from dpbandits.simulation import simulate
 

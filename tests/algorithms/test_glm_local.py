@@ -16,7 +16,7 @@ import dpbandits as dpb
 from dpbandits import LDPGLOC, LDPSGD, ZCDP, ApproxDP, ArgumentError, PureDP
 from dpbandits.algorithms.glm.online import look_with as look_at_record
 from dpbandits.algorithms.glm.online import published_sensitivity
-from dpbandits.algorithms.private_contexts.model import joint_sensitivity
+from dpbandits.algorithms.hidden.model import joint_sensitivity
 from dpbandits.environments import ContextTable
 from dpbandits.glm import link_of
 from dpbandits.privacy import Hemisphere, accounting

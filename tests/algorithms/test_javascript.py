@@ -18,7 +18,7 @@ from scipy import stats
 from sides import tireless
 
 import dpbandits as dpb
-from dpbandits.algorithms.private_contexts import Device, ShuffledDevice
+from dpbandits.algorithms.hidden import Device, ShuffledDevice
 from dpbandits.privacy import exact
 from dpbandits.shuffle import BitSum, GaussianReports, Messages, ModularSum, Randomizer
 

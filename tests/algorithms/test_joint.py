@@ -10,7 +10,7 @@ from sides import public_of
 
 import dpbandits as dpb
 from dpbandits import ZCDP, AdaCOFULJDP, ApproxDP, ArgumentError, LinUCBJDP
-from dpbandits.algorithms.private_contexts.model import joint_sensitivity
+from dpbandits.algorithms.hidden.model import joint_sensitivity
 
 
 def played(policy, rounds: int, seed: int = 1):
@@ -120,7 +120,7 @@ def test_rounding_of_features_that_are_alike_ends_the_search_for_a_shift(ridge: 
 
 
 @pytest.mark.parametrize("entry", [None, "x", 10**400, 2**70, 1j, [1, 2]])
-def test_no_entry_of_private_contexts_raises_or_is_shown(entry):
+def test_no_entry_of_hidden_raises_or_is_shown(entry):
     policy = LinUCBJDP(2, 2, budget=ZCDP(0.5), horizon=100, seed=1)
     row = [0.123456, entry]
     assert policy.pull([row, [0.0, 1.0]]).recorded

@@ -9,8 +9,8 @@ import pytest
 from sides import public_of
 
 from dpbandits import ZCDP, AdaCOFULJDP, ApproxDP, ArgumentError, LinearThompsonJDP, LinUCBJDP
-from dpbandits.algorithms.private_contexts.model import init, publish
-from dpbandits.algorithms.private_contexts.state import FACTS
+from dpbandits.algorithms.hidden.model import init, publish
+from dpbandits.algorithms.hidden.state import FACTS
 
 D, ROOT = 3, np.sqrt(2.0)
 RIDGE = 0.5

@@ -13,7 +13,7 @@ from sides import public_of, published, release_of, tireless
 
 import dpbandits as dpb
 from dpbandits import ApproxDP, ArgumentError, BudgetExhausted, LinUCBSDP
-from dpbandits.algorithms.private_contexts.state import FACTS
+from dpbandits.algorithms.hidden.state import FACTS
 from dpbandits.environments import AnchoredContexts
 from dpbandits.privacy.continual import mechanism_from_python
 from dpbandits.shuffle import Analyzer, Messages, Randomizer, published_batch

@@ -16,7 +16,7 @@ from suite import ADVISED, CONTEXTUAL, FIRST_OF_CLASS, FIRST_OF_NAME, INFORMED, 
 import dpbandits
 from dpbandits import ArgumentError, PureDP, UpdateError
 from dpbandits.algorithms.bases.linear import MODEL, RADIUS
-from dpbandits.algorithms.private_contexts.policy import REPAIR
+from dpbandits.algorithms.hidden.policy import REPAIR
 from dpbandits.privacy.budgets import examples
 from dpbandits.session.options import DEFAULTS
 from dpbandits.testing.playing import docstring_says_what_is_taken, refuses
@@ -118,7 +118,7 @@ def test_every_number_of_its_own_is_checked(case: Case):
         **REPAIR,
         **{name: p.default for name, p in inspect.signature(case.cls).parameters.items()},
     }
-    own = set(case.make()._named[1]) - set(DEFAULTS) - {"n_arms", "budget"}
+    own = set(case.own(case.make())) - set(DEFAULTS) - {"n_arms", "budget"}
     for name, value in product(own, [0, -1.0, math.nan, math.inf, "big", None, True, [1.0]]):
         flag = isinstance(defaults[name], bool)
         allowed = (
@@ -132,9 +132,9 @@ def test_every_number_of_its_own_is_checked(case: Case):
 
 @over([case for case in FIRST_OF_CLASS if case in CONTEXTUAL])
 def test_words_and_edges_of_linear_policies_are_checked(case: Case):
-    own = set(case.make().config)
+    own = set(case.own(case.make()))
     for name in own & set(NAMES):
-        assert case.make(**{name: NAMES[name]}).config[name] == NAMES[name]
+        assert case.own(case.make(**{name: NAMES[name]}))[name] == NAMES[name]
         for value in ("best", "", 3, ["tree"], b"tree"):
             with pytest.raises(ArgumentError, match=f"^{name} must be"):
                 case.make(**{name: value})
@@ -173,14 +173,14 @@ def test_a_running_sum_needs_a_horizon_unless_its_counter_does_not():
             ):
                 cls(3, 2, budget=PureDP(1.0), counter=counter, horizon=100)
     with pytest.raises(
-        ArgumentError, match=r"^variant must be 'tight' or 'heuristic' for a PureDP budget"
+        ArgumentError, match=r"^variant must not be the published one for a PureDP budget"
     ):
         dpbandits.AdaCOFUL(3, 2, budget=PureDP(1.0), horizon=100, variant="published")
 
 
 @over(FIRST_OF_CLASS)
 def test_docstrings_tell_of_every_argument_and_when_to_choose(case: Case):
-    docstring_says_what_is_taken(getattr(case.cls, "policy_class", case.cls))
+    docstring_says_what_is_taken(case.policy_class)
 
 
 @over(FIRST_OF_CLASS)

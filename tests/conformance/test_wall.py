@@ -152,7 +152,7 @@ SIMULATED = ("papers/glm/designs.py",)  # people who do not exist, as in environ
 SHARED_BY_FAMILIES = ("maths", "bases")
 GENERALISED = {
     "exp4": ("adversarial",),
-    "glm": ("private_contexts",),
+    "glm": ("hidden",),
     "search": ("arms",),
 }
 

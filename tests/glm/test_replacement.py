@@ -19,7 +19,7 @@ from dpbandits import ZCDP
 from dpbandits.algorithms.glm.joint import GLMUCBJDP
 from dpbandits.algorithms.glm.local import LDPGLOC, LDPSGD
 from dpbandits.algorithms.glm.newton import add_score, score_sensitivity
-from dpbandits.algorithms.private_contexts.model import joint_sensitivity
+from dpbandits.algorithms.hidden.model import joint_sensitivity
 from dpbandits.glm.links import link_of
 from dpbandits.glm.replacement import point_scale, replacement_sensitivity
 from dpbandits.kernel import bind

@@ -18,7 +18,7 @@ from dpbandits import (
     PureDP,
     simulate,
 )
-from dpbandits.algorithms.private_contexts.state import FACTS
+from dpbandits.algorithms.hidden.state import FACTS
 from dpbandits.environments import AnchoredContexts
 from dpbandits.papers.shuffle import WishartLinUCBJDP, theory
 from dpbandits.shuffle.published import divided_budget

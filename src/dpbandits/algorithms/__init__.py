@@ -32,6 +32,7 @@ from .exp4 import (
     LocalEXP4,
 )
 from .glm import (
+    GLM,
     GLMUCB,
     GLMUCBJDP,
     LDPGLOC,
@@ -39,9 +40,7 @@ from .glm import (
     GLMThompson,
     GLMThompsonJDP,
 )
-from .linucb import LinearIMED, LinearThompson, LinUCB, PrivateLinUCB
-from .merged_linear import MergedLinearIMED
-from .private_contexts import (
+from .hidden import (
     AdaCOFULJDP,
     Device,
     LinearIMEDJDP,
@@ -54,7 +53,18 @@ from .private_contexts import (
     LinUCBLDP,
     LinUCBSDP,
 )
-from .rarely_switching import RSOFUL, AdaCOFUL, RSLinearIMED
+from .linear import (
+    RSOFUL,
+    AdaCOFUL,
+    FixedLinear,
+    Linear,
+    LinearIMED,
+    LinearThompson,
+    LinUCB,
+    MergedLinearIMED,
+    PrivateLinUCB,
+    RSLinearIMED,
+)
 from .search import BestArm, MergedTopTwo, SequentialHalving
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
 
@@ -63,6 +73,7 @@ __all__ = [
     "EXP3IX",
     "EXP4",
     "FTPL",
+    "GLM",
     "GLMUCB",
     "GLMUCBJDP",
     "HTINF",
@@ -87,6 +98,7 @@ __all__ = [
     "ExpertConversion",
     "Experts",
     "ExpertsLocal",
+    "FixedLinear",
     "FrozenEXP4",
     "GLMThompson",
     "GLMThompsonJDP",
@@ -95,6 +107,7 @@ __all__ = [
     "LinUCBJDP",
     "LinUCBLDP",
     "LinUCBSDP",
+    "Linear",
     "LinearIMED",
     "LinearIMEDJDP",
     "LinearIMEDLDP",

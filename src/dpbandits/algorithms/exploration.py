@@ -46,6 +46,7 @@ class Optimism(Part):
     """
 
     what: ClassVar[str] = "exploration"
+    title: ClassVar[str] = "LinUCB"
 
     radius_scale: float = 1.0
     failure_probability: float = 0.001
@@ -83,6 +84,7 @@ class Sampling(Part):
     """
 
     what: ClassVar[str] = "exploration"
+    title: ClassVar[str] = "linear Thompson sampling"
 
     inflation: float = 1.0
 
@@ -113,6 +115,7 @@ class Divergence(Part):
     """
 
     what: ClassVar[str] = "exploration"
+    title: ClassVar[str] = "linear IMED"
 
     alpha: float | None = None
     margin: float | None = None

@@ -231,13 +231,16 @@ def _renamed(template: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _filled(template: Any, own: Mapping[str, Any]) -> Any:
     """A template with its places filled."""
     if isinstance(template, Given):
-        value = own[template.name]
+        value, name, default = own[template.name], template.name, template.default
+        if value is None and default is not None and default is not _NEEDED:
+            # To a part it may mean its own default, which nobody who gives None has asked for.
+            raise ArgumentError(f"{name} must be like its default, {default!r}, got None", name)
         if template.values is None:
             return value
         known = [key for key in template.values if key == value and type(key) is type(value)]
         if not known:
             allowed = " or ".join(repr(key) for key in template.values)
-            raise ArgumentError(f"{template.name} must be {allowed}, got {value!r}", template.name)
+            raise ArgumentError(f"{name} must be {allowed}, got {value!r}", name)
         return template.values[known[0]]
     if isinstance(template, Like):
         return template.kind(**{name: _filled(one, own) for name, one in template.values.items()})

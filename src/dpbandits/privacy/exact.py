@@ -1,7 +1,7 @@
 """Discrete Gaussian and Laplace noise, drawn exactly: from bytes to integers, without any float.
 
 After Canonne, Kamath & Steinke (2020), The Discrete Gaussian for Differential Privacy, Algorithms 1
-to 3.  ``algorithms/private_contexts/device.js`` has the same functions, in the same order, and
+to 3.  ``algorithms/hidden/device.js`` has the same functions, in the same order, and
 makes the same integers of the same bytes.  A source of bytes is a function: ``take(n)`` gives the
 next n, as ``os.urandom`` does.  Nothing is read ahead, so that nothing is left over that could be
 copied, or would tell later what noise was drawn.

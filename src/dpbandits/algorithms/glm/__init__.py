@@ -2,9 +2,10 @@
 
 from .joint import GLMUCBJDP, GLMThompsonJDP
 from .local import LDPGLOC, LDPSGD
-from .public import GLMUCB, GLMThompson
+from .public import GLM, GLMUCB, GLMThompson
 
 __all__ = [
+    "GLM",
     "GLMUCB",
     "GLMUCBJDP",
     "LDPGLOC",

@@ -1,7 +1,7 @@
 """Generalised linear bandits under joint differential privacy: one noisy Newton step on each epoch.
 
 What crosses the wall, how far one person moves it, and what follows from it: ``newton``.  Epochs
-are fixed in advance, and grow.  Why this is joint privacy: ``private_contexts.joint``.
+are fixed in advance, and grow.  Why this is joint privacy: ``hidden.joint``.
 
 **Anticipating joint privacy** (Chen, Li, Rakhlin & Simchi-Levi 2025) says more: whatever arms were
 played up to and including the round of that person, the arms of all later people tell of her
@@ -28,7 +28,7 @@ from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.errata import ANTICIPATING
 from ..bases.linear import MODEL, RADIUS, LinearOptions, ModelOptions, modelled
-from ..private_contexts.policy import PrivateContextPolicy
+from ..hidden.policy import PrivateContextPolicy
 from .linked import LinkedPolicy
 from .newton import optimistic, sampled, score_sensitivity
 from .state import NewtonParams

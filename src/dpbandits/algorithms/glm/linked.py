@@ -31,7 +31,8 @@ class LinkedPolicy(LinearPolicy):
         growth: float,
         **options: Any,
     ) -> None:
-        self.kernels = type(self)._kernels_of(link_of(link))
+        if "composition" not in options:
+            self.kernels = type(self)._kernels_of(link_of(link))
         own = {
             "link": link,
             "batch": integer("batch", batch, 1, MOST_ROUNDS),

@@ -27,11 +27,11 @@ from ..bases.contextual import LONGEST, SHORTEST
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import GLM_REPORTS
 from ..bases.linear import MODEL, RADIUS, modelled
-from ..private_contexts import state
-from ..private_contexts.device import Device
-from ..private_contexts.local import LocalPolicy
-from ..private_contexts.policy import asks_for_published, refuse_unpublished
-from ..private_contexts.reports import ReportPolicy
+from ..hidden import state
+from ..hidden.device import Device
+from ..hidden.local import LocalPolicy
+from ..hidden.policy import asks_for_published, refuse_unpublished
+from ..hidden.reports import ReportPolicy
 from . import online
 from .gradients import DescentParams, descending, look_with, of_reports, project
 from .joint import GLMOptions

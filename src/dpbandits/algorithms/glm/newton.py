@@ -5,7 +5,7 @@ stands by then, with h = nu'(<x, p>): what crosses the wall is the running sum, 
 
     [ w sum of (r - nu(<x, p>)) x ;  svec(sum of h x x^T) ] ,
 
-a score and an information matrix, with one noise on both (``svec``: ``private_contexts.model``).
+a score and an information matrix, with one noise on both (``svec``: ``hidden.model``).
 Every record is in one epoch, hence in one release; records are kept until then, in the clear as
 sums would be, and forgotten with it.  After the last release none is kept.  The steps of one
 epoch could be repeated on the same people, at the price of a release each.  An epoch that is parted
@@ -36,7 +36,7 @@ is orthogonal: then D^2 <= 2 R^2 l^2 + 2 P^2, the first case at c = 0.
 
 **Post-processing.**  Each epoch stands for a linear model of z = r - nu(<x, p>) + h <x, p>, so that
 the increments of the release, with score g and information H, add [g + w H p ; H] to moments, by
-which ``private_contexts.regression`` estimates theta.  What is different from its linear model:
+which ``hidden.regression`` estimates theta.  What is different from its linear model:
 
 * Rewards scatter with s, and u = sum of x eta is measured by A = sum of h x x^T + c I >= m (sum of
   x x^T + (c / m) I), m being the least slope: all is as there with s / sqrt(m) for s.
@@ -71,16 +71,16 @@ from ...protocol import Row
 from ..bases.contextual import within_bound
 from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
 from ..bases.schedules import next_release
+from ..hidden import model as linear
+from ..hidden.model import choose_optimistic as _most_optimistic
+from ..hidden.model import choose_sampled as _best_of_sample
+from ..hidden.model import joint_sensitivity
+from ..hidden.model import prepare_sample as _draw
+from ..hidden.model import record_pull as _book
+from ..hidden.model import release_due as _is_over
+from ..hidden.regression import regress
+from ..hidden.state import CLOCK, FACTS, statistic_size
 from ..maths.ridge import dot
-from ..private_contexts import model as linear
-from ..private_contexts.model import choose_optimistic as _most_optimistic
-from ..private_contexts.model import choose_sampled as _best_of_sample
-from ..private_contexts.model import joint_sensitivity
-from ..private_contexts.model import prepare_sample as _draw
-from ..private_contexts.model import record_pull as _book
-from ..private_contexts.model import release_due as _is_over
-from ..private_contexts.regression import regress
-from ..private_contexts.state import CLOCK, FACTS, statistic_size
 from .state import TRAVEL, NewtonParams, NewtonPublic, NewtonRaw
 
 _ROOT = math.sqrt(2.0)

@@ -4,7 +4,7 @@ What crosses the wall, which stands around each person: [w g ; svec(x x^T)], whe
 r) x is the gradient of her log-loss at the public point p, |p| <= S.
 
 **Sensitivity.**  This is the statistic of a linear model with nu - r in the place of a reward
-(``private_contexts.model``): its proof takes any r with |r| <= R, and the kernel cuts nu - r to
+(``hidden.model``): its proof takes any r with |r| <= R, and the kernel cuts nu - r to
 [-R, R].  For the links of this package the bound is that of ``glm.replacement``, with h = 1: the
 kernel scales points to |p| <= S.
 
@@ -28,7 +28,7 @@ with J the sensitivity of the linear model (``joint_sensitivity``).
 which theta lies, once in a batch; p_t is the one at the t-th report, and p' their mean.  The
 estimate is the ridge regression of <x_t, p_t> on x_t that is drawn to p': theta^ = p' + V^-1 sum of
 (x_t x_t^T + N_t) (p_t - p'), with V = sum of (x_t x_t^T + N_t) + lambda I + C as in
-``private_contexts.regression``.  (Drawn to 0, as published, it would turn around in directions in
+``hidden.regression``.  (Drawn to 0, as published, it would turn around in directions in
 which noise has taken away more than was seen.)  So with q_t = p_t - theta
 
     V (theta^ - theta)  =  sum of x_t <x_t, q_t>  +  sum of N_t q_t  +  (lambda I + C) (p' - theta).
@@ -51,7 +51,7 @@ of rewards, and n_t the noise of g_t,
   logarithm B <= (2 S L)^2 n.  What is left is quadratic in sqrt(B + c / s^2).
 
 Nothing is said of where the noise of one report lies: choices and points may follow it in any way.
-What is left out: as in ``private_contexts.regression``.
+What is left out: as in ``hidden.regression``.
 """
 
 from __future__ import annotations
@@ -70,15 +70,15 @@ from ...protocol import Row
 from ..bases.contextual import within_bound
 from ..bases.linear import estimate, on_grid, sensitivity
 from ..bases.schedules import next_release
+from ..hidden import model as linear
+from ..hidden import state
+from ..hidden.model import add_record, joint_sensitivity
+from ..hidden.model import choose_optimistic as _most_optimistic
+from ..hidden.model import record_pull as _book
+from ..hidden.model import report_due as _has_arrived
+from ..hidden.regression import regress
+from ..hidden.state import CLOCK, FACTS, statistic_size
 from ..maths.ridge import dot
-from ..private_contexts import model as linear
-from ..private_contexts import state
-from ..private_contexts.model import add_record, joint_sensitivity
-from ..private_contexts.model import choose_optimistic as _most_optimistic
-from ..private_contexts.model import record_pull as _book
-from ..private_contexts.model import report_due as _has_arrived
-from ..private_contexts.regression import regress
-from ..private_contexts.state import CLOCK, FACTS, statistic_size
 from .gradients import DescentRaw, accumulate, project, residual_with
 
 _ROOT = math.sqrt(2.0)

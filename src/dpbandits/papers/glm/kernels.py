@@ -68,15 +68,15 @@ from ...algorithms.glm.gradients import DescentRaw
 from ...algorithms.glm.gradients import accumulate as keep
 from ...algorithms.glm.newton import accumulate
 from ...algorithms.glm.state import NewtonRaw
+from ...algorithms.hidden import model as linear
+from ...algorithms.hidden import state
+from ...algorithms.hidden.model import choose_optimistic as _most_optimistic
+from ...algorithms.hidden.model import record_pull as _book
+from ...algorithms.hidden.model import release_due as _is_over
+from ...algorithms.hidden.model import report_due as _has_arrived
+from ...algorithms.hidden.state import CLOCK, FACTS, statistic_size
 from ...algorithms.maths.dense import diagonalise
 from ...algorithms.maths.ridge import dot, multiply
-from ...algorithms.private_contexts import model as linear
-from ...algorithms.private_contexts import state
-from ...algorithms.private_contexts.model import choose_optimistic as _most_optimistic
-from ...algorithms.private_contexts.model import record_pull as _book
-from ...algorithms.private_contexts.model import release_due as _is_over
-from ...algorithms.private_contexts.model import report_due as _has_arrived
-from ...algorithms.private_contexts.state import CLOCK, FACTS, statistic_size
 from ...glm.links import Link, cut
 from ...kernel import Generator, Matrices, Matrix, Vector, bind, inlined, kernel, outlined, unbound
 from ...policies import Kernels

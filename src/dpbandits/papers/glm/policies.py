@@ -21,9 +21,9 @@ from ...algorithms.glm.gradients import of_reports
 from ...algorithms.glm.joint import DEFINITION
 from ...algorithms.glm.linked import LinkedPolicy
 from ...algorithms.glm.local import ScoringDevice
+from ...algorithms.hidden.local import LocalPolicy
+from ...algorithms.hidden.policy import PrivateContextPolicy
 from ...algorithms.maths.confidence import gaussian_norm
-from ...algorithms.private_contexts.local import LocalPolicy
-from ...algorithms.private_contexts.policy import PrivateContextPolicy
 from ...glm.links import link_of
 from ...policies import Card, Statistic, register
 from ...privacy.budgets import Budget

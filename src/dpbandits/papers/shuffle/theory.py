@@ -20,8 +20,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...algorithms import LDPSGD, LinUCBJDP, LinUCBSDP
-from ...algorithms.private_contexts.policy import PrivateContextPolicy
-from ...algorithms.private_contexts.state import Params
+from ...algorithms.hidden.policy import PrivateContextPolicy
+from ...algorithms.hidden.state import Params
 from ...environments import Environment
 from ...privacy import ApproxDP
 from ...privacy.amplification import shuffle_amplification

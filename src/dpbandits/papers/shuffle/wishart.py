@@ -27,16 +27,16 @@ from typing import Any, Unpack
 from ...algorithms.bases.counter_choice import MOST_ROUNDS
 from ...algorithms.bases.errata import JOINT
 from ...algorithms.bases.linear import modelled
-from ...algorithms.maths.confidence import wishart_image_norm, wishart_norm
-from ...algorithms.private_contexts.model import OPTIMISTIC
-from ...algorithms.private_contexts.policy import (
+from ...algorithms.hidden.model import OPTIMISTIC
+from ...algorithms.hidden.policy import (
     AsPublished,
     PrivateContextPolicy,
     PrivateLinearOptions,
     asks_for_published,
     refuse_unpublished,
 )
-from ...algorithms.private_contexts.state import Params
+from ...algorithms.hidden.state import Params
+from ...algorithms.maths.confidence import wishart_image_norm, wishart_norm
 from ...errors import ArgumentError
 from ...policies import Card, register
 from ...privacy.budgets import ApproxDP
@@ -81,7 +81,7 @@ class WishartLinUCBJDP(PrivateContextPolicy):
         title="LinUCB with private features, joint DP, Wishart noise",
         source="Shariff & Sheffet (2018), Differentially Private Contextual Linear Bandits",
         proof=(
-            "dpbandits.privacy.wishart: noise; dpbandits.algorithms.private_contexts: billboard"
+            "dpbandits.privacy.wishart: noise; dpbandits.algorithms.hidden: billboard"
             " lemma in joint"
         ),
         noise=("certified",),

@@ -13,7 +13,7 @@ Basu 2024, Theorem 12).  All that follows is post-processing.
     s^2 / n_j + v^2 / n_j^2  =  1 / p_j ,
 
 where s is the scatter of rewards and v the standard deviation of the noise on a sum.  s^2 is what
-the arm's mean says that it may be at most (``linucb.imed``) when the batch ends, before its sum is
+the arm's mean says that it may be at most (``exploration``) when the batch ends, before its sum is
 looked at: near an end of their range rewards hardly scatter.  With
 V = (lambda / R^2) I + sum of p_j x_j x_j^T the estimate of theta is V^-1 sum of p_j y_j x_j, and
 w_a^2 = |x_a|^2_{V^-1} the variance of its error along x_a, if theta is N(0, R^2 / lambda I).  R is
@@ -44,19 +44,28 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ..calls import is_open
-from ..kernel import Generator, Vector, kernel
-from ..policies import ArmEstimates, Card, Kernels, Options, Statistic, register
-from ..privacy.budgets import Budget
-from ..privacy.channels import Laplace
-from ..protocol import Contexts
-from ..tables import features
-from ..validation import real
-from .bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
-from .bases.fixed_features import FixedFeaturesPolicy
-from .bases.sums import accumulate, sensitivity, summarise
-from .maths.dense import factorise, invert
-from .maths.ridge import add_outer, combine, dot, largest_variance, multiply
+from ...calls import is_open
+from ...kernel import Generator, Vector, kernel
+from ...policies import (
+    ArmEstimates,
+    Card,
+    Composition,
+    Kernels,
+    Options,
+    Statistic,
+    composed,
+    preset,
+)
+from ...privacy.budgets import Budget
+from ...privacy.channels import Laplace
+from ...protocol import Contexts
+from ...tables import features
+from ...validation import real
+from ..bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
+from ..bases.fixed_features import FixedFeaturesPolicy
+from ..bases.sums import accumulate, sensitivity, summarise
+from ..maths.dense import factorise, invert
+from ..maths.ridge import add_outer, combine, dot, largest_variance, multiply
 
 WEIGHT = len(MEMO)  # slot of the memo: p
 _LARGEST = 1e50  # feature: its square is a number
@@ -209,10 +218,40 @@ def estimate(params: MergedLinearParams, public: MergedLinearPublic, i: int) -> 
     return public.estimate[i]
 
 
-@register(arms=((1.0, 0.0), (0.0, 1.0), (0.9, 0.8)))
-class MergedLinearIMED(FixedFeaturesPolicy):
-    """Indexed minimum empirical divergence for arms with fixed features, on all noisy sums that
-    were released.
+_COMPOSITION = Composition(
+    Kernels(
+        init=init,
+        choose=choose,
+        hold_rounds=hold_rounds,
+        record_pull=record_pull,
+        accumulate=accumulate,
+        release_due=release_due,
+        sensitivity=sensitivity,
+        close=close_and_foresee,
+        summarise=summarise,
+        publish=publish,
+        estimate=estimate,
+        skips_closed=True,
+    ),
+    Card(
+        title="linear IMED on merged noisy sums",
+        source=(
+            "after Bian & Tan (2024), Indexed Minimum Empirical Divergence-Based Algorithms for"
+            " Linear Bandits; merged batches: this package"
+        ),
+        proof=(
+            "dpbandits.algorithms.linear.fixed; parallel composition as in Azize & Basu (2024),"
+            " Theorem 12, and in pure DP their Appendix D"
+        ),
+        noise=("Laplace", "Gaussian"),
+    ),
+)
+
+
+@composed(arms=((1.0, 0.0), (0.0, 1.0), (0.9, 0.8)))
+class FixedLinear(FixedFeaturesPolicy):
+    """Arms with fixed features: indexed minimum empirical divergence on all noisy sums that were
+    released.
 
     Plays arg min of ``D^2 / (2 alpha w^2) + ln(s^2 / w^2)``, with ``D`` what an arm lacks to the
     best, ``w`` the standard deviation of its estimated mean and ``s`` how far rewards with such a
@@ -238,40 +277,19 @@ class MergedLinearIMED(FixedFeaturesPolicy):
 
     Example:
         >>> arms = [[1.0, 0.0], [0.0, 1.0], [0.9, 0.8]]
-        >>> policy = MergedLinearIMED(arms, budget=ZCDP(0.5), seed=1)
+        >>> policy = FixedLinear(arms, budget=ZCDP(0.5), seed=1)
         >>> decision = policy.pull()
         >>> policy.update(1.0)
         True
     """
 
+    card = _COMPOSITION.card
     learns_off_policy = True
 
-    card = Card(
-        title="linear IMED on merged noisy sums",
-        source=(
-            "after Bian & Tan (2024), Indexed Minimum Empirical Divergence-Based Algorithms for"
-            " Linear Bandits; merged batches: this package"
-        ),
-        proof=(
-            "dpbandits.algorithms.merged_linear; parallel composition as in Azize & Basu (2024),"
-            " Theorem 12, and in pure DP their Appendix D"
-        ),
-        noise=("Laplace", "Gaussian"),
-    )
-    kernels = Kernels(
-        init=init,
-        choose=choose,
-        hold_rounds=hold_rounds,
-        record_pull=record_pull,
-        accumulate=accumulate,
-        release_due=release_due,
-        sensitivity=sensitivity,
-        close=close_and_foresee,
-        summarise=summarise,
-        publish=publish,
-        estimate=estimate,
-        skips_closed=True,
-    )
+    @classmethod
+    def composition(cls) -> Composition:
+        """Kernels and card."""
+        return _COMPOSITION
 
     def __init__(
         self,
@@ -284,19 +302,21 @@ class MergedLinearIMED(FixedFeaturesPolicy):
         subgaussian: float | None = None,
         **options: Unpack[Options],
     ) -> None:
-        self._optimism = real("alpha", alpha, 1e-3, 1e3)
-        self._growth = real("growth", growth, 0.01, 100.0)
-        self._ridge = real("ridge", ridge, 0.0, 1e12, strict=True)
-        self._subgaussian = (
-            None if subgaussian is None else real("subgaussian", subgaussian, 0.0, 1e12)
-        )
+        if subgaussian is not None:
+            subgaussian = real("subgaussian", subgaussian, 0.0, 1e12)
         config = {
-            "alpha": self._optimism,
-            "growth": self._growth,
-            "ridge": self._ridge,
-            "subgaussian": self._subgaussian,
+            "alpha": real("alpha", alpha, 1e-3, 1e3),
+            "growth": real("growth", growth, 0.01, 100.0),
+            "ridge": real("ridge", ridge, 0.0, 1e12, strict=True),
+            "subgaussian": subgaussian,
         }
-        super().__init__(features("arms", arms, _LARGEST), config, budget=budget, **options)
+        super().__init__(
+            features("arms", arms, _LARGEST),
+            config,
+            budget=budget,
+            composition=self.composition(),
+            **options,
+        )
 
     def _statistic(self) -> Statistic:
         return Statistic.of_rewards(self.reward_range, memo=len(MEMO) + 1)
@@ -306,17 +326,27 @@ class MergedLinearIMED(FixedFeaturesPolicy):
         return ArmEstimates(public.means, np.sqrt(public.variances), public.pulls)
 
     def _params(self) -> MergedLinearParams:
-        lo, hi = self.reward_range
-        scatter = (hi - lo) / 2 if self._subgaussian is None else self._subgaussian
+        (lo, hi), config = self.reward_range, self.config
+        scatter = (hi - lo) / 2 if config["subgaussian"] is None else config["subgaussian"]
         return MergedLinearParams(
             n_arms=self.n_arms,
             arms=self._arms,
             columns=self._arms.T.copy(),  # never read-only, which would be another type to compile
-            ridge=self._ridge,
+            ridge=config["ridge"],
             scatter=max(scatter, 1e-6 * (hi - lo)) ** 2,
             middle=(lo + hi) / 2,
             noise=self.noise_scale**2 * (2.0 if isinstance(self.channel, Laplace) else 1.0),
-            optimism=self._optimism,
-            growth=self._growth,
+            optimism=config["alpha"],
+            growth=config["growth"],
             width=hi - lo,
         )
+
+
+MergedLinearIMED = preset(
+    "MergedLinearIMED",
+    FixedLinear,
+    "arms alpha growth ridge subgaussian",
+    """Indexed minimum empirical divergence for arms with fixed features, on all noisy sums that
+    were released: ``FixedLinear`` by its older name.
+    """,
+)

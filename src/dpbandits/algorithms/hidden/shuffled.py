@@ -85,7 +85,7 @@ def _certifiable(protocol: CertifiedProtocol, level: str, widest: float) -> Cert
 
 PUBLISHED = "published"
 PROOF = (
-    "dpbandits.algorithms.private_contexts: sensitivity in model, views in shuffled;"
+    "dpbandits.algorithms.hidden: sensitivity in model, views in shuffled;"
     " dpbandits.shuffle: protocols, certificates"
 )
 

@@ -43,7 +43,7 @@ SOURCE = (
     "Shariff & Sheffet (2018), Differentially Private Contextual Linear Bandits; continual sums:"
     " dpbandits.privacy.continual"
 )
-PROOF = "dpbandits.algorithms.private_contexts: sensitivity in model, billboard lemma in joint"
+PROOF = "dpbandits.algorithms.hidden: sensitivity in model, billboard lemma in joint"
 
 
 def _published(budget: ApproxDP) -> float:

@@ -29,7 +29,7 @@ from .policy import (
 from .reports import ReportPolicy
 from .state import Params
 
-PROOF = "dpbandits.algorithms.private_contexts: sensitivity in model"
+PROOF = "dpbandits.algorithms.hidden: sensitivity in model"
 
 
 def _published(budget: ApproxDP) -> float:
