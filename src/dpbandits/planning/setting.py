@@ -165,8 +165,7 @@ def _seen(world: Environment) -> dict[str, Any]:
         return {}
     gaps = getattr(getattr(world, "state", None), "gaps", None)
     if gaps is None:
-        return (
-            {"changing": True} if getattr(world, "regret_is_dynamic", False) else {"drift": "any"}
-        )
+        changing = getattr(world, "regret_is_dynamic", False)
+        return {"changing": True} if changing else {"drift": "any"}
     shown = getattr(world, "features", None)
     return {"gaps": gaps} if shown is None else {"features": shown}
