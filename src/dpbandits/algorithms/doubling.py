@@ -264,6 +264,7 @@ class AdaCUCB(_Doubling):
     regret.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> policy = AdaCUCB(3, budget=ZCDP(0.5), seed=1)
         >>> decision = policy.pull()
         >>> policy.update(1.0)

@@ -140,6 +140,7 @@ class SequentialHalving(Policy):
     Rounds whose answers a crash has lost are played again.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> search = SequentialHalving(4, horizon=400, budget=PureDP(1.0), seed=1)
         >>> while not search.stopped:
         ...     decision = search.pull()

@@ -113,6 +113,7 @@ class DPTS(RunningSumPolicy):
     ``LazyDPTS`` has less.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> policy = DPTS(3, budget=PureDP(1.0), horizon=1000, seed=1)
         >>> policy.pull().arm, policy.update(1.0)
         (0, True)

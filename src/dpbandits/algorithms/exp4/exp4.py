@@ -78,6 +78,7 @@ class EXP4(BatchPolicy):
     the horizon.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> policy = EXP4(2, 3, budget=ZCDP(0.5), horizon=10_000, seed=1)
         >>> round(policy.pull([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]).propensity, 12)
         0.5
@@ -230,6 +231,7 @@ class FrozenEXP4(BatchPolicy):
     that are not recorded, because a batch waits for answers, follow the advice of their own.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> policy = FrozenEXP4(2, 3, budget=PureDP(1.0), horizon=10_000, seed=1)
         >>> round(policy.pull([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]).propensity, 12)
         0.5
@@ -286,6 +288,7 @@ class LocalEXP4(MixturePolicy, LocalPolicy):
     many.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> policy = LocalEXP4(2, 2, budget=PureDP(1.0), horizon=10_000, reports=True, seed=1)
         >>> decision = policy.pull([[1.0, 0.0], [0.0, 1.0]])
         >>> policy.update(policy.randomiser()(1.0))

@@ -316,6 +316,7 @@ class GLMUCB(PublicGLMPolicy):
             some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> policy = GLMUCB(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> decision = policy.pull(np.eye(3)[:2])
         >>> policy.update(1.0)
@@ -389,6 +390,7 @@ class GLMThompson(PublicGLMPolicy):
     a theorem.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> policy = GLMThompson(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> policy.pull(np.eye(3)[:2]).arm in (0, 1)
         True

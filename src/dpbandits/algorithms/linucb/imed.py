@@ -109,6 +109,7 @@ class LinearIMED(LinearPolicy):
     which loses less.  There is no regret theorem; ``PrivateLinUCB`` has one.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> policy = LinearIMED(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> policy.pull(np.eye(3)[:2]).arm

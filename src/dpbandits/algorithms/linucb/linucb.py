@@ -383,6 +383,7 @@ class PrivateLinUCB(_Optimistic):
     to hold; ``LinearIMED`` mostly loses a fraction of it.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> policy = PrivateLinUCB(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> decision = policy.pull(np.eye(3)[:2])
         >>> policy.update(1.0)
@@ -449,6 +450,7 @@ class LinearThompson(LinearPolicy):
     without a theorem.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> policy = LinearThompson(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> policy.pull(np.eye(3)[:2]).arm in (0, 1)
         True

@@ -368,6 +368,7 @@ class MergedIMED(WeighingPolicy):
     When to choose: finite arms with rewards that are random, under any notion.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> policy = MergedIMED(3, budget=PureDP(1.0), seed=1)
         >>> decision = policy.pull()
         >>> policy.update(1.0)
@@ -402,6 +403,7 @@ class MergedKLUCB(WeighingPolicy):
     When to choose: as ``MergedIMED``, where an index is wanted that is an upper confidence bound.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> MergedKLUCB(3, budget=ZCDP(0.5), seed=1).pull().arm
         0
     """

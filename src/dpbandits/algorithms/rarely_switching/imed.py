@@ -95,6 +95,7 @@ class RSLinearIMED(RarelySwitching):
     model per arm if wanted, and needs no horizon.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> policy = RSLinearIMED(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> policy.pull(np.eye(3)[:2]).arm

@@ -28,7 +28,7 @@ import numpy as np
 from ...errors import ArgumentError
 from ...kernel import Generator, Matrix, Vector, kernel, unbound
 from ...policies import Card, Kernels, Statistic, register
-from ...privacy.budgets import Budget, PureDP
+from ...privacy.budgets import Budget
 from ...validation import choice, integer, real
 from ..bases.contextual import within_bound
 from ..bases.errata import ADAC_OFUL
@@ -366,6 +366,7 @@ class AdaCOFUL(RarelySwitching):
     least noise, and choices that stand for long.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> policy = AdaCOFUL(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> decision = policy.pull(np.eye(3)[:2])
         >>> policy.update(1.0)
@@ -397,10 +398,11 @@ class AdaCOFUL(RarelySwitching):
     ) -> None:
         self._horizon = integer("horizon", horizon, 1, 10**12)
         self._variant = choice("variant", variant, ("tight", "heuristic", "published"))
-        if self._variant == "published" and isinstance(budget, PureDP):
+        without = isinstance(budget, Budget) and "Gaussian" not in budget.noises
+        if self._variant == "published" and without:
             raise ArgumentError(
-                "variant must be 'tight' or 'heuristic' for a PureDP budget: the paper has Gaussian"
-                " noise only"
+                f"variant must be 'tight' or 'heuristic' for a {type(budget).__name__} budget: the"
+                " paper has Gaussian noise only"
             )
         if counter is not None and self._variant == "published":
             raise ArgumentError(
