@@ -21,7 +21,7 @@ import pytest
 import dpbandits  # noqa: F401  (registers the algorithms)
 from dpbandits.algorithms.bases import AdvicePolicy, ContextualPolicy
 from dpbandits.policies import Policy, registered
-from dpbandits.privacy import RDP, ZCDP, ApproxDP, Budget, Channel, Open, PureDP
+from dpbandits.privacy import GDP, RDP, ZCDP, ApproxDP, Budget, Channel, Open, PureDP
 from dpbandits.privacy.channels import noise_for
 
 # Constructor arguments that make a small instance release sooner than its example.
@@ -220,7 +220,7 @@ def gaussian_mu_of(budget: Budget) -> float:
         return float(np.sqrt(2 * budget.rho))
     if isinstance(budget, RDP):
         return float(np.sqrt(2 * budget.epsilon / budget.alpha))
-    assert isinstance(budget, ApproxDP)
+    assert isinstance(budget, ApproxDP | GDP)
     return budget.mu
 
 
