@@ -208,6 +208,7 @@ def exploring(
 
     Example:
         >>> from dpbandits.environments import Bernoulli
+        >>> from dpbandits import PureDP
         >>> found = exploring(Bernoulli([0.2, 0.8]), 1000, PureDP(1.0))
         >>> 5 < found.length < 50, 5.0 < found.cost.mean < 20.0
         (True, True)

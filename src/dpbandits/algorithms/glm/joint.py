@@ -158,6 +158,7 @@ class GLMUCBJDP(JointGLMPolicy):
             some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> policy = GLMUCBJDP(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> decision = policy.pull(np.eye(3)[:2])
@@ -231,6 +232,7 @@ class GLMThompsonJDP(JointGLMPolicy):
     without a theorem.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> policy = GLMThompsonJDP(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> policy.pull(np.eye(3)[:2]).arm in (0, 1)

@@ -138,6 +138,7 @@ class LDPSGD(ReportPolicy):
             some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
 
     Example:
+        >>> from dpbandits import PureDP
         >>> import numpy as np
         >>> server = LDPSGD(2, 3, budget=PureDP(1.0), reports=True, seed=1)
         >>> device = server.device()
@@ -314,6 +315,7 @@ class LDPGLOC(LocalPolicy):
             some <x, theta> that ``context_bound`` and ``parameter_bound`` allow.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> server = LDPGLOC(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
         >>> device = server.device()

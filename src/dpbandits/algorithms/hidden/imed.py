@@ -53,6 +53,7 @@ class LinearIMEDJDP(IMEDPolicy):
     choices are random, and their propensities have no closed form.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> policy = LinearIMEDJDP(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> policy.pull(np.eye(3)[:2]).arm in (0, 1)
@@ -123,6 +124,7 @@ class LinearIMEDLDP(IMEDPolicy, local.LocalPolicy):
     known, choices are random, and their propensities have no closed form.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> server = LinearIMEDLDP(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
         >>> device = server.device()

@@ -86,6 +86,7 @@ class LinUCBJDP(PrivateContextPolicy):
     both, and the radius is to be one that is proved to hold; ``LinearIMEDJDP`` has less regret.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> policy = LinUCBJDP(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> decision = policy.pull(np.eye(3)[:2])
@@ -193,6 +194,7 @@ class AdaCOFULJDP(PrivateContextPolicy):
     noise.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> policy = AdaCOFULJDP(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> policy.pull(np.eye(3)[:2]).arm in (0, 1)

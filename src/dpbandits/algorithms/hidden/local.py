@@ -99,6 +99,7 @@ class LinUCBLDP(LocalPolicy):
     model.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> server = LinUCBLDP(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
         >>> device = server.device()

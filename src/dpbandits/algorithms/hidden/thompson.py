@@ -50,6 +50,7 @@ class LinearThompsonJDP(ThompsonPolicy):
     without a theorem.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> policy = LinearThompsonJDP(2, 3, budget=ZCDP(0.5), horizon=1000, seed=1)
         >>> policy.pull(np.eye(3)[:2]).arm in (0, 1)
@@ -112,6 +113,7 @@ class LinearThompsonLDP(ThompsonPolicy, local.LocalPolicy):
     When to choose: as ``LinUCBLDP``; mostly lower regret, without a theorem.
 
     Example:
+        >>> from dpbandits import ZCDP
         >>> import numpy as np
         >>> server = LinearThompsonLDP(2, 3, budget=ZCDP(0.5), horizon=1000, reports=True, seed=1)
         >>> device = server.device()
