@@ -160,8 +160,8 @@ class Measured:
         for key in self.one.policies:
             values = self._over_random(key) if column == "reward" else self.curves(key, column)
             found = np.array([self.rounds, *curve([values], mean)])
-            shown = found[:, (self.rounds >= 10) & np.isfinite(found[1])]
-            lines.append(Series(names[key], *shown, dashed="linucb" in key))
+            x, y, low, high = found[:, (self.rounds >= 10) & np.isfinite(found[1])]
+            lines.append(Series(names[key], x, y, low, high, dashed="linucb" in key))
         return lines
 
     def _over_random(self, key: str) -> np.ndarray:
@@ -231,8 +231,8 @@ class Against:
             ("dgs-coded", "LinUCB-DGS as coded"),
             ("tree", "Private LinUCB"),
         ):
-            found = np.array([measured([final], mean) for final in self.finals(key)])
-            lines.append(Series(name, np.array(self.epsilons), *found.T, marks=True))
+            y, low, high = np.array([measured([final], mean) for final in self.finals(key)]).T
+            lines.append(Series(name, np.array(self.epsilons), y, low, high, marks=True))
         title = f"{self.world.title}, {spoken(self.world.horizon)} rounds"
         return Exhibit(
             "figure-2a",
