@@ -2,35 +2,11 @@
 from, their *When Privacy Meets Partial Information* (2022).
 
 Here are phased elimination on G-optimal designs (``gope``), what the papers prove (``theory``), and
-Figures 4 and 5 (``plan``).  AdaC-UCB, AdaP-UCB and AdaC-OFUL are in the core, from which this room
-takes them.
+Figures 4 and 5 (``plan``).  AdaC-UCB, AdaP-UCB and AdaC-OFUL are in the core.
 """
 
-from ...algorithms import (
-    RSOFUL,
-    AdaCOFUL,
-    AdaCUCB,
-    AdaPKLUCB,
-    AdaPKLUCBSDP,
-    AdaPUCB,
-    AdaPUCBSDP,
-)
 from ...rooms import lazily
 from .gope import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 
-__all__ = [
-    "DPDPE",
-    "GOPE",
-    "RSOFUL",
-    "AdaCGOPE",
-    "AdaCOFUL",
-    "AdaCUCB",
-    "AdaPKLUCB",
-    "AdaPKLUCBSDP",
-    "AdaPUCB",
-    "AdaPUCBSDP",
-    "AdaRGOPEVar",
-    "HannaGOPE",
-    "OutputGOPE",
-]
+__all__ = ["DPDPE", "GOPE", "AdaCGOPE", "AdaRGOPEVar", "HannaGOPE", "OutputGOPE"]
 __getattr__ = lazily(__name__, {"plan": "plan", "theory": "theory"})

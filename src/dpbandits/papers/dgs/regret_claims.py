@@ -14,17 +14,7 @@ from ...report.exhibits import Exhibit, Panel, Series
 from ...report.intervals import curve, largest, mean, measured, ratio, ratios, steps
 from ...studies.cells import Results
 from ...studies.plans import spoken
-from .comparisons import (
-    CLAIMED,
-    CODED,
-    DELTA,
-    EPSILON,
-    EQUAL,
-    PAPER,
-    PUBLISHED,
-    Comparison,
-    World,
-)
+from .comparisons import CLAIMED, DELTA, EPSILON, EQUAL, PAPER, PUBLISHED, SCALES, Comparison, World
 
 RISE = 0.01
 
@@ -195,13 +185,9 @@ class Against:
 
     def claims(self, reading: str) -> list[Claim]:
         """That more privacy costs more."""
-        key, name = {PUBLISHED: ("dgs", "LinUCB-DGS"), CODED: ("dgs-coded", "LinUCB-DGS as coded")}[
-            reading
-        ]
-        finals, source = (
-            self.finals(key),
-            f"{'' if reading == PUBLISHED else 'after '}{PAPER}, Figure 2 (a)",
-        )
+        key, name, _ = SCALES[reading]
+        finals = self.finals(key)
+        source = f"{'' if reading == PUBLISHED else 'after '}{PAPER}, Figure 2 (a)"
         strict, loose = self.epsilons[0], self.epsilons[-1]
         return [
             Claim(
@@ -226,11 +212,8 @@ class Against:
     def exhibit(self) -> Exhibit:
         """Regret of all at every epsilon."""
         lines = []
-        for key, name in (
-            ("dgs", "LinUCB-DGS"),
-            ("dgs-coded", "LinUCB-DGS as coded"),
-            ("tree", "Private LinUCB"),
-        ):
+        named = {key: name for key, name, _ in SCALES.values()} | {"tree": "Private LinUCB"}
+        for key, name in named.items():
             y, low, high = np.array([measured([final], mean) for final in self.finals(key)]).T
             lines.append(Series(name, np.array(self.epsilons), y, low, high, marks=True))
         title = f"{self.world.title}, {spoken(self.world.horizon)} rounds"

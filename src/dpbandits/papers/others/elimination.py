@@ -32,11 +32,19 @@ from ...algorithms.bases.quotas import CLOCK, FOREVER, choose, hold_rounds, reco
 from ...algorithms.bases.shuffled import ShuffledPolicy, shuffled_card
 from ...algorithms.bases.sums import accumulate_by_arm, sensitivity, summarise
 from ...kernel import Vector, kernel
-from ...policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
+from ...policies import ArmEstimates, Card, Erratum, Kernels, Options, Policy, Statistic, register
 from ...privacy.budgets import PureDP
 from ...privacy.channels import Laplace
 from ...validation import integer, real
-from .errata import DP_SE
+
+_ERRATUM = Erratum(
+    "DP-SE",
+    (
+        "The noise must be independent for every arm.",
+        "One public implementation draws a single Laplace variable for the whole vector, which"
+        " cancels in every comparison of arms: it is not private.",
+    ),
+)
 
 
 class EliminationParams(NamedTuple):
@@ -194,7 +202,7 @@ class DPSE(_Elimination):
             " Appendix D"
         ),
         channels={PureDP: Laplace},
-        errata=(DP_SE,),
+        errata=(_ERRATUM,),
     )
     kernels = Kernels(
         init=init,
