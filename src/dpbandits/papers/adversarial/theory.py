@@ -211,11 +211,9 @@ bound(
     source=f"{PAPER}, proof of Theorem 6, with the second moment of a batch's mean",
     assumes=f"{OBLIVIOUS}; of FrozenEXP4, against experts who keep to their advice for a batch",
 )(exp4_regret)
-bound(
-    "upper",
-    source=f"{PAPER}, proof of Theorem 5, with second moments",
-    assumes=OBLIVIOUS,
-)(local_exp4_regret)
+bound("upper", source=f"{PAPER}, proof of Theorem 5, with second moments", assumes=OBLIVIOUS)(
+    local_exp4_regret
+)
 
 
 @bound("upper", source=f"{PAPER}, Corollary 4", assumes=OBLIVIOUS)

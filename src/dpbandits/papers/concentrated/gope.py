@@ -39,11 +39,10 @@ from ...algorithms.bases.sums import accumulate_by_arm
 from ...algorithms.maths.dense import dot
 from ...algorithms.maths.design import g_optimal, support_limit
 from ...kernel import Vector, kernel
-from ...policies import ArmEstimates, Card, Kernels, Options, Statistic, register
+from ...policies import ArmEstimates, Card, Erratum, Kernels, Options, Statistic, register
 from ...privacy.budgets import Budget
 from ...tables import features
 from ...validation import choice, real
-from .errata import ADAC_GOPE
 from .phases import (
     CHERNOFF,
     CLOCK,
@@ -62,6 +61,15 @@ from .phases import (
 
 _TOLERANCE = 1e-6  # of the designs
 _COARSE = 1.0
+_ERRATUM = Erratum(
+    "AdaC-GOPE",
+    (
+        "Line 12 under-noises an approximate design.",
+        "Here the norm is computed from the realised V.",
+        "The experiments' rewards have standard normal noise and are not clipped, where the proof"
+        " needs |r| <= 1.",
+    ),
+)
 
 
 class PhasedRaw(NamedTuple):
@@ -308,7 +316,7 @@ class AdaCGOPE(_Phased):
             " the sensitivity of the realised design"
         ),
         noise=("Gaussian",),
-        errata=(ADAC_GOPE,),
+        errata=(_ERRATUM,),
     )
 
     def __init__(
@@ -364,7 +372,7 @@ class AdaRGOPEVar(_Phased):
             " and H"
         ),
         noise=("Gaussian",),
-        errata=(ADAC_GOPE,),
+        errata=(_ERRATUM,),
     )
     _shape = SUMS
     _rule = PUBLISHED
@@ -404,7 +412,7 @@ class OutputGOPE(_Phased):
             " phase lengths are ours"
         ),
         noise=("Gaussian",),
-        errata=(ADAC_GOPE,),
+        errata=(_ERRATUM,),
     )
     _shape = OUTPUT
 
