@@ -12,8 +12,7 @@ from typing import Any, Unpack
 from ...policies import Card, Composition, Options, composed, given, like, part, preset
 from ...privacy.budgets import Budget
 from ...validation import flag, integer, real
-from ..adversarial.adversarial import OPEN, PAPER, PRIVATE, optional
-from ..adversarial.any_learner import Registered
+from ..adversarial.adversarial import BY_NAME, OPEN, PAPER, PRIVATE, optional
 from ..adversarial.experts import over_experts
 from ..adversarial.learning import Learner, LearningPolicy
 from ..bases.advice import AdvicePolicy
@@ -194,13 +193,12 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
         return values.LocalEXP4(self.config["rate"], self.config["mixing"])
 
 
-_EXP4_ORDER = "n_arms n_experts horizon batch rate mixing"
+_ORDER = "n_arms n_experts horizon batch rate mixing"
 EXP4 = preset(
     "EXP4",
     Experts,
-    _EXP4_ORDER,
-    "``Experts`` with ``learner=EXP4(rate, mixing)``: a sum per expert, with the sensitivity of the"
-    " batch.",
+    _ORDER,
+    """Exponential weights on experts, with the sensitivity of the batch: the default.""",
     learner=like(values.EXP4, "rate", "mixing"),
     horizon=given("horizon"),
 )
@@ -208,16 +206,15 @@ BatchedEXP4 = preset(
     "BatchedEXP4",
     Experts,
     "n_arms n_experts variant horizon batch rate mixing",
-    "``Experts`` with ``learner=BatchedEXP4(rate, mixing, variant)``: Laplace noise, as published.",
+    """Exponential weights on experts, with Laplace noise as published.""",
     learner=like(values.BatchedEXP4, "rate", "mixing", "variant"),
     horizon=given("horizon"),
 )
 FrozenEXP4 = preset(
     "FrozenEXP4",
     Experts,
-    _EXP4_ORDER,
-    "``Experts`` with ``learner=FrozenEXP4(rate, mixing)``: a sum per arm, advice that stands for a"
-    " batch.",
+    _ORDER,
+    """Exponential weights on experts whose advice stands for a batch.""",
     learner=like(values.FrozenEXP4, "rate", "mixing"),
     horizon=given("horizon"),
 )
@@ -225,19 +222,13 @@ LocalEXP4 = preset(
     "LocalEXP4",
     ExpertsLocal,
     "n_arms n_experts horizon rate mixing reports",
-    "``ExpertsLocal``: a reward per release, randomised before anyone sees it.",
+    """Exponential weights on experts, from randomised rewards.""",
 )
 ExpertConversion = preset(
     "ExpertConversion",
     Experts,
     "n_arms n_experts learner horizon batch rate mixing tries sigma alpha",
-    "``Experts`` with a bandit learner by its name, ``learner=Registered(name, ...)``, whose arms"
-    " are the experts.",
+    """A learner by its name, whose arms are the experts.""",
     example={"n_arms": 3, "n_experts": 4},
-    learner=like(
-        Registered,
-        *("rate", "mixing", "tries", "sigma"),
-        learner=given("learner", "htinf"),
-        alpha=given("alpha", None, quiet=True),
-    ),
+    learner=BY_NAME,
 )
