@@ -103,7 +103,7 @@ def find(name: str) -> Any:
     return known[name]
 
 
-copyreg.pickle(Preset, lambda one: (find, (one.name,)))  # type: ignore[arg-type, return-value]
+copyreg.pickle(Preset, lambda one: (find, (one.name,)))
 
 
 def preset_of(policy_class: Any, config: Mapping[str, Any]) -> tuple[Preset, dict[str, Any]] | None:

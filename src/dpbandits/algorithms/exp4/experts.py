@@ -116,7 +116,7 @@ class Experts(AdvicePolicy, LearningPolicy):
         batch: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        chosen = part("learner", learner, (*_CARDS, Learner))
+        chosen: Any = part("learner", learner, (*_CARDS, Learner))
         if isinstance(chosen, Mixture):
             integer("horizon", horizon, 1, _MOST_ROUNDS)
             if batch is not None:

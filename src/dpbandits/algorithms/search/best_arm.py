@@ -81,7 +81,7 @@ class BestArm(Policy):
                 "failure_probability",
             )
         fitting = Halving() if failure_probability is None else TopTwo()
-        chosen = part("rule", fitting if rule is None else rule, (TopTwo, Halving))
+        chosen: Any = part("rule", fitting if rule is None else rule, (TopTwo, Halving))
         if isinstance(chosen, Halving):
             _refuse("failure_probability", failure_probability, chosen)
             horizon = integer("horizon", horizon, 1)
@@ -111,7 +111,7 @@ class BestArm(Policy):
         return rule.estimates(params, public)
 
 
-def _refuse(name: str, value: Any, rule: TopTwo | Halving) -> None:
+def _refuse(name: str, value: Any, rule: Any) -> None:
     if value is not None:
         raise ArgumentError(f"{name} must be None for rule={rule!r}, got {value!r}", name)
 
