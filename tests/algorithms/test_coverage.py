@@ -7,19 +7,11 @@ import pytest
 from scipy import stats
 from sides import public_of
 
-from dpbandits import (
-    ZCDP,
-    AdaCOFUL,
-    ApproxDP,
-    LinUCBJDP,
-    LinUCBLDP,
-    PrivateLinUCB,
-    PureDP,
-    WishartLinUCBJDP,
-)
+from dpbandits import ZCDP, AdaCOFUL, ApproxDP, LinUCBJDP, LinUCBLDP, PrivateLinUCB, PureDP
 from dpbandits.algorithms.linucb import linucb
 from dpbandits.algorithms.private_contexts import state
 from dpbandits.algorithms.rarely_switching import oful
+from dpbandits.papers.shuffle import WishartLinUCBJDP
 
 ROUNDS, RUNS, FAILURE = 120, 40, 0.1
 THETA = np.full(5, 1 / math.sqrt(5))

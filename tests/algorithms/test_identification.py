@@ -12,9 +12,7 @@ from sides import take_in
 
 import dpbandits as dpb
 from dpbandits import (
-    DPSEBAI,
     ZCDP,
-    AdaPTT,
     ArgumentError,
     MergedTopTwo,
     Policy,
@@ -23,12 +21,13 @@ from dpbandits import (
     replay,
     simulate,
 )
-from dpbandits.algorithms.adap_tt import recommend
 from dpbandits.algorithms.arms.law import law_of
 from dpbandits.algorithms.bases.identification import price_of_batches, two_exponentials
 from dpbandits.algorithms.search.top_two import evidence
 from dpbandits.environments import Bernoulli, LoggedTrial
 from dpbandits.kernel import kernel
+from dpbandits.papers.others import DPSEBAI, AdaPTT
+from dpbandits.papers.others.adap_tt import recommend
 from dpbandits.policies import Chooser
 from dpbandits.privacy import Budget
 from dpbandits.privacy.ledger import WHOLE
@@ -391,8 +390,8 @@ def test_a_study_may_end_with_its_last_person():
     ("cls", "options"),
     [
         (dpb.MergedTopTwo, {"failure_probability": 0.1}),
-        (dpb.AdaPTT, {"failure_probability": 0.1}),
-        (dpb.DPSEBAI, {"failure_probability": 0.1}),
+        (AdaPTT, {"failure_probability": 0.1}),
+        (DPSEBAI, {"failure_probability": 0.1}),
         (dpb.SequentialHalving, {"horizon": 100}),
     ],
 )

@@ -10,19 +10,17 @@ from suite import FIRST_OF_CLASS, OF_KINDS, Case, over
 
 from dpbandits import (
     DPIMED,
-    DPTS,
     LDPIMED,
     LDPUCB,
     ZCDP,
     AdaCUCB,
-    AdaPTT,
     AdaPUCB,
-    LazyDPTS,
     MergedIMED,
     MergedTopTwo,
     PureDP,
     SequentialHalving,
 )
+from dpbandits.papers.others import DPTS, AdaPTT, LazyDPTS
 from dpbandits.testing.walk import Walk, frozen
 
 

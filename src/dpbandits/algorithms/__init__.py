@@ -1,6 +1,5 @@
 """One file or folder per family of algorithms; each registers its policies."""
 
-from .adap_tt import AdaPTT
 from .adversarial import (
     EXP3,
     EXP3IX,
@@ -13,14 +12,7 @@ from .adversarial import (
     register_learner,
 )
 from .arms import (
-    DPIMED,
-    DPKLUCB,
     LDPIMED,
-    AdaCUCB,
-    AdaPKLUCB,
-    AdaPKLUCBSDP,
-    AdaPUCB,
-    AdaPUCBSDP,
     Arms,
     ArmsLocal,
     ArmsShuffled,
@@ -30,8 +22,6 @@ from .arms import (
     MergedKLUCB,
     MergedThompson,
 )
-from .dgs import ExactLoss, LinUCBDGS
-from .elimination import DPSE, DPSEBAI, DPSESDP
 from .exp4 import (
     EXP4,
     BatchedEXP4,
@@ -41,7 +31,6 @@ from .exp4 import (
     FrozenEXP4,
     LocalEXP4,
 )
-from .fixed_linucb import FixedLinUCB
 from .glm import (
     GLMUCB,
     GLMUCBJDP,
@@ -49,13 +38,9 @@ from .glm import (
     LDPSGD,
     GLMThompson,
     GLMThompsonJDP,
-    WeightedGLMJDP,
-    WeightedGLMLDP,
 )
-from .lazy_thompson import LazyDPTS
 from .linucb import LinearIMED, LinearThompson, LinUCB, PrivateLinUCB
 from .merged_linear import MergedLinearIMED
-from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .private_contexts import (
     AdaCOFULJDP,
     Device,
@@ -68,28 +53,18 @@ from .private_contexts import (
     LinUCBJDP,
     LinUCBLDP,
     LinUCBSDP,
-    WishartLinUCBJDP,
 )
 from .rarely_switching import RSOFUL, AdaCOFUL, RSLinearIMED
 from .search import BestArm, MergedTopTwo, SequentialHalving
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
-from .thompson import DPTS
 
 __all__ = [
-    "DPDPE",
-    "DPIMED",
-    "DPKLUCB",
-    "DPSE",
-    "DPSEBAI",
-    "DPSESDP",
-    "DPTS",
     "EXP3",
     "EXP3IX",
     "EXP4",
     "FTPL",
     "GLMUCB",
     "GLMUCBJDP",
-    "GOPE",
     "HTINF",
     "KLUCB",
     "LDPGLOC",
@@ -98,16 +73,8 @@ __all__ = [
     "LDPUCB",
     "RSOFUL",
     "UCB1",
-    "AdaCGOPE",
     "AdaCOFUL",
     "AdaCOFULJDP",
-    "AdaCUCB",
-    "AdaPKLUCB",
-    "AdaPKLUCBSDP",
-    "AdaPTT",
-    "AdaPUCB",
-    "AdaPUCBSDP",
-    "AdaRGOPEVar",
     "Adversarial",
     "Arms",
     "ArmsLocal",
@@ -117,19 +84,14 @@ __all__ = [
     "BestArm",
     "Device",
     "DiscountedIMED",
-    "ExactLoss",
     "ExpertConversion",
     "Experts",
     "ExpertsLocal",
-    "FixedLinUCB",
     "FrozenEXP4",
     "GLMThompson",
     "GLMThompsonJDP",
-    "HannaGOPE",
-    "LazyDPTS",
     "Learner",
     "LinUCB",
-    "LinUCBDGS",
     "LinUCBJDP",
     "LinUCBLDP",
     "LinUCBSDP",
@@ -148,14 +110,10 @@ __all__ = [
     "MergedLinearIMED",
     "MergedThompson",
     "MergedTopTwo",
-    "OutputGOPE",
     "PrivateLinUCB",
     "RSLinearIMED",
     "SequentialHalving",
     "ThompsonSampling",
     "TsallisINF",
-    "WeightedGLMJDP",
-    "WeightedGLMLDP",
-    "WishartLinUCBJDP",
     "register_learner",
 ]

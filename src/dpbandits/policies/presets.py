@@ -89,6 +89,7 @@ class Preset:
         about: what the card says otherwise than the class: title, source, errata and so on.
         example: arguments of a small instance, apart from the budget.
         doc: what it is, in the form of a docstring.
+        home: the module that has it.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Preset:
     about: Mapping[str, Any] = field(default_factory=dict)
     example: Mapping[str, Any] = field(default_factory=dict)
     doc: str = ""
+    home: str = ""
 
     def __call__(self, *args: Any, **own: Any) -> Any:
         """The policy.

@@ -1,6 +1,5 @@
 """Generalised linear bandits."""
 
-from .information import WeightedGLMJDP, WeightedGLMLDP
 from .joint import GLMUCBJDP, GLMThompsonJDP
 from .local import LDPGLOC, LDPSGD
 from .public import GLMUCB, GLMThompson
@@ -12,6 +11,4 @@ __all__ = [
     "LDPSGD",
     "GLMThompson",
     "GLMThompsonJDP",
-    "WeightedGLMJDP",
-    "WeightedGLMLDP",
 ]
