@@ -74,8 +74,8 @@ class Experts(AdvicePolicy, LearningPolicy):
     Args:
         n_arms: number of arms, K.
         n_experts: number of experts, N.
-        budget: ``ZCDP`` or ``ApproxDP``; ``PureDP``, too, for ``FrozenEXP4`` and for learners whose
-            arms are the experts; None for no privacy.
+        budget: of any notion but ``PureDP``, which ``FrozenEXP4`` and learners whose arms are the
+            experts take, too; for ``BatchedEXP4`` ``ZCDP`` or ``ApproxDP``; None for no privacy.
         learner: ``EXP4()``, ``FrozenEXP4()`` or ``BatchedEXP4()``, which weigh all experts.  Or
             one that ``Adversarial`` takes, such as ``HTINF()``: then one expert is followed for a
             batch, as an arm is there (Theorem 4).
@@ -140,8 +140,8 @@ class ExpertsLocal(AdvicePolicy, LearningPolicy, LocalPolicy):
     Args:
         n_arms: number of arms, K.
         n_experts: number of experts, N.
-        budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
-            None for EXP4 without privacy.
+        budget: ``PureDP`` (Laplace noise, as published) or another notion (Gaussian noise); None
+            for EXP4 without privacy.
         horizon: rounds to tune for, which are no limit.
         rate: eta; by default tuned to horizon and noise, with ``calibration="paper"`` as published.
         mixing: gamma in [0, 1]; likewise.

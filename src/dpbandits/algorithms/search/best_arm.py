@@ -37,7 +37,7 @@ class BestArm(Policy):
 
     Args:
         n_arms: number of arms.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion; None for the non-private counterpart.
         failure_probability: of recommending another than the best arm.
         horizon: rounds at hand; afterwards the arm that is left is served, and nothing is learned.
             The last phase is released at the next ``pull``, or by ``finish`` where nobody comes.
