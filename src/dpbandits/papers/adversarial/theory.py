@@ -563,7 +563,7 @@ def _is_kept_to(world: World, batch: int) -> bool:
 @promises_of(BatchedEXP4)
 def _composed_noise(policy: Experts, world: World) -> Iterator[Applied]:
     """Theorems 6 and 8, where noise and constants are theirs."""
-    budget, tuned_for = policy.budget, policy.tuned_for
+    budget, tuned_for = policy.budget, policy.config["horizon"]
     if policy.calibration != "paper" or not isinstance(budget, ApproxDP):
         return
     sizes = {"n_arms": policy.n_arms, "n_experts": policy.n_experts}
@@ -580,7 +580,7 @@ def _composed_noise(policy: Experts, world: World) -> Iterator[Applied]:
 def _local(policy: ExpertsLocal, world: World) -> Iterator[Applied]:
     """And Theorem 5, where its constants are used."""
     yield local_exp4_regret, policy.bound_arguments
-    budget, tuned_for = policy.budget, policy.tuned_for
+    budget, tuned_for = policy.budget, policy.config["horizon"]
     if isinstance(budget, PureDP):
         sizes = {"n_arms": policy.n_arms, "n_experts": policy.n_experts}
         if _is_run_with(policy, theorem_5(**sizes, horizon=tuned_for, noise=1.0 / budget.epsilon)):
