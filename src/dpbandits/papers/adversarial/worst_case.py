@@ -25,7 +25,7 @@ from ...studies.cells import Cell, Results
 
 USUAL_ARMS, USUAL_EPSILON = 4, 0.1
 
-LEARNERS: dict[str, type[EXP3 | HTINF | FTPL]] = {"EXP3": EXP3, "HTINF": HTINF, "FTPL": FTPL}
+LEARNERS: dict[str, Any] = {"EXP3": EXP3, "HTINF": HTINF, "FTPL": FTPL}
 
 
 class Playable(Protocol):
