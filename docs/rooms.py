@@ -52,5 +52,6 @@ def public_names(module: ModuleType) -> list[str]:
 
 def family_of(name: str) -> str:
     """Which page an algorithm is on."""
-    defined = getattr(dpbandits.algorithms, name.rpartition(".")[2]).__module__
+    policy = getattr(dpbandits.algorithms, name.rpartition(".")[2])
+    defined = getattr(policy, "policy_class", policy).__module__
     return FAMILIES.get(defined.split(".")[2], "finite arms")

@@ -38,10 +38,14 @@ from .algorithms import (
     AdaPUCB,
     AdaPUCBSDP,
     AdaRGOPEVar,
+    Adversarial,
     BatchConversion,
     BatchedEXP4,
+    BestArm,
     DiscountedIMED,
     ExpertConversion,
+    Experts,
+    ExpertsLocal,
     FixedLinUCB,
     FrozenEXP4,
     GLMThompson,
@@ -94,7 +98,7 @@ from .finite import FinitePolicy
 from .inspection import Inspection, inspect
 from .logs import DecisionLog, fit_logs, read_logs
 from .policies import Chooser, Decision, Diagnostics, Estimates, Policy, Release, load
-from .privacy import RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
+from .privacy import GDP, RDP, ZCDP, ApproxDP, Guarantee, Ledger, PureDP
 from .validation import close_name
 
 if TYPE_CHECKING:
@@ -116,6 +120,7 @@ __all__ = [
     "EXP3IX",
     "EXP4",
     "FTPL",
+    "GDP",
     "GLMUCB",
     "GLMUCBJDP",
     "GOPE",
@@ -139,12 +144,14 @@ __all__ = [
     "AdaPUCB",
     "AdaPUCBSDP",
     "AdaRGOPEVar",
+    "Adversarial",
     "Adversary",
     "ApproxDP",
     "ArgumentError",
     "Audit",
     "BatchConversion",
     "BatchedEXP4",
+    "BestArm",
     "BudgetExhausted",
     "BudgetWarning",
     "Chooser",
@@ -157,6 +164,8 @@ __all__ = [
     "DiscountedIMED",
     "Estimates",
     "ExpertConversion",
+    "Experts",
+    "ExpertsLocal",
     "FinitePolicy",
     "FixedLinUCB",
     "FrozenEXP4",

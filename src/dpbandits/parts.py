@@ -3,6 +3,7 @@
 ``Arms``, ``Linear`` and the other classes take parts as arguments: ``index=KLUCB(alpha=1.2)``.
 """
 
+from .algorithms.adversarial.values import EXP3, EXP3IX, FTPL, HTINF, Registered, TsallisINF
 from .algorithms.arms import (
     IMED,
     KLUCB,
@@ -17,28 +18,42 @@ from .algorithms.arms import (
     Merge,
     Thompson,
 )
+from .algorithms.exp4.values import EXP4, BatchedEXP4, FrozenEXP4
 from .algorithms.exploration import Divergence, Optimism, Sampling
 from .algorithms.linear import EveryAnswer, Switching
+from .algorithms.search.halving import Halving
+from .algorithms.search.top_two import TopTwo
 from .policies import Part, find
 
 __all__ = [
+    "EXP3",
+    "EXP3IX",
+    "EXP4",
+    "FTPL",
+    "HTINF",
     "IMED",
     "KLUCB",
     "UCB",
+    "BatchedEXP4",
     "Batches",
     "Discount",
     "Divergence",
     "EveryAnswer",
     "Fixed",
     "Forget",
+    "FrozenEXP4",
     "Growing",
+    "Halving",
     "Index",
     "Memory",
     "Merge",
     "Optimism",
     "Part",
+    "Registered",
     "Sampling",
     "Switching",
     "Thompson",
+    "TopTwo",
+    "TsallisINF",
     "find",
 ]

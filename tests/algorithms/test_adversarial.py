@@ -25,7 +25,7 @@ from dpbandits import (
     simulate,
 )
 from dpbandits.algorithms import ExpertConversion, register_learner
-from dpbandits.algorithms.adversarial import any_learner
+from dpbandits.algorithms.adversarial import values
 from dpbandits.algorithms.adversarial.conversion import CLOCK, MEMO, Learner, conversion
 from dpbandits.algorithms.adversarial.learners import choose_drawn, exp3_tuning, ftpl_tuning
 from dpbandits.environments import LateTurn, Piecewise, RewardTable, SwitchingBest
@@ -633,7 +633,7 @@ def learn_sums(params, public, memo, loss):
 
 
 def test_a_learner_of_ones_own_is_converted(monkeypatch):
-    monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
+    monkeypatch.setattr(values, "_LEARNERS", dict(values._LEARNERS))
     own = Learner(
         choose=choose_drawn, learn=learn_sums, constants=("rate",), memory=lambda n: n + 1
     )
@@ -659,6 +659,6 @@ def test_a_learner_of_ones_own_is_converted(monkeypatch):
 
 def test_names_of_learners_are_checked():
     with pytest.raises(ArgumentError, match=r"^name must be an identifier, got 'my learner'"):
-        register_learner("my learner", any_learner.HTINF_LEARNER)
+        register_learner("my learner", values.HTINF_LEARNER)
     with pytest.raises(ArgumentError, match=r"^learner must be one of 'htinf', 'exp3', 'ftpl'"):
         BatchConversion(3, learner="mine", budget=None)

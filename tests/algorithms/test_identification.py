@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 import pytest
+from dpbandits.algorithms.merged.law import law_of
+from dpbandits.algorithms.merged.merged import init
 from scipy.stats import binomtest
 from sides import take_in
 
@@ -25,9 +27,7 @@ from dpbandits import (
 )
 from dpbandits.algorithms.adap_tt import recommend
 from dpbandits.algorithms.bases.identification import price_of_batches, two_exponentials
-from dpbandits.algorithms.merged.law import law_of
-from dpbandits.algorithms.merged.merged import init
-from dpbandits.algorithms.merged.top_two import evidence
+from dpbandits.algorithms.search.top_two import evidence
 from dpbandits.environments import Bernoulli, LoggedTrial
 from dpbandits.kernel import kernel
 from dpbandits.policies import Chooser
@@ -160,7 +160,7 @@ def careless(cls: type[Policy], budget: Budget | None) -> type[Policy]:
         DPSEBAI: {"failure_probability": 14.0 if budget is None else 7.9},
     }[cls]
 
-    class Careless(cls):  # type: ignore[misc, valid-type]
+    class Careless(getattr(cls, "policy_class", cls)):  # type: ignore[misc, valid-type]
         def _params(self):
             return super()._params()._replace(**changed)
 

@@ -23,6 +23,7 @@ from dpbandits.algorithms import Linear
 from dpbandits.parts import Sampling, Switching
 from dpbandits.policies import Policy, Preset, like, registered
 from dpbandits.privacy import RDP, ZCDP, ApproxDP, Budget, Channel, Open, PureDP
+from dpbandits.privacy.channels import noise_for
 
 # Constructor arguments that make a small instance release sooner than its example.
 SMALL: dict[str, dict[str, Any]] = {
@@ -122,11 +123,6 @@ class Case:
         }
         return self.cls(**given, budget=self.budget)
 
-    @property
-    def policy_class(self) -> type[Policy]:
-        """The class, of which a preset makes instances."""
-        return getattr(self.cls, "policy_class", self.cls)
-
     def own(self, policy: Policy) -> Mapping[str, Any]:
         """Its arguments by this name."""
         preset = isinstance(self.cls, Preset)
@@ -148,8 +144,8 @@ class Case:
         """
         if self.budget is None:
             return Open()
-        channels: dict[Any, Any] = self.cls.card.channels
-        return channels[type(self.budget)].calibrated(self.budget)
+        channel: Channel = noise_for(self.budget, self.cls.card.noise).calibrated(self.budget)
+        return channel
 
     @property
     def rounding(self) -> float:

@@ -136,7 +136,11 @@ for _room in _UP[_UP.index("simulation") :]:
 TOP = {"__init__", "__main__"}
 # What families of algorithms share, each to be used by those to its right and by families.
 SHARED_BY_FAMILIES = ("maths", "bases")
-GENERALISED = {"glm": ("hidden",)}
+GENERALISED = {
+    "exp4": ("adversarial",),
+    "glm": ("hidden",),
+    "search": ("merged",),
+}
 
 SAMPLERS = {name for name in dir(np.random.Generator) if not name.startswith("_")} - {
     "bit_generator",

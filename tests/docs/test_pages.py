@@ -18,7 +18,7 @@ from scipy.stats import ks_2samp
 
 import dpbandits
 from dpbandits import environments, finite, glm, planning, privacy, shuffle, theory
-from dpbandits.algorithms.adversarial import any_learner
+from dpbandits.algorithms.adversarial import values as learners
 from dpbandits.cli import app
 from dpbandits.policies import registered
 from dpbandits.policies import registry as policies
@@ -52,7 +52,7 @@ def test_the_examples_run(page, monkeypatch):
     matplotlib.use("Agg")
     # an example may register a policy
     monkeypatch.setattr(policies, "_REGISTRY", dict(policies._REGISTRY))
-    monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
+    monkeypatch.setattr(learners, "_LEARNERS", dict(learners._LEARNERS))
     exec(compile("\n".join(blocks(page)), str(page), "exec"), {"__name__": "page"})
 
 
@@ -146,8 +146,14 @@ def test_the_store_of_the_page_is_the_one_that_is_tested():
 
 
 def test_the_table_of_policies_says_what_their_cards_do():
-    words = {"PureDP": "pure DP", "ZCDP": "zCDP", "ApproxDP": "(ε, δ)-DP", "RDP": "RDP"}
-    page = (ROOT / "README.md").read_text().replace("all four", ", ".join(words.values()))
+    words = {
+        "PureDP": "pure DP",
+        "ZCDP": "zCDP",
+        "ApproxDP": "(ε, δ)-DP",
+        "RDP": "RDP",
+        "GDP": "GDP",
+    }
+    page = (ROOT / "README.md").read_text().replace("all five", ", ".join(words.values()))
     shown = {
         name: ({word for word in words.values() if word in budgets}, trust.split()[0])
         for names, budgets, trust in re.findall(
@@ -158,7 +164,7 @@ def test_the_table_of_policies_says_what_their_cards_do():
     cards = {name: policy.card for name, policy in registered().items()}
     assert shown == {
         name: (
-            {words[kind.__name__] for kind in card.channels},
+            {words[kind.__name__] for kind in card.notions},
             "void" if card.refuted_because else card.trust_model.replace("none", "–"),
         )
         for name, card in cards.items()
@@ -172,7 +178,7 @@ def test_the_table_of_policies_says_what_their_cards_do():
 def contributed(monkeypatch):
     """What the blocks of the guide define: a policy, and its textbook reference."""
     monkeypatch.setattr(policies, "_REGISTRY", dict(policies._REGISTRY))
-    monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
+    monkeypatch.setattr(learners, "_LEARNERS", dict(learners._LEARNERS))
     scope = {"__name__": "page"}
     exec("\n".join(blocks(ROOT / "CONTRIBUTING.md")), scope)
     return SimpleNamespace(**scope)

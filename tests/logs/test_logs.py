@@ -261,11 +261,11 @@ def test_a_policy_that_has_pulled_takes_no_log():
 
 
 def test_no_policy_that_divides_by_its_own_propensities_learns_off_policy():
-    from dpbandits.algorithms.adversarial.conversion import BatchedPolicy
+    from dpbandits.algorithms.adversarial.values import LearningPolicy
 
     for cls in registered().values():
-        batched = issubclass(getattr(cls, "policy_class", cls), BatchedPolicy)
-        assert not (cls.learns_off_policy and (cls.sees == "advice" or batched))
+        batched = issubclass(getattr(cls, "policy_class", cls), LearningPolicy)
+        assert not (cls.learns_off_policy and batched)
 
 
 # What must not be learned twice, or by halves ----------------------------------------------------

@@ -74,7 +74,7 @@ def _publish(params, public, memo, release):
 class Constant(Policy):
     """Plays one arm for ever, and releases every reward with the given sensitivity."""
 
-    card = Card(title="one arm", source="none", channels={}, learns_at_once=True)
+    card = Card(title="one arm", source="none", learns_at_once=True)
     kernels = Kernels(
         init=_init,
         choose=_choose,
@@ -326,7 +326,7 @@ def test_long_contexts_are_scaled_to_the_bound():
         dpbandits.LinearThompson(2, 2, budget=ZCDP(1.0), horizon=300, models="disjoint"),
         dpbandits.LinUCBLDP(2, 2, budget=ZCDP(1.0), horizon=300),
     ],
-    ids=lambda policy: type(policy).__name__,
+    ids=lambda policy: policy.preset,
 )
 @pytest.mark.long
 def test_private_policies_with_contexts_stay_within_the_budget(policy):

@@ -18,6 +18,7 @@ import pytest
 import dpbandits as dpb
 from dpbandits.policies import registered
 from dpbandits.privacy import Budget, Open
+from dpbandits.privacy.channels import noise_for
 from dpbandits.session.saving import saved
 from dpbandits.stores import decode
 
@@ -48,7 +49,7 @@ def examples(*, private=False, **options):
 
 def noise_of(cls, budget):
     """What a release goes through, but for its scale; without an instance nothing is compiled."""
-    return Open() if budget is None else cls.card.channels[type(budget)].calibrated(budget)
+    return Open() if budget is None else noise_for(budget, cls.card.noise).calibrated(budget)
 
 
 def ada(**options):

@@ -89,9 +89,7 @@ def unbatched(cell: Cell) -> bool:
 def as_proved(cell: Cell) -> float:
     if cell.policy.budget is None:
         return 1.0
-    return 0.1 * bound(
-        type(cell.policy).__name__, cell.horizon, cell.environment.n_arms, epsilon(cell)
-    )
+    return 0.1 * bound(cell.policy.preset, cell.horizon, cell.environment.n_arms, epsilon(cell))
 
 
 def asked(plan: Plan | Section, regret: Callable[[Cell], float], start: str, *words: str) -> Claim:

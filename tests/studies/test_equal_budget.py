@@ -82,7 +82,7 @@ def test_every_private_policy_for_finite_arms_enters() -> None:
         name
         for name, cls in registered().items()
         if what_is_taken(cls) == "no contexts"
-        and cls.card.channels
+        and cls.card.noise
         and not cls.card.refuted_because
         and cls.kernels.recommend is no_arm
         and "arms" not in inspect.signature(cls).parameters  # whose features it needs
@@ -98,7 +98,7 @@ def test_every_private_policy_with_contexts_enters_where_they_are_as_secret() ->
             name
             for name, cls in registered().items()
             if what_is_taken(cls) == "contexts"
-            and cls.card.channels
+            and cls.card.noise
             and not cls.card.refuted_because
             and cls.card.protects == protects
         }
@@ -117,7 +117,7 @@ def test_whoever_has_a_radius_enters_with_a_small_one_too() -> None:
         for cls in registered().values()
         if what_is_taken(cls) == "contexts"
         and "radius_scale" in (getattr(cls, "_options", None) or {})
-        and cls.card.channels
+        and cls.card.noise
         and not cls.card.refuted_because
     }
     assert len(with_radius) > 8

@@ -221,7 +221,7 @@ def test_a_promise_at_the_horizon_is_the_bound_of_the_policy(make, name):
     assert there == pytest.approx(2.0 * policy.regret_bound)
     assert less < there
     # of all these HTINF alone is not tuned to the horizon
-    tuned = name == "exp4_regret" or type(policy) in (EXP3, FTPL)
+    tuned = name == "exp4_regret" or isinstance(policy, (EXP3, FTPL))
     assert beyond == math.inf if tuned else there < beyond < math.inf
 
 

@@ -6,8 +6,8 @@ from .adversarial import (
     EXP3IX,
     FTPL,
     HTINF,
+    Adversarial,
     BatchConversion,
-    ExpertConversion,
     Learner,
     TsallisINF,
     register_learner,
@@ -29,11 +29,18 @@ from .arms import (
     MergedIMEDSDP,
     MergedKLUCB,
     MergedThompson,
-    MergedTopTwo,
 )
 from .dgs import ExactLoss, LinUCBDGS
 from .elimination import DPSE, DPSEBAI, DPSESDP
-from .exp4 import EXP4, BatchedEXP4, FrozenEXP4, LocalEXP4
+from .exp4 import (
+    EXP4,
+    BatchedEXP4,
+    ExpertConversion,
+    Experts,
+    ExpertsLocal,
+    FrozenEXP4,
+    LocalEXP4,
+)
 from .fixed_linucb import FixedLinUCB
 from .glm import (
     GLM,
@@ -46,7 +53,6 @@ from .glm import (
     WeightedGLMJDP,
     WeightedGLMLDP,
 )
-from .halving import SequentialHalving
 from .hidden import (
     AdaCOFULJDP,
     Device,
@@ -75,6 +81,7 @@ from .linear import (
     RSLinearIMED,
 )
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
+from .search import BestArm, MergedTopTwo, SequentialHalving
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
 from .thompson import DPTS
 
@@ -112,15 +119,19 @@ __all__ = [
     "AdaPUCB",
     "AdaPUCBSDP",
     "AdaRGOPEVar",
+    "Adversarial",
     "Arms",
     "ArmsLocal",
     "ArmsShuffled",
     "BatchConversion",
     "BatchedEXP4",
+    "BestArm",
     "Device",
     "DiscountedIMED",
     "ExactLoss",
     "ExpertConversion",
+    "Experts",
+    "ExpertsLocal",
     "FixedLinUCB",
     "FixedLinear",
     "FrozenEXP4",

@@ -47,7 +47,6 @@ from ..calls import is_open
 from ..kernel import Generator, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
 from ..privacy.budgets import PureDP
-from ..privacy.channels import Laplace
 from ..protocol import Contexts, Row
 from ..session.estimates import standard_error
 from ..validation import real
@@ -255,7 +254,7 @@ class AdaPTT(Policy):
             " Best-Arm Identification with Fixed Confidence, AdaP-TT; threshold: this package"
         ),
         proof="dpbandits.algorithms.adap_tt; parallel composition as in Azize et al. (2023)",
-        channels={PureDP: Laplace},
+        noise=("Laplace",),
         errata=(ADAP_TT,),
     )
     kernels = Kernels(

@@ -31,7 +31,6 @@ import numpy as np
 from ..kernel import Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
 from ..privacy.budgets import PureDP
-from ..privacy.channels import Laplace
 from ..validation import integer, real
 from .bases.errata import DP_SE
 from .bases.quotas import CLOCK, FOREVER, choose, hold_rounds, record_pull, release_due
@@ -193,7 +192,7 @@ class DPSE(_Elimination):
             "Sajed & Sheffet (2019), DP-SE; parallel composition as in Azize & Basu (2024),"
             " Appendix D"
         ),
-        channels={PureDP: Laplace},
+        noise=("Laplace",),
         errata=(DP_SE,),
     )
     kernels = Kernels(

@@ -234,7 +234,6 @@ class FixedLinUCB(FixedFeaturesPolicy):
             "Abbasi-Yadkori, Pál & Szepesvári (2011), Improved Algorithms for Linear Stochastic"
             " Bandits, Theorem 2"
         ),
-        channels={},
         trust_model="none",
         learns_at_once=True,
     )

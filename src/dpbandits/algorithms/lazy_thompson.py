@@ -21,7 +21,6 @@ from ..calls import is_open
 from ..kernel import Generator, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
 from ..privacy.budgets import PureDP
-from ..privacy.channels import Laplace
 from ..protocol import Contexts, Row
 from ..session.estimates import standard_error
 from .bases.episodes import MEMO
@@ -155,7 +154,7 @@ class LazyDPTS(Policy):
             "Hu & Hegde (2022), Lazy-DP-TS; parallel composition as in Azize & Basu (2024),"
             " Appendix D"
         ),
-        channels={PureDP: Laplace},
+        noise=("Laplace",),
         randomised=True,
     )
     kernels = Kernels(

@@ -21,8 +21,8 @@ import numpy as np
 from ..calls import is_open
 from ..kernel import Generator, Vector, kernel
 from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ..privacy.channels import Gaussian, Laplace
+from ..privacy.budgets import Budget
+from ..privacy.channels import Laplace
 from ..privacy.continual import Counter
 from ..protocol import Contexts
 from ..session.estimates import standard_error
@@ -125,7 +125,7 @@ class DPTS(Policy):
     card = Card(
         title="Thompson sampling on continual sums",
         source="Hu & Hegde (2022), DP-TS, with one continual sum of vectors for all arms",
-        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Laplace", "Gaussian"),
         learns_at_once=True,
         randomised=True,
     )

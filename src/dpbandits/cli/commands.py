@@ -128,7 +128,7 @@ def list_policies(
     for row in rows:
         table.add_row(
             row["policy"] + (" *" if row["default_for"] else ""),
-            ", ".join(row["budgets"]) or "-",
+            _notions(row["budgets"]),
             row["trust_model"],
             # All that a person contributes: the full words would wrap every line.
             {None: "nothing", "contexts and rewards": "records"}.get(
@@ -336,14 +336,12 @@ def _carried_out(
 
 
 def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
-    from ..privacy.budgets import NOTIONS
-
     card = cls.card
-    private = bool(card.channels) and not card.refuted_because
+    private = bool(card.noise) and not card.refuted_because
     return {
         "policy": name,
         "title": card.title,
-        "budgets": [notion for notion, kind in NOTIONS.items() if kind in card.channels],
+        "budgets": [kind.key for kind in card.notions],
         "trust_model": "void" if card.refuted_because else card.trust_model,
         "protects": card.protects if private else None,
         "view": card.view if private else None,
@@ -352,6 +350,16 @@ def _card(name: str, cls: type[Policy]) -> dict[str, Any]:
             f"{one.setting}, {one.trust_model} trust" for one in DEFAULTS if one.policy == name
         ],
     }
+
+
+def _notions(taken: Sequence[str]) -> str:
+    """Keys of notions, in few words."""
+    from ..privacy.budgets import NOTIONS
+
+    others = [key for key in NOTIONS if key not in taken]
+    if len(others) > 1:
+        return ", ".join(taken) or "-"
+    return f"all but {others[0]}" if others else "all"
 
 
 def _authors(source: str) -> str:

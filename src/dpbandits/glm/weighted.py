@@ -196,7 +196,7 @@ class InformationWeightedGLM(Estimator):
     Args:
         link, outcome_range, context_bound, parameter_bound, noise, grid, seed: as for
             ``PrivateGLM``.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``: of each person, who is in one batch; None for no
+        budget: of any notion but ``PureDP``: of each person, who is in one batch; None for no
             noise, where all people are in all batches.
         trust_model: "central", one party is trusted with the data; "local", every person adds noise
             to her own report, and ``fit`` plays all parts on one machine.

@@ -170,7 +170,7 @@ class Policy(Configured, metaclass=PolicyClass):
         """What ``choose`` sees: a matrix of its own, or 0 for nothing."""
         if contexts is not None:
             raise ArgumentError(
-                f"contexts must not be given to {type(self).__name__}, which takes none: pull()"
+                f"contexts must not be given to {self.preset}, which takes none: pull()"
                 " chooses the arm",
                 "contexts",
             )
@@ -362,8 +362,7 @@ class Policy(Configured, metaclass=PolicyClass):
         """
         if self.kernels.absorb is own_alone:
             raise ArgumentError(
-                f"release must not be given to {type(self).__name__}, which learns from its own"
-                " alone",
+                f"release must not be given to {self.preset}, which learns from its own alone",
                 "release",
             )
         memo, size = self.statistic.memo, self.statistic.size

@@ -4,6 +4,7 @@ them: classes, and presets of classes that take parts.
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -100,6 +101,9 @@ def find(name: str) -> Any:
     if name not in known:
         raise ArgumentError(f"name must be that of a policy; {close_name(name, known)}", "name")
     return known[name]
+
+
+copyreg.pickle(Preset, lambda one: (find, (one.name,)))  # type: ignore[arg-type, return-value]
 
 
 def preset_of(policy_class: Any, config: Mapping[str, Any]) -> tuple[Preset, dict[str, Any]] | None:

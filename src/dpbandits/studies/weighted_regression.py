@@ -44,7 +44,7 @@ def compare_with_ridge(
     every run.  Ridge regression is ``LocalGLM`` or ``PrivateGLM`` with the identity link.
 
     Args:
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``, of both.
+        budget: of any notion but ``PureDP``, of both.
         people: how many.
         trust_model: "local" or "central".
         dimension: d.

@@ -17,9 +17,19 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..algorithms import EXP3, EXP4, FTPL, HTINF, BatchedEXP4, FrozenEXP4, LocalEXP4
-from ..algorithms.adversarial.conversion import BatchedPolicy, batch_conversion
+from ..algorithms import (
+    EXP3,
+    FTPL,
+    HTINF,
+    Adversarial,
+    BatchedEXP4,
+    Experts,
+    ExpertsLocal,
+    FrozenEXP4,
+)
+from ..algorithms.adversarial.conversion import batch_conversion
 from ..algorithms.adversarial.learners import exp3_regret, ftpl_regret, htinf_regret
+from ..algorithms.adversarial.values import LearnerPart
 from ..algorithms.exp4.tuning import (
     LARGEST_MIXING,
     Tuning,
@@ -505,38 +515,41 @@ def _gap(n_arms: int, horizon: int) -> float:
 # What policies are promised -------------------------------------------------------------------
 
 
-@promises_of(BatchedPolicy)
-def _in_batches(policy: BatchedPolicy, world: World) -> Iterator[Applied]:
+@promises_of(Adversarial)
+def _in_batches(policy: Adversarial | Experts, world: World) -> Iterator[Applied]:
     given = policy.bound_arguments
     learner_regret = np.vectorize(given["learner_regret"], otypes=[float])
     yield batch_conversion, {**given, "learner_regret": learner_regret}
 
 
-@promises_of(EXP3, HTINF, FTPL)
-def _as_published(policy: EXP3 | HTINF | FTPL, world: World) -> Iterator[Applied]:
-    """Corollaries 1 to 3, where constants and batches are theirs."""
+@promises_of(Adversarial)
+def _as_published(policy: Adversarial, world: World) -> Iterator[Applied]:
+    """Corollaries 1 to 3, where learner, constants and batches are theirs."""
     params, budget = policy.params, policy.budget
-    if not params.published:
+    if not params.published or not isinstance(budget, PureDP) or budget.epsilon > 1.0:
         return
-    if not isinstance(budget, PureDP):
-        return
-    given = not math.isnan(params.rate) or not math.isnan(params.mixing) or params.tries > 0
-    if given or budget.epsilon > 1.0:
+    if not math.isnan(params.rate) or not math.isnan(params.mixing) or params.tries > 0:
         return
     if params.batch != math.ceil((1.0 - 1e-12) / budget.epsilon):
         return
     sizes = {"n_arms": policy.n_arms, "epsilon": budget.epsilon}
+    tuned = {**sizes, "tuned_for": policy.tuned_for}
     if isinstance(policy, HTINF):
         if params.sigma == math.sqrt(6.0) and params.alpha == 2.0:
             yield htinf_conversion, sizes
-    elif policy.tuned_for is not None:
-        corollary = exp3_conversion if isinstance(policy, EXP3) else ftpl_conversion
-        yield corollary, {**sizes, "tuned_for": policy.tuned_for}
+    elif policy.tuned_for is None:
+        return
+    elif isinstance(policy, EXP3):
+        yield exp3_conversion, tuned
+    elif isinstance(policy, FTPL):
+        yield ftpl_conversion, tuned
 
 
-@promises_of(EXP4, BatchedEXP4, FrozenEXP4)
-def _mixture(policy: EXP4 | BatchedEXP4 | FrozenEXP4, world: World) -> Iterator[Applied]:
-    if not isinstance(policy, FrozenEXP4) or _is_kept_to(world, policy.batch):
+@promises_of(Experts)
+def _advised(policy: Experts, world: World) -> Iterator[Applied]:
+    if isinstance(policy.config["learner"], LearnerPart):
+        yield from _in_batches(policy, world)
+    elif not isinstance(policy, FrozenEXP4) or _is_kept_to(world, policy.batch):
         yield exp4_regret, policy.bound_arguments
 
 
@@ -548,11 +561,13 @@ def _is_kept_to(world: World, batch: int) -> bool:
     return world.environment is None or batch == 1
 
 
-@promises_of(BatchedEXP4)
-def _composed_noise(policy: BatchedEXP4, world: World) -> Iterator[Applied]:
+@promises_of(Experts)
+def _composed_noise(policy: Experts, world: World) -> Iterator[Applied]:
     """Theorems 6 and 8, where noise and constants are theirs."""
     budget, tuned_for = policy.budget, policy.tuned_for
-    if policy.calibration != "paper" or not isinstance(budget, ApproxDP):
+    if not isinstance(policy, BatchedEXP4) or policy.calibration != "paper":
+        return
+    if not isinstance(budget, ApproxDP):
         return
     sizes = {"n_arms": policy.n_arms, "n_experts": policy.n_experts}
     for theorem, function in ((theorem_6, batched_exp4), (theorem_8, improved_exp4)):
@@ -564,18 +579,18 @@ def _composed_noise(policy: BatchedEXP4, world: World) -> Iterator[Applied]:
             yield function, {**sizes, **own}
 
 
-@promises_of(LocalEXP4)
-def _local(policy: LocalEXP4, world: World) -> Iterator[Applied]:
+@promises_of(ExpertsLocal)
+def _local(policy: ExpertsLocal, world: World) -> Iterator[Applied]:
     """And Theorem 5, where its constants are used."""
     yield local_exp4_regret, policy.bound_arguments
     budget, tuned_for = policy.budget, policy.tuned_for
-    if isinstance(budget, PureDP):
+    if isinstance(budget, PureDP) and tuned_for is not None:
         sizes = {"n_arms": policy.n_arms, "n_experts": policy.n_experts}
         if _is_run_with(policy, theorem_5(**sizes, horizon=tuned_for, noise=1.0 / budget.epsilon)):
             yield local_exp4, {**sizes, "epsilon": budget.epsilon, "tuned_for": tuned_for}
 
 
-def _is_run_with(policy: BatchedEXP4 | LocalEXP4, tuning: Tuning) -> bool:
+def _is_run_with(policy: Experts | ExpertsLocal, tuning: Tuning) -> bool:
     params = policy.params
     own = params.batch, params.rate, params.mixing
     return all(math.isclose(a, b, rel_tol=1e-9) for a, b in zip(own, tuning[:3], strict=True))

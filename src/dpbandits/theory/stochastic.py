@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from ..algorithms import DPSE, DPSEBAI, GOPE, AdaCGOPE, AdaPKLUCB, AdaPTT, AdaPUCB, MergedTopTwo
+from ..algorithms import DPSE, DPSEBAI, GOPE, AdaCGOPE, AdaPKLUCB, AdaPTT, AdaPUCB, BestArm
 from ..algorithms.phased.phases import CHERNOFF, PUBLISHED
 from .bounds import Values, bound
 from .concentrated import Array, positive
@@ -140,10 +140,11 @@ def _of_elimination(policy: DPSE | DPSEBAI, gaps: np.ndarray) -> dict[str, objec
     }
 
 
-@promises_of(DPSEBAI, AdaPTT, MergedTopTwo)
-def _search_error(policy: Any, world: World) -> Iterator[Applied]:
-    if world.is_stationary:
-        yield search_error, {"failure_probability": policy.arguments["failure_probability"]}
+@promises_of(DPSEBAI, AdaPTT, BestArm)
+def _search_error(policy: DPSEBAI | AdaPTT | BestArm, world: World) -> Iterator[Applied]:
+    probability = policy.config["failure_probability"]
+    if world.is_stationary and probability is not None:
+        yield search_error, {"failure_probability": probability}
 
 
 # Phased elimination --------------------------------------------------------------------------

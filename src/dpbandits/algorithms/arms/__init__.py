@@ -22,7 +22,6 @@ from .published import (
     AdaPUCB,
     AdaPUCBSDP,
 )
-from .top_two import MergedTopTwo
 
 __all__ = [
     "DPIMED",
@@ -52,6 +51,5 @@ __all__ = [
     "MergedIMEDSDP",
     "MergedKLUCB",
     "MergedThompson",
-    "MergedTopTwo",
     "Thompson",
 ]

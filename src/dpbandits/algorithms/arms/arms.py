@@ -23,8 +23,7 @@ from ...policies import (
     part,
     preset,
 )
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ...privacy.channels import Gaussian, Laplace
+from ...privacy.budgets import Budget
 from ..bases.shuffled import ShuffledPolicy, shuffled_card
 from .batches import Batches, Growing
 from .earlier import as_of_today
@@ -34,7 +33,6 @@ from .interleaved import interleaved_kernels
 from .law import merged_estimates
 from .memories import AGED, Discount, Memory, Merge
 
-CHANNELS = {PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian}
 PROOF = (
     "dpbandits.algorithms.arms.held; parallel composition as in Azize & Basu (2024), Theorem"
     " 12, and in pure DP their Appendix D"
@@ -115,7 +113,7 @@ class Arms(_HeldArms):
         True
     """
 
-    card = Card(title="a few arms", source=PARALLEL, proof=PROOF, channels=CHANNELS)
+    card = Card(title="a few arms", source=PARALLEL, proof=PROOF, noise=("Laplace", "Gaussian"))
 
     @classmethod
     def composition(cls, index: Index, memory: Memory, batches: Batches) -> Composition:

@@ -40,7 +40,7 @@ from ...validation import real
 from ..bases.every_round import record_pull, release_due
 from ..bases.local import LocalPolicy
 from ..bases.sums import accumulate, sensitivity, summarise
-from .arms import CHANNELS, free
+from .arms import free
 from .indices import IMED, KLUCB, UCB, Index
 from .law import Law, exponent, noise_variance, upper_bound
 
@@ -226,7 +226,7 @@ class ArmsLocal(LocalPolicy):
         title="arms on locally randomised rewards",
         source="reports and the exponent of their noise: this package",
         proof="dpbandits.algorithms.arms.local",
-        channels=CHANNELS,
+        noise=("Laplace", "Gaussian"),
         trust_model="local",
         learns_at_once=True,
     )

@@ -30,8 +30,6 @@ import numpy as np
 
 from ...kernel import Kernel, kernel
 from ...policies import given, like, preset
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, PureDP
-from ...privacy.channels import Gaussian, Laplace
 from ...protocol import own_alone
 from ..bases.errata import ADAC_UCB, ADAP_UCB, DP_IMED
 from ..bases.shuffled import shuffled_card
@@ -117,7 +115,7 @@ AdaCUCB = preset(
             "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12"
         ),
         "proof": "",
-        "channels": {ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        "noise": ("Gaussian",),
         "errata": (ADAC_UCB,),
     },
     index=like(UCB, alpha=given("beta", 1.0)),
@@ -137,7 +135,7 @@ def _adap(name: str, index: type[AdaPIndex], title: str, doc: str) -> tuple[Any,
             "title": title,
             "source": _ADAP_SOURCE,
             "proof": "",
-            "channels": {PureDP: Laplace},
+            "noise": ("Laplace",),
             "errata": (ADAP_UCB,),
         },
         index=like(index, "alpha"),
@@ -277,7 +275,7 @@ def _added(name: str, index: type[Index], what: str) -> Any:
         about={
             "title": f"{what} on noisy sums that are added up",
             "source": f"{DPIMEDIndex.source} (NeurIPS)",
-            "channels": {PureDP: Laplace},
+            "noise": ("Laplace",),
             "errata": (DP_IMED,),
         },
         index=index(),

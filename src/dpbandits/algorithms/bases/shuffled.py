@@ -17,8 +17,6 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...policies import Card, Decision, Policy
-from ...privacy.budgets import PureDP
-from ...privacy.channels import Laplace
 from ...shuffle import Analyzer, LaplaceShares, Messages, Randomizer, Shuffler
 from ...shuffle.randomness import seed_of
 from ...stores import User
@@ -228,7 +226,7 @@ def shuffled_card(of: Card) -> Card:
     """Of the shuffled form of a policy: shares of noise add up to Laplace noise."""
     return replace(
         of,
-        channels={PureDP: Laplace},
+        noise=("Laplace",),
         title=of.title.replace("sums", "sums from a shuffler"),
         source=f"{of.source}; shares of noise as in Chowdhury & Zhou (2023)",
         proof="dpbandits.shuffle.laplace; parallel composition as in Azize & Basu (2024)",

@@ -62,6 +62,10 @@ class PublishedLaplace(Laplace):
     """
 
     @classmethod
+    def takes(cls, notion: Budget | type[Budget]) -> bool:
+        return notion.key in (PureDP.key, ApproxDP.key)
+
+    @classmethod
     def calibrated(
         cls, budget: Budget, *, calibration: Calibration = "exact", discrete: bool = False
     ) -> PublishedLaplace:
@@ -132,7 +136,7 @@ class LinUCBDGS(LinearPolicy):
             "Wang, Zhao & Wang (2022), Dynamic Global Sensitivity for Differentially Private"
             " Contextual Bandits, Algorithm 2"
         ),
-        channels={PureDP: PublishedLaplace, ApproxDP: PublishedLaplace},
+        noise=(PublishedLaplace,),
         learns_at_once=True,
         randomised=True,
         refuted_because=VOID,

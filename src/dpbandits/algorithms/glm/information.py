@@ -15,16 +15,15 @@ import numpy as np
 
 from ...glm.links import link_of
 from ...policies import Card, Statistic, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP
-from ...privacy.channels import Gaussian
+from ...privacy.budgets import Budget
 from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import ANTICIPATING
 from ..bases.linear import MODEL, RADIUS, LinearOptions
 from ..bases.schedules import Schedule
-from ..maths.confidence import gaussian_norm
 from ..hidden.local import LocalPolicy
 from ..hidden.policy import PrivateContextPolicy
+from ..maths.confidence import gaussian_norm
 from . import weighted
 from .gradients import of_reports
 from .joint import DEFINITION
@@ -121,7 +120,7 @@ class WeightedGLMJDP(WeightedPolicy, LinkedPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion but ``PureDP``; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds.  After it nothing more is learned.  Memory
             and saved files have room for the records of the longest epoch, horizon * growth / (1 +
             growth) at most.
@@ -153,7 +152,7 @@ class WeightedGLMJDP(WeightedPolicy, LinkedPolicy):
         title="information-weighted regression in a generalised linear model, joint DP",
         source=f"{DEFINITION}; reconstructed",
         proof=PROOF.format("anticipating joint privacy in joint"),
-        channels={ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Gaussian",),
         protects="contexts and rewards",
         view="anticipating joint",
         errata=(ANTICIPATING,),
@@ -166,7 +165,7 @@ class WeightedGLMJDP(WeightedPolicy, LinkedPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
+        budget: Budget | None,
         horizon: int,
         link: str = "logistic",
         batch: int = 1,
@@ -208,7 +207,7 @@ class WeightedGLMLDP(WeightedPolicy, LocalPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``, for each report; None for the non-private
+        budget: of any notion but ``PureDP``, for each report; None for the non-private
             counterpart.
         horizon: an upper bound on the number of rounds; generous is fine.
         link, growth, reward_weight: as in ``WeightedGLMJDP``.
@@ -238,7 +237,7 @@ class WeightedGLMLDP(WeightedPolicy, LocalPolicy):
         title="information-weighted regression in a generalised linear model, local DP",
         source=f"{DEFINITION}; reconstructed",
         proof=PROOF.format("one report of a person in local"),
-        channels={ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Gaussian",),
         trust_model="local",
         protects="contexts and rewards",
         view="joint",
@@ -253,7 +252,7 @@ class WeightedGLMLDP(WeightedPolicy, LocalPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
+        budget: Budget | None,
         horizon: int,
         link: str = "logistic",
         batch: int = 1,

@@ -22,8 +22,7 @@ from typing import Any, ClassVar, Unpack
 from ...glm.links import link_of
 from ...glm.replacement import replacement_sensitivity
 from ...policies import Card, Statistic, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
-from ...privacy.channels import Gaussian
+from ...privacy.budgets import Budget
 from ...privacy.vector_channels import CHANNEL_GAUSSIAN
 from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
@@ -39,8 +38,6 @@ DEFINITION = (
     "Chen, Li, Rakhlin & Simchi-Levi (2025), Beyond Covariance Matrix: The Statistical Complexity"
     " of Private Linear Regression (definitions)"
 )
-
-CHANNELS: dict[type[Budget], Any] = {ZCDP: Gaussian, ApproxDP: CHANNEL_GAUSSIAN, RDP: Gaussian}
 
 
 class GLMOptions(LinearOptions, total=False):
@@ -141,7 +138,7 @@ class GLMUCBJDP(JointGLMPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion but ``PureDP``; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds.  After it nothing more is learned.  Memory
             and saved files have room for the records of the longest epoch, horizon * growth / (1 +
             growth) at most.
@@ -175,7 +172,7 @@ class GLMUCBJDP(JointGLMPolicy):
         source=f"{DEFINITION}; Li, Lu & Zhou (2017), Provably Optimal Algorithms for Generalized"
         " Linear Contextual Bandits; continual sums: dpbandits.privacy.continual",
         proof=PROOF,
-        channels=CHANNELS,
+        noise=(CHANNEL_GAUSSIAN,),
         protects="contexts and rewards",
         view="anticipating joint",
         errata=(ANTICIPATING,),
@@ -189,7 +186,7 @@ class GLMUCBJDP(JointGLMPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
+        budget: Budget | None,
         horizon: int,
         link: str = "logistic",
         batch: int = 1,
@@ -225,7 +222,7 @@ class GLMThompsonJDP(JointGLMPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion but ``PureDP``; None for the non-private counterpart.
         horizon, link, batch, growth, reward_weight, counter, models: as in ``GLMUCBJDP``.
         inflation: multiplies the spread of the draw.
         **options: see ``GLMThompsonOptions``.
@@ -244,7 +241,7 @@ class GLMThompsonJDP(JointGLMPolicy):
         title="generalised linear Thompson sampling with private features, joint DP",
         source=f"{DEFINITION}; Chapelle & Li (2011), An Empirical Evaluation of Thompson Sampling",
         proof=PROOF,
-        channels=CHANNELS,
+        noise=(CHANNEL_GAUSSIAN,),
         protects="contexts and rewards",
         view="anticipating joint",
         randomised=True,
@@ -259,7 +256,7 @@ class GLMThompsonJDP(JointGLMPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
+        budget: Budget | None,
         horizon: int,
         link: str = "logistic",
         batch: int = 1,

@@ -20,8 +20,8 @@ from ...errors import ArgumentError
 from ...glm.links import link_of
 from ...glm.replacement import replacement_sensitivity
 from ...policies import Card, Options, Statistic, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ...privacy.channels import Gaussian, Hemisphere, PublishedGaussian
+from ...privacy.budgets import ApproxDP, Budget
+from ...privacy.channels import Hemisphere, PublishedGaussian
 from ...validation import flag, integer, real
 from ..bases.contextual import LONGEST, SHORTEST
 from ..bases.counter_choice import MOST_ROUNDS
@@ -117,7 +117,7 @@ class LDPSGD(ReportPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``PureDP`` (as published), ``ZCDP``, ``ApproxDP`` or ``RDP`` (Gaussian noise), for
+        budget: ``PureDP`` (as published) or another notion (Gaussian noise), for
             each report; None for the non-private counterpart.
         link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
         step: a; the t-th update moves by a / t times the gradient.  Published: 5.  Default None: by
@@ -154,7 +154,7 @@ class LDPSGD(ReportPolicy):
         title="stochastic gradients of a generalised linear model, local DP",
         source=f"{HAN}, LDP-SGD",
         proof=f"{PROOF.format('gradients')}; the l2-ball randomiser in dpbandits.privacy.channels",
-        channels={PureDP: Hemisphere, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("hemisphere", "Gaussian"),
         trust_model="local",
         protects="contexts and rewards",
         view="joint",
@@ -294,7 +294,7 @@ class LDPGLOC(LocalPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``, for each report; None for the non-private
+        budget: of any notion but ``PureDP``, for each report; None for the non-private
             counterpart.
         horizon: an upper bound on the number of rounds; generous is fine.
         link: nu: "logistic", "probit", "identity", or one of ``dpbandits.glm.register_link``.
@@ -327,7 +327,7 @@ class LDPGLOC(LocalPolicy):
         title="online learning to confidence sets in a generalised linear model, local DP",
         source=f"{HAN}, LDP-GLOC",
         proof=PROOF.format("online"),
-        channels={ZCDP: Gaussian, ApproxDP: PublishedGaussian(_published), RDP: Gaussian},
+        noise=(PublishedGaussian(_published),),
         trust_model="local",
         protects="contexts and rewards",
         view="joint",
@@ -345,7 +345,7 @@ class LDPGLOC(LocalPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
+        budget: Budget | None,
         horizon: int,
         link: str = "logistic",
         batch: int = 1,

@@ -41,8 +41,7 @@ from ...policies import (
     preset,
 )
 from ...policies.parts import Part, part
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ...privacy.channels import Gaussian, Laplace
+from ...privacy.budgets import Budget
 from ...validation import choice, integer
 from ..bases.contextual import within_bound
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
@@ -264,7 +263,7 @@ def _composed(explore: type[Any], link: Link) -> Composition:
         else "Filippi, Cappé, Garivier & Szepesvári (2010), Parametric Bandits: The Generalized"
         " Linear Case; continual sums: dpbandits.privacy.continual",
         proof="dpbandits.algorithms.glm.public",
-        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Laplace", "Gaussian"),
         randomised=sampling,
     )
     return Composition(kernels, card)
@@ -293,7 +292,7 @@ class GLM(LinkedPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None without privacy.
+        budget: of any notion; None without privacy.
         horizon: an upper bound on the number of rounds; generous is fine.  After it nothing more is
             learned.
         explore: what is played: ``Optimism()`` or ``Sampling()``.

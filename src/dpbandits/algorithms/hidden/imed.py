@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from ...policies import Card, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP
-from ...privacy.channels import Certified, Gaussian
+from ...privacy.budgets import ApproxDP, Budget
 from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
@@ -39,7 +38,7 @@ class LinearIMEDJDP(IMEDPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion but ``PureDP``; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds.  With a longer one exploration is
             longer, too.  None with the hybrid counter.
         batch: the most rounds between two releases.
@@ -64,7 +63,7 @@ class LinearIMEDJDP(IMEDPolicy):
         title="linear IMED with private features, joint DP",
         source=_SOURCE,
         proof=joint.PROOF,
-        channels=joint.CHANNELS,
+        noise=("Gaussian",),
         protects="contexts and rewards",
         view="joint",
         randomised=True,
@@ -75,7 +74,7 @@ class LinearIMEDJDP(IMEDPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
+        budget: Budget | None,
         horizon: int | None = None,
         batch: int = 1,
         growth: float = 0.1,
@@ -110,7 +109,7 @@ class LinearIMEDLDP(IMEDPolicy, local.LocalPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``, for each report; None for the non-private
+        budget: of any notion but ``PureDP``, for each report; None for the non-private
             counterpart.
         horizon: an upper bound on the number of rounds.  With a longer one exploration is
             longer, too.
@@ -137,7 +136,7 @@ class LinearIMEDLDP(IMEDPolicy, local.LocalPolicy):
         title="linear IMED with private features, local DP",
         source=_SOURCE,
         proof=local.PROOF,
-        channels={ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Gaussian",),
         trust_model="local",
         protects="contexts and rewards",
         view="joint",
@@ -151,7 +150,7 @@ class LinearIMEDLDP(IMEDPolicy, local.LocalPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
+        budget: Budget | None,
         horizon: int,
         batch: int = 1,
         reports: bool = False,
@@ -213,7 +212,7 @@ class LinearIMEDSDP(IMEDPolicy, shuffled.ShuffledPolicy):
         title="linear IMED with private features, shuffle model",
         source=_SOURCE + " and Chowdhury & Zhou (2022), Algorithm 1",
         proof=shuffled.PROOF,
-        channels={ApproxDP: Certified},
+        noise=("certified",),
         trust_model="shuffle",
         protects="contexts and rewards",
         view="shuffle",

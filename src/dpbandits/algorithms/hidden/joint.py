@@ -18,12 +18,12 @@ depend on earlier releases in any way.
 from __future__ import annotations
 
 import math
-from typing import Any, Unpack
+from typing import Unpack
 
 from ...errors import ArgumentError
 from ...policies import Card, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
-from ...privacy.channels import Gaussian, PublishedGaussian
+from ...privacy.budgets import RDP, ZCDP, ApproxDP
+from ...privacy.channels import PublishedGaussian
 from ...validation import integer, real
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.errata import ADAC_OFUL, JOINT
@@ -51,9 +51,6 @@ def _published(budget: ApproxDP) -> float:
     sqrt(m) times 4 ln(4 / delta) / epsilon for a sensitivity of L^2.
     """
     return 4.0 * math.log(4.0 / budget.delta) / budget.epsilon
-
-
-CHANNELS: dict[type[Budget], Any] = {ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian}
 
 
 @register(n_arms=3, dimension=2, horizon=30_000, batch=4)
@@ -100,7 +97,7 @@ class LinUCBJDP(PrivateContextPolicy):
         title="LinUCB with private features, joint DP",
         source=SOURCE,
         proof=PROOF,
-        channels={**CHANNELS, ApproxDP: PublishedGaussian(_published)},
+        noise=(PublishedGaussian(_published),),
         protects="contexts and rewards",
         view="joint",
         errata=(JOINT,),
@@ -209,7 +206,7 @@ class AdaCOFULJDP(PrivateContextPolicy):
             " fixed schedule, with the statistic of Shariff & Sheffet (2018)"
         ),
         proof=PROOF,
-        channels=CHANNELS,
+        noise=("Gaussian",),
         protects="contexts and rewards",
         view="joint",
         errata=(ADAC_OFUL,),

@@ -13,8 +13,8 @@ import math
 from typing import Any, Unpack
 
 from ...policies import Card, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget
-from ...privacy.channels import Gaussian, PublishedGaussian
+from ...privacy.budgets import ApproxDP, Budget
+from ...privacy.channels import PublishedGaussian
 from ...validation import flag, integer
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.errata import REPORTS
@@ -83,7 +83,7 @@ class LinUCBLDP(LocalPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``, for each report; None for the non-private
+        budget: of any notion but ``PureDP``, for each report; None for the non-private
             counterpart.
         horizon: an upper bound on the number of rounds; generous is fine.
         batch: reports between two estimates.  Batches of up to horizon^(3/4) do not change the
@@ -115,7 +115,7 @@ class LinUCBLDP(LocalPolicy):
             " Bandits Learning"
         ),
         proof=PROOF,
-        channels={ZCDP: Gaussian, ApproxDP: PublishedGaussian(_published), RDP: Gaussian},
+        noise=(PublishedGaussian(_published),),
         trust_model="local",
         protects="contexts and rewards",
         view="joint",
@@ -130,7 +130,7 @@ class LinUCBLDP(LocalPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
+        budget: Budget | None,
         horizon: int,
         batch: int = 1,
         reports: bool = False,

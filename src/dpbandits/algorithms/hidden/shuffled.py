@@ -31,7 +31,6 @@ from typing import Any, Unpack
 from ...errors import ArgumentError
 from ...policies import Card, register
 from ...privacy.budgets import ApproxDP, Budget
-from ...privacy.channels import Certified
 from ...privacy.continual import Counter, Independent, IndependentIntegers
 from ...shuffle import (
     Analyzer,
@@ -149,7 +148,7 @@ class ShuffledPolicy(PrivateContextPolicy):
                 )
             self._weight = self._diagonal = math.sqrt(2.0)  # of one size on the upper triangle
             published: Any = AsPublished(self._kept)
-            self.card = replace(self.card, channels={ApproxDP: published})
+            self.card = replace(self.card, noise=(published,))
         if messages:
             self.kernels = of_batches(self.kernels)
             self.card = replace(self.card, learns_at_once=True)
@@ -407,7 +406,7 @@ class LinUCBSDP(ShuffledPolicy):
         title="LinUCB with private features, shuffle model",
         source="Chowdhury & Zhou (2022), Shuffle Private Linear Contextual Bandits, Algorithm 1",
         proof=PROOF,
-        channels={ApproxDP: Certified},
+        noise=("certified",),
         trust_model="shuffle",
         protects="contexts and rewards",
         view="shuffle",

@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from ...policies import Card, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP
-from ...privacy.channels import Certified, Gaussian
+from ...privacy.budgets import ApproxDP, Budget
 from ...validation import integer
 from ..bases.counter_choice import MOST_ROUNDS, running_sum
 from ..bases.errata import SHUFFLED_BITS, SHUFFLED_MESSAGES
@@ -38,7 +37,7 @@ class LinearThompsonJDP(ThompsonPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion but ``PureDP``; None for the non-private counterpart.
         horizon: an upper bound on the number of rounds; generous is fine.  None with the hybrid
             counter.
         batch: rounds between two releases.
@@ -61,7 +60,7 @@ class LinearThompsonJDP(ThompsonPolicy):
         title="linear Thompson sampling with private features, joint DP",
         source=_SOURCE,
         proof=joint.PROOF,
-        channels=joint.CHANNELS,
+        noise=("Gaussian",),
         protects="contexts and rewards",
         view="joint",
         randomised=True,
@@ -72,7 +71,7 @@ class LinearThompsonJDP(ThompsonPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
+        budget: Budget | None,
         horizon: int | None = None,
         batch: int = 1,
         counter: str | None = None,
@@ -101,7 +100,7 @@ class LinearThompsonLDP(ThompsonPolicy, local.LocalPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``, for each report; None for the non-private
+        budget: of any notion but ``PureDP``, for each report; None for the non-private
             counterpart.
         horizon: an upper bound on the number of rounds; generous is fine.
         batch: reports between two estimates.
@@ -126,7 +125,7 @@ class LinearThompsonLDP(ThompsonPolicy, local.LocalPolicy):
         title="linear Thompson sampling with private features, local DP",
         source=_SOURCE,
         proof=local.PROOF,
-        channels={ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Gaussian",),
         trust_model="local",
         protects="contexts and rewards",
         view="joint",
@@ -140,7 +139,7 @@ class LinearThompsonLDP(ThompsonPolicy, local.LocalPolicy):
         n_arms: int,
         dimension: int,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
+        budget: Budget | None,
         horizon: int,
         batch: int = 1,
         reports: bool = False,
@@ -199,7 +198,7 @@ class LinearThompsonSDP(ThompsonPolicy, shuffled.ShuffledPolicy):
         title="linear Thompson sampling with private features, shuffle model",
         source=_SOURCE + " and Chowdhury & Zhou (2022), Algorithm 1",
         proof=shuffled.PROOF,
-        channels={ApproxDP: Certified},
+        noise=("certified",),
         trust_model="shuffle",
         protects="contexts and rewards",
         view="shuffle",

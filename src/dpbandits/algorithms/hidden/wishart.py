@@ -27,7 +27,6 @@ from typing import Any, Unpack
 from ...errors import ArgumentError
 from ...policies import Card, register
 from ...privacy.budgets import ApproxDP
-from ...privacy.channels import Certified
 from ...privacy.continual import Counter, Independent, WishartTree
 from ...privacy.wishart import WishartNoise
 from ...validation import integer, real
@@ -85,7 +84,7 @@ class WishartLinUCBJDP(PrivateContextPolicy):
             "dpbandits.privacy.wishart: noise; dpbandits.algorithms.hidden: billboard"
             " lemma in joint"
         ),
-        channels={ApproxDP: Certified},
+        noise=("certified",),
         protects="contexts and rewards",
         view="joint",
         errata=(JOINT,),
@@ -118,7 +117,7 @@ class WishartLinUCBJDP(PrivateContextPolicy):
             refuse_unpublished(options)
             self._refuse_weight()
             published: Any = AsPublished(self._kept)
-            self.card = replace(self.card, channels={ApproxDP: published})
+            self.card = replace(self.card, noise=(published,))
         if options.get("noise") == "secure":
             raise ArgumentError(
                 "noise must be 'simulation' for Wishart noise, of which no exact sampler is known,"

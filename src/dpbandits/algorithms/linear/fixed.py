@@ -56,8 +56,8 @@ from ...policies import (
     composed,
     preset,
 )
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ...privacy.channels import Gaussian, Laplace
+from ...privacy.budgets import Budget
+from ...privacy.channels import Laplace
 from ...protocol import Contexts
 from ...tables import features
 from ...validation import real
@@ -243,7 +243,7 @@ _COMPOSITION = Composition(
             "dpbandits.algorithms.linear.fixed; parallel composition as in Azize & Basu (2024),"
             " Theorem 12, and in pure DP their Appendix D"
         ),
-        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
+        noise=("Laplace", "Gaussian"),
     ),
 )
 
@@ -260,7 +260,7 @@ class FixedLinear(FixedFeaturesPolicy):
     Args:
         arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
             They need not span R^d.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion; None for the non-private counterpart.
         alpha: optimism; the lower, the more seldom is an arm tried that looks worse, and the more
             probably is the best one lost for good.  1 is the law of normal means.
         growth: a batch makes the determinant of what is known grow by one plus this.

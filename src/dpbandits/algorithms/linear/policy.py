@@ -15,8 +15,7 @@ from typing import Any, ClassVar, Unpack
 from ...errors import ArgumentError
 from ...policies import Card, Composition, Statistic, composed
 from ...policies.parts import Part, part
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ...privacy.channels import Gaussian, Laplace
+from ...privacy.budgets import Budget, PureDP
 from ...validation import choice, real
 from ..bases.counter_choice import running_sum
 from ..bases.linear import MODEL, LinearPolicy, ModelOptions
@@ -24,12 +23,6 @@ from ..exploration import EXPLORATIONS, Divergence, Optimism, Sampling, resolved
 from . import every_answer, switching
 from .state import LinearParams
 
-CHANNELS: dict[type[Budget], Any] = {
-    PureDP: Laplace,
-    ZCDP: Gaussian,
-    ApproxDP: Gaussian,
-    RDP: Gaussian,
-}
 _COUNTERS = ("tree", "honaker", "toeplitz", "buffered", "independent")  # of which the number ends
 
 
@@ -94,7 +87,7 @@ def _composed(updates: type[Any], explore: type[Any], models: str) -> Compositio
             " theorem on the regret of both together is known"
         ),
         proof=f"dpbandits.algorithms.linear.{'every_answer' if at_once else 'switching'}",
-        channels=CHANNELS,
+        noise=("Laplace", "Gaussian"),
         learns_at_once=at_once,
         randomised=explore is Sampling,
     )
@@ -111,7 +104,7 @@ class Linear(LinearPolicy):
     Args:
         n_arms: number of arms in every round.
         dimension: of the features.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion; None for the non-private counterpart.
         explore: what is played: ``Divergence()``, ``Optimism()`` or ``Sampling()``.
         updates: when what is believed changes: ``Switching()`` or ``EveryAnswer()``.
         models: "shared", one parameter for all arms, or, with ``EveryAnswer()``, "disjoint", one

@@ -35,8 +35,7 @@ import numpy as np
 
 from ...kernel import Vector, kernel
 from ...policies import ArmEstimates, Card, Kernels, Options, Statistic, register
-from ...privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ...privacy.channels import Gaussian, Laplace
+from ...privacy.budgets import Budget
 from ...tables import features
 from ...validation import choice, real
 from ..bases.errata import ADAC_GOPE
@@ -198,7 +197,6 @@ class _Phased(FixedFeaturesPolicy):
 
 
 _EXAMPLE = ((1.0, 0.0), (0.0, 1.0), (0.9, 0.8))
-_GAUSSIAN: dict[type[Budget], Any] = {ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian}
 
 
 @register(arms=_EXAMPLE)
@@ -229,7 +227,6 @@ class GOPE(_Phased):
     card = Card(
         title="Phased elimination on a G-optimal design, not private",
         source="Lattimore & Szepesvári (2020), Bandit Algorithms, Algorithm 12",
-        channels={},
         trust_model="none",
     )
     _shape = SUMS
@@ -283,7 +280,7 @@ class AdaCGOPE(_Phased):
     Args:
         arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
             They need not span R^d.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart, which with
+        budget: of any notion but ``PureDP``; None for the non-private counterpart, which with
             ``variant="tight"`` is ``GOPE``.
         variant: "tight" (default) or "published".
         failure_probability: delta, of dropping a best arm ever.
@@ -309,7 +306,7 @@ class AdaCGOPE(_Phased):
             "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 3, with"
             " the sensitivity of the realised design"
         ),
-        channels=_GAUSSIAN,
+        noise=("Gaussian",),
         errata=(ADAC_GOPE,),
     )
 
@@ -317,7 +314,7 @@ class AdaCGOPE(_Phased):
         self,
         arms: Any,
         *,
-        budget: ZCDP | ApproxDP | RDP | None,
+        budget: Budget | None,
         variant: str = "tight",
         failure_probability: float = 0.001,
         subgaussian: float | None = None,
@@ -345,7 +342,7 @@ class AdaRGOPEVar(_Phased):
 
     Args:
         arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion but ``PureDP``; None for the non-private counterpart.
         failure_probability: delta in eq. (4).
         subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2
             unless given.
@@ -364,7 +361,7 @@ class AdaRGOPEVar(_Phased):
             "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Appendices E-C"
             " and H"
         ),
-        channels=_GAUSSIAN,
+        noise=("Gaussian",),
         errata=(ADAC_GOPE,),
     )
     _shape = SUMS
@@ -383,7 +380,7 @@ class OutputGOPE(_Phased):
 
     Args:
         arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion but ``PureDP``; None for the non-private counterpart.
         failure_probability: delta, of dropping a best arm ever.
         subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2
             unless given.
@@ -403,7 +400,7 @@ class OutputGOPE(_Phased):
             "Azize & Basu (2024), Concentrated Differential Privacy for Bandits, Appendix E-C; the"
             " phase lengths are ours"
         ),
-        channels=_GAUSSIAN,
+        noise=("Gaussian",),
         errata=(ADAC_GOPE,),
     )
     _shape = OUTPUT
@@ -440,7 +437,7 @@ class HannaGOPE(_Phased):
             "Hanna, Yang & Fragouli (2022), Differentially Private Stochastic Linear Bandits; the"
             " phase lengths are ours"
         ),
-        channels={PureDP: Laplace},
+        noise=("Laplace",),
     )
     _shape = SUMS
     _rule = HEAVY
@@ -458,7 +455,7 @@ class DPDPE(_Phased):
 
     Args:
         arms: features, shape (K, d); the mean reward of arm a is <theta, arms[a]> for some theta.
-        budget: ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
+        budget: of any notion but ``PureDP``; None for the non-private counterpart.
         failure_probability: delta, of dropping a best arm ever.
         subgaussian: s, such that every reward is s-subgaussian around its mean; (hi - lo) / 2
             unless given.
@@ -477,7 +474,7 @@ class DPDPE(_Phased):
             "Li, Zhou & Ji (2022), Differentially Private Linear Bandits with Partial Distributed"
             " Feedback; the phase lengths are ours"
         ),
-        channels=_GAUSSIAN,
+        noise=("Gaussian",),
     )
     _shape = SUMS
     _tolerance = _COARSE

@@ -17,17 +17,17 @@ range: the most that the variance of its mean can be.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Unpack
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ..kernel import Vector, kernel
-from ..policies import ArmEstimates, Card, Kernels, Options, Policy, Statistic, register
-from ..privacy.budgets import RDP, ZCDP, ApproxDP, Budget, PureDP
-from ..privacy.channels import Gaussian, Laplace
-from ..validation import integer
-from .bases.quotas import CLOCK, FOREVER, choose, hold_rounds, record_pull, release_due
-from .bases.sums import accumulate_by_arm, sensitivity, summarise
+from ...kernel import Vector, kernel
+from ...policies import ArmEstimates, Card, Kernels, Part, Policy, Statistic
+from ...privacy.channels import Laplace
+from ...validation import integer
+from ..bases.quotas import CLOCK, FOREVER, choose, hold_rounds, record_pull, release_due
+from ..bases.sums import accumulate_by_arm, sensitivity, summarise
 
 
 class HalvingParams(NamedTuple):
@@ -124,80 +124,70 @@ def recommend(params: HalvingParams, public: HalvingPublic) -> int:
     return arm
 
 
-@register(n_arms=3, horizon=1000)
-class SequentialHalving(Policy):
-    """The best arm after a given number of rounds: the worse half is dropped, again and again.
+CARD = Card(
+    title="Sequential halving on noisy sums",
+    source=(
+        "Karnin, Koren & Somekh (2013), Almost Optimal Exploration in Multi-Armed Bandits;"
+        " merged noisy sums: this package"
+    ),
+    proof=(
+        "dpbandits.algorithms.search.halving; parallel composition as in Azize & Basu (2024),"
+        " Theorem 12, and in pure DP their Appendix D"
+    ),
+    noise=("Laplace", "Gaussian"),
+)
+KERNELS = Kernels(
+    init=init,
+    choose=choose,
+    hold_rounds=hold_rounds,
+    record_pull=record_pull,
+    accumulate=accumulate_by_arm,
+    release_due=release_due,
+    sensitivity=sensitivity,
+    summarise=summarise,
+    publish=publish,
+    stop=stop,
+    recommend=recommend,
+)
 
-    Args:
-        n_arms: number of arms.
-        horizon: rounds at hand; afterwards the arm that is left is served, and nothing is learned.
-            The last phase is released at the next ``pull``, or by ``finish`` where nobody comes.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
-        **options: see ``Options``.
+
+@dataclass(frozen=True, repr=False)
+class Halving(Part):
+    """Sequential halving: every arm that is left is played equally often; then the worse half is
+    dropped, again and again (Karnin, Koren & Somekh 2013).
 
     When to choose: a study has so many people and no more, and has to name an arm at its end.  How
-    often it errs is not promised; ``MergedTopTwo`` promises that, and takes as long as it takes.
-    Rounds whose answers a crash has lost are played again.
+    often it errs is not promised.
 
-    Example:
-        >>> search = SequentialHalving(4, horizon=400, budget=PureDP(1.0), seed=1)
-        >>> while not search.stopped:
-        ...     decision = search.pull()
-        ...     _ = search.update(float(decision.arm == 1))
-        >>> search.recommendation, search.rounds
-        (1, 400)
+    >>> Halving()
+    Halving()
     """
 
-    card = Card(
-        title="Sequential halving on noisy sums",
-        source=(
-            "Karnin, Koren & Somekh (2013), Almost Optimal Exploration in Multi-Armed Bandits;"
-            " merged noisy sums: this package"
-        ),
-        proof=(
-            "dpbandits.algorithms.halving; parallel composition as in Azize & Basu (2024), Theorem"
-            " 12, and in pure DP their Appendix D"
-        ),
-        channels={PureDP: Laplace, ZCDP: Gaussian, ApproxDP: Gaussian, RDP: Gaussian},
-    )
-    kernels = Kernels(
-        init=init,
-        choose=choose,
-        hold_rounds=hold_rounds,
-        record_pull=record_pull,
-        accumulate=accumulate_by_arm,
-        release_due=release_due,
-        sensitivity=sensitivity,
-        summarise=summarise,
-        publish=publish,
-        stop=stop,
-        recommend=recommend,
-    )
+    what: ClassVar[str] = "rule"
 
-    def __init__(
-        self, n_arms: int, *, horizon: int, budget: Budget | None, **options: Unpack[Options]
-    ) -> None:
-        self._horizon = integer("horizon", horizon, 1)
-        own: dict[str, Any] = {"n_arms": n_arms, "horizon": self._horizon}
-        super().__init__(own, budget=budget, **options)
-        integer("horizon", horizon, self.n_arms * self.params.phases)  # a round in each phase
+    kernels: ClassVar[Kernels] = KERNELS
+    card: ClassVar[Card] = CARD
+
+    def params(self, policy: Policy) -> HalvingParams:
+        """The numbers it searches with."""
+        (lo, hi), n = policy.reward_range, policy.n_arms
+        phases = (n - 1).bit_length()  # ceil(log2 K)
+        scale = policy.noise_scale / (hi - lo)
+        return HalvingParams(
+            n_arms=n,
+            horizon=integer("horizon", policy.config["horizon"], n * phases),  # a round in each
+            phases=phases,
+            width=hi - lo,
+            variance=scale * scale * (2.0 if isinstance(policy.channel, Laplace) else 1.0),
+        )
+
+    def statistic(self, policy: Policy) -> Statistic:
+        """A sum for every arm."""
+        return Statistic.of_rewards(policy.reward_range, size=policy.n_arms)
 
     @staticmethod
-    def _arm_estimates(params: HalvingParams, public: HalvingPublic) -> ArmEstimates:
+    def estimates(params: HalvingParams, public: HalvingPublic) -> ArmEstimates:
+        """What is believed of every arm."""
         weight = np.where(public.weight > 0.0, public.weight, np.nan)
         means = np.where(public.weight > 0.0, public.value, np.nan)
         return ArmEstimates(means, params.width / np.sqrt(weight), alive=public.alive)
-
-    def _params(self) -> HalvingParams:
-        lo, hi = self.reward_range
-        scale = self.noise_scale / (hi - lo)
-        return HalvingParams(
-            n_arms=self.n_arms,
-            horizon=self._horizon,
-            phases=(self.n_arms - 1).bit_length(),  # ceil(log2 K)
-            width=hi - lo,
-            variance=scale * scale * (2.0 if isinstance(self.channel, Laplace) else 1.0),
-        )
-
-    def _statistic(self) -> Statistic:
-        return Statistic.of_rewards(self.reward_range, size=self.n_arms)

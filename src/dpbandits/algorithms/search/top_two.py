@@ -38,25 +38,26 @@ sign).
 
 from __future__ import annotations
 
-from typing import NamedTuple, Unpack
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ...calls import is_open
 from ...kernel import Generator, Vector, kernel
-from ...policies import Card, Kernels, Options, Policy, Statistic, register
-from ...privacy.budgets import Budget
+from ...policies import ArmEstimates, Card, Kernels, Part, Policy, Statistic
 from ...privacy.channels import Laplace
 from ...protocol import Contexts
 from ...validation import integer, real
+from ..arms.arms import PROOF
+from ..arms.batches import batch_rounds, weight_of
+from ..arms.held import HeldRaw
+from ..arms.law import MERGED, Law, convex_exponent, law_of, merge, merged_estimates
 from ..bases.counter_choice import MOST_ROUNDS
 from ..bases.episodes import CLOCK, MEMO, close, record_pull_of, release_due
 from ..bases.identification import price_of_batches, two_exponentials
 from ..bases.sums import accumulate, sensitivity, summarise
-from .arms import CHANNELS, PROOF
-from .batches import batch_rounds, weight_of
-from .held import HeldRaw
-from .law import MERGED, Law, convex_exponent, law_of, merge, merged_estimates
 
 _EDGE = 1e-12  # as near to 0 and 1 as q comes
 _HALVINGS = 24  # of the interval in which Z is attained, where it is flat
@@ -204,99 +205,78 @@ def recommend(params: TopTwoParams, public: TopTwoPublic) -> int:
     return public.plan[PLAN.leader]
 
 
-@register(n_arms=3, failure_probability=0.1)
-class MergedTopTwo(Policy):
-    """The best arm with few errors: Top Two on all noisy sums that were released of an arm.
+CARD = Card(
+    title="Top Two on merged noisy sums",
+    source=(
+        "Jourdan et al. (2022), Top Two Algorithms Revisited;"
+        " merged batches and the stopping rule: this package; parallel composition as in Azize"
+        " & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12"
+    ),
+    proof=PROOF,
+    noise=("Laplace", "Gaussian"),
+)
+KERNELS = Kernels(
+    init=init,
+    choose=choose,
+    hold_rounds=hold_rounds,
+    record_pull=record_pull_of(hold_rounds),
+    accumulate=accumulate,
+    release_due=release_due,
+    sensitivity=sensitivity,
+    close=close,
+    summarise=summarise,
+    publish=publish,
+    stop=stop,
+    recommend=recommend,
+    skips_closed=True,
+)
 
-    Stops when every other arm is refuted by what was released, and recommends another than the best
-    arm in at most a share of ``failure_probability`` of all searches, for independent rewards of
-    one law per arm.
+
+@dataclass(frozen=True, repr=False)
+class TopTwo(Part):
+    """Top Two on all noisy sums that were released of an arm: the leader and its closest challenger
+    are played, until every other arm is refuted by what was released.
 
     Args:
-        n_arms: number of arms.
-        failure_probability: of recommending another than the best arm.
-        budget: ``PureDP``, ``ZCDP``, ``ApproxDP`` or ``RDP``; None for the non-private counterpart.
         growth: a batch is so many times all rounds of its arm before.
         first: rounds of an arm's first batch, and of the shortest.
-        **options: see ``Options``.
 
-    When to choose: what counts is to know the best arm, not what is earned on the way; under any
-    notion.
+    When to choose: what counts is to know the best arm, not what is earned on the way.
 
-    Example:
-        >>> from dpbandits import PureDP
-        >>> search = MergedTopTwo(2, failure_probability=0.05, budget=PureDP(1.0), seed=1)
-        >>> while not search.stopped:
-        ...     decision = search.pull()
-        ...     _ = search.update(float(decision.arm == 1))
-        >>> search.recommendation
-        1
+    >>> TopTwo(growth=0.2)
+    TopTwo(growth=0.2)
     """
 
-    card = Card(
-        title="Top Two on merged noisy sums",
-        source=(
-            "Jourdan et al. (2022), Top Two Algorithms Revisited;"
-            " merged batches and the stopping rule: this package; parallel composition as in Azize"
-            " & Basu (2024), Concentrated Differential Privacy for Bandits, Theorem 12"
-        ),
-        proof=PROOF,
-        channels=CHANNELS,
-    )
-    kernels = Kernels(
-        init=init,
-        choose=choose,
-        hold_rounds=hold_rounds,
-        record_pull=record_pull_of(hold_rounds),
-        accumulate=accumulate,
-        release_due=release_due,
-        sensitivity=sensitivity,
-        close=close,
-        summarise=summarise,
-        publish=publish,
-        stop=stop,
-        recommend=recommend,
-        skips_closed=True,
-    )
+    what: ClassVar[str] = "rule"
 
-    _arm_estimates = staticmethod(merged_estimates)
+    kernels: ClassVar[Kernels] = KERNELS
+    card: ClassVar[Card] = CARD
+    estimates: ClassVar[Callable[[Any, Any], ArmEstimates]] = staticmethod(merged_estimates)
 
-    def __init__(
-        self,
-        n_arms: int,
-        *,
-        failure_probability: float,
-        budget: Budget | None,
-        growth: float = 0.5,
-        first: int = 10,
-        **options: Unpack[Options],
-    ) -> None:
-        self._failure_probability = real(
-            "failure_probability", failure_probability, 0.0, 1.0, strict=True
+    growth: float = 0.5
+    first: int = 10
+
+    def __post_init__(self) -> None:
+        self._set(
+            growth=real("growth", self.growth, 0.01, 100.0),
+            first=integer("first", self.first, 1, MOST_ROUNDS),
         )
-        self._growth = real("growth", growth, 0.01, 100.0)
-        self._first = integer("first", first, 1, MOST_ROUNDS)
-        own = {
-            "n_arms": n_arms,
-            "failure_probability": self._failure_probability,
-            "growth": self._growth,
-            "first": self._first,
-        }
-        super().__init__(own, budget=budget, **options)
 
-    def _statistic(self) -> Statistic:
-        return Statistic.of_rewards(self.reward_range, memo=len(MEMO))
-
-    def _params(self) -> TopTwoParams:
-        lo, hi = self.reward_range
+    def params(self, policy: Policy) -> TopTwoParams:
+        """The numbers it searches with."""
+        (lo, hi), failure = policy.reward_range, policy.config["failure_probability"]
         return TopTwoParams(
-            n_arms=self.n_arms,
-            threshold=two_exponentials(self._failure_probability / max(self.n_arms - 1, 1)),
-            growth=self._growth,
-            growth_in_noise=self._growth,
-            first=self._first,
-            noise_scale=self.noise_scale / (hi - lo),
-            laplace=isinstance(self.channel, Laplace),
+            n_arms=policy.n_arms,
+            threshold=two_exponentials(failure / max(policy.n_arms - 1, 1)),
+            growth=self.growth,
+            growth_in_noise=self.growth,
+            first=self.first,
+            noise_scale=policy.noise_scale / (hi - lo),
+            laplace=isinstance(policy.channel, Laplace),
             low=lo,
             width=hi - lo,
         )
+
+    def statistic(self, policy: Policy) -> Statistic:
+        """The sum of a batch."""
+        return Statistic.of_rewards(policy.reward_range, memo=len(MEMO))
