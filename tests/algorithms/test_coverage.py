@@ -7,18 +7,10 @@ import pytest
 from scipy import stats
 from sides import public_of
 
-from dpbandits import (
-    ZCDP,
-    AdaCOFUL,
-    ApproxDP,
-    LinUCBJDP,
-    LinUCBLDP,
-    PrivateLinUCB,
-    PureDP,
-    WishartLinUCBJDP,
-)
+from dpbandits import ZCDP, AdaCOFUL, ApproxDP, LinUCBJDP, LinUCBLDP, PrivateLinUCB, PureDP
 from dpbandits.algorithms.hidden import state
 from dpbandits.algorithms.linear import every_answer, switching
+from dpbandits.papers.shuffle import WishartLinUCBJDP
 
 ROUNDS, RUNS, FAILURE = 120, 40, 0.1
 THETA = np.full(5, 1 / math.sqrt(5))

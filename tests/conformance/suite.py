@@ -123,6 +123,11 @@ class Case:
         }
         return self.cls(**given, budget=self.budget)
 
+    @property
+    def policy_class(self) -> type[Policy]:
+        """The class, of which a preset makes instances."""
+        return getattr(self.cls, "policy_class", self.cls)
+
     def own(self, policy: Policy) -> Mapping[str, Any]:
         """Its arguments by this name."""
         preset = isinstance(self.cls, Preset)

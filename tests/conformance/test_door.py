@@ -180,7 +180,7 @@ def test_a_running_sum_needs_a_horizon_unless_its_counter_does_not():
 
 @over(FIRST_OF_CLASS)
 def test_docstrings_tell_of_every_argument_and_when_to_choose(case: Case):
-    docstring_says_what_is_taken(getattr(case.cls, "policy_class", case.cls))
+    docstring_says_what_is_taken(case.policy_class)
 
 
 @over(FIRST_OF_CLASS)

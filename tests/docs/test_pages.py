@@ -18,7 +18,7 @@ from scipy.stats import ks_2samp
 
 import dpbandits
 from dpbandits import environments, finite, glm, planning, privacy, shuffle, theory
-from dpbandits.algorithms.adversarial import values as learners
+from dpbandits.algorithms.adversarial import any_learner
 from dpbandits.cli import app
 from dpbandits.policies import registered
 from dpbandits.policies import registry as policies
@@ -51,8 +51,8 @@ def blocks(page, language="python"):
 def test_the_examples_run(page, monkeypatch):
     matplotlib.use("Agg")
     # an example may register a policy
-    monkeypatch.setattr(policies, "_REGISTRY", dict(policies._REGISTRY))
-    monkeypatch.setattr(learners, "_LEARNERS", dict(learners._LEARNERS))
+    monkeypatch.setattr(policies, "_REGISTRY", policies.registered())
+    monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
     exec(compile("\n".join(blocks(page)), str(page), "exec"), {"__name__": "page"})
 
 
@@ -177,8 +177,8 @@ def test_the_table_of_policies_says_what_their_cards_do():
 @pytest.fixture
 def contributed(monkeypatch):
     """What the blocks of the guide define: a policy, and its textbook reference."""
-    monkeypatch.setattr(policies, "_REGISTRY", dict(policies._REGISTRY))
-    monkeypatch.setattr(learners, "_LEARNERS", dict(learners._LEARNERS))
+    monkeypatch.setattr(policies, "_REGISTRY", policies.registered())
+    monkeypatch.setattr(any_learner, "_LEARNERS", dict(any_learner._LEARNERS))
     scope = {"__name__": "page"}
     exec("\n".join(blocks(ROOT / "CONTRIBUTING.md")), scope)
     return SimpleNamespace(**scope)

@@ -13,6 +13,7 @@ import dpbandits
 from dpbandits import ZCDP, AdaCUCB, ArgumentError, DPBanditsError, replay, simulate
 from dpbandits.environments import Bernoulli, DoctorReplay, GLMContexts, LoggedTrial
 from dpbandits.kernel import kernel
+from dpbandits.papers.others import LazyDPTS
 from dpbandits.policies import Card, Kernels, Policy
 from dpbandits.privacy.ledger import empty_arrays
 from dpbandits.simulation import replaying
@@ -132,7 +133,7 @@ WIDE = LoggedTrial(_RNG.integers(0, 3, 600), _RNG.uniform(-0.5, 1.5, 600))
 # Episodes, parts, drawn arms, and a release in every round.
 KINDS = [
     (dpbandits.AdaCUCB, ZCDP(0.5)),
-    (dpbandits.LazyDPTS, dpbandits.PureDP(1.0)),
+    (LazyDPTS, dpbandits.PureDP(1.0)),
     (dpbandits.HTINF, dpbandits.PureDP(0.5)),
     (dpbandits.AdaPUCB, dpbandits.PureDP(1.0)),
     (dpbandits.LDPUCB, ZCDP(0.5)),

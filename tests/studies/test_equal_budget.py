@@ -18,6 +18,7 @@ import pytest
 
 from dpbandits import ApproxDP, ArgumentError, PureDP
 from dpbandits.cli.tables import print_tables
+from dpbandits.papers.reproduce import reproduce
 from dpbandits.policies import DEFAULTS, default_for, registered
 from dpbandits.protocol import no_arm
 from dpbandits.report.claims import FAILS, HOLDS, UNDECIDED, Claim
@@ -28,7 +29,6 @@ from dpbandits.studies.equal_budget.panel import CHANGING, PANEL, TRIAL, Contest
 from dpbandits.studies.equal_budget.ranking import lost_runs, ranking, relative, who_keeps_tails
 from dpbandits.studies.output import result_folder, write_results
 from dpbandits.studies.plans import Findings, Plan, Size
-from dpbandits.studies.reproduce import reproduce
 
 pytestmark = pytest.mark.xdist_group("the plan of the table of defaults")
 SIZE = Size(quick=True, runs=4, horizon=200)

@@ -469,7 +469,7 @@ def test_logs_that_a_study_cannot_take(folder: Path) -> None:
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, type[Policy]]:
     """A copy of the registry, which the other tests do not see."""
-    copy = dict(policies._REGISTRY)
+    copy = policies.registered()
     monkeypatch.setattr(policies, "_REGISTRY", copy)
     return copy
 

@@ -30,7 +30,7 @@ WHEN = "\n\n    Args:\n        n_arms, batch, budget: as there.\n\n    When to c
 @pytest.fixture(scope="module")
 def page():
     """What the first block of the page defines."""
-    known = dict(registry._REGISTRY)
+    known = registry.registered()
     block = re.search(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)[1]
     scope = {"__name__": "page"}
     exec(block, scope)

@@ -1,6 +1,5 @@
 """One file or folder per family of algorithms; each registers its policies."""
 
-from .adap_tt import AdaPTT
 from .adversarial import (
     EXP3,
     EXP3IX,
@@ -13,14 +12,7 @@ from .adversarial import (
     register_learner,
 )
 from .arms import (
-    DPIMED,
-    DPKLUCB,
     LDPIMED,
-    AdaCUCB,
-    AdaPKLUCB,
-    AdaPKLUCBSDP,
-    AdaPUCB,
-    AdaPUCBSDP,
     Arms,
     ArmsLocal,
     ArmsShuffled,
@@ -30,8 +22,6 @@ from .arms import (
     MergedKLUCB,
     MergedThompson,
 )
-from .dgs import ExactLoss, LinUCBDGS
-from .elimination import DPSE, DPSEBAI, DPSESDP
 from .exp4 import (
     EXP4,
     BatchedEXP4,
@@ -41,7 +31,6 @@ from .exp4 import (
     FrozenEXP4,
     LocalEXP4,
 )
-from .fixed_linucb import FixedLinUCB
 from .glm import (
     GLM,
     GLMUCB,
@@ -50,8 +39,6 @@ from .glm import (
     LDPSGD,
     GLMThompson,
     GLMThompsonJDP,
-    WeightedGLMJDP,
-    WeightedGLMLDP,
 )
 from .hidden import (
     AdaCOFULJDP,
@@ -65,9 +52,7 @@ from .hidden import (
     LinUCBJDP,
     LinUCBLDP,
     LinUCBSDP,
-    WishartLinUCBJDP,
 )
-from .lazy_thompson import LazyDPTS
 from .linear import (
     RSOFUL,
     AdaCOFUL,
@@ -80,19 +65,10 @@ from .linear import (
     PrivateLinUCB,
     RSLinearIMED,
 )
-from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
 from .search import BestArm, MergedTopTwo, SequentialHalving
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
-from .thompson import DPTS
 
 __all__ = [
-    "DPDPE",
-    "DPIMED",
-    "DPKLUCB",
-    "DPSE",
-    "DPSEBAI",
-    "DPSESDP",
-    "DPTS",
     "EXP3",
     "EXP3IX",
     "EXP4",
@@ -100,7 +76,6 @@ __all__ = [
     "GLM",
     "GLMUCB",
     "GLMUCBJDP",
-    "GOPE",
     "HTINF",
     "KLUCB",
     "LDPGLOC",
@@ -109,16 +84,8 @@ __all__ = [
     "LDPUCB",
     "RSOFUL",
     "UCB1",
-    "AdaCGOPE",
     "AdaCOFUL",
     "AdaCOFULJDP",
-    "AdaCUCB",
-    "AdaPKLUCB",
-    "AdaPKLUCBSDP",
-    "AdaPTT",
-    "AdaPUCB",
-    "AdaPUCBSDP",
-    "AdaRGOPEVar",
     "Adversarial",
     "Arms",
     "ArmsLocal",
@@ -128,20 +95,15 @@ __all__ = [
     "BestArm",
     "Device",
     "DiscountedIMED",
-    "ExactLoss",
     "ExpertConversion",
     "Experts",
     "ExpertsLocal",
-    "FixedLinUCB",
     "FixedLinear",
     "FrozenEXP4",
     "GLMThompson",
     "GLMThompsonJDP",
-    "HannaGOPE",
-    "LazyDPTS",
     "Learner",
     "LinUCB",
-    "LinUCBDGS",
     "LinUCBJDP",
     "LinUCBLDP",
     "LinUCBSDP",
@@ -161,14 +123,10 @@ __all__ = [
     "MergedLinearIMED",
     "MergedThompson",
     "MergedTopTwo",
-    "OutputGOPE",
     "PrivateLinUCB",
     "RSLinearIMED",
     "SequentialHalving",
     "ThompsonSampling",
     "TsallisINF",
-    "WeightedGLMJDP",
-    "WeightedGLMLDP",
-    "WishartLinUCBJDP",
     "register_learner",
 ]

@@ -18,6 +18,7 @@ import typer
 
 from .. import __version__
 from ..policies import DEFAULTS, Policy, registered
+from ..rooms import papers
 from ..validation import close_name
 from .audit import audit
 from .check_policy import check_policy
@@ -44,7 +45,7 @@ _KEPT = (
 
 
 class Paper(StrEnum):
-    """What ``studies.papers`` can run, which is imported only where it is needed."""
+    """What ``papers.reproduce`` can run, which is imported only where it is needed."""
 
     adversarial = "adversarial"
     concentrated = "concentrated"
@@ -267,12 +268,10 @@ def reproduce(
 
 
 def _reproduce(paper: str, size: Size, target: Path, jobs: int, force: bool) -> None:
-    from ..studies.papers import PAPERS
-    from ..studies.reproduce import reproduce as measure
-
-    plan = PAPERS[paper](size)
+    reproduction = papers("reproduce")
+    plan = reproduction.PAPERS[paper](size)
     heading, again = f"{plan.title}: {len(plan.cells)} simulations.", partial(_planned, paper, size)
-    measured = partial(measure, plan, size)
+    measured = partial(reproduction.reproduce, plan, size)
     record = _carried_out(heading, plan.cells, again, measured, target, jobs, force)
     print_tables(record)
     print_claims(record)
@@ -291,9 +290,7 @@ def _run(study: Study, file: Path, target: Path, jobs: int, force: bool) -> None
 
 
 def _planned(paper: str, size: Size) -> Sequence[Cell]:
-    from ..studies.papers import PAPERS
-
-    return PAPERS[paper](size).cells
+    return papers("reproduce").PAPERS[paper](size).cells
 
 
 def _read(study_file: Path) -> Sequence[Cell]:

@@ -1,8 +1,8 @@
 """Learners for rewards that follow no law, on noisy losses of batches."""
 
 from .adversarial import EXP3, EXP3IX, FTPL, HTINF, Adversarial, BatchConversion, TsallisINF
-from .conversion import Learner
-from .values import register_learner
+from .any_learner import register_learner
+from .learning import Learner
 
 __all__ = [
     "EXP3",

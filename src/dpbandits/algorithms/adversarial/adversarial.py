@@ -2,7 +2,7 @@
 opens once per batch.
 
 Nothing is assumed of the losses but that they do not react to what is played.  What crosses the
-wall, and why a budget covers it, stands in ``conversion``; the learners are in ``values``.
+wall, and why a budget covers it, stands in ``conversion``; the learners are in ``learners``.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from ...policies import Card, Composition, Options, composed, given, like, part,
 from ...privacy.budgets import Budget
 from ...validation import integer
 from ..bases.errata import ADVERSARIAL, ADVERSARIAL_THEOREMS
-from . import values
+from . import learners
+from .any_learner import Registered
 from .conversion import conversion
-from .values import FOLLOWED, LEARNERS, LearnerPart, LearningPolicy, Registered
+from .learning import Learner, LearningPolicy
 
 PAPER = "Faster Rates for Private Adversarial Bandits"
 PRIVATE = Card(
@@ -50,7 +51,7 @@ class Adversarial(LearningPolicy):
         n_arms: number of arms.
         budget: ``PureDP`` (Laplace noise, as published), ``ZCDP`` or ``ApproxDP`` (Gaussian noise);
             None for the learner without privacy.
-        learner: ``HTINF()``, ``EXP3()``, ``FTPL()``, or ``Registered(name)`` for one of your own;
+        learner: ``HTINF()``, ``EXP3()``, ``FTPL()``, or one of your own, see ``Learner``;
             ``TsallisINF()`` and ``EXP3IX()`` without a budget.
         horizon: rounds to tune for, which are no limit; None doubles the horizon of the tuning
             whenever it is reached.  ``HTINF`` needs none; its ``regret_bound`` does.
@@ -62,7 +63,7 @@ class Adversarial(LearningPolicy):
 
     Example:
         >>> from dpbandits import PureDP
-        >>> policy = Adversarial(3, budget=PureDP(0.1), learner=values.EXP3(mixing=0.3), seed=1)
+        >>> policy = Adversarial(3, budget=PureDP(0.1), learner=learners.EXP3(mixing=0.3), seed=1)
         >>> policy.batch, round(policy.pull().propensity, 3)
         (10, 0.333)
     """
@@ -70,22 +71,21 @@ class Adversarial(LearningPolicy):
     card = PRIVATE
 
     @classmethod
-    def composition(cls, *, learner: LearnerPart, **_: Any) -> Composition:
+    def composition(cls, *, learner: Learner, **_: Any) -> Composition:
         """The kernels and the card of a learner."""
-        card = PRIVATE if isinstance(learner, FOLLOWED) else OPEN
-        return Composition(conversion(learner.rule), card)
+        return Composition(conversion(learner.kind), PRIVATE if learner.kind.private else OPEN)
 
     def __init__(
         self,
         n_arms: int,
         *,
         budget: Budget | None,
-        learner: LearnerPart = values.HTINF(),  # noqa: B008
+        learner: Learner = learners.HTINF(),  # noqa: B008
         horizon: int | None = None,
         batch: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        chosen = part("learner", learner, LEARNERS)
+        chosen = part("learner", learner, (Learner,))
         times = {"horizon": optional("horizon", horizon), "batch": optional("batch", batch)}
         super().__init__(
             {"n_arms": n_arms, "learner": chosen, **times},
@@ -105,7 +105,7 @@ EXP3 = preset(
         "title": "EXP3 on noisy batch losses",
         "source": f"Auer et al. (2002), EXP3; {PAPER}, Theorem 1 and Corollary 1",
     },
-    learner=like(values.EXP3, "rate", "mixing"),
+    learner=like(learners.EXP3, "rate", "mixing"),
 )
 HTINF = preset(
     "HTINF",
@@ -117,7 +117,7 @@ HTINF = preset(
         "source": f"Huang, Dai & Huang (2022), HTINF; {PAPER}, Theorem 1 and Corollary 2",
     },
     # These two came later: where they are None, names of random streams have none of them.
-    learner=like(values.HTINF, "sigma", alpha=given("alpha", None, quiet=True)),
+    learner=like(learners.HTINF, "sigma", alpha=given("alpha", None, quiet=True)),
     horizon=given("horizon", None, quiet=True),
 )
 FTPL = preset(
@@ -130,7 +130,7 @@ FTPL = preset(
         "source": f"Neu & Bartók (2016), FTPL; {PAPER}, Theorem 1 and Corollary 3",
         "errata": (ADVERSARIAL, ADVERSARIAL_THEOREMS),
     },
-    learner=like(values.FTPL, "rate", "tries"),
+    learner=like(learners.FTPL, "rate", "tries"),
 )
 BatchConversion = preset(
     "BatchConversion",
@@ -156,7 +156,7 @@ EXP3IX = preset(
             " non-stochastic bandits"
         ),
     },
-    learner=like(values.EXP3IX),
+    learner=like(learners.EXP3IX),
     horizon=None,
     batch=None,
     budget=given("budget", None),
@@ -174,7 +174,7 @@ TsallisINF = preset(
             " adversarial bandits"
         ),
     },
-    learner=like(values.TsallisINF),
+    learner=like(learners.TsallisINF),
     horizon=None,
     batch=None,
     budget=given("budget", None),

@@ -33,9 +33,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...calls import is_open
-from ...kernel import Generator, Kernel, Vector, bind, kernel, outlined, unbound
+from ...kernel import Generator, Vector, bind, kernel, outlined, unbound
 from ...policies import Kernels
-from ...protocol import Contexts, Row, nothing_to_prepare
+from ...protocol import Contexts, Row
 from ..bases.sums import accumulate, sensitivity, summarise
 
 Values = float | np.ndarray  # one per horizon
@@ -105,39 +105,6 @@ class Drawn(NamedTuple):
 
 
 CLOCK, MEMO, DRAWN = Clock(), Memo(), Drawn()
-
-
-def one_number(n_arms: int) -> int:
-    return 1
-
-
-class Learner(NamedTuple):
-    """A learner from the losses of single batches; every loss may be any finite number, negative
-    ones too.
-
-    Attributes:
-        choose: the arm of the next batch, as in the protocol.
-        learn: ``learn(params, public, memo, loss)``: take in the loss of the batch that ended, the
-            ``clock[CLOCK.batches]``-th.  It played ``memo[MEMO.arm]``; see ``Memo``.
-        prepare: as in the protocol.
-        constants: its tuning arguments, of "rate", "mixing", "tries", "sigma" and "alpha".
-        memory: how many numbers ``public.memory`` holds for so many arms, at least 1; all 0 at
-            first.
-        bound: ``bound(params, moment, tuning, batches)``: what it loses at most over so many
-            batches, in expectation, against its best choice in hindsight, if losses have at most
-            the second moment ``moment``.  None where nothing is proved for noisy losses.
-        tuning: ``tuning(params, public)``: its constants; None for a learner that needs none.
-        skips_closed: whether ``prepare`` and ``choose`` choose among open arms: see ``is_open``.
-    """
-
-    choose: Kernel
-    learn: Kernel
-    prepare: Kernel = nothing_to_prepare
-    constants: tuple[str, ...] = ()
-    memory: Callable[[int], int] = one_number
-    bound: Callable[..., float] | None = None
-    tuning: Kernel | None = None
-    skips_closed: bool = False
 
 
 begin = learn = unbound
@@ -253,9 +220,9 @@ def publish(params: BatchedParams, public: BatchedPublic, memo: Vector, release:
 
 
 @cache
-def conversion(learner: Learner) -> Kernels:
+def conversion(learner: Any) -> Kernels:
     """The kernels of a policy that plays in batches and learns from their noisy losses (Algorithm
-    1).
+    1), of a class of ``Learner``.
     """
     return Kernels(
         init=init,

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from ...kernel import Generator, Matrix, Vector, bind, kernel, unbound
 from ...policies import Kernels
 from ...protocol import one_round
 from ..maths.simplex import draw
-from .conversion import CLOCK, BatchedParams, BatchedPublic, Learner, conversion, note_draw
+from .conversion import CLOCK, BatchedParams, BatchedPublic, conversion, note_draw
 
 prepare = pick = unbound
 
@@ -55,7 +56,7 @@ def record_round(params: BatchedParams, public: BatchedPublic, arm: int, x: Vect
 
 
 @cache
-def over_experts(learner: Learner) -> Kernels:
+def over_experts(learner: Any) -> Kernels:
     """The kernels of a policy in which the learner's arms are experts."""
     return replace(
         conversion(learner),

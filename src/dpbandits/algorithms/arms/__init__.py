@@ -13,28 +13,12 @@ from .batches import Batches, Fixed, Growing
 from .indices import IMED, KLUCB, UCB, Index, Thompson
 from .local import LDPIMED, ArmsLocal
 from .memories import Discount, Forget, Memory, Merge
-from .published import (
-    DPIMED,
-    DPKLUCB,
-    AdaCUCB,
-    AdaPKLUCB,
-    AdaPKLUCBSDP,
-    AdaPUCB,
-    AdaPUCBSDP,
-)
 
 __all__ = [
-    "DPIMED",
-    "DPKLUCB",
     "IMED",
     "KLUCB",
     "LDPIMED",
     "UCB",
-    "AdaCUCB",
-    "AdaPKLUCB",
-    "AdaPKLUCBSDP",
-    "AdaPUCB",
-    "AdaPUCBSDP",
     "Arms",
     "ArmsLocal",
     "ArmsShuffled",

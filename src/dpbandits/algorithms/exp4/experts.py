@@ -12,9 +12,10 @@ from typing import Any, Unpack
 from ...policies import Card, Composition, Options, composed, given, like, part, preset
 from ...privacy.budgets import Budget
 from ...validation import flag, integer, real
-from ..adversarial.adversarial import PAPER, PRIVATE, optional
+from ..adversarial.adversarial import OPEN, PAPER, PRIVATE, optional
+from ..adversarial.any_learner import Registered
 from ..adversarial.experts import over_experts
-from ..adversarial.values import FOLLOWED, LearnerPart, LearningPolicy, Registered
+from ..adversarial.learning import Learner, LearningPolicy
 from ..bases.advice import AdvicePolicy
 from ..bases.errata import ADVERSARIAL_THEOREMS, EXPERTS
 from ..bases.local import LocalPolicy
@@ -77,8 +78,8 @@ class Experts(AdvicePolicy, LearningPolicy):
         budget: ``ZCDP`` or ``ApproxDP``; ``PureDP``, too, for ``FrozenEXP4`` and for learners whose
             arms are the experts; None for no privacy.
         learner: ``EXP4()``, ``FrozenEXP4()`` or ``BatchedEXP4()``, which weigh all experts.  Or
-            ``HTINF()``, ``EXP3()``, ``FTPL()``, ``Registered(name)``: then one expert is followed
-            for a batch, as an arm is by ``Adversarial`` (Theorem 4).
+            one that ``Adversarial`` takes, such as ``HTINF()``: then one expert is followed for a
+            batch, as an arm is there (Theorem 4).
         horizon: rounds to tune for, which are no limit.  Whoever weighs all experts needs it; for
             the others see ``Adversarial``.
         batch: rounds of a batch, tau; by default of the least regret bound, or of a learner whose
@@ -98,10 +99,11 @@ class Experts(AdvicePolicy, LearningPolicy):
     card = _CARDS[values.EXP4]
 
     @classmethod
-    def composition(cls, *, learner: LearnerPart | Mixture, **_: Any) -> Composition:
+    def composition(cls, *, learner: Learner | Mixture, **_: Any) -> Composition:
         """The kernels and the card of a learner."""
-        if isinstance(learner, LearnerPart):
-            return Composition(over_experts(learner.rule), _FOLLOWING)
+        if isinstance(learner, Learner):
+            card = _FOLLOWING if learner.kind.private else OPEN
+            return Composition(over_experts(learner.kind), card)
         return Composition(learner.kernels, _CARDS[type(learner)])
 
     def __init__(
@@ -110,12 +112,12 @@ class Experts(AdvicePolicy, LearningPolicy):
         n_experts: int,
         *,
         budget: Budget | None,
-        learner: LearnerPart | Mixture = values.EXP4(),  # noqa: B008
+        learner: Learner | Mixture = values.EXP4(),  # noqa: B008
         horizon: int | None = None,
         batch: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        chosen = part("learner", learner, (*_CARDS, *FOLLOWED))
+        chosen = part("learner", learner, (*_CARDS, Learner))
         if isinstance(chosen, Mixture):
             integer("horizon", horizon, 1, _MOST_ROUNDS)
             if batch is not None:

@@ -35,7 +35,7 @@ from ...privacy.budgets import ApproxDP
 from ...privacy.channels import Gaussian
 from ...protocol import Kernels
 from ...validation import choice, real
-from ..adversarial.values import LearningPolicy
+from ..adversarial.learning import LearningPolicy
 from .tuning import (
     COMPOSED,
     LARGEST_MIXING,
@@ -61,7 +61,7 @@ _LEAST_MIXING = 1e-12  # where noise is in proportion to 1 / gamma
 
 
 @dataclass(frozen=True, repr=False)
-class Mixture(Part):
+class Mixture(Part, base=True):
     """The base of EXP4's variants, as values.  Constants that are None are tuned to horizon and
     noise.
     """
@@ -302,7 +302,7 @@ class FrozenEXP4(Mixture):
         return float(policy.n_arms)
 
 
-class LocalEXP4(Mixture):
+class LocalEXP4(Mixture, base=True):
     """EXP4 on rewards that come randomised, one by one: what ``ExpertsLocal`` computes."""
 
     def statistic(self, policy: LearningPolicy) -> Statistic:

@@ -1,6 +1,5 @@
 """Generalised linear bandits."""
 
-from .information import WeightedGLMJDP, WeightedGLMLDP
 from .joint import GLMUCBJDP, GLMThompsonJDP
 from .local import LDPGLOC, LDPSGD
 from .public import GLM, GLMUCB, GLMThompson
@@ -13,6 +12,4 @@ __all__ = [
     "LDPSGD",
     "GLMThompson",
     "GLMThompsonJDP",
-    "WeightedGLMJDP",
-    "WeightedGLMLDP",
 ]

@@ -6,7 +6,6 @@ from .joint import AdaCOFULJDP, LinUCBJDP
 from .local import LinUCBLDP
 from .shuffled import LinUCBSDP
 from .thompson import LinearThompsonJDP, LinearThompsonLDP, LinearThompsonSDP
-from .wishart import WishartLinUCBJDP
 
 __all__ = [
     "AdaCOFULJDP",
@@ -21,5 +20,4 @@ __all__ = [
     "LinearThompsonLDP",
     "LinearThompsonSDP",
     "ShuffledDevice",
-    "WishartLinUCBJDP",
 ]
