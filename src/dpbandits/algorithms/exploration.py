@@ -147,14 +147,14 @@ def resolved(explore: E, where: str, **own: Any) -> E:
     >>> resolved(Divergence(alpha=1.2), "Linear with EveryAnswer()", alpha=1.5, margin=2.0)
     Divergence(alpha=1.2, margin=2.0)
     """
-    optional = {one.name for one in fields(explore) if one.default is None}
-    for name in optional - own.keys():
-        if (value := getattr(explore, name)) is not None:
-            raise ArgumentError(f"{name} must be None for {where}, got {value!r}", name)
-    filled = {name: one for name, one in own.items() if name in optional}
-    return replace(
-        explore, **{name: one for name, one in filled.items() if getattr(explore, name) is None}
-    )
+    open_ones = {}
+    for one in fields(explore):
+        if one.default is None and (value := getattr(explore, one.name)) is None:
+            open_ones[one.name] = own.get(one.name)
+        elif one.default is None and one.name not in own:
+            raise ArgumentError(f"{one.name} must be None for {where}, got {value!r}", one.name)
+    filled = {name: value for name, value in open_ones.items() if value is not None}
+    return replace(explore, **filled) if filled else explore
 
 
 def _unless_none(part: Part, name: str, low: float, high: float) -> None:
