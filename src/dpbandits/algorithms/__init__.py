@@ -28,6 +28,20 @@ from .glm import (
     WeightedGLMLDP,
 )
 from .halving import SequentialHalving
+from .hidden import (
+    AdaCOFULJDP,
+    Device,
+    LinearIMEDJDP,
+    LinearIMEDLDP,
+    LinearIMEDSDP,
+    LinearThompsonJDP,
+    LinearThompsonLDP,
+    LinearThompsonSDP,
+    LinUCBJDP,
+    LinUCBLDP,
+    LinUCBSDP,
+    WishartLinUCBJDP,
+)
 from .lazy_thompson import LazyDPTS
 from .linucb import LinearIMED, LinearThompson, LinUCB, PrivateLinUCB
 from .merged import (
@@ -43,20 +57,6 @@ from .merged import (
 )
 from .merged_linear import MergedLinearIMED
 from .phased import DPDPE, GOPE, AdaCGOPE, AdaRGOPEVar, HannaGOPE, OutputGOPE
-from .hidden import (
-    AdaCOFULJDP,
-    Device,
-    LinearIMEDJDP,
-    LinearIMEDLDP,
-    LinearIMEDSDP,
-    LinearThompsonJDP,
-    LinearThompsonLDP,
-    LinearThompsonSDP,
-    LinUCBJDP,
-    LinUCBLDP,
-    LinUCBSDP,
-    WishartLinUCBJDP,
-)
 from .rarely_switching import RSOFUL, AdaCOFUL, RSLinearIMED
 from .stepwise import KLUCB, LDPUCB, UCB1, ThompsonSampling
 from .thompson import DPTS

@@ -1,8 +1,8 @@
 """Generalised linear bandits."""
 
 from .information import WeightedGLMJDP, WeightedGLMLDP
-from .joint import GLMUCBJDP, GLMThompsonJDP
-from .local import LDPGLOC, LDPSGD
+from .joint import GLMUCBJDP, GLMThompsonJDP, HiddenGLM
+from .local import LDPGLOC, LDPSGD, HiddenGLMLocal
 from .public import GLMUCB, GLMThompson
 
 __all__ = [
@@ -12,6 +12,8 @@ __all__ = [
     "LDPSGD",
     "GLMThompson",
     "GLMThompsonJDP",
+    "HiddenGLM",
+    "HiddenGLMLocal",
     "WeightedGLMJDP",
     "WeightedGLMLDP",
 ]

@@ -52,14 +52,5 @@ class LinkedPolicy(LinearPolicy):
         flattest = self._linked.conditioning.least_slope
         return {**super()._model(), "subgaussian": self._scatter / math.sqrt(flattest)}
 
-    def _slopes(self) -> dict[str, Any]:
-        """What the parameters of all kernels have in common."""
-        conditioning = self._linked.conditioning
-        return {
-            "flattest": conditioning.least_slope,
-            "steepest": conditioning.largest_slope,
-            "curvature": conditioning.curvature,
-        }
-
     def _memory(self) -> dict[str, int]:
         return self._schedule.memory(self.config["horizon"], self.dimension)

@@ -71,7 +71,6 @@ from ...protocol import Row
 from ..bases.contextual import within_bound
 from ..bases.linear import block_of, estimate, model_of, on_grid, sensitivity
 from ..bases.schedules import next_release
-from ..maths.ridge import dot
 from ..hidden import model as linear
 from ..hidden.model import choose_optimistic as _most_optimistic
 from ..hidden.model import choose_sampled as _best_of_sample
@@ -81,6 +80,7 @@ from ..hidden.model import record_pull as _book
 from ..hidden.model import release_due as _is_over
 from ..hidden.regression import regress
 from ..hidden.state import CLOCK, FACTS, statistic_size
+from ..maths.ridge import dot
 from .state import TRAVEL, NewtonParams, NewtonPublic, NewtonRaw
 
 _ROOT = math.sqrt(2.0)

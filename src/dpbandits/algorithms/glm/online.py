@@ -70,7 +70,6 @@ from ...protocol import Row
 from ..bases.contextual import within_bound
 from ..bases.linear import estimate, on_grid, sensitivity
 from ..bases.schedules import next_release
-from ..maths.ridge import dot
 from ..hidden import model as linear
 from ..hidden import state
 from ..hidden.model import add_record, joint_sensitivity
@@ -79,6 +78,7 @@ from ..hidden.model import record_pull as _book
 from ..hidden.model import report_due as _has_arrived
 from ..hidden.regression import regress
 from ..hidden.state import CLOCK, FACTS, statistic_size
+from ..maths.ridge import dot
 from .gradients import DescentRaw, accumulate, project, residual_with
 
 _ROOT = math.sqrt(2.0)

@@ -50,8 +50,6 @@ from ..bases.linear import (
 )
 from ..bases.schedules import next_release
 from ..bases.sums import summarise
-from ..maths.dense import factorise, invert
-from ..maths.ridge import dot, inverse_norm_bound, multiply
 from ..hidden.model import (
     choose_optimistic,
     choose_sampled,
@@ -59,6 +57,8 @@ from ..hidden.model import (
     release_due,
 )
 from ..hidden.state import CLOCK, FACTS
+from ..maths.dense import factorise, invert
+from ..maths.ridge import dot, inverse_norm_bound, multiply
 from .linked import LinkedPolicy
 
 mean = slope = unbound  # of the link
@@ -284,7 +284,7 @@ class PublicGLMPolicy(LinkedPolicy):
         each = self._each_failure / (2 if self.budget is not None else 1)
         return GLMParams(
             **self._model(),
-            **self._slopes(),
+            **self._linked.slopes,
             n_models=self.n_models,
             log_odds=2.0 * math.log(1.0 / each),
             noise_norm=self._noise_norm(each),

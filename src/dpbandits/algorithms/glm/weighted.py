@@ -68,8 +68,6 @@ from ...protocol import Row
 from ..bases.contextual import within_bound
 from ..bases.linear import estimate, on_grid, sensitivity
 from ..bases.schedules import next_release
-from ..maths.dense import diagonalise
-from ..maths.ridge import dot, multiply
 from ..hidden import model as linear
 from ..hidden import state
 from ..hidden.model import choose_optimistic as _most_optimistic
@@ -77,6 +75,8 @@ from ..hidden.model import record_pull as _book
 from ..hidden.model import release_due as _is_over
 from ..hidden.model import report_due as _has_arrived
 from ..hidden.state import CLOCK, FACTS, statistic_size
+from ..maths.dense import diagonalise
+from ..maths.ridge import dot, multiply
 from .gradients import DescentRaw
 from .gradients import accumulate as keep
 from .newton import accumulate
